@@ -1,0 +1,45 @@
+# retort_module(name SOURCES ... DEPENDS ... [LINKS ...] [TORCH])
+#   One folder of retort/, one static library, one namespace.  DEPENDS names the layers that it may include;
+#   tools/check_layers.py reads the same line.  LINKS are outside libraries; TORCH adds libtorch.
+# retort_test(layer SOURCES ... [LINKS ...])
+#   One test program for one layer.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(retort_options INTERFACE)
+target_compile_options(retort_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                                $<$<BOOL:${RETORT_WERROR}>:-Werror>)
+target_include_directories(retort_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(RETORT_SANITIZE)
+  target_compile_options(retort_options INTERFACE -fsanitize=${RETORT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(retort_options INTERFACE -fsanitize=${RETORT_SANITIZE})
+endif()
+
+function(retort_module name)
+  cmake_parse_arguments(M "TORCH" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  if(M_TORCH AND RETORT_TORCH_FREE_ONLY)
+    return()
+  endif()
+  add_library(retort_${name} STATIC ${M_SOURCES})
+  add_library(retort::${name} ALIAS retort_${name})
+  list(TRANSFORM M_DEPENDS PREPEND retort::)
+  target_link_libraries(retort_${name} PUBLIC retort_options ${M_DEPENDS} PRIVATE ${M_LINKS})
+  if(M_TORCH)
+    target_link_libraries(retort_${name} PUBLIC torch_wheel::torch)
+  endif()
+endfunction()
+
+function(retort_test layer)
+  cmake_parse_arguments(T "" "" "SOURCES;LINKS" ${ARGN})
+  if(NOT TARGET retort_${layer})
+    return()
+  endif()
+  add_executable(${layer}_test ${T_SOURCES})
+  target_include_directories(${layer}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${layer}_test PRIVATE retort::${layer} GTest::gtest_main ${T_LINKS})
+  add_test(NAME ${layer} COMMAND ${layer}_test)
+endfunction()

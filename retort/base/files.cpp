@@ -1,0 +1,154 @@
+#include "retort/base/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <utility>
+
+#include "retort/base/error.h"
+
+namespace retort::base {
+namespace {
+
+constexpr std::string_view kTemporaryMark = ".unfinished-";
+
+Path temporary_name(const Path& path) {
+  return path.parent_path() / join(".", path.filename().string(), kTemporaryMark, ::getpid());
+}
+
+[[noreturn]] void fail(const Path& path, const char* action, int code) {
+  const char* advice = code == ENOSPC || code == EDQUOT ? "; free some space and start again, nothing was lost" : "";
+  throw StorageError(join(path.string(), ": ", action, " failed: ", system_message(code), advice, "."));
+}
+
+Path parent_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
+
+}  // namespace
+
+std::string read_file(const Path& path, std::size_t max_bytes) {
+  std::error_code error;
+  require<StorageError>(!std::filesystem::is_directory(path, error), path.string(),
+                        ": is a directory, expected a file.");
+  std::ifstream in(path, std::ios::binary);
+  require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
+  const auto size = std::filesystem::file_size(path, error);
+  require<DataError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size, " bytes, expected at most ",
+                     max_bytes, ".");
+  std::string content(size, '\0');
+  in.read(content.data(), static_cast<std::streamsize>(size));
+  content.resize(static_cast<std::size_t>(in.gcount()));
+  return content;
+}
+
+AtomicFile::AtomicFile(Path path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(path_, "creating", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* bytes, std::size_t size) {
+  const char* next = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "writing", errno);
+    next += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail(path_, "syncing", errno);
+  const int descriptor = std::exchange(descriptor_, -1);
+  const bool closed = ::close(descriptor) == 0;
+  if (!closed || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary_.c_str());
+    fail(path_, "renaming", code);
+  }
+  sync_directory(parent_of(path_));
+}
+
+void write_file_atomically(const Path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill) {
+  const Path temporary = temporary_name(final_path);
+  std::error_code ignored;
+  std::filesystem::remove_all(temporary, ignored);
+  make_directories(temporary);
+  try {
+    fill(temporary);
+    sync_directory(temporary);
+    // A directory cannot be renamed over a filled one: the old one steps aside under a name that clean-up knows.
+    const Path old = temporary.string() + "-old";
+    std::filesystem::remove_all(old, ignored);
+    if (std::filesystem::exists(final_path)) std::filesystem::rename(final_path, old);
+    if (::rename(temporary.c_str(), final_path.c_str()) != 0) fail(final_path, "renaming", errno);
+    sync_directory(parent_of(final_path));
+    std::filesystem::remove_all(old, ignored);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::filesystem::remove_all(temporary, ignored);
+    fail(final_path, "writing", error.code().value());
+  } catch (...) {
+    std::filesystem::remove_all(temporary, ignored);
+    throw;
+  }
+}
+
+void make_directories(const Path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail(path, "creating the directory", error.value());
+}
+
+void remove_leftovers(const Path& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+    if (entry.path().filename().string().find(kTemporaryMark) != std::string::npos)
+      std::filesystem::remove_all(entry.path(), error);
+}
+
+void sync_directory(const Path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(directory, "opening", errno);
+  const bool synced = ::fsync(descriptor) == 0;
+  const int code = errno;
+  ::close(descriptor);
+  if (!synced && code != EINVAL) fail(directory, "syncing", code);
+}
+
+FileLock::FileLock(const Path& path) {
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(path, "opening", errno);
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    char holder[64] = {};
+    const ssize_t count = ::pread(descriptor_, holder, sizeof holder - 1, 0);
+    ::close(descriptor_);
+    throw StorageError(join(parent_of(path).string(), ": another process (", count > 0 ? holder : "unknown",
+                            ") works in this directory; wait for it or choose another directory."));
+  }
+  char host[40] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string holder = join("pid ", ::getpid(), " on ", host);
+  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, holder.data(), holder.size(), 0) < 0)
+    fail(path, "writing", errno);
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace retort::base

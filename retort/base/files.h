@@ -1,0 +1,67 @@
+#pragma once
+// Files that are either whole or absent: written under a temporary name, synced, renamed, directory synced.
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace retort::base {
+
+using Path = std::filesystem::path;
+
+/// Reads a whole file of at most `max_bytes`; throws StorageError (cannot be read) or DataError (too big).
+std::string read_file(const Path& path, std::size_t max_bytes = std::size_t{1} << 28);
+
+/// A file being written; nothing is visible under its final name before commit(), and nothing stays without it.
+class AtomicFile {
+ public:
+  explicit AtomicFile(Path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Throws StorageError (disk full, quota, ...); the temporary file is then removed.
+  void write(const void* bytes, std::size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Sync, rename, sync the directory.
+  void commit();
+
+ private:
+  Path path_;
+  Path temporary_;
+  int descriptor_ = -1;
+};
+
+/// AtomicFile in one call.
+void write_file_atomically(const Path& path, std::string_view content);
+
+/// Creates `final_path` as a whole: `fill` writes into a temporary sibling directory, which is synced and renamed.
+/// An existing `final_path` is replaced only after `fill` has succeeded.  Throws StorageError.
+void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill);
+
+/// Creates a directory and its parents; throws StorageError with the cause.
+void make_directories(const Path& path);
+
+/// Removes what unfinished atomic writes of an earlier process left in `directory`.
+void remove_leftovers(const Path& directory);
+
+/// Makes a directory entry durable.
+void sync_directory(const Path& directory);
+
+/// An exclusive advisory lock on a file, held as long as the object lives and gone with the process.
+class FileLock {
+ public:
+  /// Throws StorageError naming the process that holds it.
+  explicit FileLock(const Path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace retort::base
