@@ -1,0 +1,71 @@
+#include "retort/loss/head_loop.h"
+
+#include <ATen/ATen.h>
+
+#include "retort/model/block.h"
+#include "retort/ops/elementwise.h"
+
+namespace retort::loss {
+namespace {
+
+// The three big buffers live as long as the loop and are reused by every chunk.
+struct Buffers {
+  at::Tensor student_RV, teacher_RV, grad_RV;
+};
+
+Buffers make_buffers(const HeadSide& student, bool teacher_logits, std::int64_t rows) {
+  const auto options = student.hidden_ND.options();
+  const auto vocab = student.weights.matrix_VD.size(0);
+  return {at::empty({rows, vocab}, options), teacher_logits ? at::empty({rows, vocab}, options) : at::Tensor(),
+          at::empty({rows, vocab}, options)};
+}
+
+at::Tensor logits_into(at::Tensor out_RV, const at::Tensor& normal_RD, const model::HeadWeights& weights) {
+  auto part = out_RV.narrow(0, 0, normal_RD.size(0));
+  at::mm_out(part, normal_RD, weights.matrix_VD.t());
+  return part;
+}
+
+}  // namespace
+
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher, const at::Tensor& targets_N,
+                     double step_targets, std::int64_t chunk_rows, const model::HeadWeights& gradients, LossSums& sums) {
+  const bool teacher_logits = losses.needs_teacher_logits();
+  const auto tokens = student.hidden_ND.size(0);
+  const auto buffers = make_buffers(student, teacher_logits, std::min(chunk_rows, tokens));
+  auto ghidden_ND = at::empty_like(student.hidden_ND);
+  auto gnorm_D = gradients.norm_D;
+  for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
+    const auto rows = std::min(chunk_rows, tokens - begin);
+    const auto hidden_RD = student.hidden_ND.narrow(0, begin, rows);
+    const auto norm = ops::rms_norm(hidden_RD, student.weights.norm_D, student.eps);
+    Chunk chunk{.student_NV = logits_into(buffers.student_RV, norm.y_ND, student.weights),
+                .teacher_NV = {},
+                .targets_N = targets_N.narrow(0, begin, rows),
+                .step_targets = step_targets};
+    if (teacher_logits)
+      chunk.teacher_NV = logits_into(
+          buffers.teacher_RV,
+          ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND, teacher.weights);
+    auto grad_RV = buffers.grad_RV.narrow(0, 0, rows).zero_();
+    for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
+
+    model::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
+    const auto gnormal_RD = at::mm(grad_RV, student.weights.matrix_VD);
+    ghidden_ND.narrow(0, begin, rows)
+        .copy_(ops::rms_norm_backward(gnormal_RD, hidden_RD, student.weights.norm_D, norm.rstd_N,
+                                      at::zeros_like(gnormal_RD), gnorm_D));
+  }
+  return ghidden_ND;
+}
+
+std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::int64_t student_hidden,
+                             std::int64_t teacher_hidden, std::int64_t item_bytes, bool teacher_logits) {
+  const std::int64_t logits = (teacher_logits ? 3 : 2) * chunk_rows * vocab;
+  const std::int64_t rows = chunk_rows * (4 * student_hidden + (teacher_logits ? teacher_hidden : 0));
+  // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is added.
+  const std::int64_t product = item_bytes == 2 ? vocab * student_hidden : 0;
+  return item_bytes * (logits + rows + product);
+}
+
+}  // namespace retort::loss

@@ -1,0 +1,31 @@
+#pragma once
+// Final norm, head product and the losses on logits, in chunks of rows: no tokens x vocabulary tensor ever exists.
+//
+// Shape legend: N tokens of a micro-batch, D hidden, F hidden of the teacher, V vocabulary, R rows of a chunk.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "retort/loss/losses.h"
+#include "retort/model/head.h"
+
+namespace retort::loss {
+
+/// One side of the head loop.
+struct HeadSide {
+  model::HeadWeights weights;
+  double eps = 0;
+  at::Tensor hidden_ND;  ///< output of the last block, before the final norm
+};
+
+/// Adds the losses of a micro-batch to `sums` and the gradients of norm and matrix to `gradients` (float32); returns the
+/// gradient of student.hidden_ND.  teacher.hidden_ND may be undefined.  Vocabularies are equal, as checked at the start.
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher, const at::Tensor& targets_N,
+                     double step_targets, std::int64_t chunk_rows, const model::HeadWeights& gradients, LossSums& sums);
+
+/// Bytes that head_loop holds at its peak beyond its arguments and its result.
+std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::int64_t student_hidden,
+                             std::int64_t teacher_hidden, std::int64_t item_bytes, bool teacher_logits);
+
+}  // namespace retort::loss

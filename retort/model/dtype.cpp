@@ -1,0 +1,66 @@
+#include "retort/model/dtype.h"
+
+#include <ATen/Context.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "retort/base/error.h"
+
+namespace retort::model {
+namespace {
+
+// AMX is asked of the kernel's list: compilers of today have no name for it in __builtin_cpu_supports.
+bool cpu_has_bf16_matrix_units() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("flags", 0) == 0) return line.find(" amx_bf16") != std::string::npos;
+  return false;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(io::Dtype dtype) {
+  switch (dtype) {
+    case io::Dtype::f64: return at::kDouble;
+    case io::Dtype::f32: return at::kFloat;
+    case io::Dtype::f16: return at::kHalf;
+    case io::Dtype::bf16: return at::kBFloat16;
+    case io::Dtype::u8: return at::kByte;
+    default: throw base::InternalError(base::join("no tensor type for ", io::name(dtype), "."));
+  }
+}
+
+io::Dtype io_dtype(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return io::Dtype::f64;
+    case at::kFloat: return io::Dtype::f32;
+    case at::kHalf: return io::Dtype::f16;
+    case at::kBFloat16: return io::Dtype::bf16;
+    case at::kByte: return io::Dtype::u8;
+    default: throw base::InternalError(base::join("no file type for ", at::toString(type), "."));
+  }
+}
+
+at::Device parse_device(const std::string& name) {
+  const auto kind = name.substr(0, name.find(':'));
+  base::require<base::UsageError>(kind == "cpu" || kind == "cuda", "device '", name, "': expected cpu, cuda or cuda:N.");
+  base::require<base::EnvironmentError>(kind == "cpu" || at::globalContext().hasCUDA(), "device '", name,
+                                        "': this libtorch finds no GPU; use --device cpu, or a torch package for the GPU.");
+  return at::Device(name);
+}
+
+at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& device) {
+  if (name == "auto")
+    return device.is_cuda() || cpu_has_bf16_matrix_units() ? at::kBFloat16 : at::kFloat;
+  if (name == "fp32") return at::kFloat;
+  if (name == "bf16") return at::kBFloat16;
+  if (name == "fp64") return at::kDouble;
+  throw base::UsageError(base::join("dtype '", name, "': expected auto, fp32, bf16 or fp64."));
+}
+
+std::string dtype_name(at::ScalarType type) {
+  return type == at::kBFloat16 ? "bf16" : type == at::kDouble ? "fp64" : "fp32";
+}
+
+}  // namespace retort::model

@@ -1,0 +1,36 @@
+#pragma once
+// Where a model comes from: which blocks, channels and 2:4 layers it has relative to its original teacher.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/architecture/config.h"
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+
+namespace retort::model {
+
+struct Lineage {
+  std::vector<std::int64_t> blocks;                 ///< block i was block blocks[i] of the teacher
+  std::vector<std::vector<std::int64_t>> channels;  ///< per block, the teacher's channel numbers that are left
+  std::vector<std::string> sparse_layers;           ///< names of weights that are 2:4 sparse, in this model's numbering
+  std::string pattern;                              ///< "2:4" when sparse_layers is not empty
+  std::int64_t teacher_blocks = 0;
+
+  bool identity() const;
+};
+
+/// Everything kept.
+Lineage whole_lineage(const architecture::Config& config);
+
+base::Json to_json(const Lineage& lineage);
+/// Throws ModelError when it does not fit the configuration; `where` names the file.
+Lineage lineage_from_json(const base::Json& json, const architecture::Config& config, const std::string& where);
+
+/// The name of the file in a model directory that holds lineage and provenance.
+inline constexpr const char* kLineageFile = "retort.json";
+/// Reads it; a directory without one has the whole lineage.
+Lineage read_lineage(const base::Path& directory, const architecture::Config& config);
+
+}  // namespace retort::model

@@ -1,0 +1,47 @@
+#pragma once
+// The weights of one decoder in memory: a flat buffer per unit, filled from and written to Hugging Face directories.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "retort/architecture/config.h"
+#include "retort/architecture/layout.h"
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/io/dtype.h"
+#include "retort/model/lineage.h"
+
+namespace retort::model {
+
+struct Weights {
+  architecture::Config config;
+  architecture::Layout layout;
+  Lineage lineage;
+  io::Dtype file_dtype = io::Dtype::bf16;  ///< of the matrices in the file that it came from, and goes to
+  std::vector<at::Tensor> units;           ///< flat, one per unit of the layout
+
+  /// One tensor as a view of its unit, in its own shape.
+  at::Tensor tensor(std::size_t unit, const architecture::Tensor& tensor) const;
+  /// The view of the tensor with this Hugging Face name; throws ModelError when there is none.
+  at::Tensor tensor(std::string_view name) const;
+};
+
+/// Reads a model directory; every value is converted to `dtype`.
+/// Throws ModelError: unsound files, unsupported architecture, wrong shapes, values that are not finite.
+Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device);
+
+/// Weights of normal(0, initializer_range), norms 1, each tensor from its own stream of `seed`.
+Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype, at::Device device);
+
+/// A deep copy in another type.
+Weights converted(const Weights& weights, at::ScalarType dtype);
+
+/// Writes a complete Hugging Face directory as a whole: config, weights in weights.file_dtype, tokenizer files of
+/// `tokenizer_from`, lineage and provenance in retort.json.  Throws StorageError; ValidationError when a value is not
+/// finite or the file read back differs.
+void save_model(const Weights& weights, const base::Path& directory, const base::Path& tokenizer_from,
+                const base::Json& provenance);
+
+}  // namespace retort::model

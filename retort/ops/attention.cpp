@@ -1,0 +1,103 @@
+#include "retort/ops/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+
+#include <cmath>
+#include <limits>
+
+#include "retort/ops/dispatch.h"
+#include "retort/ops/reference.h"
+
+namespace retort::ops {
+namespace {
+
+// [N, H, E] rows begin..begin+length as the [1, H, L, E] that the kernels take; no copy.
+at::Tensor heads_first(const at::Tensor& x_NHE, std::int64_t begin, std::int64_t length) {
+  return x_NHE.narrow(0, begin, length).transpose(0, 1).unsqueeze(0);
+}
+
+at::Tensor tokens_first(const at::Tensor& x_1HLE) { return x_1HLE.squeeze(0).transpose(0, 1); }
+
+at::Tensor scores_of(const at::Tensor& q_HLE, const at::Tensor& k_HME) {
+  return at::matmul(q_HLE, k_HME.transpose(1, 2)) * (1.0 / std::sqrt(static_cast<double>(q_HLE.size(2))));
+}
+
+// Segment by segment with plain products: for devices without a kernel of ours.
+Attention attention_plain(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                          const std::vector<std::int64_t>& starts) {
+  return {reference::attention(q_NHE, k_NKE, v_NKE, starts), {}};
+}
+
+void backward_plain(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                    const std::vector<std::int64_t>& starts, at::Tensor& gq_NHE, at::Tensor& gk_NKE, at::Tensor& gv_NKE) {
+  const auto type = statistics_type(q_NHE);
+  const auto groups = q_NHE.size(1) / k_NKE.size(1);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q_NHE.size(2)));
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const auto begin = starts[i], length = starts[i + 1] - begin;
+    const auto take = [&](const at::Tensor& x) { return x.narrow(0, begin, length).transpose(0, 1).to(type); };
+    const auto q = take(q_NHE), g = take(gout_NHE);
+    const auto k = take(k_NKE).repeat_interleave(groups, 0), v = take(v_NKE).repeat_interleave(groups, 0);
+    const auto future = at::ones({length, length}, q.options().dtype(at::kBool)).triu(1);
+    const auto p = at::softmax(scores_of(q, k).masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+    const auto gp = at::matmul(g, v.transpose(1, 2));
+    const auto gs = p * (gp - (gp * p).sum(-1, true)) * scale;
+    const auto fold = [&](const at::Tensor& x_HLE) {
+      return x_HLE.view({k_NKE.size(1), groups, length, x_HLE.size(2)}).sum(1).transpose(0, 1);
+    };
+    gq_NHE.narrow(0, begin, length).copy_(at::matmul(gs, k).transpose(0, 1));
+    gk_NKE.narrow(0, begin, length).copy_(fold(at::matmul(gs.transpose(1, 2), q)));
+    gv_NKE.narrow(0, begin, length).copy_(fold(at::matmul(p.transpose(1, 2), g)));
+  }
+}
+
+}  // namespace
+
+Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                    const std::vector<std::int64_t>& starts) {
+  if (!on_cpu(q_NHE)) return attention_plain(q_NHE, k_NKE, v_NKE, starts);
+  const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
+  Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
+                   at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const auto begin = starts[i], length = starts[i + 1] - begin;
+    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+        heads_first(q_NHE, begin, length), heads_first(k_NKE, begin, length), heads_first(v_NKE, begin, length), 0.0, true);
+    result.out_NHE.narrow(0, begin, length).copy_(tokens_first(out));
+    result.lse_HN.narrow(1, begin, length).copy_(lse.squeeze(0));
+  }
+  return result;
+}
+
+void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                        const at::Tensor& v_NKE, const Attention& forward, const std::vector<std::int64_t>& starts,
+                        at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE) {
+  if (!on_cpu(q_NHE)) return backward_plain(gout_NHE, q_NHE, k_NKE, v_NKE, starts, gq_NHE, gk_NKE, gv_NKE);
+  const auto type = statistics_type(q_NHE);
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const auto begin = starts[i], length = starts[i + 1] - begin;
+    const auto take = [&](const at::Tensor& x) { return heads_first(x, begin, length).to(type); };
+    const auto [gq, gk, gv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        take(gout_NHE), take(q_NHE), take(k_NKE), take(v_NKE), take(forward.out_NHE),
+        forward.lse_HN.narrow(1, begin, length).contiguous().unsqueeze(0), 0.0, true);
+    gq_NHE.narrow(0, begin, length).copy_(tokens_first(gq));
+    gk_NKE.narrow(0, begin, length).copy_(tokens_first(gk));
+    gv_NKE.narrow(0, begin, length).copy_(tokens_first(gv));
+  }
+}
+
+at::Tensor attention_cached(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE) {
+  const auto groups = q_NHE.size(1) / k_MKE.size(1);
+  const auto queries = q_NHE.size(0), keys = k_MKE.size(0);
+  const auto q = q_NHE.transpose(0, 1);
+  const auto k = k_MKE.transpose(0, 1).repeat_interleave(groups, 0), v = v_MKE.transpose(0, 1).repeat_interleave(groups, 0);
+  // Query i is token keys - queries + i and sees everything up to itself.
+  const auto future = at::ones({queries, keys}, q.options().dtype(at::kBool)).triu(keys - queries + 1);
+  const auto scores = scores_of(q, k).to(statistics_type(q_NHE));
+  const auto weights = at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+  return at::matmul(weights.to(v.scalar_type()), v).transpose(0, 1);
+}
+
+}  // namespace retort::ops

@@ -1,0 +1,33 @@
+#pragma once
+// Causal attention inside the segments of a packed row of tokens.
+//
+// Shape legend: N tokens, H query heads, K key/value heads (H a multiple of K), E head_dim.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace retort::ops {
+
+struct Attention {
+  at::Tensor out_NHE;
+  at::Tensor lse_HN;  ///< log of the sum of exponentials of the scaled scores, float32 (float64)
+};
+
+/// softmax(q k^T / sqrt(E)) v with the causal mask, separately in each segment.
+/// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a fused
+/// [N, (H + 2K) E] buffer: only the last dimension has to be contiguous.
+Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                    const std::vector<std::int64_t>& starts);
+
+/// Writes the gradients into gq_NHE, gk_NKE, gv_NKE, which may be views into one buffer.
+/// bfloat16 inputs are differentiated in float32: the bfloat16 kernel is several times slower on short segments.
+void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                        const at::Tensor& v_NKE, const Attention& forward, const std::vector<std::int64_t>& starts,
+                        at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE);
+
+/// Attention of new tokens to a cache: q_NHE are the last N of the k_MKE.size(0) tokens of one segment.
+at::Tensor attention_cached(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE);
+
+}  // namespace retort::ops

@@ -1,0 +1,50 @@
+#pragma once
+// From a tensor to the vector kernels of its element type.  For the .cpp files of ops/ only.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "retort/base/error.h"
+#include "retort/ops/vector_kernels.h"
+
+namespace retort::ops {
+
+template <typename T>
+struct Element {
+  using type = T;
+};
+
+template <typename T>
+const VectorKernels<T>& kernels() {
+  if constexpr (std::is_same_v<T, float>)
+    return vector_tables().f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return vector_tables().f64;
+  else
+    return vector_tables().bf16;
+}
+
+/// Calls body(Element<T>) for the tensor's type.
+template <typename Body>
+auto with_element(const at::Tensor& x, Body body) {
+  switch (x.scalar_type()) {
+    case at::kFloat: return body(Element<float>{});
+    case at::kDouble: return body(Element<double>{});
+    case at::kBFloat16: return body(Element<Bf16>{});
+    default: throw base::InternalError(base::join("ops: no kernel for element type ", at::toString(x.scalar_type()), "."));
+  }
+}
+
+template <typename T>
+T* data(const at::Tensor& x) {
+  return static_cast<T*>(x.mutable_data_ptr());
+}
+
+inline bool on_cpu(const at::Tensor& x) { return x.device().is_cpu(); }
+
+/// The type in which statistics of x are kept.
+inline at::ScalarType statistics_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace retort::ops

@@ -1,0 +1,47 @@
+#pragma once
+// RMSNorm, rotary embedding and SwiGLU: forward, and a backward that needs no autograd graph.
+//
+// Shape legend: N tokens, D hidden, I width of an MLP, H heads, E head_dim.  float32, bfloat16 or float64 tensors; the
+// arithmetic is float32 (float64 for float64).  On a CPU the loops of vector_kernels.h run; elsewhere, and as the oracle
+// of the tests, the plain versions of reference.h.
+
+#include <ATen/core/Tensor.h>
+
+namespace retort::ops {
+
+struct RmsNorm {
+  at::Tensor y_ND;
+  at::Tensor rstd_N;  ///< 1 / rms in float32 (float64 for float64)
+};
+
+/// y = w * x / sqrt(mean(x^2) + eps).  The normalised value is rounded to the tensor's type before it meets w, as
+/// transformers' LlamaRMSNorm does.
+RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
+
+/// Returns residual_ND + dL/dx and adds dL/dw to gw_D (float32, or float64).  The sum over tokens is made in fixed pieces of
+/// rows, so it does not depend on the number of threads.
+at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
+                             const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D);
+
+/// Tables of the rotary embedding for absolute positions.
+struct Rotary {
+  at::Tensor cos_NE2;  ///< [N, E/2] float32
+  at::Tensor sin_NE2;
+};
+Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, double theta);
+
+/// Rotates the first `heads` heads of each row in place ("rotate half" convention of Hugging Face).
+/// x has rows of any stride whose elements are contiguous; sign -1 undoes it, which is also its gradient.
+void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary, double sign);
+
+/// silu(gate) * up, for rows [gate | up].
+at::Tensor swiglu(const at::Tensor& gate_up_N2I);
+
+struct SwigluGrad {
+  at::Tensor gate_up_N2I;
+  at::Tensor out_NI;  ///< silu(gate) * up, computed again for the gradient of the down projection
+};
+/// Gradient of swiglu; overwrites gate_up_N2I with its own gradient (nothing needs it afterwards).
+SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
+
+}  // namespace retort::ops

@@ -1,0 +1,36 @@
+#include "retort/ops/vector_kernels.h"
+
+namespace retort::ops {
+
+namespace baseline {
+const VectorTables& tables();
+}
+#ifdef __x86_64__
+namespace avx2 {
+const VectorTables& tables();
+}
+namespace avx512 {
+const VectorTables& tables();
+}
+#endif
+
+const VectorTables* const* all_vector_tables() {
+  static const VectorTables* list[4] = {};
+  static const bool filled = [] {
+    int count = 0;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+      list[count++] = &avx512::tables();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) list[count++] = &avx2::tables();
+#endif
+    list[count] = &baseline::tables();
+    return true;
+  }();
+  (void)filled;
+  return list;
+}
+
+const VectorTables& vector_tables() { return *all_vector_tables()[0]; }
+
+}  // namespace retort::ops

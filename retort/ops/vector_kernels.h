@@ -1,0 +1,91 @@
+#pragma once
+// The CPU loops of ops/, one table per element type, compiled once per instruction set and chosen when first used.
+// Torch-free: the same source is built with wider vector flags, so it must not instantiate anybody else's inline code.
+//
+// Shape legend: N rows (tokens), D hidden, I width of an MLP, V vocabulary, H heads, E head_dim.
+// All matrices are dense and row-major.  Each function works on `rows` rows; callers split rows over threads.
+
+#include <cstdint>
+
+namespace retort::ops {
+
+/// A bfloat16 number as it lies in memory.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+/// What type a kernel computes in for an element type: double for double, float otherwise.
+template <typename T>
+struct ComputeOf {
+  using type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using type = double;
+};
+
+/// Which rows of a chunk of logits count, and how much.
+struct LossRows {
+  const std::int64_t* targets;  ///< -1: the row does not count
+  double gradient_scale;        ///< weight of the loss over the number of counted tokens of the step
+  double temperature = 1.0;
+  bool reverse = false;                ///< KL(student || teacher)
+  double temperature_power_scale = 1;  ///< T squared, or 1
+};
+
+struct AdamWStep {
+  double lr, beta1, beta2, eps, weight_decay;
+  double correction1, correction2;  ///< 1 - beta^step
+  double gradient_scale;            ///< clipping
+};
+
+template <typename T>
+struct VectorKernels {
+  using C = typename ComputeOf<T>::type;
+
+  /// y = w * x / rms(x); rstd_N keeps 1 / rms.
+  void (*rms_norm_forward)(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim, T* y_ND, C* rstd_N);
+  /// gx = residual + d/dx; adds the rows' d/dw to gw_D.
+  void (*rms_norm_backward)(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N, const T* residual_ND,
+                            std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D);
+  /// Rotates `heads` heads in place in rows that are `stride` elements apart; sign -1 is the inverse (and the gradient).
+  void (*rope)(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride, std::int64_t heads,
+               std::int64_t head_dim, double sign);
+  /// out = silu(gate) * up with gate_up rows [gate | up].
+  void (*swiglu_forward)(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI);
+  /// Gradient of gate_up; also writes out = silu(gate) * up again.  grad may be gate_up itself.
+  void (*swiglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* grad_N2I,
+                          T* out_NI);
+  /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.
+  double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab, T* grad_NV);
+  /// Returns the sum of T^2 KL; adds scale * its gradient to grad.
+  double (*kl_divergence)(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
+                          std::int64_t vocab, T* grad_NV);
+  /// Sums of (s - t)^2 and t^2 over `count` elements.
+  void (*square_sums)(const T* s, const T* t, std::int64_t count, double* error, double* teacher);
+  /// out = factor * (s - t).
+  void (*scaled_difference)(const T* s, const T* t, double factor, std::int64_t count, T* out);
+};
+
+/// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;
+/// `mask` (bytes, may be null) zeroes parameters and moments where it is 0.
+using AdamW = void (*)(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask,
+                       const AdamWStep& step, std::int64_t count);
+/// Sum of squares of float32 in double; infinity or NaN shows in the result.
+using SumOfSquares = double (*)(const float* x, std::int64_t count);
+
+struct VectorTables {
+  const char* isa;
+  VectorKernels<float> f32;
+  VectorKernels<double> f64;
+  VectorKernels<Bf16> bf16;
+  AdamW adamw;
+  SumOfSquares sum_of_squares;
+};
+
+/// The widest table that this processor runs.
+const VectorTables& vector_tables();
+/// Every table that this processor runs, for tests.
+const VectorTables* const* all_vector_tables();  // ends with nullptr
+
+}  // namespace retort::ops

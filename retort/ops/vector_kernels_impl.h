@@ -1,0 +1,284 @@
+// The bodies behind vector_kernels.h; included once per instruction set with RETORT_ISA defined.  No #pragma once.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "retort/ops/vector_kernels.h"
+
+namespace retort::ops::RETORT_ISA {
+namespace {
+
+constexpr int kLanes = 16;  // partial sums kept apart, so that the compiler may use vectors without reordering
+
+inline float load(const float* p, std::int64_t i) { return p[i]; }
+inline double load(const double* p, std::int64_t i) { return p[i]; }
+inline float load(const Bf16* p, std::int64_t i) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(p[i].bits) << 16);
+}
+inline void store(float* p, std::int64_t i, float x) { p[i] = x; }
+inline void store(double* p, std::int64_t i, double x) { p[i] = x; }
+inline void store(Bf16* p, std::int64_t i, float x) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;  // to nearest, ties to even
+  p[i].bits = static_cast<std::uint16_t>(x == x ? rounded : 0x7fc0u);
+}
+inline float round_to(const float*, float x) { return x; }
+inline double round_to(const double*, double x) { return x; }
+inline float round_to(const Bf16*, float x) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  return __builtin_bit_cast(float, (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
+
+// e^x after Cephes' expf: error below 2 ulp on [-87, 88], clamped outside.
+inline float exponential(float x) {
+  x = x < -87.3f ? -87.3f : x;
+  x = x > 88.3f ? 88.3f : x;
+  const float shifted = x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
+  const float n = shifted - 12582912.0f;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const std::uint32_t scale = (__builtin_bit_cast(std::uint32_t, shifted) << 23) + 0x3f800000u;
+  return p * __builtin_bit_cast(float, scale);
+}
+inline double exponential(double x) { return std::exp(x); }
+
+template <typename C, typename F>
+inline C sum_lanes(std::int64_t count, F term) {
+  C lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
+  C sum = 0;
+  for (int l = 0; l < kLanes; ++l) sum += lanes[l];
+  for (; i < count; ++i) sum += term(i);
+  return sum;
+}
+
+template <typename C, typename F>
+inline C max_lanes(std::int64_t count, F term) {
+  C lanes[kLanes];
+  for (int l = 0; l < kLanes; ++l) lanes[l] = term(0);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const C x = term(i + l);
+      lanes[l] = x > lanes[l] ? x : lanes[l];
+    }
+  C best = lanes[0];
+  for (int l = 1; l < kLanes; ++l) best = lanes[l] > best ? lanes[l] : best;
+  for (; i < count; ++i) best = term(i) > best ? term(i) : best;
+  return best;
+}
+
+template <typename T>
+struct Kernels {
+  using C = typename ComputeOf<T>::type;
+
+  static void rms_norm_forward(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim, T* y_ND,
+                               C* rstd_N) {
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const T* x = x_ND + n * dim;
+      T* y = y_ND + n * dim;
+      const C squares = sum_lanes<C>(dim, [x](std::int64_t i) { return load(x, i) * load(x, i); });
+      const C rstd = C(1) / std::sqrt(squares / C(dim) + C(eps));
+      for (std::int64_t i = 0; i < dim; ++i) store(y, i, round_to(y, load(x, i) * rstd) * load(w_D, i));
+      rstd_N[n] = rstd;
+    }
+  }
+
+  static void rms_norm_backward(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N, const T* residual_ND,
+                                std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D) {
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const T* x = x_ND + n * dim;
+      const T* gy = gy_ND + n * dim;
+      const T* residual = residual_ND + n * dim;
+      T* gx = gx_ND + n * dim;
+      const C rstd = rstd_N[n];
+      const C dot = sum_lanes<C>(dim, [=](std::int64_t i) { return load(gy, i) * load(w_D, i) * load(x, i); });
+      const C shrink = dot * rstd * rstd * rstd / C(dim);
+      for (std::int64_t i = 0; i < dim; ++i) {
+        const C g = load(gy, i), xi = load(x, i);
+        gw_D[i] += g * xi * rstd;
+        store(gx, i, load(residual, i) + g * load(w_D, i) * rstd - xi * shrink);
+      }
+    }
+  }
+
+  static void rope(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride,
+                   std::int64_t heads, std::int64_t head_dim, double sign) {
+    const std::int64_t half = head_dim / 2;
+    for (std::int64_t n = 0; n < rows; ++n)
+      for (std::int64_t h = 0; h < heads; ++h) {
+        T* low = x + n * stride + h * head_dim;
+        T* high = low + half;
+        const float* cosine = cos_NE + n * half;
+        const float* sine = sin_NE + n * half;
+        for (std::int64_t i = 0; i < half; ++i) {
+          const C a = load(low, i), b = load(high, i), c = cosine[i], s = C(sign) * sine[i];
+          store(low, i, a * c - b * s);
+          store(high, i, b * c + a * s);
+        }
+      }
+  }
+
+  static void swiglu_forward(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI) {
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const T* gate = gate_up_N2I + n * 2 * width;
+      const T* up = gate + width;
+      T* out = out_NI + n * width;
+      for (std::int64_t i = 0; i < width; ++i) {
+        const C g = load(gate, i);
+        store(out, i, round_to(out, g / (C(1) + exponential(-g))) * load(up, i));
+      }
+    }
+  }
+
+  static void swiglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* grad_N2I,
+                              T* out_NI) {
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const T* gate = gate_up_N2I + n * 2 * width;
+      const T* up = gate + width;
+      const T* gout = gout_NI + n * width;
+      T* grad_gate = grad_N2I + n * 2 * width;
+      T* grad_up = grad_gate + width;
+      T* out = out_NI + n * width;
+      for (std::int64_t i = 0; i < width; ++i) {
+        const C g = load(gate, i), u = load(up, i), go = load(gout, i);
+        const C sigmoid = C(1) / (C(1) + exponential(-g)), silu = g * sigmoid;
+        store(out, i, round_to(out, silu) * u);
+        store(grad_gate, i, go * u * sigmoid * (C(1) + g * (C(1) - sigmoid)));
+        store(grad_up, i, go * silu);
+      }
+    }
+  }
+
+  // log of the sum of exponentials of x * factor, in a numerically safe way.
+  static C log_sum_exp(const T* x, C factor, std::int64_t count) {
+    const C top = max_lanes<C>(count, [=](std::int64_t i) { return load(x, i) * factor; });
+    const C sum = sum_lanes<C>(count, [=](std::int64_t i) { return exponential(load(x, i) * factor - top); });
+    return top + std::log(sum);
+  }
+
+  static double cross_entropy(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
+                              T* grad_NV) {
+    double total = 0;
+    const C scale = C(spec.gradient_scale);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      const std::int64_t target = spec.targets[n];
+      if (target < 0) continue;
+      const T* s = logits_NV + n * vocab;
+      T* grad = grad_NV + n * vocab;
+      const C normalizer = log_sum_exp(s, C(1), vocab);
+      total += double(normalizer) - double(load(s, target));
+      for (std::int64_t i = 0; i < vocab; ++i)
+        store(grad, i, load(grad, i) + scale * exponential(load(s, i) - normalizer));
+      store(grad, target, load(grad, target) - scale);
+    }
+    return total;
+  }
+
+  static double kl_divergence(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
+                              std::int64_t vocab, T* grad_NV) {
+    double total = 0;
+    const C inverse = C(1 / spec.temperature);
+    const C scale = C(spec.gradient_scale * spec.temperature_power_scale / spec.temperature);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      if (spec.targets[n] < 0) continue;
+      const T* s = student_NV + n * vocab;
+      const T* t = teacher_NV + n * vocab;
+      T* grad = grad_NV + n * vocab;
+      const C student = log_sum_exp(s, inverse, vocab), teacher = log_sum_exp(t, inverse, vocab);
+      const T* from = spec.reverse ? s : t;
+      const C from_normalizer = spec.reverse ? student : teacher;
+      const C sign = spec.reverse ? C(-1) : C(1);
+      // log p_t - log p_s of one entry is (t - s) / T + gap.
+      const C gap = student - teacher;
+      const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) {
+        return exponential(load(from, i) * inverse - from_normalizer) * sign *
+               ((load(t, i) - load(s, i)) * inverse + gap);
+      });
+      total += double(kl) * spec.temperature_power_scale;
+      if (spec.reverse) {
+        for (std::int64_t i = 0; i < vocab; ++i) {
+          const C p = exponential(load(s, i) * inverse - student);
+          const C log_ratio = (load(s, i) - load(t, i)) * inverse - gap;
+          store(grad, i, load(grad, i) + scale * p * (log_ratio - kl));
+        }
+      } else {
+        for (std::int64_t i = 0; i < vocab; ++i) {
+          const C difference =
+              exponential(load(s, i) * inverse - student) - exponential(load(t, i) * inverse - teacher);
+          store(grad, i, load(grad, i) + scale * difference);
+        }
+      }
+    }
+    return total;
+  }
+
+  static void square_sums(const T* s, const T* t, std::int64_t count, double* error, double* teacher) {
+    // Rows of a few thousand: float lanes are exact enough inside, double outside.
+    constexpr std::int64_t kPiece = 4096;
+    for (std::int64_t begin = 0; begin < count; begin += kPiece) {
+      const std::int64_t size = count - begin < kPiece ? count - begin : kPiece;
+      const T* sp = s + begin;
+      const T* tp = t + begin;
+      *error += double(sum_lanes<C>(size, [=](std::int64_t i) {
+        const C d = load(sp, i) - load(tp, i);
+        return d * d;
+      }));
+      *teacher += double(sum_lanes<C>(size, [=](std::int64_t i) { return load(tp, i) * load(tp, i); }));
+    }
+  }
+
+  static void scaled_difference(const T* s, const T* t, double factor, std::int64_t count, T* out) {
+    const C f = C(factor);
+    for (std::int64_t i = 0; i < count; ++i) store(out, i, f * (load(s, i) - load(t, i)));
+  }
+
+  static VectorKernels<T> table() {
+    return {rms_norm_forward, rms_norm_backward, rope,        swiglu_forward,   swiglu_backward,
+            cross_entropy,    kl_divergence,     square_sums, scaled_difference};
+  }
+};
+
+void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask, const AdamWStep& step,
+           std::int64_t count) {
+  const float beta1 = float(step.beta1), beta2 = float(step.beta2), scale = float(step.gradient_scale);
+  const float rate = float(step.lr / step.correction1), decay = float(1 - step.lr * step.weight_decay);
+  const float root = float(1 / std::sqrt(step.correction2)), eps = float(step.eps);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float gradient = g[i] * scale;
+    m[i] = beta1 * m[i] + (1 - beta1) * gradient;
+    v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
+    p[i] = p[i] * decay - rate * m[i] / (std::sqrt(v[i]) * root + eps);
+  }
+  if (mask)
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float keep = mask[i] ? 1.0f : 0.0f;
+      p[i] = keep != 0 ? p[i] : 0.0f;
+      m[i] = keep != 0 ? m[i] : 0.0f;
+      v[i] = keep != 0 ? v[i] : 0.0f;
+    }
+  if (copy)
+    for (std::int64_t i = 0; i < count; ++i) store(copy, i, p[i]);
+}
+
+double sum_of_squares(const float* x, std::int64_t count) {
+  return sum_lanes<double>(count, [x](std::int64_t i) { return double(x[i]) * double(x[i]); });
+}
+
+}  // namespace
+
+const VectorTables& tables() {
+  static const VectorTables kTables{RETORT_ISA_NAME, Kernels<float>::table(), Kernels<double>::table(),
+                                    Kernels<Bf16>::table(), adamw, sum_of_squares};
+  return kTables;
+}
+
+}  // namespace retort::ops::RETORT_ISA

@@ -1,0 +1,205 @@
+#include "retort/shard/engine.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "retort/base/error.h"
+#include "retort/loss/head_loop.h"
+#include "retort/model/block.h"
+#include "retort/model/head.h"
+
+namespace retort::shard {
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// A unit held for the time of a scope.
+class Acquired {
+ public:
+  Acquired(Parameters& parameters, std::int64_t unit) : parameters_(parameters), unit_(unit), flat_(parameters.acquire(unit)) {}
+  ~Acquired() { parameters_.release(unit_); }
+  Acquired(const Acquired&) = delete;
+  Acquired& operator=(const Acquired&) = delete;
+  const at::Tensor& flat() const { return flat_; }
+
+ private:
+  Parameters& parameters_;
+  std::int64_t unit_;
+  at::Tensor flat_;
+};
+
+model::BlockWeights block_of(const Parameters& parameters, std::int64_t block, const at::Tensor& flat) {
+  return model::block_weights(parameters.config().blocks[at(block)],
+                              parameters.layout().units[at(architecture::Layout::block_unit(block))], flat);
+}
+
+}  // namespace
+
+// What one wave holds between forward and backward, per micro-batch.
+struct Engine::Wave {
+  struct Lane {
+    const MicroBatch* batch;
+    model::TokenLayout layout, teacher_layout;
+    at::Tensor hidden_ND, teacher_ND;                 ///< output of the last block that was computed
+    std::vector<at::Tensor> inputs_ND;                ///< of each student block
+    std::vector<model::BlockActivations> activations; ///< of each student block, when they are kept
+    std::vector<at::Tensor> hidden_grads_ND;          ///< SquareHead's gradient of each student block's output
+    at::Tensor grad_ND;
+  };
+  std::vector<Lane> lanes;
+  std::int64_t teacher_blocks_done = 0;
+  bool last = false;  ///< of the step: after it gradients are complete
+};
+
+Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
+               EngineOptions options)
+    : student_(student), teacher_(teacher), losses_(losses), group_(group), options_(options) {
+  base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
+  base::ensure(!options.keep_activations || student.resident(), "activations are kept only of resident parameters");
+}
+
+StepResult Engine::step(std::span<const MicroBatch> batches) {
+  double counts[2] = {};
+  for (const auto& batch : batches) {
+    counts[0] += static_cast<double>(batch.tokens());
+    counts[1] += static_cast<double>(batch.num_targets);
+  }
+  group_.all_sum(counts);
+  step_tokens_ = counts[0];
+  step_targets_ = std::max(counts[1], 1.0);
+  sums_.clear();
+  for (const auto& [name, weight] : losses_.weights) sums_[name] = 0;
+  student_.zero_gradients();
+
+  const auto blocks = student_.layout().num_blocks();
+  for (std::size_t begin = 0; begin < batches.size(); begin += at(options_.wave)) {
+    Wave wave;
+    const auto count = std::min(at(options_.wave), batches.size() - begin);
+    wave.last = begin + count == batches.size();
+    for (const auto& batch : batches.subspan(begin, count))
+      wave.lanes.push_back({.batch = &batch, .layout = {}, .teacher_layout = {}, .hidden_ND = {}, .teacher_ND = {},
+                            .inputs_ND = {}, .activations = {}, .hidden_grads_ND = {}, .grad_ND = {}});
+    embed(wave);
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      forward_block(wave, block);
+      if (losses_.squarehead) compare_hidden(wave, block);
+    }
+    head(wave);
+    for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
+    backward_embedding(wave);
+  }
+  std::vector<double> values;
+  for (const auto& [name, sum] : sums_) values.push_back(sum);
+  group_.all_sum(values);
+  StepResult result{.loss = 0, .parts = {}, .tokens = static_cast<std::int64_t>(counts[0]),
+                    .targets = static_cast<std::int64_t>(counts[1])};
+  for (std::size_t i = 0; auto& [name, sum] : sums_)
+    result.parts[name] = name == "squarehead" ? values[i++] : values[i++] / step_targets_;
+  result.loss = losses_.total(result.parts);
+  return result;
+}
+
+void Engine::embed(Wave& wave) {
+  const Acquired unit(student_, 0);
+  const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
+  for (auto& lane : wave.lanes) {
+    lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
+    lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N);
+  }
+  if (!losses_.needs_teacher()) return;
+  const Acquired teacher_unit(*teacher_, 0);
+  const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
+  for (auto& lane : wave.lanes) {
+    lane.teacher_layout = model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device());
+    lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N);
+  }
+}
+
+void Engine::forward_block(Wave& wave, std::int64_t block) {
+  const Acquired unit(student_, architecture::Layout::block_unit(block));
+  const auto weights = block_of(student_, block, unit.flat());
+  for (auto& lane : wave.lanes) {
+    lane.inputs_ND.push_back(lane.hidden_ND);
+    model::BlockActivations* keep = nullptr;
+    if (options_.keep_activations) keep = &lane.activations.emplace_back();
+    lane.hidden_ND = model::block_forward(weights, student_.config().rms_norm_eps, lane.hidden_ND, lane.layout, keep);
+  }
+}
+
+void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
+  for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
+    const Acquired unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
+    const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
+    for (auto& lane : wave.lanes)
+      lane.teacher_ND =
+          model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND, lane.teacher_layout);
+  }
+}
+
+void Engine::compare_hidden(Wave& wave, std::int64_t block) {
+  forward_teacher_up_to(wave, losses_.squarehead->teacher_block(block));
+  for (auto& lane : wave.lanes) {
+    auto& grad_ND = lane.hidden_grads_ND.emplace_back(at::empty_like(lane.hidden_ND));
+    sums_["squarehead"] +=
+        losses_.squarehead->add(lane.hidden_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_, grad_ND);
+  }
+}
+
+void Engine::head(Wave& wave) {
+  if (losses_.needs_teacher_logits()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
+  const auto unit = student_.layout().head_unit();
+  const Acquired student(student_, unit);
+  const auto weights = model::head_weights(student_.layout(), student.flat());
+  const auto gradients = model::head_weights(student_.layout(), student_.gradient(unit));
+  std::optional<Acquired> teacher;
+  loss::HeadSide teacher_side;
+  if (losses_.needs_teacher_logits()) {
+    teacher.emplace(*teacher_, teacher_->layout().head_unit());
+    teacher_side = {model::head_weights(teacher_->layout(), teacher->flat()), teacher_->config().rms_norm_eps, {}};
+  }
+  for (auto& lane : wave.lanes) {
+    teacher_side.hidden_ND = lane.teacher_ND;
+    lane.grad_ND = loss::head_loop(losses_, {weights, student_.config().rms_norm_eps, lane.hidden_ND}, teacher_side,
+                                   lane.batch->targets_N, step_targets_, options_.head_rows, gradients, sums_);
+    lane.hidden_ND = lane.teacher_ND = at::Tensor();
+  }
+  if (wave.last && unit != 0) student_.reduce(unit);
+}
+
+void Engine::backward_block(Wave& wave, std::int64_t block) {
+  const auto unit_number = architecture::Layout::block_unit(block);
+  const Acquired unit(student_, unit_number);
+  const auto weights = block_of(student_, block, unit.flat());
+  const auto gradients = block_of(student_, block, student_.gradient(unit_number));
+  const double eps = student_.config().rms_norm_eps;
+  for (auto& lane : wave.lanes) {
+    if (losses_.squarehead) {
+      lane.grad_ND.add_(lane.hidden_grads_ND.back());
+      lane.hidden_grads_ND.pop_back();
+    }
+    const auto input_ND = std::move(lane.inputs_ND.back());
+    lane.inputs_ND.pop_back();
+    model::BlockActivations kept;
+    if (options_.keep_activations) {
+      kept = std::move(lane.activations.back());
+      lane.activations.pop_back();
+    } else {
+      model::block_forward(weights, eps, input_ND, lane.layout, &kept);
+    }
+    lane.grad_ND = model::block_backward(weights, eps, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
+  }
+  if (wave.last) student_.reduce(unit_number);
+}
+
+void Engine::backward_embedding(Wave& wave) {
+  const auto gradient_VD = model::embedding_matrix(student_.layout(), student_.gradient(0));
+  for (auto& lane : wave.lanes) {
+    model::embed_backward(lane.grad_ND, lane.batch->ids_N, gradient_VD);
+    lane.grad_ND = at::Tensor();
+  }
+  if (wave.last) student_.reduce(0);
+}
+
+}  // namespace retort::shard

@@ -1,0 +1,155 @@
+#include "retort/shard/memory_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+#include "retort/loss/head_loop.h"
+
+namespace retort::shard {
+namespace {
+
+// Elements per token of the tensors of one block, as model/block.cpp makes them.
+struct BlockSizes {
+  std::int64_t hidden = 0, qkv = 0, joined = 0, kv = 0, width = 0, heads = 0;
+  std::int64_t largest_matrix = 0;
+};
+
+BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
+  BlockSizes sizes{.hidden = hidden};
+  if (block.attention) {
+    const auto& a = *block.attention;
+    sizes.heads = a.num_heads;
+    sizes.joined = a.num_heads * a.head_dim;
+    sizes.kv = a.num_kv_heads * a.head_dim;
+    sizes.qkv = sizes.joined + 2 * sizes.kv;
+  }
+  if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) sizes.width = dense->width;
+  sizes.largest_matrix = std::max(2 * sizes.width, sizes.qkv) * hidden;
+  return sizes;
+}
+
+// Bytes per token that BlockActivations holds.
+std::int64_t kept_bytes(const BlockSizes& s, std::int64_t item) {
+  const auto attention = s.joined ? s.hidden + s.qkv + s.joined : 0;
+  const auto mlp = s.width ? s.hidden + 2 * s.width : 0;
+  return item * (attention + mlp + s.hidden) + 4 * (s.heads + 2);
+}
+
+std::int64_t forward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+  const auto attention = item * (tokens * (s.hidden + s.qkv + s.joined + s.hidden) + sequence * s.joined);
+  const auto mlp = item * tokens * (s.hidden + s.hidden + 3 * s.width + s.hidden);
+  return std::max(attention, mlp);
+}
+
+std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+  const auto kept = tokens * kept_bytes(s, item);
+  const auto product = item == 2 ? item * s.largest_matrix : 0;
+  const auto mlp = kept + item * tokens * (2 * s.width + s.hidden) + product;
+  const auto rest = kept - item * tokens * (2 * s.hidden + 2 * s.width);
+  // The segment's gradients, and with bfloat16 its inputs again, in float32.
+  const auto segment = sequence * (item == 2 ? 4 * (2 * s.qkv + 2 * s.joined) : item * s.qkv);
+  const auto attention = rest + item * tokens * (s.hidden + s.joined + s.qkv) + segment;
+  return std::max(mlp, attention);
+}
+
+// Largest value of `bytes` over the blocks of a model.
+template <typename Bytes>
+std::int64_t over_blocks(const architecture::Config& config, Bytes bytes) {
+  std::int64_t largest = 0;
+  for (const auto& block : config.blocks) largest = std::max(largest, bytes(sizes_of(block, config.hidden_size)));
+  return largest;
+}
+
+std::int64_t rotary_bytes(const architecture::Config& config, std::int64_t tokens) {
+  std::int64_t head_dim = 0;
+  for (const auto& block : config.blocks)
+    if (block.attention) head_dim = std::max(head_dim, block.attention->head_dim);
+  return tokens * head_dim * 4;
+}
+
+}  // namespace
+
+std::int64_t MemoryPlan::total_bytes() const {
+  std::int64_t total = 0;
+  for (const auto& item : items) total += item.bytes;
+  return total;
+}
+
+MemoryPlan plan_memory(const MemoryShape& shape) {
+  const auto elements = architecture::make_layout(shape.student).size();
+  const auto item = shape.item_bytes, master = std::max<std::int64_t>(4, item);
+  const auto blocks = static_cast<std::int64_t>(shape.student.blocks.size());
+  const auto tokens = shape.micro_batch_tokens, wave_tokens = tokens * shape.wave;
+  const auto hidden = shape.student.hidden_size;
+  const auto teacher_hidden = shape.teacher ? shape.teacher->hidden_size : 0;
+
+  MemoryPlan plan;
+  plan.items.push_back({"student weights", elements * (master + (shape.trained_on_copies ? item : 0))});
+  plan.items.push_back({"gradients", elements * master});
+  plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0))});
+  if (shape.teacher) plan.items.push_back({"teacher weights", architecture::make_layout(*shape.teacher).size() * item});
+  plan.items.push_back({"token ids and positions",
+                        16 * tokens * shape.micro_batches + shape.wave * (rotary_bytes(shape.student, tokens) +
+                        (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
+  plan.items.push_back({"block inputs", blocks * wave_tokens * hidden * item});
+  if (shape.squarehead) plan.items.push_back({"SquareHead gradients", blocks * wave_tokens * hidden * item});
+  if (shape.keep_activations) {
+    std::int64_t kept = 0;
+    for (const auto& block : shape.student.blocks) kept += wave_tokens * kept_bytes(sizes_of(block, hidden), item);
+    plan.items.push_back({"kept activations", kept});
+  }
+
+  // Forward, head and backward follow each other; the largest of the three decides.
+  const auto forward = item * wave_tokens * (hidden + teacher_hidden) +
+                       std::max(over_blocks(shape.student, [&](const BlockSizes& s) {
+                                  return forward_bytes(s, tokens, shape.sequence_tokens, item);
+                                }),
+                                shape.teacher ? over_blocks(*shape.teacher,
+                                                            [&](const BlockSizes& s) {
+                                                              return forward_bytes(s, tokens, shape.sequence_tokens, item);
+                                                            })
+                                              : 0);
+  const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
+                    loss::head_loop_bytes(std::min(shape.head_rows, tokens), shape.student.vocab_size, hidden,
+                                          teacher_hidden, item, shape.teacher_logits);
+  const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
+                        over_blocks(shape.student, [&](const BlockSizes& s) {
+                          return backward_bytes(s, tokens, shape.sequence_tokens, item);
+                        }) - (shape.keep_activations
+                                  ? over_blocks(shape.student, [&](const BlockSizes& s) { return tokens * kept_bytes(s, item); })
+                                  : 0);
+  plan.items.push_back({"work of a block, or of head and losses", std::max({forward, head, backward})});
+  return plan;
+}
+
+std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens) {
+  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full speed.
+  const std::int64_t rows = std::clamp<std::int64_t>((std::int64_t{1} << 22) / vocab_size / 64 * 64, 128, 1024);
+  return std::min(rows, micro_batch_tokens);
+}
+
+std::string describe(const MemoryPlan& plan) {
+  std::string text;
+  const auto line = [&text](const std::string& what, std::int64_t bytes) {
+    char row[128];
+    std::snprintf(row, sizeof row, "  %-40s %12s\n", what.c_str(),
+                  base::human_bytes(static_cast<std::uint64_t>(bytes)).c_str());
+    text += row;
+  };
+  for (const auto& item : plan.items) line(item.what, item.bytes);
+  line("total", plan.total_bytes());
+  return text;
+}
+
+void require_fits(const MemoryPlan& plan, std::int64_t available_bytes) {
+  const auto total = plan.total_bytes();
+  base::require<base::MemoryError>(
+      total <= available_bytes, "memory: the plan needs ", base::human_bytes(static_cast<std::uint64_t>(total)),
+      ", available are ", base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
+      "; lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model. The plan:\n", describe(plan));
+}
+
+}  // namespace retort::shard
