@@ -1,0 +1,78 @@
+#include "retort/architecture/checkpoint.h"
+
+#include <map>
+
+#include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/io/quote.h"
+
+namespace retort::architecture {
+namespace {
+
+using base::ModelError;
+using base::require;
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+bool is_weight_dtype(io::Dtype dtype) {
+  return dtype == io::Dtype::f32 || dtype == io::Dtype::f16 || dtype == io::Dtype::bf16;
+}
+
+// Old files carry the rotary frequencies, which follow from the configuration; a tied head may be saved
+// twice.
+bool is_ignorable(std::string_view tensor, bool tied) {
+  constexpr std::string_view kFrequencies = "rotary_emb.inv_freq";
+  const bool frequencies = tensor.size() >= kFrequencies.size() &&
+                           tensor.substr(tensor.size() - kFrequencies.size()) == kFrequencies;
+  return frequencies || (tied && tensor == "lm_head.weight");
+}
+
+void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
+  const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(tensor.name));
+  require<ModelError>(directory.contains(tensor.name), who, " is missing",
+                      tensor.role == Role::head ? "; if the head is the embedding, config.json needs "
+                                                  "\"tie_word_embeddings\": true."
+                                                : "; the weights do not belong to this config.json.");
+  const io::TensorView found = directory.find(tensor.name);
+  require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == tensor.shape, who,
+                      " has shape ", shape_text(found.shape), ", expected ", shape_text(tensor.shape),
+                      " from config.json; the weights do not belong to this config.json.");
+  require<ModelError>(is_weight_dtype(found.dtype), who, " has dtype ", io::name(found.dtype),
+                      ", expected F32, F16 or BF16; export the model without quantization.");
+}
+
+}  // namespace
+
+void check_tensors(const Config& config, const io::ModelDirectory& directory) {
+  const Layout layout = make_layout(config);
+  std::map<std::string_view, const Tensor*> expected;
+  for (const Unit& unit : layout.units)
+    for (const Tensor& tensor : unit.tensors) {
+      check_tensor(tensor, directory);
+      expected[tensor.name] = &tensor;
+    }
+  for (const std::string& tensor : directory.names())
+    require<ModelError>(
+        expected.count(tensor) == 1 || is_ignorable(tensor, layout.tied), directory.path().string(),
+        ": tensor ", io::quote(tensor), " has no place in a ", config.architecture, " with ",
+        config.blocks.size(),
+        " blocks; ignoring it would change what the model computes, so use a model of a supported "
+        "architecture.");
+}
+
+io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory) {
+  std::map<io::Dtype, std::int64_t> elements;
+  const Layout layout = make_layout(config);
+  for (const Unit& unit : layout.units)
+    for (const Tensor& tensor : unit.tensors) elements[directory.find(tensor.name).dtype] += tensor.numel;
+  io::Dtype most = io::Dtype::f32;
+  for (const auto& [dtype, count] : elements)
+    if (count > elements[most]) most = dtype;
+  return most;
+}
+
+}  // namespace retort::architecture

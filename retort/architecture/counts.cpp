@@ -1,0 +1,71 @@
+#include "retort/architecture/counts.h"
+
+namespace retort::architecture {
+namespace {
+
+std::int64_t attention_parameters(const Attention& attention, std::int64_t hidden_size) {
+  return 2 * hidden_size * attention.head_dim * (attention.num_heads + attention.num_kv_heads);
+}
+
+// Matrices of the MLP; `used` counts of experts only those that one token uses.
+std::int64_t mlp_parameters(const Mlp& mlp, std::int64_t hidden_size, bool used) {
+  if (const auto* dense = std::get_if<DenseMlp>(&mlp)) return 3 * hidden_size * dense->width;
+  const auto* experts = std::get_if<ExpertsMlp>(&mlp);
+  if (experts == nullptr) return 0;
+  const std::int64_t count = used ? experts->experts_per_token : experts->num_experts;
+  const std::int64_t router = experts->num_experts * hidden_size;
+  return count * 3 * hidden_size * experts->width + router;
+}
+
+std::int64_t matrices(const Block& block, std::int64_t hidden_size, bool used) {
+  const std::int64_t attention = block.attention ? attention_parameters(*block.attention, hidden_size) : 0;
+  return attention + mlp_parameters(block.mlp, hidden_size, used);
+}
+
+}  // namespace
+
+std::int64_t num_parameters(const Block& block, std::int64_t hidden_size) {
+  const int norms = (block.attention ? 1 : 0) + (std::holds_alternative<std::monostate>(block.mlp) ? 0 : 1);
+  return matrices(block, hidden_size, false) + norms * hidden_size;
+}
+
+std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size) {
+  return matrices(block, hidden_size, true);
+}
+
+std::int64_t num_parameters(const Config& config) {
+  std::int64_t total = 0;
+  for (const std::int64_t unit : parameters_per_unit(config)) total += unit;
+  return total;
+}
+
+std::vector<std::int64_t> parameters_per_unit(const Config& config) {
+  const std::int64_t embedding = config.vocab_size * config.hidden_size;
+  std::vector<std::int64_t> counts{embedding};
+  for (const Block& block : config.blocks) counts.push_back(num_parameters(block, config.hidden_size));
+  if (config.tie_word_embeddings)
+    counts.front() += config.hidden_size;
+  else
+    counts.push_back(embedding + config.hidden_size);
+  return counts;
+}
+
+double flops_per_token(const Config& config, std::int64_t context) {
+  double matrix = static_cast<double>(config.vocab_size) * static_cast<double>(config.hidden_size);
+  double attention_width = 0;
+  for (const Block& block : config.blocks) {
+    matrix += static_cast<double>(matrix_parameters(block, config.hidden_size));
+    if (block.attention)
+      attention_width += static_cast<double>(block.attention->num_heads * block.attention->head_dim);
+  }
+  return 2 * matrix + 2 * static_cast<double>(context) * attention_width;
+}
+
+std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes) {
+  std::int64_t elements = 0;
+  for (const Block& block : config.blocks)
+    if (block.attention) elements += 2 * block.attention->num_kv_heads * block.attention->head_dim;
+  return elements * item_bytes;
+}
+
+}  // namespace retort::architecture

@@ -1,0 +1,23 @@
+#pragma once
+// Which keys of config.json change the mathematics, and which are known to be harmless.
+
+#include <span>
+#include <string_view>
+
+#include "retort/base/json.h"
+
+namespace retort::architecture {
+
+/// A key that is refused unless its value leaves the decoder as it is.
+struct RefusedKey {
+  const char* name;
+  bool (*is_neutral)(const base::Json& value);
+  std::string_view reason;
+};
+
+std::span<const RefusedKey> refused_keys();
+
+/// Honoured, refused or harmless: anything but unknown.
+bool is_known_key(std::string_view key);
+
+}  // namespace retort::architecture

@@ -1,0 +1,147 @@
+#include "retort/architecture/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include "configs_for_tests.h"
+#include "retort/architecture/counts.h"
+#include "retort/architecture/hf_config.h"
+#include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "support/outside_data.h"
+#include "support/temporary_directory.h"
+
+namespace retort::architecture {
+namespace {
+
+using base::Json;
+using test::message_of;
+using test::small_config;
+
+// The tensors of a configuration, all zero, as they would be written.
+std::map<std::string, io::TensorToWrite> zero_tensors(const Config& config) {
+  static const std::vector<std::byte> kZeros(1 << 20);
+  std::map<std::string, io::TensorToWrite> tensors;
+  for (const Unit& unit : make_layout(config).units)
+    for (const Tensor& tensor : unit.tensors)
+      tensors[tensor.name] =
+          io::tensor_of_bytes(tensor.name, io::Dtype::bf16, tensor.shape,
+                              std::span(kZeros).first(static_cast<std::size_t>(2 * tensor.numel)));
+  return tensors;
+}
+
+using Change = std::function<void(std::map<std::string, io::TensorToWrite>&)>;
+
+void check(const Config& config, const Change& change) {
+  const test::TemporaryDirectory directory;
+  auto tensors = zero_tensors(config);
+  change(tensors);
+  std::vector<io::TensorToWrite> list;
+  for (const auto& [name, tensor] : tensors) list.push_back(tensor);
+  base::write_file_atomically(directory / "config.json", hf_config_json(config));
+  io::write_weights(directory.path(), list);
+  check_tensors(config, io::ModelDirectory::open(directory.path()));
+}
+
+std::string refusal(const Config& config, const Change& change) {
+  return message_of<base::ModelError>([&] { check(config, change); });
+}
+
+TEST(Checkpoint, AcceptsExactlyTheTensorsOfTheLayout) {
+  EXPECT_NO_THROW(check(small_config(), [](auto&) {}));
+  EXPECT_NO_THROW(check(small_config(true), [](auto&) {}));
+}
+
+TEST(Checkpoint, IgnoresWhatFollowsFromTheConfiguration) {
+  EXPECT_NO_THROW(check(small_config(true), [](auto& tensors) {
+    auto head = tensors["model.embed_tokens.weight"];
+    head.name = "lm_head.weight";
+    tensors[head.name] = head;
+    tensors["rotary"] =
+        io::tensor_of_bytes("model.layers.0.self_attn.rotary_emb.inv_freq", io::Dtype::f32, {0}, {});
+  }));
+}
+
+TEST(Checkpoint, RefusesAMissingTensor) {
+  EXPECT_SAYS(refusal(small_config(), [](auto& t) { t.erase("model.layers.2.mlp.up_proj.weight"); }),
+              "\"model.layers.2.mlp.up_proj.weight\" is missing");
+  EXPECT_SAYS(refusal(small_config(), [](auto& t) { t.erase("lm_head.weight"); }), "tie_word_embeddings");
+}
+
+TEST(Checkpoint, RefusesAnotherShapeAndSaysBoth) {
+  const std::string message = refusal(small_config(), [](auto& t) {
+    std::swap(t["model.layers.0.mlp.up_proj.weight"].shape[0],
+              t["model.layers.0.mlp.up_proj.weight"].shape[1]);
+  });
+  EXPECT_SAYS(message, "has shape [32, 88], expected [88, 32]");
+}
+
+TEST(Checkpoint, RefusesTensorsThatHaveNoPlace) {
+  EXPECT_SAYS(refusal(small_config(),
+                      [](auto& t) {
+                        t["bias"] = io::tensor_of_bytes("model.layers.0.self_attn.q_proj.bias",
+                                                        io::Dtype::bf16, {0}, {});
+                      }),
+              "\"model.layers.0.self_attn.q_proj.bias\" has no place");
+}
+
+TEST(Checkpoint, RefusesDtypesThatAreNoWeights) {
+  EXPECT_SAYS(refusal(small_config(), [](auto& t) { t["model.norm.weight"].dtype = io::Dtype::i16; }),
+              "dtype I16");
+}
+
+void expect_opens(const std::filesystem::path& directory, std::int64_t parameters) {
+  SCOPED_TRACE(directory.string());
+  const auto model = io::ModelDirectory::open(directory);
+  const Config config = parse_hf_config(model.config_text(), directory.string());
+  EXPECT_NO_THROW(check_tensors(config, model));
+  if (parameters > 0) {
+    EXPECT_EQ(num_parameters(config), parameters);
+  }
+}
+
+TEST(CheckpointOracle, OpensWhatTransformersSaves) {
+  const auto models = test::oracles("architecture") / "models";
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(models)) {
+    const Json expected = base::parse_json(base::read_file(entry.path() / "expected.json"));
+    expect_opens(entry.path(), expected["parameters"].get<std::int64_t>());
+    const Layout layout = make_layout(read_config(entry.path()));
+    for (const auto& [name, shape] : expected["shapes"].items()) {
+      const auto place = layout.find(name);
+      ASSERT_TRUE(place) << name;
+      EXPECT_EQ(layout.at(*place).shape, shape.get<std::vector<std::int64_t>>()) << name;
+    }
+    ++count;
+  }
+  EXPECT_EQ(count, 3);
+}
+
+TEST(CheckpointOracle, KnowsTheDtypeOfTheWeights) {
+  const auto models = test::oracles("architecture") / "models";
+  const auto dtype_of = [&](const char* name) {
+    return weight_dtype(read_config(models / name), io::ModelDirectory::open(models / name));
+  };
+  EXPECT_EQ(dtype_of("llama_untied"), io::Dtype::f32);
+  EXPECT_EQ(dtype_of("llama_tied_bf16"), io::Dtype::bf16);
+  EXPECT_EQ(dtype_of("mistral_sharded_f16"), io::Dtype::f16);
+}
+
+TEST(Checkpoint, OpensTheEmbeddedModel) {
+  expect_opens(test::source() / "models" / "europa-5m", 5'509'824);
+}
+
+TEST(CheckpointSharedData, OpensEveryModel) {
+  RETORT_SHARED_DATA_OR_SKIP(data);
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data / "models")) {
+    expect_opens(entry.path(), 0);
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+}
+
+}  // namespace
+}  // namespace retort::architecture

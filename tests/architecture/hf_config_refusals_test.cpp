@@ -1,0 +1,190 @@
+// Configurations that are damaged, hostile or of a model that Retort would compute wrongly.
+
+#include "configs_for_tests.h"
+#include "retort/architecture/hf_config.h"
+#include "retort/architecture/hf_keys.h"
+#include "retort/base/error.h"
+#include "retort/base/random.h"
+
+namespace retort::architecture {
+namespace {
+
+using base::Json;
+using test::message_of;
+
+Json sound() {
+  return Json::parse(hf_config_json(test::small_config()));
+}
+
+std::string refusal_of_text(const std::string& text) {
+  return message_of<base::ModelError>([&] { parse_hf_config(text, "config.json"); });
+}
+
+std::string refusal(const std::string& key, const Json& value) {
+  Json json = sound();
+  json[key] = value;
+  return refusal_of_text(json.dump());
+}
+
+std::string refusal_of_raw(const std::string& key, const std::string& value) {
+  Json json = sound();
+  json[key] = "@";
+  std::string text = json.dump();
+  text.replace(text.find("\"@\""), 3, value);
+  return refusal_of_text(text);
+}
+
+TEST(HfConfigRefusals, NamesEveryKeyThatItDoesNotHonour) {
+  const std::vector<std::pair<std::string, Json>> cases{
+      {"attention_bias", true},
+      {"mlp_bias", true},
+      {"hidden_act", "gelu"},
+      {"hidden_activation", "gelu_pytorch_tanh"},
+      {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+      {"rope_scaling", {{"rope_type", "llama3"}}},
+      {"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}},
+      {"rope_parameters", {{"factor", 2.0}}},
+      {"rope_parameters", {{"full_attention", {{"rope_theta", 1.0}}}}},
+      {"partial_rotary_factor", 0.5},
+      {"sliding_window", 63},
+      {"layer_types", {"full_attention", "sliding_attention"}},
+      {"quantization_config", {{"bits", 4}}},
+      {"pretraining_tp", 2},
+      {"attn_logit_softcapping", 50.0},
+      {"final_logit_softcapping", 30.0},
+      {"embedding_multiplier", 12.0},
+      {"residual_multiplier", 0.2},
+      {"attention_multiplier", 0.01},
+      {"logits_scaling", 8.0},
+      {"query_pre_attn_scalar", 256},
+      {"use_qk_norm", true},
+      {"no_rope_layers", {1, 1, 0}},
+      {"num_local_experts", 8},
+      {"attention_chunk_size", 128},
+      {"kv_lora_rank", 512},
+      {"auto_map", {{"AutoModelForCausalLM", "modeling.Evil"}}},
+      {"per_layer_config", {{"0", {{"skip", true}}}}}};
+  for (const auto& [key, value] : cases) EXPECT_SAYS(refusal(key, value), key);
+}
+
+TEST(HfConfigRefusals, EveryRefusedKeyIsRefusedWithAValueNobodyKnows) {
+  for (const RefusedKey& key : refused_keys()) {
+    const std::string message = refusal(key.name, "something else");
+    EXPECT_SAYS(message, key.name);
+    EXPECT_SAYS(message, "would change what the model computes");
+  }
+}
+
+TEST(HfConfigRefusals, AcceptsTheSameKeysWhereTheyChangeNothing) {
+  Json json = sound();
+  json["sliding_window"] = 64;
+  json["layer_types"] = {"full_attention", "full_attention", "full_attention"};
+  json["partial_rotary_factor"] = 1.0;
+  json["embedding_multiplier"] = 1;
+  json["quantization_config"] = nullptr;
+  json["num_local_experts"] = nullptr;
+  json["rope_parameters"]["partial_rotary_factor"] = 1.0;
+  EXPECT_NO_THROW(parse_hf_config(json.dump(), "config.json"));
+}
+
+TEST(HfConfigRefusals, RefusesUnknownArchitecturesAndNamesTheSupportedOnes) {
+  Json json = sound();
+  json["architectures"] = {"GemmaForCausalLM"};
+  json["model_type"] = "gemma";
+  const std::string message = refusal_of_text(json.dump());
+  EXPECT_SAYS(message, "GemmaForCausalLM");
+  EXPECT_SAYS(message, "LlamaForCausalLM, MistralForCausalLM");
+  EXPECT_SAYS(refusal("architectures", Json::array({"LlamaModel"})), "LlamaModel");
+  EXPECT_SAYS(refusal("architectures", Json::array({"LlamaForCausalLM", "MistralForCausalLM"})),
+              "architectures");
+  EXPECT_SAYS(refusal("model_type", "mistral"), "of model type");
+  json.erase("architectures");
+  json.erase("model_type");
+  EXPECT_SAYS(refusal_of_text(json.dump()), "names neither");
+}
+
+TEST(HfConfigRefusals, RefusesShapesThatCannotBe) {
+  EXPECT_SAYS(refusal_of_raw("num_hidden_layers", "9223372036854775808"), "num_hidden_layers");
+  EXPECT_SAYS(refusal_of_raw("num_hidden_layers", "9223372036854775807"), "num_hidden_layers");
+  EXPECT_SAYS(refusal_of_raw("num_hidden_layers", "99999999999999999999999"), "num_hidden_layers");
+  EXPECT_SAYS(refusal("num_hidden_layers", 0), "num_hidden_layers");
+  EXPECT_SAYS(refusal("num_hidden_layers", -5), "num_hidden_layers");
+  EXPECT_SAYS(refusal("num_attention_heads", 0), "num_attention_heads");
+  EXPECT_SAYS(refusal("num_attention_heads", -4), "num_attention_heads");
+  EXPECT_SAYS(refusal("num_key_value_heads", 3), "divisor");
+  EXPECT_SAYS(refusal("num_key_value_heads", 0), "num_key_value_heads");
+  EXPECT_SAYS(refusal("hidden_size", 4611686018427387904), "hidden_size");
+  EXPECT_SAYS(refusal("hidden_size", 32.0), "whole number");
+  EXPECT_SAYS(refusal("vocab_size", "96"), "whole number");
+  EXPECT_SAYS(refusal("vocab_size", 1), "token_id");
+  EXPECT_SAYS(refusal("intermediate_size", 1LL << 40), "intermediate_size");
+  EXPECT_SAYS(refusal("eos_token_id", {1, -1}), "eos_token_id");
+  EXPECT_SAYS(refusal("eos_token_id", "2"), "eos_token_id");
+  EXPECT_SAYS(refusal("tie_word_embeddings", 1), "true or false");
+}
+
+TEST(HfConfigRefusals, RefusesAHiddenSizeThatHeadsDoNotDivideUnlessHeadDimIsGiven) {
+  Json json = sound();
+  json["hidden_size"] = 33;
+  EXPECT_NO_THROW(parse_hf_config(json.dump(), "config.json"));
+  json.erase("head_dim");
+  EXPECT_SAYS(refusal_of_text(json.dump()), "not a multiple");
+}
+
+TEST(HfConfigRefusals, RefusesNumbersThatAreNone) {
+  EXPECT_SAYS(refusal_of_raw("rms_norm_eps", "NaN"), "not sound JSON");
+  EXPECT_SAYS(refusal_of_raw("rms_norm_eps", "1e999"), "not sound JSON");
+  EXPECT_SAYS(refusal("rms_norm_eps", "1e-5"), "expected a number");
+}
+
+TEST(HfConfigRefusals, RefusesTwoDifferentThetas) {
+  Json json = sound();
+  json["rope_theta"] = 500000.0;
+  EXPECT_SAYS(refusal_of_text(json.dump()), "rope_theta is 500000 at the top but 10000 in rope_parameters");
+}
+
+TEST(HfConfigRefusals, KnowsTheWindowThatMistralHasWithoutTheKey) {
+  Config config = test::small_config();
+  config.architecture = "MistralForCausalLM";
+  config.max_position_embeddings = 8192;
+  Json json = Json::parse(hf_config_json(config));
+  EXPECT_NO_THROW(parse_hf_config(json.dump(), "config.json"));
+  json.erase("sliding_window");
+  EXPECT_SAYS(refusal_of_text(json.dump()), "sliding_window is absent, which means 4096");
+}
+
+TEST(HfConfigRefusals, RefusesWhatIsNoConfiguration) {
+  EXPECT_SAYS(refusal_of_text(""), "not sound JSON");
+  EXPECT_SAYS(refusal_of_text("[]"), "expected a JSON object");
+  EXPECT_SAYS(refusal_of_text("{}"), "names neither");
+  EXPECT_SAYS(refusal_of_text(R"({"model_type":"llama"})"), "lacks");
+  EXPECT_SAYS(refusal_of_text(R"({"model_type":"llama","model_type":"llama"})"), "twice");
+  EXPECT_SAYS(refusal_of_text(std::string((1 << 20) + 1, ' ')), "more than");
+  EXPECT_SAYS(refusal_of_text(std::string(1000, '[')), "nested");
+}
+
+TEST(HfConfigRefusals, MutatedTextIsRefusedOrValid) {
+  const std::string text = hf_config_json(test::small_config());
+  base::Random random(2, base::stream_of("mutations"));
+  int accepted = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string mutant = text;
+    for (std::uint64_t k = random.next_below(3) + 1; k > 0; --k) {
+      const std::size_t at = random.next_below(mutant.size() - 1);
+      if (random.next_below(3) == 0)
+        mutant.erase(at, random.next_below(4));
+      else
+        mutant[at] = random.next_below(2) == 0 ? static_cast<char>(random.next_below(256))
+                                               : "0123456789-.eE\"{}[],:ntf"[random.next_below(24)];
+    }
+    try {
+      validate(parse_hf_config(mutant, "mutant"), "mutant");
+      ++accepted;
+    } catch (const base::ModelError&) {
+    }
+  }
+  EXPECT_GT(accepted, 50);
+}
+
+}  // namespace
+}  // namespace retort::architecture

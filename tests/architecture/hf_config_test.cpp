@@ -1,0 +1,109 @@
+#include "retort/architecture/hf_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "configs_for_tests.h"
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "support/outside_data.h"
+
+namespace retort::architecture {
+namespace {
+
+using base::Json;
+using test::small_config;
+
+TEST(HfConfig, ReadsBackWhatItWrites) {
+  Config config = small_config(true);
+  config.rope_theta = 1234567.5;
+  config.rms_norm_eps = 1e-5;
+  config.initializer_range = 0.015;
+  config.eos_token_ids = {2, 5};
+  config.bos_token_ids = {};
+  config.pad_token_id = 0;
+  for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM"}) {
+    config.architecture = architecture;
+    std::vector<std::string> notes;
+    EXPECT_EQ(parse_hf_config(hf_config_json(config), "text", &notes), config);
+    EXPECT_TRUE(notes.empty());
+  }
+}
+
+TEST(HfConfig, WritesBothSpellings) {
+  const Json json = Json::parse(hf_config_json(small_config(), {.dtype = io::Dtype::f16, .additional = {}}));
+  EXPECT_EQ(json["dtype"], "float16");
+  EXPECT_EQ(json["torch_dtype"], "float16");
+  EXPECT_EQ(json["rope_theta"], 10000.0);
+  EXPECT_TRUE(json["rope_scaling"].is_null());
+  EXPECT_EQ(json["rope_parameters"]["rope_theta"], 10000.0);
+  EXPECT_EQ(json["rope_parameters"]["rope_type"], "default");
+  EXPECT_EQ(json["architectures"][0], "LlamaForCausalLM");
+  EXPECT_EQ(json["model_type"], "llama");
+  EXPECT_EQ(json["head_dim"], 8);
+}
+
+TEST(HfConfig, CarriesFurtherKeys) {
+  const Json json = Json::parse(hf_config_json(small_config(), {.additional = Json{{"retort", {{"a", 1}}}}}));
+  EXPECT_EQ(json["retort"]["a"], 1);
+}
+
+TEST(HfConfig, WillNotWriteBlocksThatDiffer) {
+  Config config = small_config();
+  config.blocks[1].mlp = DenseMlp{80};
+  EXPECT_THROW(hf_config_json(config), base::InternalError);
+}
+
+TEST(HfConfig, NotesWhatItDoesNotKnow) {
+  Json json = Json::parse(hf_config_json(small_config()));
+  json["new_key"] = 1;
+  json["_internal"] = 1;
+  json["attention_dropout"] = 0.1;
+  std::vector<std::string> notes;
+  parse_hf_config(json.dump(), "text", &notes);
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_SAYS(notes[0], "new_key");
+  EXPECT_SAYS(notes[1], "attention_dropout");
+}
+
+TEST(HfConfig, TakesPadMinusOneForNone) {
+  Json json = Json::parse(hf_config_json(small_config()));
+  json["pad_token_id"] = -1;
+  EXPECT_FALSE(parse_hf_config(json.dump(), "text").pad_token_id);
+}
+
+Config from_oracle(const Json& expected) {
+  Config config;
+  config.architecture = expected["architecture"];
+  config.vocab_size = expected["vocab_size"];
+  config.hidden_size = expected["hidden_size"];
+  config.max_position_embeddings = expected["context"];
+  config.rms_norm_eps = expected["eps"];
+  config.rope_theta = expected["theta"];
+  config.tie_word_embeddings = expected["tied"];
+  config.bos_token_ids = expected["bos"].get<std::vector<std::int32_t>>();
+  config.eos_token_ids = expected["eos"].get<std::vector<std::int32_t>>();
+  if (!expected["pad"].is_null()) config.pad_token_id = expected["pad"].get<std::int32_t>();
+  const Block block{Attention{expected["heads"], expected["kv_heads"], expected["head_dim"]},
+                    DenseMlp{expected["width"]}};
+  config.blocks.assign(expected["blocks"].get<std::size_t>(), block);
+  return config;
+}
+
+TEST(HfConfigOracle, UnderstandsEveryConfigurationAsTransformersDoes) {
+  int cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::oracles("architecture") / "cases")) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const Json expected = base::parse_json(base::read_file(entry.path() / "expected.json"));
+    std::vector<std::string> notes;
+    const Config config = read_config(entry.path(), &notes);
+    EXPECT_EQ(config, from_oracle(expected));
+    EXPECT_EQ(num_parameters(config), expected["parameters"].get<std::int64_t>());
+    EXPECT_TRUE(notes.empty()) << notes.front();
+    ++cases;
+  }
+  EXPECT_GE(cases, 17);
+}
+
+}  // namespace
+}  // namespace retort::architecture

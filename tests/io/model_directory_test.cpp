@@ -1,0 +1,216 @@
+#include "retort/io/model_directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "files_for_tests.h"
+#include "retort/base/error.h"
+#include "retort/base/json.h"
+#include "support/temporary_directory.h"
+
+namespace retort::io {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ModelError;
+using test::as_bytes;
+using test::message_of;
+using test::write_file;
+
+TensorToWrite tensor(const std::string& name, std::string_view four_bytes) {
+  return tensor_of_bytes(name, Dtype::f32, {1}, as_bytes(four_bytes));
+}
+
+std::string text_of(const TensorView& view) {
+  return {reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size()};
+}
+
+// A directory with config.json, an index and the shards one.safetensors (a, b) and two.safetensors (c).
+class ShardedModel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(model());
+    write_file(model() / "config.json", "{}");
+    write_safetensors(model() / "one.safetensors", std::vector{tensor("a", "aaaa"), tensor("b", "bbbb")});
+    write_safetensors(model() / "two.safetensors", std::vector{tensor("c", "cccc")});
+    index(R"({"a":"one.safetensors","b":"one.safetensors","c":"two.safetensors"})");
+  }
+  fs::path model() const { return root_ / "model"; }
+  void index(const std::string& weight_map) {
+    write_file(model() / "model.safetensors.index.json",
+               R"({"metadata":{},"weight_map":)" + weight_map + "}");
+  }
+  std::string refusal() {
+    return message_of<ModelError>([&] { ModelDirectory::open(model()); });
+  }
+
+  test::TemporaryDirectory root_;
+};
+
+TEST_F(ShardedModel, FindsEveryTensorInItsShard) {
+  const auto opened = ModelDirectory::open(model());
+  EXPECT_EQ(opened.names(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(text_of(opened.find("c")), "cccc");
+  EXPECT_EQ(opened.find("a").shape[0], 1);
+  EXPECT_EQ(opened.total_bytes(), 12U);
+  EXPECT_EQ(opened.weight_files().size(), 2U);
+  EXPECT_EQ(opened.metadata().at("format"), "pt");
+  EXPECT_FALSE(opened.contains("d"));
+  EXPECT_THROW(opened.find("d"), ModelError);
+}
+
+TEST_F(ShardedModel, RefusesShardsOutsideTheDirectory) {
+  fs::copy_file(model() / "two.safetensors", root_ / "two.safetensors");
+  for (const std::string& path : std::vector<std::string>{
+           "../two.safetensors", "./two.safetensors", "sub/../two.safetensors", "", "..",
+           (root_ / "two.safetensors").string(), "two.safetensors/", "two.bin", "a\\u0000.safetensors"}) {
+    index(R"({"a":"one.safetensors","b":"one.safetensors","c":")" + path + "\"}");
+    EXPECT_SAYS(refusal(), "expected the plain name");
+  }
+}
+
+TEST_F(ShardedModel, RefusesLinksOutOfTheDirectory) {
+  fs::rename(model() / "two.safetensors", root_ / "two.safetensors");
+  fs::create_symlink("../two.safetensors", model() / "two.safetensors");
+  EXPECT_SAYS(refusal(), "outside the model directory");
+}
+
+TEST_F(ShardedModel, FollowsLinksInsideTheDirectory) {
+  fs::rename(model() / "two.safetensors", model() / "blob");
+  fs::create_symlink("blob", model() / "two.safetensors");
+  EXPECT_EQ(text_of(ModelDirectory::open(model()).find("c")), "cccc");
+}
+
+TEST_F(ShardedModel, RefusesABrokenLinkAndAMissingShard) {
+  fs::remove(model() / "two.safetensors");
+  EXPECT_SAYS(refusal(), "is missing");
+  fs::create_symlink("nowhere", model() / "two.safetensors");
+  EXPECT_SAYS(refusal(), "leads nowhere");
+}
+
+TEST_F(ShardedModel, RefusesAPipeInThePlaceOfAShard) {
+  fs::remove(model() / "two.safetensors");
+  ASSERT_EQ(::mkfifo((model() / "two.safetensors").c_str(), 0600), 0);
+  EXPECT_SAYS(refusal(), "not a regular file");
+}
+
+TEST_F(ShardedModel, RefusesAnIndexThatDisagreesWithTheShards) {
+  index(R"({"a":"one.safetensors","c":"two.safetensors"})");
+  EXPECT_SAYS(refusal(), "does not list it");
+  index(R"({"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"})");
+  EXPECT_SAYS(refusal(), "says \"two.safetensors\"");
+  index(R"({"a":"one.safetensors","b":"one.safetensors","c":"two.safetensors","d":"two.safetensors"})");
+  EXPECT_SAYS(refusal(), "does not hold it");
+}
+
+TEST_F(ShardedModel, RefusesATensorThatTwoShardsHold) {
+  write_safetensors(model() / "two.safetensors", std::vector{tensor("c", "cccc"), tensor("a", "aaaa")});
+  EXPECT_SAYS(refusal(), "lies in \"two.safetensors\"");
+}
+
+TEST_F(ShardedModel, RefusesAnIndexThatIsNoIndex) {
+  for (const char* map :
+       {"[]", "{}", "null", "{\"a\":1}", "{\"a\":\"one.safetensors\",\"a\":\"one.safetensors\"}"}) {
+    index(map);
+    EXPECT_SAYS(refusal(), "index.json");
+  }
+  write_file(model() / "model.safetensors.index.json", "{");
+  EXPECT_SAYS(refusal(), "not sound JSON");
+}
+
+TEST_F(ShardedModel, RefusesADamagedShard) {
+  fs::resize_file(model() / "one.safetensors", fs::file_size(model() / "one.safetensors") - 1);
+  EXPECT_SAYS(refusal(), "truncated");
+}
+
+TEST(ModelDirectory, FollowsTheLinksOfTheHuggingFaceCacheButNoOthers) {
+  const test::TemporaryDirectory root;
+  const fs::path cache = root / "models--org--name";
+  const fs::path snapshot = cache / "snapshots" / "0123";
+  fs::create_directories(snapshot);
+  fs::create_directories(cache / "blobs");
+  write_file(cache / "blobs" / "c", "{}");
+  write_safetensors(cache / "blobs" / "w", std::vector{tensor("a", "aaaa")});
+  fs::create_symlink("../../blobs/c", snapshot / "config.json");
+  fs::create_symlink("../../blobs/w", snapshot / "model.safetensors");
+  EXPECT_EQ(text_of(ModelDirectory::open(snapshot).find("a")), "aaaa");
+  fs::rename(cache / "blobs" / "w", root / "w");
+  fs::remove(snapshot / "model.safetensors");
+  fs::create_symlink(root / "w", snapshot / "model.safetensors");
+  EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(snapshot); }), "outside the model directory");
+}
+
+TEST(ModelDirectory, SaysHowToConvertPickledWeights) {
+  const test::TemporaryDirectory directory;
+  write_file(directory / "config.json", "{}");
+  EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(directory.path()); }), "has neither");
+  write_file(directory / "pytorch_model.bin", "x");
+  const std::string message = message_of<ModelError>([&] { ModelDirectory::open(directory.path()); });
+  EXPECT_SAYS(message, "pytorch_model.bin");
+  EXPECT_SAYS(message, "save_pretrained");
+}
+
+TEST(ModelDirectory, SaysWhatIsMissing) {
+  const test::TemporaryDirectory directory;
+  EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(directory / "none"); }), "no such directory");
+  EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(directory.path()); }),
+              "\"config.json\" is missing");
+  write_file(directory / "config.json", std::string((1 << 20) + 1, ' '));
+  EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(directory.path()); }), "expected at most");
+}
+
+TEST(ModelDirectory, CopiesTheTokenizerByteForByte) {
+  const test::TemporaryDirectory from;
+  const test::TemporaryDirectory to;
+  write_file(from / "tokenizer.json", std::string("{\r\n\0}", 5));
+  write_file(from / "chat_template.jinja", "x");
+  write_file(from / "README.md", "x");
+  const auto files = tokenizer_files(from.path());
+  ASSERT_EQ(files.size(), 2U);
+  copy_files(files, to.path());
+  EXPECT_EQ(base::read_file(to / "tokenizer.json"), base::read_file(from / "tokenizer.json"));
+  EXPECT_TRUE(fs::exists(to / "chat_template.jinja"));
+  EXPECT_FALSE(fs::exists(to / "README.md"));
+}
+
+TEST(ModelDirectory, RefusesATokenizerThatLinksToAnotherPlace) {
+  const test::TemporaryDirectory from;
+  fs::create_symlink("/etc/passwd", from / "tokenizer.json");
+  EXPECT_SAYS(message_of<ModelError>([&] { tokenizer_files(from.path()); }), "outside the model directory");
+}
+
+TEST(Weights, ReadBackTheSameInOneFileAndInShards) {
+  const std::vector<TensorToWrite> tensors{tensor("d", "dddd"), tensor("a", "aaaa"), tensor("c", "cccc"),
+                                           tensor("b", "bbbb"), tensor("e", "eeee")};
+  for (const std::size_t most :
+       {std::size_t{3}, std::size_t{8}, std::size_t{19}, std::size_t{20}, kMaxShardBytes}) {
+    const test::TemporaryDirectory directory;
+    write_file(directory / "config.json", "{}");
+    const auto files = write_weights(directory.path(), tensors, {{"key", "value"}}, most);
+    EXPECT_EQ(files.size(), most < 8 ? 6U : most < 19 ? 4U : most < 20 ? 3U : 1U);
+    for (const std::string& file : files) EXPECT_TRUE(fs::exists(directory / file)) << file;
+    const auto model = ModelDirectory::open(directory.path());
+    EXPECT_EQ(model.names().size(), 5U);
+    for (const std::string& name : model.names())
+      EXPECT_EQ(text_of(model.find(name)), std::string(4, name[0]));
+    EXPECT_EQ(model.metadata().at("key"), "value");
+  }
+}
+
+TEST(Weights, NamesShardsAndIndexAsHuggingFaceDoes) {
+  const test::TemporaryDirectory directory;
+  const auto files =
+      write_weights(directory.path(), std::vector{tensor("b", "bbbb"), tensor("a", "aaaa")}, {}, 4);
+  EXPECT_EQ(files,
+            (std::vector<std::string>{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
+                                      "model.safetensors.index.json"}));
+  const auto index = base::parse_json(base::read_file(directory / files.back()));
+  EXPECT_EQ(index["metadata"]["total_size"], 8);
+  EXPECT_EQ(index["weight_map"]["a"], files[0]);
+  EXPECT_EQ(index["weight_map"]["b"], files[1]);
+}
+
+}  // namespace
+}  // namespace retort::io

@@ -1,0 +1,49 @@
+#pragma once
+// How closely two computations of one thing agree, in one place.
+//
+// A difference is measured against the largest element of what is expected: rounding in a sum goes by its
+// largest terms.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace retort::test {
+
+/// Largest difference allowed for results that are stored in `type`.
+inline double tolerance(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return 1e-11;  // sums of at most some thousand terms, each with an error of 1e-16, in another order
+    case at::kFloat:
+      return 2e-5;  // the same with 6e-8; e^x itself is good to 2 ulp
+    case at::kBFloat16:
+      return 1.6e-2;  // 2^-6: three or four roundings to 8 bits (2^-9 each) on the way, with a margin of two
+    default:
+      ADD_FAILURE() << "no tolerance for " << at::toString(type);
+      return 0;
+  }
+}
+
+/// Rotary tables and float-only constants limit what is computed in double but built on them.
+inline constexpr double kThroughFloatTables = 1e-6;
+/// Logits of a whole model, absolute: what a user may rely on in float32.
+inline constexpr double kLogits = 1e-4;
+/// Scores of a text against another program, relative.
+inline constexpr double kScores = 1e-3;
+
+inline void expect_close(const at::Tensor& actual, const at::Tensor& expected, double allowed,
+                         const char* what = "") {
+  ASSERT_TRUE(actual.defined() && expected.defined()) << what;
+  ASSERT_EQ(actual.sizes(), expected.sizes()) << what;
+  if (actual.numel() == 0) return;
+  const auto a = actual.detach().to(at::kDouble), e = expected.detach().to(at::kDouble);
+  ASSERT_TRUE(a.isfinite().all().item<bool>()) << what << ": not finite";
+  const double scale = e.abs().max().item<double>(), difference = (a - e).abs().max().item<double>();
+  EXPECT_LE(difference, allowed * std::max(scale, 1e-300)) << what << ": largest element " << scale;
+}
+
+inline void expect_identical(const at::Tensor& actual, const at::Tensor& expected, const char* what = "") {
+  EXPECT_TRUE(at::equal(actual, expected)) << what << ": the bits differ";
+}
+
+}  // namespace retort::test
