@@ -1,0 +1,173 @@
+#include "retort/text/tokenizer.h"
+
+#include <limits>
+
+#include "retort/base/files.h"
+#include "retort/text/decoder.h"
+#include "retort/text/model_file.h"
+#include "retort/text/normalizer.h"
+#include "retort/text/post_processor.h"
+#include "retort/text/pre_tokenizer.h"
+#include "retort/text/unicode.h"
+
+namespace retort::text {
+namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{1} << 27;
+constexpr std::size_t kLargestText = std::size_t{1} << 31;
+
+base::Json parse_file(const base::Path& path) {
+  try {
+    return base::parse_json(base::read_file(path, kLargestFile), {.max_bytes = kLargestFile});
+  } catch (const base::JsonFault& fault) {
+    throw base::ModelError(
+        base::join(path.string(), ": is not valid JSON: ", fault.reason, " (byte ", fault.byte, ")."));
+  } catch (const base::DataError& error) {  // larger than a tokenizer can be
+    throw base::ModelError(error.what());
+  }
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  struct Entry {
+    bool present = false;
+    bool special = false;  ///< left out by decode when it skips special tokens
+    std::string token;
+    std::string decoded;  ///< what the decoder sees: an added token in its normalized form
+  };
+
+  explicit State(const Node& root);
+  void add_entry(std::int32_t id, const std::string& token);
+  void place_added_tokens();
+  const Entry& entry(std::int32_t id) const;
+  void encode_part(std::string_view text, bool at_start, BpeScratch& scratch,
+                   std::vector<std::int32_t>& out) const;
+
+  Vocabulary vocabulary;
+  std::deque<AddedToken> added;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Bpe bpe;
+  Decoder decoder;
+  std::vector<Entry> entries;
+  AddedTokenFinder raw_finder;         // in the text as it came
+  AddedTokenFinder normalized_finder;  // in normalized text
+  PostProcessor post_processor;
+};
+
+Tokenizer::State::State(const Node& root)
+    : vocabulary(read_vocabulary(root.at("model"))),
+      added(read_added_tokens(root, vocabulary)),
+      normalizer(root.find("normalizer")),
+      pre_tokenizer(root.find("pre_tokenizer")),
+      bpe(read_bpe(root.at("model"), vocabulary, pre_tokenizer.byte_level())),
+      decoder(root.find("decoder")) {
+  for (const auto& [token, id] : vocabulary) add_entry(id, token);
+  place_added_tokens();
+  post_processor = PostProcessor(root.find("post_processor"), [this](std::int64_t id) {
+    return id < static_cast<std::int64_t>(entries.size()) && entries[static_cast<std::size_t>(id)].present;
+  });
+}
+
+void Tokenizer::State::add_entry(std::int32_t id, const std::string& token) {
+  const auto index = static_cast<std::size_t>(id);
+  if (index >= entries.size()) entries.resize(index + 1);
+  entries[index] = {true, false, token, token};
+}
+
+void Tokenizer::State::place_added_tokens() {
+  for (const AddedToken& token : added) {
+    add_entry(token.id, token.content);
+    vocabulary.try_emplace(token.content, token.id);
+    Entry& known = entries[static_cast<std::size_t>(token.id)];
+    if (token.normalized) known.decoded = normalizer.apply(token.content);
+    // HF tokenizers asks whether the decoded form is a special token's content.
+    known.special = token.special && known.decoded == token.content;
+    if (!known.decoded.empty()) (token.normalized ? normalized_finder : raw_finder).add(known.decoded, token);
+  }
+}
+
+const Tokenizer::State::Entry& Tokenizer::State::entry(std::int32_t id) const {
+  const auto index = static_cast<std::size_t>(id);
+  base::require<base::DataError>(id >= 0 && index < entries.size() && entries[index].present,
+                                 "tokenizer: the id ", id, " names no token, expected ids below ",
+                                 entries.size(), "; do these ids come from another tokenizer?");
+  return entries[index];
+}
+
+void Tokenizer::State::encode_part(std::string_view text, bool at_start, BpeScratch& scratch,
+                                   std::vector<std::int32_t>& out) const {
+  std::string storage;
+  if (!normalizer.empty()) text = storage = normalizer.apply(text);
+  const char* const begin = text.data();
+  for (const TextPart& part : normalized_finder.cut(text)) {
+    if (part.token != nullptr) {
+      out.push_back(part.token->id);
+      continue;
+    }
+    pre_tokenizer.apply(part.text, at_start && part.text.data() == begin,
+                        [&](std::string_view piece) { bpe.encode(piece, scratch, out); });
+  }
+}
+
+Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool directory = std::filesystem::is_directory(path, error);
+  const base::Path file = directory ? path / "tokenizer.json" : path;
+  const base::Json root = parse_file(file);
+  return Tokenizer(std::make_shared<const State>(Node(root, file.string())));
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  base::require<base::DataError>(text.size() < kLargestText, "tokenizer: a text of ", text.size(),
+                                 " bytes, expected less than ", kLargestText, "; cut it into documents.");
+  std::string storage;
+  text = to_valid_utf8(text, storage);
+  std::vector<std::int32_t> ids;
+  if (add_special_tokens) ids = state_->post_processor.prefix;
+  BpeScratch scratch;
+  const char* const begin = text.data();
+  for (const TextPart& part : state_->raw_finder.cut(text)) {
+    if (part.token != nullptr)
+      ids.push_back(part.token->id);
+    else
+      state_->encode_part(part.text, part.text.data() == begin, scratch, ids);
+  }
+  const auto& suffix = state_->post_processor.suffix;
+  if (add_special_tokens) ids.insert(ids.end(), suffix.begin(), suffix.end());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    const State::Entry& entry = state_->entry(id);
+    if (!(skip_special_tokens && entry.special)) tokens.push_back(entry.decoded);
+  }
+  return state_->decoder.decode(std::move(tokens));
+}
+
+std::int64_t Tokenizer::vocab_size() const {
+  return static_cast<std::int64_t>(state_->entries.size());
+}
+
+std::optional<std::int32_t> Tokenizer::token_to_id(std::string_view token) const {
+  const auto found = state_->vocabulary.find(token);
+  if (found == state_->vocabulary.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Tokenizer::id_to_token(std::int32_t id) const {
+  return state_->entry(id).token;
+}
+
+std::vector<std::int32_t> Tokenizer::special_prefix() const {
+  return state_->post_processor.prefix;
+}
+std::vector<std::int32_t> Tokenizer::special_suffix() const {
+  return state_->post_processor.suffix;
+}
+
+}  // namespace retort::text

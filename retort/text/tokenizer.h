@@ -1,0 +1,49 @@
+#pragma once
+// tokenizer.json as HF tokenizers reads it: the same ids and the same text, for the kinds of tokenizer that
+// language models of the Llama family have (byte-level BPE, SentencePiece-style BPE).  What is not supported
+// is refused by name.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace retort::text {
+
+/// Immutable and cheap to copy; all functions may be called from several threads at once.
+class Tokenizer {
+ public:
+  /// Reads a tokenizer.json or the one in a model directory.  The file's truncation and padding are not
+  /// applied. Throws ModelError (invalid, hostile or not supported) or StorageError (cannot be read).
+  static Tokenizer from_file(const std::filesystem::path& path);
+
+  /// Ids of `text`; `add_special_tokens`: with what the post-processor puts around one sequence.  Invalid
+  /// UTF-8 counts as U+FFFD, one for each maximal invalid part.  Time is n log n at worst.  Throws DataError
+  /// above 2 GiB.
+  std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
+
+  /// Text of `ids`, always valid UTF-8.  Throws DataError for an id outside the vocabulary.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = true) const;
+
+  /// 1 + the largest id.
+  std::int64_t vocab_size() const;
+  std::optional<std::int32_t> token_to_id(std::string_view token) const;
+  /// Throws DataError for an id outside the vocabulary.
+  std::string id_to_token(std::int32_t id) const;
+
+  /// What the post-processor puts before and after one sequence.
+  std::vector<std::int32_t> special_prefix() const;
+  std::vector<std::int32_t> special_suffix() const;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace retort::text

@@ -1,0 +1,55 @@
+#include "oracle_cases.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+
+namespace retort::test {
+
+std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
+  const std::string content = base::read_file(file);
+  std::vector<TokenizerCase> cases;
+  for (std::size_t start = 0; start < content.size();) {
+    const std::size_t end = content.find('\n', start);
+    const base::Json line = base::parse_json(std::string_view(content).substr(start, end - start));
+    TokenizerCase one;
+    if (line.contains("text")) {
+      one.text = line.at("text").get<std::string>();
+      one.ids_no_special = line.at("ids_no_special").get<std::vector<std::int32_t>>();
+    }
+    one.ids = line.at("ids").get<std::vector<std::int32_t>>();
+    one.decoded = line.at("decoded").get<std::string>();
+    one.decoded_with_special = line.at("decoded_with_special").get<std::string>();
+    cases.push_back(std::move(one));
+    start = end + 1;
+  }
+  return cases;
+}
+
+std::vector<std::string> read_rows(const std::filesystem::path& file) {
+  const std::string content = base::read_file(file);
+  std::vector<std::string> rows;
+  for (std::size_t at = 0; at < content.size();) {
+    std::uint32_t size = 0;
+    if (content.size() - at < sizeof size) throw std::runtime_error("cut short: " + file.string());
+    std::memcpy(&size, content.data() + at, sizeof size);
+    at += sizeof size;
+    if (content.size() - at < size) throw std::runtime_error("cut short: " + file.string());
+    rows.push_back(content.substr(at, size));
+    at += size;
+  }
+  return rows;
+}
+
+std::vector<std::filesystem::path> folders_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory()) out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace retort::test

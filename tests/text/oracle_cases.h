@@ -1,0 +1,27 @@
+#pragma once
+// Reads what tests/oracles/text.py writes.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace retort::test {
+
+struct TokenizerCase {
+  std::optional<std::string> text;  ///< absent: ids drawn at random
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> ids_no_special;
+  std::string decoded;
+  std::string decoded_with_special;
+};
+
+std::vector<TokenizerCase> read_cases(const std::filesystem::path& file);
+
+/// Rows of uint32 size and so many bytes.
+std::vector<std::string> read_rows(const std::filesystem::path& file);
+
+std::vector<std::filesystem::path> folders_in(const std::filesystem::path& folder);
+
+}  // namespace retort::test
