@@ -1,0 +1,40 @@
+#pragma once
+// What a recipe may say about text.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace retort::data {
+
+/// Which documents of a source are held out: never trained on, never calibrated on; evaluation uses nothing
+/// else.
+struct HeldOut {
+  double fraction = 0.02;  ///< chosen by a hash of the document's text; 0 to 0.5
+  std::int64_t every = 0;  ///< instead: document numbers n (from 0) with n % every == every - 1; 0: off
+  std::vector<std::string>
+      paths;  ///< instead: documents of these files; the same texts are left out of training
+};
+
+/// A named source of documents; each source is a domain of its own in evaluation and calibration.
+struct SourceOptions {
+  std::string name;
+  std::vector<std::string> paths;  ///< files or globs: .txt, .jsonl, either with .gz or .zst
+  std::string separator;           ///< plain text: documents are cut here; empty: a file is a document
+  std::string field = "text";      ///< JSONL: the key that holds the text
+  double weight = 1.0;             ///< share of the tokens, relative to the other sources of a stage
+  HeldOut held_out;
+  bool skip_bad_lines =
+      false;  ///< JSONL: count and skip a bad line, instead of an error with file, line and byte
+};
+
+/// How documents become fixed-length sequences.
+struct PackingOptions {
+  std::int64_t sequence_length = 512;     ///< tokens
+  bool bos = true;                        ///< begin-of-text token before each document
+  bool eos = false;                       ///< end-of-text token after each document
+  bool attend_across_documents = false;   ///< default: attention and positions start anew with each document
+  std::int64_t shuffle_documents = 4096;  ///< documents shuffled among each other at a time; 1: source order
+};
+
+}  // namespace retort::data

@@ -1,0 +1,88 @@
+#pragma once
+// Several sources mixed and packed into sequences of one length, on the caller's thread.
+// Mixture: the next document comes from the source with the fewest tokens for its weight; no chance is
+// involved, and the shares of tokens follow the weights.  Sequence k holds the tokens [k T, (k + 1) T) of the
+// endless stream.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/data/sequence.h"
+#include "retort/data/shuffled_source.h"
+
+namespace retort::data {
+
+/// What has been drawn from a source so far, all epochs together.
+struct SourceStatistics {
+  std::string name;
+  std::int64_t documents = 0;
+  std::int64_t bytes = 0;          ///< of their text
+  std::int64_t tokens = 0;         ///< with special tokens
+  std::int64_t skipped_lines = 0;  ///< bad lines in one pass over the source, as far as it was read
+  std::int64_t epoch = 0;          ///< complete passes over the source
+};
+
+/// Where a stream stands: the mixture before the document in which the next sequence begins, and how far into
+/// it.
+struct StreamCursor {
+  struct Source {
+    ShuffledSource::Place place;
+    SourceStatistics statistics;
+  };
+  std::int64_t sequences = 0;      ///< already given
+  std::int64_t offset_tokens = 0;  ///< of the next sequence's first token within the next document
+  std::vector<Source> sources;
+};
+
+class SequencePacker {
+ public:
+  /// Throws UsageError (no source, equal names, a weight that is not positive, a missing special token) or
+  /// DataError.
+  SequencePacker(const std::vector<SourceOptions>& sources, const PackingOptions& packing, Encode encode,
+                 const SpecialTokens& special, std::uint64_t seed, Split split = Split::training);
+
+  /// The next sequence; the stream has no end, sources repeat.  Throws DataError (bad data, empty source).
+  Sequence next();
+
+  /// The state after the last sequence.
+  StreamCursor cursor() const;
+  /// Goes on where cursor() was taken; reads at most one window of each source again.
+  void seek(const StreamCursor& cursor);
+  std::vector<SourceStatistics> statistics() const;
+
+  /// Identifies everything that the order depends on: seed, options, names and sizes of files.
+  const std::string& fingerprint() const { return fingerprint_; }
+  void stop_with(const std::stop_token& token);
+
+ private:
+  struct Mixed {
+    ShuffledSource documents;
+    double weight;
+    SourceStatistics statistics;
+    std::int64_t barren_epochs = 0;  // since the last token
+  };
+
+  void pull();
+  Mixed& most_owed();
+  static void count(Mixed& source, const Document& document, std::size_t tokens);
+  std::vector<StreamCursor::Source> snapshot() const;
+
+  PackingOptions packing_;
+  Encode encode_;
+  SpecialTokens special_;
+  std::string fingerprint_;
+  std::vector<Mixed> sources_;
+  std::vector<StreamCursor::Source> before_;  // the mixture before the last pulled document
+  TokenBuffer buffer_;
+  std::size_t document_tokens_ = 0;  // of the last pulled document
+  std::int64_t sequences_ = 0;
+};
+
+/// The cursor as it is saved; reading it back throws DataError when it is damaged.
+base::Json to_json(const StreamCursor& cursor);
+StreamCursor cursor_from_json(const base::Json& json);
+
+}  // namespace retort::data

@@ -1,0 +1,149 @@
+#include "retort/data/records.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "retort/base/error.h"
+#include "retort/base/json.h"
+#include "retort/io/compressed.h"
+
+namespace retort::data {
+namespace {
+
+constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(kWhiteSpace) == std::string_view::npos;
+}
+
+class JsonlRecords : public RecordReader {
+ public:
+  JsonlRecords(const SourceOptions& source, const base::Path& path)
+      : lines_(path, kMaxDocumentBytes), field_(source.field), skip_bad_lines_(source.skip_bad_lines) {}
+
+  Record next(std::string& text) override {
+    if (!lines_.next(line_)) return Record::end;
+    std::string_view line = line_;
+    const bool marked = lines_.line_number() == 1 && line.substr(0, 3) == kByteOrderMark;
+    if (marked) line.remove_prefix(kByteOrderMark.size());
+    if (is_blank(line)) return Record::blank;
+    try {
+      text = parse(line);
+      return Record::document;
+    } catch (const base::JsonFault& fault) {
+      if (skip_bad_lines_) return Record::bad;
+      refuse(fault, marked ? kByteOrderMark.size() : 0);
+    }
+  }
+
+  bool skip() override { return lines_.next(line_); }
+
+ private:
+  std::string parse(std::string_view line) const {
+    base::Json json = base::parse_json(line, {.max_bytes = kMaxDocumentBytes});
+    if (!json.is_object()) throw base::JsonFault{base::join("expected an object, found ", kind_of(json)), 0};
+    const auto member = json.find(field_);
+    if (member == json.end())
+      throw base::JsonFault{base::join("expected the key \"", field_, "\", found none"), 0};
+    if (!member->is_string())
+      throw base::JsonFault{base::join("expected a string as \"", field_, "\", found ", kind_of(*member)), 0};
+    return std::move(member->get_ref<std::string&>());
+  }
+
+  static std::string kind_of(const base::Json& json) {
+    return json.is_null() ? "null"
+                          : base::join(json.is_array() || json.is_object() ? "an " : "a ", json.type_name());
+  }
+
+  [[noreturn]] void refuse(const base::JsonFault& fault, std::size_t shift) const {
+    const std::size_t byte = fault.byte + shift;
+    throw base::DataError(base::join(lines_.path().string(), ", line ", lines_.line_number(), ", byte ",
+                                     lines_.byte_offset() + byte, " (byte ", byte, " of the line): ",
+                                     fault.reason, "; correct the line or let the recipe skip bad lines."));
+  }
+
+  io::LineReader lines_;
+  std::string field_;
+  bool skip_bad_lines_;
+  std::string line_;
+};
+
+class TextRecords : public RecordReader {
+ public:
+  TextRecords(const SourceOptions& source, const base::Path& path)
+      : bytes_(path), separator_(source.separator), chunk_(kChunkBytes) {}
+
+  Record next(std::string& text) override {
+    if (!next_piece()) return Record::end;
+    const std::string_view piece = std::string_view(buffer_).substr(begin_, length_);
+    // What is left between separators is no document, but a file that is not cut is one, whatever it holds.
+    if (!separator_.empty() && is_blank(piece)) return Record::blank;
+    text.assign(piece);
+    return Record::document;
+  }
+
+  bool skip() override { return next_piece(); }
+
+ private:
+  static constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
+
+  // Sets begin_ and length_ to the next piece of buffer_.
+  bool next_piece() {
+    if (finished_) return false;
+    begin_ = std::exchange(next_begin_, 0);
+    std::size_t searched = begin_;
+    for (;;) {
+      const std::size_t found = separator_.empty() ? std::string::npos : buffer_.find(separator_, searched);
+      if (found != std::string::npos) {
+        length_ = found - begin_;
+        next_begin_ = found + separator_.size();
+        return true;
+      }
+      buffer_.erase(0, std::exchange(begin_, 0));
+      searched = buffer_.size() - std::min(buffer_.size(), separator_.size());
+      if (!fill()) break;
+    }
+    length_ = buffer_.size();
+    return finished_ = true;
+  }
+
+  bool fill() {
+    const std::size_t count = bytes_.read(chunk_);
+    buffer_.append(chunk_.data(), count);
+    base::require<base::DataError>(buffer_.size() <= kMaxDocumentBytes, bytes_.path().string(),
+                                   ": expected documents of at most ", kMaxDocumentBytes,
+                                   " bytes, found a longer one; give the source a separator that cuts it.");
+    return count > 0;
+  }
+
+  io::ByteReader bytes_;
+  std::string separator_;
+  std::vector<char> chunk_;
+  std::string buffer_;
+  std::size_t begin_ = 0;
+  std::size_t length_ = 0;
+  std::size_t next_begin_ = 0;
+  bool finished_ = false;
+};
+
+bool is_jsonl(const base::Path& path) {
+  const std::string extension = path.extension().string();
+  const bool compressed = extension == ".gz" || extension == ".zst";
+  const std::string inner = compressed ? path.stem().extension().string() : extension;
+  return inner == ".jsonl" || inner == ".ndjson";
+}
+
+}  // namespace
+
+std::unique_ptr<RecordReader> open_jsonl(const SourceOptions& source, const base::Path& path) {
+  return std::make_unique<JsonlRecords>(source, path);
+}
+
+std::unique_ptr<RecordReader> open_records(const SourceOptions& source, const base::Path& path) {
+  if (is_jsonl(path)) return open_jsonl(source, path);
+  return std::make_unique<TextRecords>(source, path);
+}
+
+}  // namespace retort::data

@@ -1,0 +1,59 @@
+#pragma once
+// Tokens as the models take them.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "retort/data/options.h"
+
+namespace retort::data {
+
+/// Text to token ids, without special tokens.  Called from a background thread, one call at a time.
+using Encode = std::function<std::vector<std::int32_t>(std::string_view)>;
+
+struct SpecialTokens {
+  std::int32_t bos = -1;  ///< -1: the tokenizer has none
+  std::int32_t eos = -1;
+};
+
+/// A position whose target is this is not part of any loss.
+inline constexpr std::int32_t kNoTarget = -1;
+
+struct Sequence {
+  std::vector<std::int32_t> ids;  ///< T inputs
+  std::vector<std::int32_t>
+      targets;  ///< T: the token after each, or kNoTarget where that begins another document
+  std::vector<std::int32_t> starts;  ///< positions in ids where a document begins; the first is always 0,
+                                     ///< also when it goes on with the document of the previous sequence
+  std::int64_t number = 0;           ///< of the sequence, from 0
+};
+
+/// A document's ids with the special tokens that `packing` asks for.
+std::vector<std::int32_t> encode_document(std::string_view text, const PackingOptions& packing,
+                                          const Encode& encode, const SpecialTokens& special);
+
+/// Throws UsageError when `packing` asks for a special token that the tokenizer lacks, or for an absurd
+/// length.
+void check_packing(const PackingOptions& packing, const SpecialTokens& special);
+
+/// Tokens of consecutive documents, of which sequences are cut.
+class TokenBuffer {
+ public:
+  /// Appends a document and forgets what was consumed.
+  void append(const std::vector<std::int32_t>& document);
+  /// The first `length` tokens; the last has a target only if more tokens follow it here.
+  Sequence front(std::size_t length, bool across_documents) const;
+  void consume(std::size_t tokens) { position_ += tokens; }
+  /// Tokens not yet consumed.
+  std::size_t size() const { return ids_.size() - position_; }
+
+ private:
+  std::vector<std::int32_t> ids_;
+  std::vector<char> begins_;  // 1 where a document begins
+  std::size_t position_ = 0;
+};
+
+}  // namespace retort::data

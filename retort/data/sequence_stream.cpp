@@ -1,0 +1,99 @@
+#include "retort/data/sequence_stream.h"
+
+#include <utility>
+
+#include "retort/base/error.h"
+
+namespace retort::data {
+namespace {
+
+constexpr std::size_t kPreparedSequences = 32;
+
+}  // namespace
+
+SequenceStream::SequenceStream(const std::vector<SourceOptions>& sources, const PackingOptions& packing,
+                               Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split)
+    : packer_(sources, packing, std::move(encode), special, seed, split),
+      cursor_(packer_.cursor()),
+      statistics_(packer_.statistics()) {}
+
+SequenceStream::~SequenceStream() {
+  stop();
+}
+
+Sequence SequenceStream::next() {
+  if (!thread_.joinable()) start();
+  Prepared prepared;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !queue_.empty() || error_; });
+    if (queue_.empty()) std::rethrow_exception(error_);
+    prepared = std::move(queue_.front());
+    queue_.pop_front();
+  }
+  changed_.notify_all();
+  cursor_ = std::move(prepared.cursor);
+  statistics_ = std::move(prepared.statistics);
+  return std::move(prepared.sequence);
+}
+
+base::Json SequenceStream::cursor() const {
+  base::Json json = to_json(cursor_);
+  json["fingerprint"] = packer_.fingerprint();
+  return json;
+}
+
+void SequenceStream::seek(const base::Json& cursor) {
+  const StreamCursor target = cursor_from_json(cursor);
+  base::require<base::DataError>(
+      cursor.value("fingerprint", base::Json()) == packer_.fingerprint(),
+      "data cursor: expected the sources, packing and seed that it was saved with, found "
+      "others; restore them or start a new run.");
+  stop();
+  queue_.clear();
+  error_ = nullptr;
+  packer_.stop_with({});
+  packer_.seek(target);
+  cursor_ = target;
+  statistics_ = packer_.statistics();
+}
+
+void SequenceStream::start() {
+  stop_ = std::stop_source();
+  packer_.stop_with(stop_.get_token());
+  thread_ = std::thread([this, token = stop_.get_token()] { prepare(token); });
+}
+
+void SequenceStream::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_.request_stop();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void SequenceStream::prepare(const std::stop_token& token) {
+  try {
+    for (;;) {
+      Sequence sequence = packer_.next();
+      Prepared prepared{std::move(sequence), packer_.cursor(), packer_.statistics()};
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return queue_.size() < kPreparedSequences || token.stop_requested(); });
+        if (token.stop_requested()) return;
+        queue_.push_back(std::move(prepared));
+      }
+      changed_.notify_all();
+    }
+  } catch (const Stopped&) {
+    return;  // nobody waits any more
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
+}  // namespace retort::data

@@ -1,0 +1,77 @@
+#include "retort/data/windows.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "retort/base/error.h"
+#include "retort/data/packer.h"
+
+namespace retort::data {
+
+WindowReader::WindowReader(const SourceOptions& source, Split split, const WindowOptions& options,
+                           Encode encode, const SpecialTokens& special)
+    : reader_(source, split),
+      split_(split),
+      options_(options),
+      encode_(std::move(encode)),
+      special_(special) {
+  packing_.sequence_length = options.context;
+  packing_.bos = options.bos;
+  packing_.eos = options.eos;
+  check_packing(packing_, special);
+  base::require<base::UsageError>(
+      options.context >= 2, "windows: expected a context of at least 2 tokens, found ", options.context, ".");
+  base::require<base::UsageError>(options.overlap_tokens == 0 || options.overlap_tokens == 1,
+                                  "windows: expected an overlap of 0 or 1 tokens, found ",
+                                  options.overlap_tokens, ".");
+}
+
+bool WindowReader::next(Sequence& window) {
+  const auto context = static_cast<std::size_t>(options_.context);
+  while (buffer_.size() < context && pull()) {
+  }
+  const std::size_t length = std::min(buffer_.size(), context);
+  if (length < 2) return false;
+  window = buffer_.front(length, options_.attend_across_documents);
+  window.targets.back() = kNoTarget;  // it is scored by the next window, if there is one
+  window.number = windows_++;
+  // Nothing but the overlap is left after the last window; it has no target of its own.
+  buffer_.consume(length - (length == context ? static_cast<std::size_t>(options_.overlap_tokens) : 0));
+  return true;
+}
+
+bool WindowReader::pull() {
+  if (options_.tokens > 0 && tokens_ >= options_.tokens) return false;
+  Document document;
+  if (!reader_.next(document)) {
+    const char* part = split_ == Split::held_out ? "held-out " : "";
+    base::require<base::DataError>(tokens_ > 0, "source '", reader_.source().name, "': expected ", part,
+                                   "documents with text, found none among ", reader_.documents_passed(),
+                                   "; add text or change the held-out rule.");
+    return false;
+  }
+  if (document.text.empty()) return true;
+  const auto ids = encode_document(document.text, packing_, encode_, special_);
+  bytes_ += static_cast<std::int64_t>(document.text.size());
+  tokens_ += static_cast<std::int64_t>(ids.size());
+  ++documents_;
+  buffer_.append(ids);
+  return true;
+}
+
+std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
+                                            const Encode& encode, const SpecialTokens& special,
+                                            std::uint64_t seed, std::int64_t count) {
+  SequencePacker packer({source}, packing, encode, special, seed);
+  std::vector<Sequence> sequences;
+  while (static_cast<std::int64_t>(sequences.size()) < count) {
+    Sequence sequence = packer.next();
+    const bool repeated = packer.statistics().front().epoch > 0;
+    if (repeated && !sequences.empty()) break;
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+}  // namespace retort::data

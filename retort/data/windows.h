@@ -1,0 +1,64 @@
+#pragma once
+// Text for evaluation and for statistics: fixed windows over a split in source order, and calibration
+// sequences.
+
+#include <cstdint>
+#include <vector>
+
+#include "retort/data/document_reader.h"
+#include "retort/data/sequence.h"
+
+namespace retort::data {
+
+struct WindowOptions {
+  std::int64_t context = 512;  ///< tokens of a window
+  std::int64_t overlap_tokens =
+      1;                    ///< 1: each window begins with the last token of the one before, so that every
+                            ///< token but the first is a target exactly once; 0: disjoint windows
+  std::int64_t tokens = 0;  ///< no document is begun once there are so many; 0: the whole split
+  bool bos = true;          ///< begin-of-text token before each document
+  bool eos = false;         ///< end-of-text token after each document
+  bool attend_across_documents = true;  ///< a window is one text, as other programs see it
+};
+
+/// The documents of a split, joined in source order and cut into windows; the last may be shorter.
+class WindowReader {
+ public:
+  WindowReader(const SourceOptions& source, Split split, const WindowOptions& options, Encode encode,
+               const SpecialTokens& special);
+
+  /// Reads a window of 2 to `context` tokens; the last target is kNoTarget.  False at the end.  Throws
+  /// DataError, also when the split has no text.
+  bool next(Sequence& window);
+
+  /// UTF-8 bytes of the documents begun so far.  Documents are never cut by the token limit, so after the
+  /// last window this is exactly the text whose tokens are targets (with overlap 1), and bits per byte = nll
+  /// / ln 2 / bytes.
+  std::int64_t bytes() const { return bytes_; }
+  std::int64_t documents() const { return documents_; }
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t skipped_lines() const { return reader_.skipped_lines(); }
+
+ private:
+  bool pull();
+
+  DocumentReader reader_;
+  Split split_;
+  WindowOptions options_;
+  PackingOptions packing_;
+  Encode encode_;
+  SpecialTokens special_;
+  TokenBuffer buffer_;
+  std::int64_t windows_ = 0;
+  std::int64_t bytes_ = 0;
+  std::int64_t documents_ = 0;
+  std::int64_t tokens_ = 0;
+};
+
+/// The first `count` packed sequences of one source's training part for a seed: text for statistics, a domain
+/// of its own.  Fewer (at least one) when the source has not enough text: it is not repeated.
+std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
+                                            const Encode& encode, const SpecialTokens& special,
+                                            std::uint64_t seed, std::int64_t count);
+
+}  // namespace retort::data

@@ -1,0 +1,100 @@
+#include "retort/data/windows.h"
+
+#include "data/corpus.h"
+#include "retort/base/error.h"
+
+namespace retort::data {
+namespace {
+
+using base::DataError;
+using test::encode_bytes;
+using test::kSpecial;
+using test::message_of;
+using Ids = std::vector<std::int32_t>;
+
+class WindowsTest : public test::Corpus {
+ protected:
+  static std::vector<Sequence> windows(WindowReader& reader) {
+    std::vector<Sequence> all;
+    for (Sequence window; reader.next(window);) all.push_back(window);
+    return all;
+  }
+};
+
+TEST_F(WindowsTest, MakeEveryTokenButTheFirstATargetOnce) {
+  const auto written = test::numbered_texts("doc", 50);
+  const SourceOptions options = source({write("a.jsonl", test::jsonl(written))});
+  Ids stream;
+  std::int64_t bytes = 0;
+  for (const std::string& text : written) {
+    stream.push_back(kSpecial.bos);
+    for (const std::int32_t id : encode_bytes(text)) stream.push_back(id);
+    bytes += static_cast<std::int64_t>(text.size());
+  }
+  for (const std::int64_t context : {2, 7, 64, 100'000}) {
+    WindowReader reader(options, Split::training, {.context = context}, encode_bytes, kSpecial);
+    Ids targets;
+    for (const Sequence& window : windows(reader)) {
+      ASSERT_LE(static_cast<std::int64_t>(window.ids.size()), context);
+      EXPECT_EQ(window.starts, Ids{0});
+      EXPECT_EQ(window.targets.back(), kNoTarget);
+      for (std::size_t i = 0; i + 1 < window.ids.size(); ++i) {
+        ASSERT_EQ(window.targets[i], window.ids[i + 1]);
+        targets.push_back(window.targets[i]);
+      }
+    }
+    EXPECT_EQ(targets, Ids(stream.begin() + 1, stream.end())) << context;
+    EXPECT_EQ(reader.bytes(), bytes);
+    EXPECT_EQ(reader.tokens(), static_cast<std::int64_t>(stream.size()));
+    EXPECT_EQ(reader.documents(), 50);
+  }
+}
+
+TEST_F(WindowsTest, AreDisjointWithoutOverlapAndTheLastIsShorter) {
+  const SourceOptions options = source({write("a.txt", "abcdefghij")});
+  WindowReader reader(options, Split::all, {.context = 4, .overlap_tokens = 0, .bos = false}, encode_bytes,
+                      kSpecial);
+  const auto all = windows(reader);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].ids, encode_bytes("abcd"));
+  EXPECT_EQ(all[1].ids, encode_bytes("efgh"));
+  EXPECT_EQ(all[2].ids, encode_bytes("ij"));
+  EXPECT_EQ(all[2].number, 2);
+}
+
+TEST_F(WindowsTest, KeepDocumentsApartWhenAsked) {
+  const SourceOptions options = source({write("a.jsonl", test::jsonl({"ab", "c"}))});
+  WindowReader reader(options, Split::all, {.context = 16, .eos = true, .attend_across_documents = false},
+                      encode_bytes, kSpecial);
+  const auto all = windows(reader);
+  ASSERT_EQ(all.size(), 1U);
+  const auto id = [](char c) { return test::kFirstByteId + c; };
+  EXPECT_EQ(all[0].ids, (Ids{1, id('a'), id('b'), 2, 1, id('c'), 2}));
+  EXPECT_EQ(all[0].targets, (Ids{id('a'), id('b'), 2, kNoTarget, id('c'), 2, kNoTarget}));
+  EXPECT_EQ(all[0].starts, (Ids{0, 4}));
+}
+
+TEST_F(WindowsTest, StopAfterTheDocumentThatReachesTheLimit) {
+  const SourceOptions options = source({write("a.jsonl", test::jsonl({"aaaa", "bbbb", "cccc"}))});
+  WindowReader reader(options, Split::all, {.context = 100, .tokens = 6}, encode_bytes, kSpecial);
+  const auto all = windows(reader);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].ids.size(), 10U);
+  EXPECT_EQ(reader.bytes(), 8);
+}
+
+TEST_F(WindowsTest, RefuseASplitWithoutText) {
+  SourceOptions options = source({write("a.jsonl", test::jsonl({"one", ""}))});
+  Sequence window;
+  const auto message = message_of<DataError>(
+      [&] { WindowReader(options, Split::held_out, {}, encode_bytes, kSpecial).next(window); });
+  EXPECT_SAYS(message, "'manuals'");
+  EXPECT_SAYS(message, "held-out");
+  options.paths = {write("empty.txt", "")};
+  EXPECT_SAYS(message_of<DataError>(
+                  [&] { WindowReader(options, Split::all, {}, encode_bytes, kSpecial).next(window); }),
+              "'manuals'");
+}
+
+}  // namespace
+}  // namespace retort::data
