@@ -1,0 +1,206 @@
+#include "retort/recipe/bind_options.h"
+
+namespace retort::recipe {
+namespace {
+
+void bind_held_out(Binder& b, data::HeldOut& held_out) {
+  const int ways = b.given("fraction") + b.given("every") + b.given("path");
+  if (ways > 1) b.mistake("", "expected one of fraction, every and path, found " + std::to_string(ways));
+  const bool other_way =
+      b.fills() ? b.given("every") || b.given("path") : held_out.every > 0 || !held_out.paths.empty();
+  if (b.fills() && other_way) held_out.fraction = 0;
+  b.number("fraction", held_out.fraction,
+           {.doc = "of the documents, chosen by a hash of the text",
+            .at_least = 0,
+            .at_most = 0.5,
+            .written = !other_way});
+  b.count("every", held_out.every,
+          {.doc = "instead: of so many documents the last",
+           .at_least = 2,
+           .unset = "off",
+           .written = held_out.every > 0});
+  b.texts(
+      "path", held_out.paths,
+      {.doc = "instead: files or globs of their own", .unset = "off", .written = !held_out.paths.empty()});
+}
+
+void bind_packing(Binder& b, data::PackingOptions& packing) {
+  b.count("sequence_length", packing.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
+  b.flag("bos", packing.bos, {.doc = "begin-of-text token before each document"});
+  b.flag("eos", packing.eos, {.doc = "end-of-text token after each document"});
+  b.flag("attend_across_documents", packing.attend_across_documents,
+         {.doc = "false: attention and positions start anew with each document"});
+  b.count("shuffle_documents", packing.shuffle_documents,
+          {.doc = "documents shuffled among each other at a time; 1: source order",
+           .at_least = 1,
+           .at_most = 1 << 24});
+}
+
+void bind_batch(Binder& b, train::BatchOptions& batch) {
+  b.count("sequences", batch.sequences, {.doc = "of a micro-batch", .at_least = 1, .at_most = 1 << 16});
+  b.count("accumulate", batch.accumulate,
+          {.doc = "micro-batches of a step", .at_least = 1, .at_most = 1 << 16});
+  b.count("wave", batch.wave,
+          {.doc = "micro-batches that advance together; 0: all of a step, 1: classic accumulation",
+           .at_least = 0});
+  if (batch.wave > batch.accumulate) b.mistake("wave", "more than the micro-batches of a step (accumulate)");
+}
+
+void bind_optim(Binder& b, optim::OptimOptions& optim) {
+  b.number("lr", optim.lr, {.doc = "learning rate", .above = 0});
+  if (b.fills()) optim.embedding_lr = optim.lr;
+  b.number("embedding_lr", optim.embedding_lr, {.doc = "of embedding and head", .above = 0, .unset = "lr"});
+  b.number("beta1", optim.beta1, {.doc = "decay of the first moment", .at_least = 0, .below = 1});
+  b.number("beta2", optim.beta2, {.doc = "decay of the second moment", .at_least = 0, .below = 1});
+  b.number("eps", optim.eps, {.doc = "added to the root of the second moment", .above = 0});
+  b.number("weight_decay", optim.weight_decay, {.doc = "decoupled, of matrices only", .at_least = 0});
+  b.number("clip_norm", optim.clip_norm, {.doc = "global gradient norm; 0: no clipping", .at_least = 0});
+  b.choice("schedule", optim.schedule, {"cosine", "constant"}, {.doc = "after warm-up"});
+  if (b.given("warmup_fraction") && b.given("warmup_steps"))
+    b.mistake("warmup_steps", "expected warmup_fraction or warmup_steps, found both");
+  b.number("warmup_fraction", optim.warmup_fraction,
+           {.doc = "of all steps", .at_least = 0, .at_most = 1, .written = optim.warmup_steps < 0});
+  b.count("warmup_steps", optim.warmup_steps,
+          {.doc = "instead of the fraction",
+           .at_least = 0,
+           .unset = "the fraction",
+           .written = optim.warmup_steps >= 0});
+  b.number("final_lr_fraction", optim.final_lr_fraction,
+           {.doc = "of lr, reached at the last step (cosine)", .at_least = 0, .at_most = 1});
+}
+
+void bind_loss(Binder& b, loss::LossOptions& options) {
+  auto kind = static_cast<std::size_t>(options.kind);
+  b.kind("kind", kind, {"cross_entropy", "kl_divergence", "squarehead"},
+         {.doc = "of the loss", .required = true}, [&options](Binder& inner, std::size_t k) {
+           options.kind = static_cast<loss::LossKind>(k);
+           inner.number("weight", options.weight, {.doc = "in the sum of the losses", .above = 0});
+           if (options.kind == loss::LossKind::kl_divergence) {
+             inner.number("temperature", options.temperature, {.doc = "of both distributions", .above = 0});
+             inner.choice("direction", options.direction, {"forward", "reverse"},
+                          {.doc = "forward: KL(teacher || student)"});
+             inner.flag("temperature_squared", options.temperature_squared, {.doc = "scale by T squared"});
+           } else if (options.kind == loss::LossKind::squarehead) {
+             inner.choice("layer_map", options.layer_map, {"relative_depth", "surviving", "before_survivor"},
+                          {.doc = "which teacher block a student block is compared with"});
+             inner.number("eps", options.eps, {.doc = "added to the teacher's mean square", .at_least = 0});
+           }
+         });
+}
+
+void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind kind) {
+  b.items("loss",
+          {.shape = Binder::Shape::list,
+           .size = [&] { return losses.size(); },
+           .add = [&] { losses.emplace_back(); },
+           .name = {},
+           .body = [&](Binder& inner, std::size_t i) { bind_loss(inner, losses[i]); }},
+          {.doc = "the losses that are summed",
+           .unset = kind == StageKind::distill ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
+  if (b.fills() && !b.given("loss")) {
+    losses =
+        kind == StageKind::distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+    return;
+  }
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (losses[i].kind == losses[j].kind)
+        b.mistake("loss", "a kind of loss is given twice; keep one of them");
+    if (kind != StageKind::distill && losses[i].kind != loss::LossKind::cross_entropy)
+      b.mistake("loss", "kl_divergence and squarehead need a teacher; use kind distill");
+  }
+}
+
+}  // namespace
+
+void bind_source(Binder& b, data::SourceOptions& source) {
+  b.texts("path", source.paths,
+          {.doc = "files or globs: text or .jsonl, either also with .gz or .zst", .required = true});
+  b.text("separator", source.separator,
+         {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
+  b.text("field", source.field, {.doc = "JSONL: the key that holds the text"});
+  b.number("weight", source.weight,
+           {.doc = "share of the tokens, relative to the other sources of a stage", .above = 0});
+  b.group("held_out", [&](Binder& inner) { bind_held_out(inner, source.held_out); },
+          {.doc = "documents that only evaluation sees"});
+  b.flag("skip_bad_lines", source.skip_bad_lines,
+         {.doc = "JSONL: count and skip a bad line, instead of an error"});
+}
+
+void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
+  b.count("tokens", options.tokens,
+          {.doc = "budget, rounded up to whole steps", .required = true, .above = 0});
+  b.seed("seed", options.seed,
+         {.doc = "of the order of samples and of random weights", .unset = "that of the recipe"});
+  b.group("packing", [&](Binder& inner) { bind_packing(inner, options.packing); },
+          {.doc = "how documents become sequences"});
+  b.group("batch", [&](Binder& inner) { bind_batch(inner, options.batch); },
+          {.doc = "what a step is made of"});
+  b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
+  bind_losses(b, options.losses, kind);
+  b.choice("recompute", options.recompute, {"automatic", "always", "never"},
+           {.doc = "blocks in backward; automatic: unless the plan says that keeping them fits"});
+  b.count("head_rows", options.head_rows,
+          {.doc = "tokens of a chunk of head and loss; 0: chosen by the plan", .at_least = 0});
+  b.count("checkpoint_every_steps", options.checkpoint_every_steps, {.doc = "steps", .at_least = 1});
+  b.count("keep_checkpoints", options.keep_checkpoints, {.doc = "the newest", .at_least = 1});
+  b.count("evaluate_every_steps", options.evaluate_every_steps,
+          {.doc = "held-out loss; 0: never", .at_least = 0});
+  b.count("evaluate_tokens", options.evaluate_tokens, {.doc = "per source, for that loss", .at_least = 1});
+}
+
+void bind_prune(Binder& b, prune::PruneOptions& options) {
+  b.group("target",
+          [&](Binder& inner) {
+            inner.share("parameters", options.target.parameters_fraction, options.target.parameters,
+                        {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
+          },
+          {.doc = "where pruning ends", .required = true});
+  b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});
+  b.flag("channels", options.channels, {.doc = "candidates: narrow every MLP by width_multiple channels"});
+  if (!options.blocks && !options.channels)
+    b.mistake("blocks", "nothing to prune: blocks and channels are both false");
+  b.count("width_multiple", options.width_multiple, {.doc = "channels", .at_least = 1, .at_most = 1 << 20});
+  b.group("objective",
+          [&](Binder& inner) {
+            inner.number("perplexity", options.objective.perplexity,
+                         {.doc = "weight of delta log perplexity", .at_least = 0});
+            inner.number("kl", options.objective.kl,
+                         {.doc = "weight of KL(teacher || candidate)", .at_least = 0});
+            if (options.objective.perplexity + options.objective.kl <= 0)
+              inner.mistake("", "perplexity and kl are both 0; give one of them weight");
+          },
+          {.doc = "what a candidate costs"});
+  b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
+  b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
+  b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
+}
+
+void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
+  b.one_of("pattern", options.pattern, {"2:4"}, {.doc = "kept weights of each group"});
+  b.texts("layers", options.layers,
+          {.doc = "module names such as gate_proj",
+           .may_be_empty = true,
+           .unset = "every linear layer of the blocks"});
+  b.counts("blocks", options.blocks,
+           {.doc = "numbers from 0", .at_least = 0, .may_be_empty = true, .unset = "all"});
+  b.number("dampening_fraction", options.dampening_fraction,
+           {.doc = "of the mean diagonal of the Hessian", .above = 0, .at_most = 1});
+  b.count("block_size", options.block_size,
+          {.doc = "columns of one sweep block", .at_least = 4, .at_most = 1 << 16});
+  if (options.block_size % 4 != 0) b.mistake("block_size", "expected a multiple of 4");
+  b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
+  b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
+  b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
+}
+
+void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
+  b.count("context", options.context, {.doc = "tokens of a window", .at_least = 2, .at_most = 1 << 20});
+  b.count("tokens", options.tokens, {.doc = "per source; 0: all of the held-out part", .at_least = 0});
+  b.text("prompt", options.prompt,
+         {.doc = "text that each model goes on with; empty: none", .may_be_empty = true});
+  b.count("max_new_tokens", options.max_new_tokens,
+          {.doc = "after the prompt", .at_least = 1, .at_most = 1 << 20});
+}
+
+}  // namespace retort::recipe

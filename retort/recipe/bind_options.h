@@ -1,0 +1,15 @@
+#pragma once
+// The keys of the layers' Options.
+
+#include "retort/recipe/binder.h"
+#include "retort/recipe/recipe.h"
+
+namespace retort::recipe {
+
+void bind_source(Binder& binder, data::SourceOptions& source);
+void bind_train(Binder& binder, train::TrainOptions& options, StageKind kind);
+void bind_prune(Binder& binder, prune::PruneOptions& options);
+void bind_sparsify(Binder& binder, prune::SparsifyOptions& options);
+void bind_evaluate(Binder& binder, eval::EvaluateOptions& options);
+
+}  // namespace retort::recipe

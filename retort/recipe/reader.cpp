@@ -1,0 +1,309 @@
+#include "retort/recipe/reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+#include "retort/recipe/binder.h"
+#include "retort/recipe/binding.h"
+
+namespace retort::recipe {
+namespace {
+
+/// Only notes which keys a body visits, to tell a key of another kind from one that nobody knows.
+class KeyCollector : public Binder {
+ public:
+  std::vector<std::string> keys;
+
+  void number(const char* key, double&, const Field&) override { keys.emplace_back(key); }
+  void count(const char* key, std::int64_t&, const Field&) override { keys.emplace_back(key); }
+  void seed(const char* key, std::uint64_t&, const Field&) override { keys.emplace_back(key); }
+  void flag(const char* key, bool&, const Field&) override { keys.emplace_back(key); }
+  void text(const char* key, std::string&, const Field&) override { keys.emplace_back(key); }
+  void texts(const char* key, std::vector<std::string>&, const Field&) override { keys.emplace_back(key); }
+  void counts(const char* key, std::vector<std::int64_t>&, const Field&) override { keys.emplace_back(key); }
+  void word(const char* key, std::size_t&, const Words&, const Field&) override { keys.emplace_back(key); }
+  void share(const char* key, double&, std::int64_t&, const Field&) override { keys.emplace_back(key); }
+  void group(const char* key, const Body&, const Field&) override { keys.emplace_back(key); }
+  void kind(const char* key, std::size_t&, const Words&, const Field&, const KindBody&) override {
+    keys.emplace_back(key);
+  }
+  void items(const char* key, const Items&, const Field&) override { keys.emplace_back(key); }
+  bool fills() const override { return true; }
+};
+
+/// The value as a person wrote it, for a message.
+std::string shown(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::null:
+      return "nothing";
+    case Value::Kind::list:
+      return "a list";
+    case Value::Kind::map:
+      return "a map";
+    case Value::Kind::scalar:
+      break;
+  }
+  return "'" + (value.text.size() > 60 ? value.text.substr(0, 60) + "..." : value.text) + "'";
+}
+
+std::string joined(const Words& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) text += (i ? ", " : "") + std::string(words[i]);
+  return text;
+}
+
+std::string suggestion(const std::string& near) {
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+/// "60%" or "0.6".
+std::optional<double> parse_fraction(std::string_view text) {
+  if (!text.ends_with('%')) return base::parse_number(text);
+  text.remove_suffix(1);
+  const auto percent = base::parse_number(text);
+  return percent ? std::optional(*percent / 100) : std::nullopt;
+}
+
+/// What is wrong with the range, or nothing.
+std::string out_of_range(double value, const Field& field) {
+  if (!(value > field.above)) return base::join("expected more than ", field.above);
+  if (!(value >= field.at_least)) return base::join("expected at least ", field.at_least);
+  if (!(value < field.below)) return base::join("expected less than ", field.below);
+  if (!(value <= field.at_most)) return base::join("expected at most ", field.at_most);
+  return "";
+}
+
+/// Reads the keys of one map.
+class MapReader : public Binder {
+ public:
+  MapReader(const Value& map, std::string path, std::vector<std::string>& mistakes)
+      : map_(map), path_(std::move(path)), mistakes_(mistakes) {
+    if (map_.kind != Value::Kind::map) report(map_, path_, "expected keys and values, found " + shown(map_));
+  }
+
+  /// Reads with `body` and then reports the keys that it did not ask for.
+  void read(const Body& body) {
+    if (map_.kind != Value::Kind::map) return;
+    body(*this);
+    if (!kind_is_known_) return;
+    for (const auto& [key, value] : map_.entries)
+      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+        report(value, below(key), unknown(key));
+  }
+
+  void number(const char* key, double& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    const auto parsed = scalar(*node) ? parse_fraction(node->text) : std::nullopt;
+    if (!parsed) return expected(*node, key, "a number");
+    if (in_range(*node, key, *parsed, field)) value = *parsed;
+  }
+
+  void count(const char* key, std::int64_t& value, const Field& field) override {
+    if (const Value* node = take(key, field)) read_count(*node, key, value, field);
+  }
+
+  void seed(const char* key, std::uint64_t& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    std::uint64_t parsed = 0;
+    const char* last = node->text.data() + node->text.size();
+    const auto [end, error] = std::from_chars(node->text.data(), last, parsed);
+    if (!scalar(*node) || error != std::errc() || end != last || node->text.empty())
+      return expected(*node, key, "a whole number from 0 to 2^64 - 1");
+    value = parsed;
+  }
+
+  void flag(const char* key, bool& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    if (!scalar(*node) || (node->text != "true" && node->text != "false"))
+      return expected(*node, key, "true or false");
+    value = node->text == "true";
+  }
+
+  void text(const char* key, std::string& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (node && text_is_good(*node, key, field)) value = node->text;
+  }
+
+  void texts(const char* key, std::vector<std::string>& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    value.clear();
+    if (scalar(*node)) {
+      if (text_is_good(*node, key, field)) value.push_back(node->text);
+      return;
+    }
+    if (!is_list(*node, key, "a text or a list of texts", field)) return;
+    for (const Value& item : node->items)
+      if (text_is_good(item, key, field)) value.push_back(item.text);
+  }
+
+  void counts(const char* key, std::vector<std::int64_t>& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node || !is_list(*node, key, "a list of whole numbers", field)) return;
+    value.clear();
+    for (const Value& item : node->items) read_count(item, key, value.emplace_back(), field);
+  }
+
+  void word(const char* key, std::size_t& value, const Words& words, const Field& field) override {
+    if (const Value* node = take(key, field)) read_word(*node, key, value, words);
+  }
+
+  void share(const char* key, double& fraction, std::int64_t& count, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    const double part = scalar(*node) ? parse_fraction(node->text).value_or(0) : 0;
+    const std::int64_t whole = scalar(*node) ? base::parse_count(node->text).value_or(0) : 0;
+    const bool is_part = part > 0 && part < 1;
+    if (!is_part && whole < 2)
+      return expected(*node, key, "a fraction between 0 and 1 such as 60%, or a count such as 3.3M");
+    fraction = is_part ? part : 0;
+    count = is_part ? 0 : whole;
+  }
+
+  void group(const char* key, const Body& body, const Field& field) override {
+    static const Value empty{Value::Kind::map, "", "", false, {}, {}};
+    if (const Value* node = take(key, field))
+      MapReader(*node, below(key), mistakes_).read(body);
+    else if (!field.required)
+      MapReader(empty, below(key), mistakes_).read(body);  // for defaults that depend on other keys
+  }
+
+  void kind(const char* key, std::size_t& value, const Words& words, const Field& field,
+            const KindBody& body) override {
+    const Value* node = take(key, field);
+    kind_is_known_ = node && read_word(*node, key, value, words);
+    if (!kind_is_known_) return;
+    for (std::size_t other = 0; other < words.size(); ++other) {
+      KeyCollector collector;
+      if (other != value) body(collector, other);
+      for (const std::string& name : collector.keys) foreign_[name].push_back(words[other]);
+    }
+    kind_ = words[value];
+    body(*this, value);
+  }
+
+  void items(const char* key, const Items& items, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    if (items.shape == Shape::map) return read_map(*node, key, items);
+    if (!is_list(*node, key, "a list", field)) return;
+    for (const Value& item : node->items) {
+      const std::size_t index = items.size();
+      items.add();
+      const Value* name = items.shape == Shape::named_list ? item.find("name") : nullptr;
+      const std::string label = name && scalar(*name) ? name->text : std::to_string(index);
+      MapReader(item, below(key) + "." + label, mistakes_).read([&](Binder& inner) {
+        items.body(inner, index);
+      });
+    }
+  }
+
+  bool fills() const override { return true; }
+  bool given(const char* key) const override { return map_.find(key) != nullptr; }
+  void mistake(const char* key, const std::string& what) override {
+    const Value* node = map_.find(key);
+    report(node ? *node : map_, *key ? below(key) : path_, what);
+  }
+
+ private:
+  static bool scalar(const Value& value) { return value.kind == Value::Kind::scalar; }
+  std::string below(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  void report(const Value& value, const std::string& path, const std::string& what) {
+    mistakes_.push_back(value.place + ": " + (path.empty() ? "" : path + ": ") + what);
+  }
+  void expected(const Value& value, const char* key, const std::string& what) {
+    report(value, below(key), "expected " + what + ", found " + shown(value));
+  }
+
+  /// The value of a key, which is known from now on; reports a required key that is missing.
+  const Value* take(const char* key, const Field& field) {
+    known_.emplace_back(key);
+    const Value* node = map_.find(key);
+    if (!node && field.required) report(map_, below(key), base::join("missing (", field.doc, ")"));
+    return node;
+  }
+
+  std::string unknown(const std::string& key) const {
+    if (const auto other = foreign_.find(key); other != foreign_.end())
+      return "a key of kind " + joined(other->second) + ", not of " + std::string(kind_);
+    return "unknown key" + suggestion(base::nearest(key, known_));
+  }
+
+  bool in_range(const Value& node, const char* key, double value, const Field& field) {
+    const std::string fault = out_of_range(value, field);
+    if (!fault.empty()) report(node, below(key), fault + ", found " + shown(node));
+    return fault.empty();
+  }
+
+  void read_count(const Value& node, const char* key, std::int64_t& value, const Field& field) {
+    const auto parsed = scalar(node) ? base::parse_count(node.text) : std::nullopt;
+    if (!parsed) return expected(node, key, "a whole number such as 512 or 60k");
+    if (in_range(node, key, static_cast<double>(*parsed), field)) value = *parsed;
+  }
+
+  bool read_word(const Value& node, const char* key, std::size_t& value, const Words& words) {
+    const auto found = std::find(words.begin(), words.end(), std::string_view(node.text));
+    const bool good = scalar(node) && found != words.end();
+    if (good)
+      value = static_cast<std::size_t>(found - words.begin());
+    else
+      report(node, below(key),
+             "expected " + std::string(words.size() > 1 ? "one of " : "") + joined(words) + ", found " +
+                 shown(node) + suggestion(base::nearest(node.text, words)));
+    return good;
+  }
+
+  bool text_is_good(const Value& node, const char* key, const Field& field) {
+    const bool good = scalar(node) && (field.may_be_empty || !node.text.empty());
+    if (!good) expected(node, key, "a text");
+    return good;
+  }
+
+  bool is_list(const Value& node, const char* key, const char* what, const Field& field) {
+    const bool good = node.kind == Value::Kind::list && (field.may_be_empty || !node.items.empty());
+    if (!good)
+      report(node, below(key),
+             base::join("expected ", what, ", found ",
+                        node.kind == Value::Kind::list ? "an empty one" : shown(node)));
+    return good;
+  }
+
+  void read_map(const Value& node, const char* key, const Items& items) {
+    if (node.kind != Value::Kind::map || node.entries.empty())
+      return report(node, below(key), "expected a map from names, found " + shown(node));
+    for (const auto& [name, value] : node.entries) {
+      const std::size_t index = items.size();
+      items.add();
+      items.name(index) = name;
+      MapReader(value, below(key) + "." + name, mistakes_).read([&](Binder& inner) {
+        items.body(inner, index);
+      });
+    }
+  }
+
+  const Value& map_;
+  std::string path_;
+  std::vector<std::string>& mistakes_;
+  std::vector<std::string> known_;
+  std::map<std::string, Words> foreign_;
+  std::string_view kind_;
+  bool kind_is_known_ = true;
+};
+
+}  // namespace
+
+std::vector<std::string> read(const Value& root, Recipe& recipe) {
+  std::vector<std::string> mistakes;
+  MapReader(root, "", mistakes).read([&](Binder& binder) { bind(binder, recipe); });
+  return mistakes;
+}
+
+}  // namespace retort::recipe

@@ -1,0 +1,85 @@
+#include "retort/recipe/recipe.h"
+
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+#include "retort/recipe/binding.h"
+#include "retort/recipe/document.h"
+#include "retort/recipe/reader.h"
+
+namespace retort::recipe {
+namespace {
+
+constexpr std::size_t kMaxShown = 40;
+
+std::string all_of(const std::vector<std::string>& mistakes, const std::string& where) {
+  if (mistakes.size() == 1) return mistakes.front();
+  std::string text = base::join(where, ": ", mistakes.size(), " mistakes");
+  for (std::size_t i = 0; i < mistakes.size() && i < kMaxShown; ++i) text += "\n  " + mistakes[i];
+  if (mistakes.size() > kMaxShown) text += base::join("\n  and ", mistakes.size() - kMaxShown, " more");
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(StageKind kind) {
+  return stage_kinds().at(static_cast<std::size_t>(kind));
+}
+
+void Binder::one_of(const char* key, std::string& value, const Words& words, const Field& field) {
+  std::size_t index = 0;
+  while (index + 1 < words.size() && words[index] != value) ++index;
+  word(key, index, words, field);
+  value = std::string(words.at(index));
+}
+
+const Stage* Recipe::find_stage(std::string_view stage_name) const {
+  for (const Stage& one : stages)
+    if (one.name == stage_name) return &one;
+  return nullptr;
+}
+
+const Stage& Recipe::stage(std::string_view stage_name) const {
+  if (const Stage* found = find_stage(stage_name)) return *found;
+  std::vector<std::string> names;
+  for (const Stage& one : stages) names.push_back(one.name);
+  const std::string near = base::nearest(stage_name, names);
+  throw base::UsageError(base::join("stage '", stage_name, "' is not in the recipe",
+                                    near.empty() ? "" : "; did you mean '" + near + "'?",
+                                    near.empty() ? "." : ""));
+}
+
+const data::SourceOptions& Recipe::source(std::string_view source_name) const {
+  for (const data::SourceOptions& one : data)
+    if (one.name == source_name) return one;
+  throw base::UsageError(base::join("source '", source_name, "' is not in the recipe."));
+}
+
+Recipe parse_recipe(std::string_view text, const std::string& where, std::span<const std::string> overrides) {
+  Value root = parse_yaml(text, where);
+  base::require<base::UsageError>(root.kind != Value::Kind::null, where, ": is empty, expected a recipe.");
+  std::vector<std::string> mistakes;
+  for (const std::string& assignment : overrides) {
+    try {
+      apply_override(root, assignment);
+    } catch (const base::UsageError& error) {
+      mistakes.emplace_back(error.what());
+    }
+  }
+  Recipe recipe;
+  const auto found = read(root, recipe);
+  mistakes.insert(mistakes.end(), found.begin(), found.end());
+  base::require<base::UsageError>(mistakes.empty(), all_of(mistakes, where));
+  return recipe;
+}
+
+Recipe read_recipe(const base::Path& path, std::span<const std::string> overrides) {
+  std::string text;
+  try {
+    text = base::read_file(path, std::size_t{1} << 20);
+  } catch (const base::Error& error) {
+    throw base::UsageError(error.what());  // a recipe is part of the command
+  }
+  return parse_recipe(text, path.string(), overrides);
+}
+
+}  // namespace retort::recipe

@@ -1,0 +1,80 @@
+#pragma once
+// A recipe is a run: one YAML file with sources of text and a row of stages.  Every key is a field of some
+// layer's Options, named once in binding.cpp, which serves for reading, writing and documenting. Keys are
+// strict; all mistakes of a recipe are reported at once, with file, line, key path and nearest key. Paths are
+// relative to the current directory, as arguments of a command are.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/data/options.h"
+#include "retort/eval/options.h"
+#include "retort/prune/options.h"
+#include "retort/train/options.h"
+
+namespace retort::recipe {
+
+enum class StageKind { train, finetune, prune, sparsify, distill, evaluate };
+
+/// The word that a recipe uses: "finetune".
+std::string_view name(StageKind kind);
+
+/// Options of the kinds: train, finetune and distill share TrainOptions.
+using StageOptions =
+    std::variant<train::TrainOptions, prune::PruneOptions, prune::SparsifyOptions, eval::EvaluateOptions>;
+
+struct Stage {
+  std::string name;
+  StageKind kind = StageKind::finetune;
+  std::string from;     ///< model to start from: an earlier stage or a directory; empty: train, evaluate
+  std::string teacher;  ///< distill, evaluate (default: the first of models): a stage or a directory
+  std::vector<std::string> models;  ///< evaluate: stages or directories
+  std::string config;               ///< train: path of a config.json
+  std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
+  std::vector<std::string> data;  ///< names of sources, never empty
+  StageOptions options;
+};
+
+struct Recipe {
+  std::int64_t version = 1;
+  std::string device = "cpu";     ///< "cpu" or "cuda"
+  std::string dtype = "auto";     ///< of computing: "auto", "fp32" or "bf16"
+  std::uint64_t seed = 0;         ///< of every stage that names none
+  std::int64_t memory_bytes = 0;  ///< that the run may use; 0: what the machine has
+  std::vector<data::SourceOptions> data;
+  std::vector<Stage> stages;
+
+  /// Null when there is no such stage.
+  const Stage* find_stage(std::string_view name) const;
+  /// Throws UsageError naming the nearest stage.
+  const Stage& stage(std::string_view name) const;
+  /// The source of this name; a recipe that was read holds every source that its stages name.
+  const data::SourceOptions& source(std::string_view name) const;
+};
+
+/// Reads a file; `overrides` are "stages.student.optim.lr=1e-5" and the like.  Throws UsageError with all
+/// mistakes.
+Recipe read_recipe(const base::Path& path, std::span<const std::string> overrides = {});
+/// The same for a text; `where` stands for the file's name in messages.
+Recipe parse_recipe(std::string_view text, const std::string& where,
+                    std::span<const std::string> overrides = {});
+
+/// Everything, with all defaults filled in, in stable order; data and stages are objects keyed by name, so
+/// that a difference reads stages.student.optim.lr.
+base::Json to_json(const Recipe& recipe);
+/// The same as a recipe file, which reads back as an equal recipe.
+std::string to_yaml(const Recipe& recipe);
+
+/// All keys with type, default and one line of documentation.
+std::string describe_keys();
+
+/// The recipe inside the program, recipes/quickstart.yaml.
+std::string_view quickstart();
+
+}  // namespace retort::recipe

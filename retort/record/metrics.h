@@ -1,0 +1,45 @@
+#pragma once
+// metrics.jsonl: an object per line, appended as training goes.  It is a log, not state: a line that cannot
+// be written is counted and never stops a run, and a line that is damaged is left out when reading.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+
+namespace retort::record {
+
+class Metrics {
+ public:
+  /// Opens for appending and drops a last line that was cut off; throws StorageError.
+  explicit Metrics(base::Path path);
+  ~Metrics();
+  Metrics(Metrics&& other) noexcept;
+  Metrics& operator=(Metrics&&) = delete;
+
+  /// Adds one object, handed to the system as a whole line.  Non-finite numbers become null.
+  void append(const base::Json& object);
+  /// Makes all lines so far durable; called with each checkpoint.
+  void sync();
+  /// Rewrites the file without the lines of `stage` whose step is greater than `step`; -1 drops all of the
+  /// stage. Throws StorageError.
+  void drop_after(std::string_view stage, std::int64_t step);
+
+  const base::Path& path() const { return path_; }
+  /// Lines that could not be written, for example on a full disk.
+  std::int64_t lost_lines() const { return lost_lines_; }
+
+ private:
+  void open();
+
+  base::Path path_;
+  int descriptor_ = -1;
+  std::int64_t lost_lines_ = 0;
+};
+
+/// All objects of a metrics file, damaged lines left out; empty when there is no file.
+std::vector<base::Json> read_metrics(const base::Path& path);
+
+}  // namespace retort::record

@@ -1,0 +1,212 @@
+// Wrong recipes and what is said about them.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "retort/base/error.h"
+#include "retort/base/random.h"
+#include "retort/recipe/recipe.h"
+
+namespace retort::recipe {
+namespace {
+
+/// Lines 1 to 4; the stage under test follows on line 5.
+const std::string kHead = R"(version: 1
+data:
+  books: {path: "b.txt"}
+stages:
+)";
+
+std::string message_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_recipe(text, "r.yaml", overrides);
+  } catch (const base::UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct Case {
+  const char* stage;
+  const char* message;
+};
+
+class WrongStage : public testing::TestWithParam<Case> {};
+
+TEST_P(WrongStage, IsReportedWithLineKeyAndReason) {
+  const std::string message = message_of(kHead + "  - " + GetParam().stage + "\n");
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Recipe, WrongStage,
+    testing::Values(
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {learning_rate: 1}}",
+             "r.yaml:5: stages.a.optim.learning_rate: unknown key"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {embeding_lr: 1}}",
+             "did you mean 'embedding_lr'?"},
+        Case{"{name: a, kind: finetne, from: m/x}",
+             "expected one of train, finetune, prune, sparsify, distill, "
+             "evaluate, found 'finetne'; did you mean 'finetune'?"},
+        Case{"{name: a, from: m/x}", "r.yaml:5: stages.a.kind: missing"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books]}", "stages.a.tokens: missing"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 0}",
+             "stages.a.tokens: expected more than 0"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: -5k}",
+             "expected more than 0, found '-5k'"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1.5}",
+             "expected a whole number such as"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: many}", "found 'many'"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: [1]}", "found a list"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: }", "found nothing"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: {lr: 0}}",
+             "stages.a.optim.lr: expected more than 0"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: {lr: nan}}",
+             "expected a number"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: {beta2: 1}}",
+             "less than 1"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: 3}",
+             "stages.a.optim: expected keys and values, found '3'"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, packing: {bos: yes}}",
+             "expected true or false, found 'yes'"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, seed: -1}",
+             "expected a whole number from 0"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, batch: {wave: 3}}",
+             "stages.a.batch.wave: more than the micro-batches"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: {warmup_steps: 1, "
+             "warmup_fraction: 0.1}}",
+             "found both"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [boks], tokens: 1k}",
+             "stages.a.data: 'boks' is not among the sources under data; did you mean 'books'?"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [], tokens: 1k}", "found an empty one"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, target: {parameters: 60%}}",
+             "stages.a.target: a key of kind prune, not of finetune"},
+        Case{"{name: a, kind: finetune, from: m/x, teacher: m/x, data: [books], tokens: 1k}",
+             "stages.a.teacher: a key of kind distill, evaluate, not of finetune"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, loss: [{kind: squarehead}]}",
+             "need a teacher"},
+        Case{"{name: a, kind: finetune, data: [books], tokens: 1k}", "stages.a.from: missing"},
+        Case{"{name: a, kind: finetune, from: base, data: [books], tokens: 1k}",
+             "'base' is no earlier stage and no directory (write ./base for a directory)"},
+        Case{"{name: a, kind: finetune, from: a, data: [books], tokens: 1k}",
+             "does not come before this one"},
+        Case{"{name: a/b, kind: finetune, from: m/x, data: [books], tokens: 1k}", "expected 1 to 64 letters"},
+        Case{"{name: .., kind: finetune, from: m/x, data: [books], tokens: 1k}", "expected 1 to 64 letters"},
+        Case{"{kind: finetune, from: m/x, data: [books], tokens: 1k}", "r.yaml:5: stages.0.name: missing"},
+        Case{"{name: a, kind: train, data: [books], tokens: 1k}", "stages.a.config: missing"},
+        Case{"{name: a, kind: train, from: m/x, config: c, tokenizer: t, data: [books], tokens: 1k}",
+             "stages.a.from: a key of kind finetune, prune, sparsify, distill, not of train"},
+        Case{"{name: a, kind: distill, from: m/x, data: [books], tokens: 1k}", "stages.a.teacher: missing"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: []}",
+             "an empty one"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "kl_divergence, "
+             "temperature: 0}]}",
+             "stages.a.loss.0.temperature: expected more than 0"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "cross_entropy, "
+             "temperature: 2}]}",
+             "stages.a.loss.0.temperature: a key of kind kl_divergence, not of cross_entropy"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "kl}]}",
+             "stages.a.loss.0.kind: expected one of cross_entropy, kl_divergence, squarehead"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "squarehead}, "
+             "{kind: squarehead}]}",
+             "given twice"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books]}", "stages.a.target: missing"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 160%}}",
+             "a fraction between 0 and 1"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {params: 60%}}",
+             "stages.a.target.params: unknown key"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, blocks: false, "
+             "channels: false}",
+             "nothing to prune"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
+             "{perplexity: 0, kl: 0}}",
+             "stages.a.objective: perplexity and kl are both 0"},
+        Case{"{name: a, kind: sparsify, from: m/x, data: [books], pattern: \"4:8\"}",
+             "expected 2:4, found '4:8'"},
+        Case{"{name: a, kind: sparsify, from: m/x, data: [books], block_size: 130}", "multiple of 4"},
+        Case{"{name: a, kind: evaluate, data: [books]}", "stages.a.models: missing"},
+        Case{"{name: a, kind: evaluate, models: [m], data: [books]}", "'m' is no earlier stage"},
+        Case{"just text", "stages.0: expected keys and values, found 'just text'"}));
+
+TEST(Mistakes, AreReportedAllAtOnce) {
+  const std::string message =
+      message_of(kHead +
+                     "  - {name: a, kind: finetune, from: m/x, data: [boks], tokens: 0}\n"
+                     "  - {name: a, kind: prune, from: b, data: [books], targt: {parameters: 60%}}\n"
+                     "speed: 3\n",
+                 {"stages.a.optim.lrr=1", "stages.zz.tokens=1"});
+
+  EXPECT_EQ(message.rfind("r.yaml: 9 mistakes\n", 0), 0U) << message;
+  for (const char* part :
+       {"--set stages.zz.tokens=1: 'zz' is no item of stages", "r.yaml:5: stages.a.data: 'boks'",
+        "r.yaml:5: stages.a.tokens:", "--set stages.a.optim.lrr=1: stages.a.optim.lrr: unknown key",
+        "r.yaml:6: stages.a.name: 'a' names an earlier stage", "r.yaml:6: stages.a.from: 'b'",
+        "r.yaml:6: stages.a.target: missing", "r.yaml:6: stages.a.targt: unknown key; did you mean 'target'?",
+        "r.yaml:7: speed: unknown key"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+}
+
+TEST(Mistakes, OfSourcesAndTheTopAreNamed) {
+  EXPECT_NE(message_of("{}").find("version: missing"), std::string::npos);
+  EXPECT_NE(message_of("").find("is empty"), std::string::npos);
+  EXPECT_NE(message_of("[1]").find("expected keys and values, found a list"), std::string::npos);
+  EXPECT_NE(message_of("version: 2").find("r.yaml:1: version: expected at most 1, found '2'"),
+            std::string::npos);
+  EXPECT_NE(message_of("version: 1\ndevice: tpu").find("device: expected one of cpu, cuda"),
+            std::string::npos);
+  EXPECT_NE(message_of("version: 1\ndata: {}").find("expected a map from names, found a map"),
+            std::string::npos);
+  EXPECT_NE(message_of("data: {a.b: {path: x}}").find("data.a.b.name: 'a.b'"), std::string::npos);
+  EXPECT_NE(message_of("data: {a: {path: x, weight: 0}}").find("data.a.weight: expected more than 0"),
+            std::string::npos);
+  EXPECT_NE(message_of("data: {a: {path: x, held_out: {fraction: 2%, every: 5}}}")
+                .find("data.a.held_out: expected one of"),
+            std::string::npos);
+  EXPECT_NE(message_of("data: {a: {path: x, held_out: {fraction: 0.6}}}").find("expected at most 0.5"),
+            std::string::npos);
+}
+
+TEST(Mistakes, WhateverTheBytesARecipeIsReadOrRefused) {
+  const std::string good(quickstart());
+  base::Random random(1, 2);
+  const std::string inserted = "{}[]:,-\"'#&*!|>%@?\n \t0a\xC3";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good.substr(good.find("version"));
+    for (std::uint64_t edits = 1 + random.next_below(4); edits > 0; --edits) {
+      const std::size_t place = random.next_below(text.size());
+      const char byte = inserted[random.next_below(inserted.size())];
+      switch (random.next_below(4)) {
+        case 0:
+          text[place] = byte;
+          break;
+        case 1:
+          text.insert(place, 1 + random.next_below(3), byte);
+          break;
+        case 2:
+          text.erase(place, 1 + random.next_below(20));
+          break;
+        default:
+          text.insert(place, text.substr(random.next_below(text.size()), random.next_below(60)));
+          break;
+      }
+    }
+    try {
+      const Recipe recipe = parse_recipe(text, "r.yaml");
+      EXPECT_EQ(to_json(parse_recipe(to_yaml(recipe), "again.yaml")), to_json(recipe)) << text;
+    } catch (const base::UsageError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("r.yaml", 0), 0U) << error.what();
+    }
+  }
+}
+
+TEST(Mistakes, AFileThatIsMissingIsOneOfTheCommand) {
+  EXPECT_THROW(read_recipe("no/such.yaml"), base::UsageError);
+}
+
+}  // namespace
+}  // namespace retort::recipe

@@ -1,0 +1,113 @@
+#include "retort/record/metrics.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "retort/base/error.h"
+
+namespace retort::record {
+namespace {
+
+using base::Json;
+
+class MetricsFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ =
+        base::Path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    path_ = directory_ / "metrics.jsonl";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  base::Path directory_;
+  base::Path path_;
+};
+
+Json line(const std::string& stage, int step) {
+  return {{"stage", stage}, {"step", step}, {"loss", 0.5 * step}};
+}
+
+TEST_F(MetricsFile, KeepsWhatWasAppended) {
+  {
+    Metrics metrics(path_);
+    metrics.append(line("a", 1));
+    metrics.append({{"stage", "a"}, {"loss", std::numeric_limits<double>::quiet_NaN()}});
+  }
+  Metrics(path_).append(line("b", 1));
+
+  const auto lines = read_metrics(path_);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], line("a", 1));
+  EXPECT_TRUE(lines[1]["loss"].is_null());
+  EXPECT_EQ(lines[2]["stage"], "b");
+  EXPECT_EQ(base::read_file(path_).substr(0, 33), "{\"stage\":\"a\",\"step\":1,\"loss\":0.5}");
+}
+
+TEST_F(MetricsFile, DropsALastLineThatWasCutOff) {
+  for (const std::string& torn : {std::string("{\"stage\":\"a\",\"st"), std::string(10'000, 'x')}) {
+    std::ofstream(path_) << "{\"stage\":\"a\",\"step\":1}\n" << torn;
+    Metrics(path_).append(line("a", 2));
+
+    const auto lines = read_metrics(path_);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[1]["step"], 2);
+  }
+}
+
+TEST_F(MetricsFile, DropsOnlyLaterStepsOfTheStage) {
+  Metrics metrics(path_);
+  for (int step = 1; step <= 4; ++step) metrics.append(line("a", step));
+  for (int step = 1; step <= 4; ++step) metrics.append(line("b", step));
+
+  metrics.drop_after("b", 2);
+  metrics.append(line("b", 3));
+
+  std::string steps;
+  for (const auto& one : read_metrics(path_))
+    steps += one["stage"].get<std::string>() + one["step"].dump() + " ";
+  EXPECT_EQ(steps, "a1 a2 a3 a4 b1 b2 b3 ");
+
+  metrics.drop_after("a", -1);
+  EXPECT_EQ(read_metrics(path_).size(), 3U);
+}
+
+TEST_F(MetricsFile, LeavesDamagedLinesOutWhenReading) {
+  std::ofstream(path_) << "{\"step\":1}\n{\"step\":\n[1]\n\n{\"step\":2}\n";
+
+  EXPECT_EQ(read_metrics(path_).size(), 2U);
+  EXPECT_TRUE(read_metrics(directory_ / "absent.jsonl").empty());
+}
+
+TEST_F(MetricsFile, CountsLinesThatDoNotFitAndLeavesNoHalfLine) {
+  Metrics metrics(path_);
+  metrics.append(line("a", 1));
+  const auto size = std::filesystem::file_size(path_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{size + 7, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  metrics.append(line("a", 2));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  metrics.append(line("a", 3));
+
+  EXPECT_EQ(metrics.lost_lines(), 1);
+  const auto lines = read_metrics(path_);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1]["step"], 3);
+}
+
+TEST_F(MetricsFile, NamesTheCauseWhenItCannotBeOpened) {
+  EXPECT_THROW(Metrics(directory_ / "no" / "metrics.jsonl"), base::StorageError);
+}
+
+}  // namespace
+}  // namespace retort::record

@@ -1,0 +1,202 @@
+#include "retort/record/run_directory.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "retort/base/error.h"
+#include "retort/record/provenance.h"
+
+namespace retort::record {
+namespace {
+
+using base::Json;
+using base::Path;
+
+const Json kRecipe =
+    Json::parse(R"({"version":1,"stages":{"a":{"optim":{"lr":0.1}},"b":{"loss":[{"weight":1}]}}})");
+
+RunStart start_of(const Json& recipe) {
+  return {recipe, "version: 1\n", describe({})};
+}
+
+class Run : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = Path(testing::TempDir()) / "run" / testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(path_);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  Path path_;
+};
+
+std::string message_of(const std::function<void()>& act, base::ExitCode code) {
+  try {
+    act();
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Runs `act` in a child process; its exit status.
+int in_child(const std::function<int()>& act) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(act());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Run, HoldsRecipeProvenanceAndResults) {
+  {
+    const RunDirectory run = RunDirectory::open(path_ / "deep", start_of(kRecipe));
+    EXPECT_FALSE(run.resumed());
+    EXPECT_FALSE(run.finished("a"));
+    run.write_result("a", {{"loss", 2.5}});
+    EXPECT_TRUE(run.finished("a"));
+  }
+  const RunDirectory run = RunDirectory::open(path_ / "deep", start_of(kRecipe));
+
+  EXPECT_TRUE(run.resumed());
+  EXPECT_EQ(run.result("a")["loss"], 2.5);
+  EXPECT_THROW(run.result("b"), base::StorageError);
+  const RunContents contents = read_run(run.path());
+  EXPECT_EQ(contents.recipe, kRecipe);
+  EXPECT_EQ(contents.provenance["starts"].size(), 2U);
+  ASSERT_EQ(contents.results.size(), 1U);
+  EXPECT_EQ(contents.results[0].first, "a");
+  EXPECT_EQ(base::read_file(run.path() / "recipe.yaml"), "version: 1\n");
+}
+
+TEST_F(Run, RefusesAChangedRecipeAndNamesTheKeys) {
+  RunDirectory::open(path_, start_of(kRecipe));
+  Json changed = kRecipe;
+  changed["stages"]["a"]["optim"]["lr"] = 0.2;
+  changed["stages"]["b"]["loss"][0]["weight"] = 2;
+
+  const std::string message =
+      message_of([&] { RunDirectory::open(path_, start_of(changed)); }, base::ExitCode::usage);
+
+  EXPECT_NE(message.find("differs in stages.a.optim.lr, stages.b.loss.0.weight; choose another --run-dir"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(read_run(path_).recipe, kRecipe);
+}
+
+TEST_F(Run, IsEnteredByOneProcessAtATime) {
+  const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+  const auto try_to_enter = [&] {
+    const std::string message =
+        message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::storage);
+    return message.find("another process (pid " + std::to_string(::getppid())) != std::string::npos ? 0 : 1;
+  };
+
+  EXPECT_EQ(in_child(try_to_enter), 0);
+  EXPECT_EQ(read_run(path_).provenance["starts"].size(), 1U);  // reading needs no lock
+}
+
+TEST_F(Run, IsFreeAgainWhenItsProcessDied) {
+  in_child([&] {
+    const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+    return 0;  // leaves without unlocking
+  });
+
+  EXPECT_TRUE(RunDirectory::open(path_, start_of(kRecipe)).resumed());
+}
+
+TEST_F(Run, ClearsWhatAKilledProcessLeft) {
+  RunDirectory::open(path_, start_of(kRecipe));
+  std::ofstream(path_ / "stages" / ".a.json.unfinished-123") << "{";
+
+  RunDirectory::open(path_, start_of(kRecipe));
+
+  EXPECT_FALSE(std::filesystem::exists(path_ / "stages" / ".a.json.unfinished-123"));
+}
+
+TEST_F(Run, NamesADamagedFile) {
+  RunDirectory::open(path_, start_of(kRecipe));
+  std::ofstream(path_ / "recipe.json") << "{\"version\":";
+
+  const std::string message =
+      message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::data);
+
+  EXPECT_NE(message.find("recipe.json: byte 11"), std::string::npos) << message;
+}
+
+TEST_F(Run, CannotBeAPlainFile) {
+  std::filesystem::create_directories(path_.parent_path());
+  std::ofstream(path_) << "text";
+  message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::storage);
+}
+
+/// 0: refused as it should be; 1: it was not; 77: this machine lets us mount nothing.
+int enter_read_only(const Path& path) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return 77;
+  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_RDONLY, "size=64k") != 0) return 77;
+  const std::string message =
+      message_of([&] { RunDirectory::open(path, start_of(kRecipe)); }, base::ExitCode::storage);
+  return message.find("Read-only file system") != std::string::npos ? 0 : 1;
+}
+
+TEST_F(Run, RefusesAReadOnlyMount) {
+  std::filesystem::create_directories(path_);
+  const int status = in_child([&] { return enter_read_only(path_); });
+  if (status == 77) std::puts("NOT RUN: RefusesAReadOnlyMount: mounting needs root with CAP_SYS_ADMIN");
+  EXPECT_TRUE(status == 0 || status == 77) << status;
+}
+
+int fill_small_disk(const Path& path) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return 77;
+  if (::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=128k") != 0) return 77;
+  const RunDirectory run = RunDirectory::open(path, start_of(kRecipe));
+  const std::string message = message_of(
+      [&] {
+        run.write_result("a", {{"text", std::string(1 << 20, 'x')}});
+      },
+      base::ExitCode::storage);
+  const bool clean = !run.finished("a") && std::filesystem::is_empty(path / "stages");
+  return message.find("No space left on device") != std::string::npos && clean ? 0 : 1;
+}
+
+TEST_F(Run, LeavesNothingHalfWrittenOnAFullDisk) {
+  std::filesystem::create_directories(path_);
+  const int status = in_child([&] { return fill_small_disk(path_); });
+  if (status == 77)
+    std::puts("NOT RUN: LeavesNothingHalfWrittenOnAFullDisk: mounting needs root with CAP_SYS_ADMIN");
+  EXPECT_TRUE(status == 0 || status == 77) << status;
+}
+
+TEST(DifferingKeys, AreLeavesInOrder) {
+  const Json a = Json::parse(R"({"x":1,"y":{"z":[1,2],"w":true},"gone":0})");
+  const Json b = Json::parse(R"({"y":{"w":false,"z":[1,2,3]},"x":1,"new":{"k":1}})");
+
+  EXPECT_EQ(differing_keys(a, b), (std::vector<std::string>{"y.z", "y.w", "gone", "new"}));
+  EXPECT_TRUE(differing_keys(a, a).empty());
+}
+
+TEST(Provenance, NamesProgramAndMachine) {
+  const Json json = describe({.command = {"retort", "run"}, .torch_version = "2.13.0", .threads = 2});
+
+  EXPECT_EQ(json["retort"], version());
+  EXPECT_EQ(json["command"], Json({"retort", "run"}));
+  EXPECT_EQ(json["torch"], "2.13.0");
+  EXPECT_FALSE(json["processor"].get<std::string>().empty());
+  EXPECT_GT(json["memory_bytes"].get<std::int64_t>(), 0);
+  EXPECT_EQ(json["started"].get<std::string>().size(), 20U);
+  EXPECT_NE(long_version().find(version() + " (git "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace retort::record
