@@ -1,0 +1,52 @@
+#include "retort/report/fields.h"
+
+#include <cmath>
+
+namespace retort::report {
+
+using base::Json;
+
+const Json& field(const Json& object, const std::string& key) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+std::optional<double> number(const Json& value) {
+  if (!value.is_number()) return {};
+  const double result = value.get<double>();
+  if (!std::isfinite(result)) return {};
+  return result;
+}
+
+std::optional<double> number(const Json& object, const std::string& key) {
+  return number(field(object, key));
+}
+
+std::string text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  return {};
+}
+
+std::string text(const Json& object, const std::string& key) {
+  return text(field(object, key));
+}
+
+const std::vector<Json>& elements(const Json& value) {
+  static const std::vector<Json> kNone;
+  return value.is_array() ? value.get_ref<const Json::array_t&>() : kNone;
+}
+
+std::vector<std::size_t> indices(const Json& value, std::size_t limit) {
+  std::vector<std::size_t> result;
+  for (const Json& element : elements(value)) {
+    const auto index = number(element);
+    if (index && *index >= 0 && *index < static_cast<double>(limit))
+      result.push_back(static_cast<std::size_t>(*index));
+  }
+  return result;
+}
+
+}  // namespace retort::report

@@ -1,0 +1,25 @@
+#pragma once
+// Reading JSON that may be incomplete or of another shape: what is missing is empty, nothing throws.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "retort/base/json.h"
+
+namespace retort::report {
+
+/// The value under `key`, or a null when there is none or `object` is no object.
+const base::Json& field(const base::Json& object, const std::string& key);
+/// A finite number, else empty.
+std::optional<double> number(const base::Json& value);
+std::optional<double> number(const base::Json& object, const std::string& key);
+/// A string as it is, a number or truth value as JSON spells it, else "".
+std::string text(const base::Json& value);
+std::string text(const base::Json& object, const std::string& key);
+/// The elements of an array, else nothing.
+const std::vector<base::Json>& elements(const base::Json& value);
+/// The elements that are whole numbers in [0, limit).
+std::vector<std::size_t> indices(const base::Json& value, std::size_t limit);
+
+}  // namespace retort::report

@@ -1,0 +1,204 @@
+// A picture of what is left of the model, and why: the decisions of the greedy search.
+#include <algorithm>
+#include <set>
+
+#include "retort/report/fields.h"
+#include "retort/report/sections.h"
+
+namespace retort::report {
+namespace {
+
+using base::Json;
+
+constexpr std::size_t kMaxBlocks = 4096;
+constexpr std::size_t kMaxChannels = std::size_t{1} << 22;
+constexpr std::size_t kCells = 128;  // of the channel picture
+
+/// The model before and after, as far as the result tells.
+struct Survivors {
+  std::size_t blocks = 0;                          ///< of the original model
+  std::size_t width = 0;                           ///< channels of an original MLP
+  bool width_known = false;                        ///< otherwise at least this
+  std::vector<std::size_t> kept;                   ///< original index of each block that is left
+  std::vector<std::vector<std::size_t>> channels;  ///< of each block that is left
+  std::map<std::size_t, std::string> dropped_at;   ///< original index -> step
+};
+
+Survivors survivors_of(const Json& result) {
+  Survivors model;
+  const Json& kept = field(result, "kept");
+  model.kept = indices(field(kept, "blocks"), kMaxBlocks);
+  for (const Json& list : elements(field(kept, "channels"))) {
+    model.channels.push_back(indices(list, kMaxChannels));
+    for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
+  }
+  for (const std::size_t block : model.kept) model.blocks = std::max(model.blocks, block + 1);
+  for (const Json& decision : elements(field(result, "decisions"))) {
+    const auto block = number(decision, "block");
+    if (text(decision, "action") != "drop_block" || !block || *block < 0 || *block >= kMaxBlocks) continue;
+    const auto index = static_cast<std::size_t>(*block);
+    model.blocks = std::max(model.blocks, index + 1);
+    model.dropped_at[index] = fixed(number(decision, "step"), 0);
+  }
+  if (const auto blocks = number(result, "blocks_before"); blocks && *blocks >= 0 && *blocks < kMaxBlocks)
+    model.blocks = std::max(model.blocks, static_cast<std::size_t>(*blocks));
+  if (const auto width = number(result, "width_before"); width && *width >= 0 && *width < kMaxChannels) {
+    model.width = std::max(model.width, static_cast<std::size_t>(*width));
+    model.width_known = true;
+  }
+  return model;
+}
+
+/// Kept channels along the original width: the darker a cell, the more of its channels are kept.
+Html channel_strip(const std::vector<std::size_t>& channels, std::size_t width) {
+  const std::size_t cells = std::min(width, kCells);
+  if (cells == 0) return {};
+  std::vector<double> kept(cells, 0), all(cells, 0);
+  for (std::size_t channel = 0; channel < width; ++channel) all[channel * cells / width] += 1;
+  for (const std::size_t channel : std::set<std::size_t>(channels.begin(), channels.end()))
+    if (channel < width) kept[channel * cells / width] += 1;
+  Html bars;
+  for (std::size_t start = 0; start < cells;) {
+    const std::string opacity = fixed(kept[start] / all[start], 1);
+    std::size_t end = start + 1;
+    while (end < cells && fixed(kept[end] / all[end], 1) == opacity) ++end;
+    if (opacity != "0.0")
+      bars += element("rect",
+                      {{"x", std::to_string(start)},
+                       {"width", std::to_string(end - start)},
+                       {"height", "1"},
+                       {"fill-opacity", opacity}},
+                      "");
+    start = end;
+  }
+  return element("svg",
+                 {{"class", "strip"},
+                  {"viewBox", "0 0 " + std::to_string(cells) + " 1"},
+                  {"preserveAspectRatio", "none"},
+                  {"aria-hidden", "true"}},
+                 bars);
+}
+
+Html width_bar(std::size_t kept, std::size_t width) {
+  const double share = width == 0 ? 0 : 100.0 * static_cast<double>(kept) / static_cast<double>(width);
+  return element(
+      "svg",
+      {{"class", "bar"}, {"viewBox", "0 0 100 1"}, {"preserveAspectRatio", "none"}, {"aria-hidden", "true"}},
+      element("rect", {{"class", "frame"}, {"width", "100"}, {"height", "1"}}, "") +
+          element("rect", {{"width", fixed(share, 1)}, {"height", "1"}}, ""));
+}
+
+void picture_row(Table& table, const Survivors& model, std::size_t block) {
+  const auto found = std::find(model.kept.begin(), model.kept.end(), block);
+  const std::string name = std::to_string(block);
+  if (found == model.kept.end()) {
+    const auto step = model.dropped_at.find(block);
+    table.row({name, step == model.dropped_at.end() ? "dropped" : "dropped in step " + step->second, kMissing,
+               "", ""},
+              "dropped");
+    return;
+  }
+  const auto position = static_cast<std::size_t>(found - model.kept.begin());
+  const std::string now = "kept as block " + std::to_string(position);
+  if (position >= model.channels.size()) {
+    table.row({name, now, kMissing, "", ""});
+    return;
+  }
+  const auto& channels = model.channels[position];
+  table.row({name, now, std::to_string(channels.size()), width_bar(channels.size(), model.width),
+             channel_strip(channels, model.width)});
+}
+
+Html picture(const Survivors& model) {
+  if (model.kept.empty()) return {};
+  const std::string width = std::to_string(model.width);
+  Table table(
+      Html("The model, one row per original block. The bar is the share of MLP channels that is kept") +
+          (model.width_known ? Html(" of " + width)
+                             : Html(" of the " + width + " up to the last that is kept")) +
+          "; the strip shows which, from the first channel to the last: the darker, the more of them.",
+      {{"Block", ""},
+       {"", "", true},
+       {"Channels", ""},
+       {"Share kept", "", true},
+       {"Which channels", "", true}});
+  for (std::size_t block = 0; block < model.blocks; ++block) picture_row(table, model, block);
+  return element("div", {{"class", "picture"}}, table.html());
+}
+
+std::string what_of(const Json& decision) {
+  const std::string action = text(decision, "action");
+  if (action == "drop_block") return "drop block " + fixed(number(decision, "block"), 0);
+  if (action == "narrow") return "narrow MLPs to " + fixed(number(decision, "width"), 0);
+  return action;
+}
+
+/// f per parameter is tiny; per million parameters it reads.
+std::string per_million(const Json& decision) {
+  const auto score = number(decision, "score");
+  return significant(score ? Number(*score * 1e6) : Number());
+}
+
+Html decision_table(const Json& result) {
+  Table table("The greedy search: in each step the candidate with the least f per parameter removed.",
+              {{"Step", ""},
+               {"Decision", "", true},
+               {"f", "nats"},
+               {"\u0394 log perplexity", "nats"},
+               {"KL", "nats per token"},
+               {"Parameters", "removed"},
+               {"f per parameter", "nats per million"},
+               {"Worst domain", "", true},
+               {"Candidates", ""}});
+  for (const Json& decision : elements(field(result, "decisions")))
+    table.row({fixed(number(decision, "step"), 0), what_of(decision), fixed(number(decision, "objective"), 4),
+               fixed(number(decision, "delta_log_perplexity"), 4), fixed(number(decision, "kl"), 4),
+               count(number(decision, "parameters_removed")), per_million(decision),
+               text(decision, "worst_domain"),
+               std::to_string(elements(field(decision, "candidates")).size())});
+  return table.empty() ? Html() : table.html();
+}
+
+Html candidate_table(const Json& result) {
+  Table table("", {{"Step", ""},
+                   {"Candidate", "", true},
+                   {"f", "nats"},
+                   {"Parameters", "removed"},
+                   {"f per parameter", "nats per million"}});
+  for (const Json& decision : elements(field(result, "decisions")))
+    for (const Json& candidate : elements(field(decision, "candidates"))) {
+      const bool chosen = what_of(candidate) == what_of(decision);
+      table.row(
+          {fixed(number(decision, "step"), 0), what_of(candidate), fixed(number(candidate, "objective"), 4),
+           count(number(candidate, "parameters_removed")), per_million(candidate)},
+          chosen ? "chosen" : "");
+    }
+  return table.empty() ? Html() : details("All candidates that were measured", table.html());
+}
+
+Html totals(const Json& result) {
+  const auto before = number(result, "parameters_before"), after = number(result, "parameters_after"),
+             target = number(result, "parameters_target");
+  if (!before || !after || *before <= 0) return {};
+  Html line = Html("From " + count(before) + " to " + count(after) + " parameters, " +
+                   percent(*after / *before) + " of the original");
+  if (target) line += "; the target was " + count(target);
+  return element("p", line + ".");
+}
+
+}  // namespace
+
+Html pruning(const RunFiles& run) {
+  Html body;
+  const auto prunings = std::count_if(run.stages.begin(), run.stages.end(),
+                                      [](const Stage& stage) { return stage.kind == "prune"; });
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "prune" || !stage.result.is_object()) continue;
+    if (prunings > 1) body += element("h3", stage.name);
+    body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
+            candidate_table(stage.result);
+  }
+  return body;
+}
+
+}  // namespace retort::report

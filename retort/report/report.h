@@ -1,0 +1,22 @@
+#pragma once
+// A finished or stopped run for people: one self-contained HTML page, and the scores as a table for the
+// terminal.
+
+#include <string>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+
+namespace retort::report {
+
+/// The result of an evaluate stage as a text table of at most 110 columns; missing numbers are dashes.
+std::string scores_table(const base::Json& evaluate_result);
+
+/// The page of a run directory.  It loads nothing, from the network or from disk; parts that the run does not
+/// have are left out. Throws StorageError when there is no such directory.
+std::string html_report(const base::Path& run_directory);
+
+/// Writes html_report() to report.html in the run directory, whole or not at all.  Throws StorageError.
+void write_report(const base::Path& run_directory);
+
+}  // namespace retort::report

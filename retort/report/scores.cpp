@@ -1,0 +1,171 @@
+// Scores of the evaluate stages: the table, the same per source, and bars.
+#include <algorithm>
+
+#include "retort/report/fields.h"
+#include "retort/report/sections.h"
+
+namespace retort::report {
+namespace {
+
+using base::Json;
+
+struct Metric {
+  const char* key;
+  const char* name;
+  const char* y_title;
+  double scale;
+};
+
+constexpr Metric kMetrics[] = {
+    {"bits_per_byte", "Bits per byte", "held-out loss (bits per byte)", 1},
+    {"perplexity", "Perplexity", "held-out perplexity (per token)", 1},
+    {"kl", "KL", "KL to the teacher (nats per token)", 1},
+    {"top1_agreement", "Top-1 agreement", "top-1 agreement with the teacher (%)", 100},
+};
+
+Number fraction_nonzero(const Json& model) {
+  const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");
+  if (!all || !nonzero || *all <= 0) return {};
+  return *nonzero / *all;
+}
+
+Html summary_table(const Json& result) {
+  Table table(
+      "Mean over the held-out part of all sources. Recovery is the teacher\u2019s perplexity divided by the "
+      "model\u2019s.",
+      {{"Model", "", true},
+       {"Parameters", ""},
+       {"Non-zero", ""},
+       {"File", ""},
+       {"Perplexity", "per token"},
+       {"Loss", "bits per byte"},
+       {"KL", "nats per token"},
+       {"Top-1", "agreement"},
+       {"Recovery", ""},
+       {"Speed", "tokens/s"}});
+  const std::string teacher = text(result, "teacher");
+  for (const Json& model : elements(field(result, "models"))) {
+    const Json& mean = field(model, "mean");
+    const std::string name = text(model, "name");
+    table.row({name, count(number(model, "parameters")), percent(fraction_nonzero(model), 0),
+               bytes(number(model, "file_bytes")), fixed(number(mean, "perplexity"), 2),
+               fixed(number(mean, "bits_per_byte"), 4), fixed(number(mean, "kl"), 4),
+               percent(number(mean, "top1_agreement")), percent(number(mean, "recovery")),
+               significant(number(model, "tokens_per_second"))},
+              name == teacher ? "reference" : "");
+  }
+  return table.empty() ? Html() : table.html();
+}
+
+Html source_table(const Json& result) {
+  Table table("", {{"Model", "", true},
+                   {"Source", "", true},
+                   {"Tokens", ""},
+                   {"Bytes", ""},
+                   {"NLL", "nats per token"},
+                   {"Perplexity", "per token"},
+                   {"Loss", "bits per byte"},
+                   {"KL", "nats per token"},
+                   {"Top-1", "agreement"}});
+  for (const Json& model : elements(field(result, "models")))
+    for (const Json& source : elements(field(model, "sources")))
+      table.row({text(model, "name"), text(source, "name"), count(number(source, "tokens")),
+                 bytes(number(source, "bytes")), fixed(number(source, "nll"), 4),
+                 fixed(number(source, "perplexity"), 2), fixed(number(source, "bits_per_byte"), 4),
+                 fixed(number(source, "kl"), 4), percent(number(source, "top1_agreement"))});
+  return table.empty() ? Html() : table.html();
+}
+
+/// Source names over all models, in order of appearance.
+std::vector<std::string> source_names(const Json& result) {
+  std::vector<std::string> names;
+  for (const Json& model : elements(field(result, "models")))
+    for (const Json& source : elements(field(model, "sources")))
+      if (const std::string name = text(source, "name");
+          std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+  return names;
+}
+
+Series bars_of(const Json& model, const Metric& metric, const std::vector<std::string>& sources,
+               Palette& palette) {
+  const auto scaled = [&](const Json& scores) {
+    const auto value = number(scores, metric.key);
+    return value ? Number(*value * metric.scale) : Number();
+  };
+  Series series{.name = text(model, "name"), .color = palette.color(text(model, "name"))};
+  for (const std::string& name : sources) {
+    const auto& all = elements(field(model, "sources"));
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Json& s) { return text(s, "name") == name; });
+    series.values.push_back(found == all.end() ? Number() : scaled(*found));
+  }
+  if (sources.size() != 1) series.values.push_back(scaled(field(model, "mean")));
+  return series;
+}
+
+bool has_values(const View& view) {
+  return std::any_of(view.series.begin(), view.series.end(), [](const Series& series) {
+    return std::any_of(series.values.begin(), series.values.end(),
+                       [](const Number& value) { return value.has_value(); });
+  });
+}
+
+Html scores_figure(const Json& result, Palette& palette) {
+  const std::vector<std::string> sources = source_names(result);
+  Chart chart{.bars = true, .from_zero = true, .x_title = "source of the held-out text", .labels = sources};
+  if (sources.size() != 1) chart.labels.push_back("mean");
+  for (const Metric& metric : kMetrics) {
+    View view{.name = metric.name, .y_title = metric.y_title};
+    for (const Json& model : elements(field(result, "models")))
+      view.series.push_back(bars_of(model, metric, sources, palette));
+    if (has_values(view)) chart.views.push_back(std::move(view));
+  }
+  if (chart.views.empty()) return {};
+  const auto context = number(result, "context");
+  return figure(chart,
+                Html("Held-out scores per model and source") +
+                    (context ? Html(", windows of " + fixed(context, 0) + " tokens.") : Html(".")),
+                source_table(result));
+}
+
+}  // namespace
+
+Html scores(const RunFiles& run, Palette& palette) {
+  Html body;
+  const auto evaluations = std::count_if(run.stages.begin(), run.stages.end(), [](const Stage& stage) {
+    return stage.kind == "evaluate" && stage.result.is_object();
+  });
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "evaluate") continue;
+    const Html table = summary_table(stage.result);
+    if (table.empty()) continue;
+    if (evaluations > 1) body += element("h3", stage.name);
+    body += table + scores_figure(stage.result, palette);
+  }
+  return body;
+}
+
+Html generated(const RunFiles& run) {
+  Html body;
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "evaluate") continue;
+    Html cards;
+    for (const Json& model : elements(field(stage.result, "models"))) {
+      const Json& generation = field(model, "generation");
+      const std::string prompt = text(generation, "prompt");
+      std::string answer = text(generation, "text");
+      if (answer.empty()) continue;
+      if (!prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
+      cards += element("figure", element("figcaption", text(model, "name")) +
+                                     element("p", {{"dir", "auto"}},
+                                             element("span", {{"class", "prompt"}}, prompt) + answer));
+    }
+    if (!cards.empty()) body += element("div", {{"class", "texts"}}, cards);
+  }
+  if (body.empty()) return {};
+  return element("p", {{"class", "note"}}, "The prompt is set in grey; what follows is the model\u2019s.") +
+         body;
+}
+
+}  // namespace retort::report

@@ -1,0 +1,98 @@
+// The scores as aligned text for the terminal.
+#include <algorithm>
+
+#include "retort/report/fields.h"
+#include "retort/report/html.h"
+#include "retort/report/numbers.h"
+#include "retort/report/report.h"
+
+namespace retort::report {
+namespace {
+
+using base::Json;
+
+constexpr std::size_t kMaxColumns = 110;
+constexpr std::size_t kGap = 2;
+const std::vector<std::string> kHeader = {"model",     "parameters", "non-zero", "file",     "perplexity",
+                                          "bits/byte", "KL",         "top-1",    "recovery", "tokens/s"};
+
+/// Terminal cells, one per code point; wide scripts in a model's name only cost alignment.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string cut(const std::string& text, std::size_t columns) {
+  if (width(text) <= columns) return text;
+  std::size_t seen = 0, end = 0;
+  for (; end < text.size(); ++end)
+    if ((text[end] & 0xC0) != 0x80 && ++seen == columns) break;
+  return text.substr(0, end) + "\u2026";
+}
+
+/// One line, nothing that a terminal obeys.
+std::string plain_name(const Json& model) {
+  std::string name = clean_text(text(model, "name"));
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return name;
+}
+
+std::string share(const Json& model) {
+  const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");
+  return all && nonzero && *all > 0 ? percent(*nonzero / *all, 0) : kMissing;
+}
+
+std::vector<std::string> cells_of(const Json& model) {
+  const Json& mean = field(model, "mean");
+  return {plain_name(model),
+          count(number(model, "parameters")),
+          share(model),
+          bytes(number(model, "file_bytes")),
+          fixed(number(mean, "perplexity"), 2),
+          fixed(number(mean, "bits_per_byte"), 3),
+          fixed(number(mean, "kl"), 4),
+          percent(number(mean, "top1_agreement")),
+          percent(number(mean, "recovery")),
+          significant(number(model, "tokens_per_second"))};
+}
+
+std::string line_of(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
+  std::string line = cells[0] + std::string(widths[0] - width(cells[0]), ' ');
+  for (std::size_t i = 1; i < cells.size(); ++i)
+    line += std::string(kGap + widths[i] - width(cells[i]), ' ') + cells[i];
+  return line + "\n";
+}
+
+std::string legend(const Json& result) {
+  const std::string teacher = clean_text(text(result, "teacher"));
+  std::string line = "held-out means";
+  if (const auto context = number(result, "context")) line += ", context " + fixed(context, 0);
+  if (!teacher.empty())
+    line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut(teacher, 20);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string scores_table(const Json& evaluate_result) {
+  std::vector<std::vector<std::string>> rows = {kHeader};
+  for (const Json& model : elements(field(evaluate_result, "models"))) rows.push_back(cells_of(model));
+  if (rows.size() == 1) return "no models were evaluated\n";
+  std::vector<std::size_t> widths(kHeader.size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  std::size_t numbers = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) numbers += kGap + widths[i];
+  const std::size_t room = numbers + 8 < kMaxColumns ? kMaxColumns - numbers : 8;
+  widths[0] = std::min(widths[0], room);
+  std::string table;
+  for (auto& row : rows) {
+    row[0] = cut(row[0], widths[0]);
+    table += line_of(row, widths);
+    if (&row == &rows.front()) table += std::string(widths[0] + numbers, '-') + "\n";
+  }
+  return table + legend(evaluate_result);
+}
+
+}  // namespace retort::report

@@ -1,0 +1,106 @@
+// What 2:4 cost each layer.
+#include <algorithm>
+#include <charconv>
+
+#include "retort/report/fields.h"
+#include "retort/report/sections.h"
+
+namespace retort::report {
+namespace {
+
+using base::Json;
+
+struct Place {
+  std::string block;       ///< decimal index, "" when the name has none
+  std::string projection;  ///< what stands behind it, without ".weight"
+};
+
+/// "model.layers.3.mlp.up_proj.weight" -> 3, "mlp.up_proj".
+Place place_of(const std::string& name) {
+  std::string rest = name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name;
+  const std::size_t mark = rest.find("layers.");
+  if (mark == std::string::npos) return {"", rest};
+  const std::size_t start = mark + 7, end = rest.find('.', start);
+  if (end == std::string::npos || end == start || end - start > 6) return {"", rest};
+  const std::string block = rest.substr(start, end - start);
+  if (!std::all_of(block.begin(), block.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return {"", rest};
+  return {block, rest.substr(end + 1)};
+}
+
+std::size_t position(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) names.push_back(name);
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+/// Blocks on the x axis, one series per projection; layers of other names stand each for itself.
+Chart error_chart(const Json& result) {
+  Chart chart{.bars = true, .from_zero = true, .x_title = "block"};
+  View view{.name = "", .y_title = "relative error of the layer (fraction)"};
+  std::vector<std::string> projections;
+  for (const Json& layer : elements(field(result, "layers"))) {
+    const auto error = number(layer, "relative_error");
+    if (!error) continue;
+    const Place place = place_of(text(layer, "name"));
+    const bool named = !place.block.empty();
+    const std::size_t label = position(chart.labels, named ? place.block : place.projection);
+    const std::size_t series = position(projections, named ? place.projection : "other layers");
+    if (series == view.series.size()) view.series.push_back({.name = projections[series], .color = series});
+    auto& values = view.series[series].values;
+    values.resize(std::max(values.size(), label + 1));
+    values[label] = error;
+  }
+  for (Series& series : view.series) series.values.resize(chart.labels.size());
+  if (!view.series.empty()) chart.views.push_back(std::move(view));
+  return chart;
+}
+
+Html layer_table(const Json& result) {
+  Table table("", {{"Layer", "", true},
+                   {"Rows", ""},
+                   {"Columns", ""},
+                   {"Dampening", ""},
+                   {"Loss", ""},
+                   {"Identity residual", ""},
+                   {"Relative error", ""}});
+  for (const Json& layer : elements(field(result, "layers")))
+    table.row({text(layer, "name"), fixed(number(layer, "rows"), 0), fixed(number(layer, "cols"), 0),
+               significant(number(layer, "dampening")), significant(number(layer, "loss"), 4),
+               significant(number(layer, "identity_residual"), 2),
+               fixed(number(layer, "relative_error"), 4)});
+  return table.empty() ? Html() : table.html();
+}
+
+Html totals(const Json& result) {
+  const auto zeros = number(result, "zeros_fraction");
+  const auto layers = elements(field(result, "layers")).size();
+  if (layers == 0) return {};
+  std::string line = std::to_string(layers) + " layers";
+  if (const std::string pattern = text(result, "pattern"); !pattern.empty())
+    line += " with pattern " + pattern;
+  if (zeros) line += ", " + percent(zeros) + " zeros";
+  return element("p", line + ".");
+}
+
+}  // namespace
+
+Html sparsity(const RunFiles& run) {
+  Html body;
+  const auto stages = std::count_if(run.stages.begin(), run.stages.end(),
+                                    [](const Stage& stage) { return stage.kind == "sparsify"; });
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "sparsify" || !stage.result.is_object()) continue;
+    if (stages > 1) body += element("h3", stage.name);
+    body += totals(stage.result);
+    const Chart chart = error_chart(stage.result);
+    const Html table = layer_table(stage.result);
+    if (!chart.views.empty())
+      body += figure(chart, "Error that 2:4 leaves in each layer, after the weight update.", table);
+    else
+      body += table;
+  }
+  return body;
+}
+
+}  // namespace retort::report

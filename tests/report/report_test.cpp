@@ -1,0 +1,176 @@
+#include "retort/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include "report/made_up_run.h"
+#include "retort/base/json.h"
+#include "retort/report/assets.h"
+
+namespace retort::report {
+namespace {
+
+using base::Json;
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+bool contains(const std::string& text, const std::string& what) {
+  return occurrences(text, what) > 0;
+}
+
+/// The page without the scripts and the style that every page carries.
+std::string without_assets(std::string page) {
+  for (const std::string_view asset : {kChartScript, kPageScript, kPageStyle}) {
+    const std::size_t at = page.find(asset);
+    EXPECT_NE(at, std::string::npos);
+    if (at != std::string::npos) page.erase(at, asset.size());
+  }
+  return page;
+}
+
+std::vector<Json> chart_data(const std::string& page) {
+  const std::string open = "<script type=\"application/json\">", close = "</script>";
+  std::vector<Json> blocks;
+  for (std::size_t at = page.find(open); at != std::string::npos; at = page.find(open, at + 1)) {
+    const std::size_t start = at + open.size();
+    blocks.push_back(base::parse_json(page.substr(start, page.find(close, start) - start)));
+  }
+  return blocks;
+}
+
+std::string made_up_page() {
+  const TemporaryDirectory run;
+  write_made_up_run(run);
+  return without_assets(html_report(run.path()));
+}
+
+TEST(Report, HasEverySectionOfAFullRun) {
+  const std::string page = made_up_page();
+  for (const char* id :
+       {"scores", "training", "pruning", "sparsity", "memory", "text", "recipe", "provenance"})
+    EXPECT_TRUE(contains(page, std::string("<section id=\"") + id + "\">")) << id;
+  EXPECT_TRUE(contains(page,
+                       "The best student, <strong>student</strong>, has 3.31 M parameters, 60 % of its "
+                       "teacher\u2019s 5.51 M"));
+  EXPECT_TRUE(contains(page, "dropped in step 1"));
+  EXPECT_TRUE(contains(page, "kept as block 1"));
+  EXPECT_TRUE(contains(page, "narrow MLPs to 4"));
+  EXPECT_TRUE(contains(page, "97.5 %"));  // measured / planned memory
+  EXPECT_TRUE(contains(page, "stopped after step 1"));
+}
+
+TEST(Report, LetsNoTextOutOfItsPlace) {
+  const std::string page = made_up_page();
+  EXPECT_FALSE(contains(page, "<script>alert"));
+  EXPECT_FALSE(contains(page, "<!--"));
+  EXPECT_TRUE(contains(page, "&lt;/script&gt;&lt;script&gt;alert(1)"));
+  EXPECT_EQ(occurrences(page, "<script"), occurrences(page, "</script>"));
+  EXPECT_EQ(occurrences(page, "<script"), chart_data(page).size() + 2);  // Chart.js and our own
+}
+
+TEST(Report, LoadsNothing) {
+  const std::string page = made_up_page();
+  for (const char* reference : {"src=", "http:", "https:", "url(", "@import", "<link", "<iframe", "<img"})
+    EXPECT_FALSE(contains(page, reference)) << reference;
+  EXPECT_TRUE(contains(page, "default-src 'none'"));
+}
+
+TEST(Report, AssetsCannotEndTheirElement) {
+  for (const std::string_view asset : {kChartScript, kPageScript, kPageStyle}) {
+    EXPECT_GT(asset.size(), 1000u);
+    EXPECT_EQ(asset.find("</"), std::string_view::npos);
+    EXPECT_EQ(asset.find("<!--"), std::string_view::npos);
+  }
+  EXPECT_NE(kChartScript.find("Chart.js v3"), std::string_view::npos);
+  EXPECT_EQ(kPageStyle.find("url("), std::string_view::npos);
+}
+
+TEST(Report, ChartDataHoldsTheNumbersWithTitlesAndNames) {
+  const std::vector<Json> charts = chart_data(made_up_page());
+  ASSERT_EQ(charts.size(), 5u);  // scores, held-out, two training stages, 2:4
+  for (const Json& chart : charts) {
+    EXPECT_FALSE(chart["x"].get<std::string>().empty());
+    for (const Json& view : chart["views"]) {
+      EXPECT_NE(view["y"].get<std::string>().find('('), std::string::npos) << "a unit";
+      for (const Json& series : view["series"]) EXPECT_FALSE(series["name"].get<std::string>().empty());
+    }
+  }
+  EXPECT_EQ(charts[0]["labels"], Json::array({"manuals-en"}));
+  EXPECT_EQ(charts[0]["views"][0]["series"][1]["data"], Json::array({1.665}));
+  const Json& held_out = charts[1]["views"][0]["series"];
+  ASSERT_EQ(held_out.size(), 2u);
+  EXPECT_EQ(held_out[1]["name"], kHostile);
+  EXPECT_EQ(held_out[0]["data"], Json::parse(R"([{"x": 2048.0, "y": 3.4}, {"x": 4096.0, "y": 3.3}])"));
+  EXPECT_EQ(charts[3]["views"][0]["series"].size(), 4u);
+  EXPECT_EQ(charts[4]["labels"], Json::array({"0", kHostile}));
+}
+
+TEST(Report, ATornLastLineOfMetricsIsSkippedAndADamagedOneNoted) {
+  const TemporaryDirectory run;
+  run.write("metrics.jsonl",
+            "{\"stage\": \"a\", \"step\": 7, \"tokens\": 1, \"loss\": 2}\n{\"stage\": oops}\n{\"stage\": "
+            "\"a\", \"st");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "stopped after step 7"));
+  EXPECT_TRUE(contains(page, "1 unreadable lines"));
+}
+
+TEST(Report, AnEmptyRunDirectoryGivesAPage) {
+  const TemporaryDirectory run;
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "<h1>" + run.path().filename().string() + "</h1>"));
+  EXPECT_TRUE(contains(page, "has not written any results yet"));
+  EXPECT_FALSE(contains(page, "<section"));
+}
+
+TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
+  const TemporaryDirectory run;
+  run.write("recipe.yaml", "bytes \xFF\x01");
+  run.write("recipe.json", R"({"stages": [{"name": "p", "kind": "prune"}, 3, {"kind": "train"}]})");
+  run.write("provenance.json", "[1, 2]");
+  run.write("stages/broken.json", "{\"kind\": ");
+  run.write(
+      "stages/p.json",
+      R"({"kind": "prune", "parameters_before": "x", "kept": {"blocks": [-1, 1e99, "a", null, 1], "channels": [[-5, 1e300], 3]}, "decisions": [null, {"block": -7, "action": "drop_block"}, {"action": []}]})");
+  run.write(
+      "stages/s.json",
+      R"({"kind": "sparsify", "layers": [4, {"name": 5, "relative_error": "big"}, {"name": "layers..x", "relative_error": 0.1}]})");
+  run.write(
+      "stages/t.json",
+      R"({"kind": "train", "seconds": 1e300, "tokens": -4, "memory": {"plan": [{"what": 1, "bytes": 1e300}], "planned_bytes": 0}, "final": 3})");
+  run.write("stages/e.json", R"({"kind": "evaluate", "models": [null, {"sources": 7, "mean": []}]})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "broken.json is left out"));
+  EXPECT_TRUE(contains(page, "bytes \uFFFD\uFFFD"));
+  EXPECT_NO_THROW(chart_data(page));
+}
+
+TEST(Report, NamesInTheRecipeDoNotLeadOutOfTheRunDirectory) {
+  const TemporaryDirectory outer;
+  outer.write("secret.json", R"({"kind": "train", "tokens": 1, "seconds": 77777})");
+  outer.write("run/recipe.json", R"({"stages": {"../../secret": {"kind": "train"}}})");
+  const std::string page = without_assets(html_report(outer.path() / "run"));
+  EXPECT_TRUE(contains(page, "not started"));
+  EXPECT_FALSE(contains(page, "21 h"));
+}
+
+TEST(Report, IsWrittenWholeAndTheSameEachTime) {
+  const TemporaryDirectory run;
+  write_made_up_run(run);
+  write_report(run.path());
+  const std::string first = base::read_file(run.path() / "report.html");
+  write_report(run.path());
+  EXPECT_EQ(base::read_file(run.path() / "report.html"), first);
+  EXPECT_TRUE(first.starts_with("<!DOCTYPE html>"));
+  EXPECT_TRUE(first.ends_with("</html>\n"));
+}
+
+TEST(Report, RefusesWhatIsNoDirectory) {
+  EXPECT_THROW(html_report("/nonexistent/run"), base::StorageError);
+}
+
+}  // namespace
+}  // namespace retort::report
