@@ -59,6 +59,10 @@ at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& de
   throw base::UsageError(base::join("dtype '", name, "': expected auto, fp32, bf16 or fp64."));
 }
 
+at::ScalarType parse_scoring_dtype(const std::string& name, const at::Device& device) {
+  return parse_compute_dtype(name == "auto" && device.is_cpu() ? "fp32" : name, device);
+}
+
 std::string dtype_name(at::ScalarType type) {
   return type == at::kBFloat16 ? "bf16" : type == at::kDouble ? "fp64" : "fp32";
 }

@@ -124,14 +124,18 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N) {
   ChunkScores scores;
   const auto counted = targets_N.ge(0);
+  const auto nll_of = [&](const at::Tensor& log_p) {
+    const auto picked = log_p.gather(1, targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
+    return at::where(counted, -picked, at::zeros_like(picked));
+  };
   const auto log_s = at::log_softmax(student_NV.to(statistics_type(student_NV)), -1);
-  const auto picked = log_s.gather(1, targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
-  scores.nll_N = at::where(counted, -picked, at::zeros_like(picked));
+  scores.nll_N = nll_of(log_s);
   scores.top1_N = log_s.argmax(-1);
   if (teacher_NV.defined()) {
     const auto log_t = at::log_softmax(teacher_NV.to(statistics_type(teacher_NV)), -1);
     const auto kl = (log_t.exp() * (log_t - log_s)).sum(-1);
     scores.kl_N = at::where(counted, kl, at::zeros_like(kl));
+    scores.teacher_nll_N = nll_of(log_t);
     scores.teacher_top1_N = log_t.argmax(-1);
   }
   return scores;

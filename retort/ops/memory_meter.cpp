@@ -19,33 +19,24 @@ void count(std::int64_t bytes) {
   }
 }
 
-// The size travels with the pointer, so that freeing subtracts what allocating added.
-struct Held {
-  c10::DataPtr memory;
-  std::int64_t bytes;
-};
+// libtorch wants the pointer to be its own context, so the size is asked of malloc again when it is freed.
+c10::Allocator* inner_allocator = nullptr;
 
-void release(void* context) {
-  auto* held = static_cast<Held*>(context);
-  count(-held->bytes);
-  delete held;
+void release(void* memory) {
+  count(-static_cast<std::int64_t>(::malloc_usable_size(memory)));
+  inner_allocator->raw_deleter()(memory);
 }
 
 class CountingAllocator final : public c10::Allocator {
  public:
-  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
-
   c10::DataPtr allocate(std::size_t size) override {
-    auto* held = new Held{inner_->allocate(size), static_cast<std::int64_t>(size)};
-    count(held->bytes);
-    return {held->memory.get(), held, &release, c10::Device(c10::DeviceType::CPU)};
+    void* memory = inner_allocator->allocate(size).release_context();
+    count(static_cast<std::int64_t>(::malloc_usable_size(memory)));
+    return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
   }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, std::size_t size) const override { default_copy_data(to, from, size); }
-
- private:
-  c10::Allocator* inner_;
 };
-
 }  // namespace
 
 void install_memory_meter() {
@@ -53,7 +44,8 @@ void install_memory_meter() {
     // glibc gives big blocks back to the kernel at once by default, and every step would fault them in again.
     ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    static CountingAllocator allocator(c10::GetCPUAllocator());
+    inner_allocator = c10::GetCPUAllocator();
+    static CountingAllocator allocator;
     c10::SetCPUAllocator(&allocator, /*priority=*/100);
     return true;
   }();

@@ -1,0 +1,91 @@
+#pragma once
+// Scores of a model, and its distance from a teacher, over windows of text.  Several windows go through a
+// block together; a window attends only to itself.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/eval/score.h"
+#include "retort/eval/windows.h"
+
+namespace retort::eval {
+
+/// A model that is scored, or its teacher.  The parameters outlive it; the head is copied in float32.
+struct Subject {
+  Subject(std::string name, shard::Parameters& parameters);
+  std::string name;
+  shard::Parameters& parameters;
+  HeadScorer head;
+};
+
+struct BatchSettings {
+  std::int64_t tokens = 4096;    ///< inputs that go through a block together; at least one window
+  std::int64_t head_rows = 256;  ///< rows of a chunk of logits
+};
+
+/// A window with the loss of each token, in nats; none where a token was not predicted (the first never is).
+struct WindowScores {
+  std::vector<std::int32_t> ids;
+  std::vector<std::optional<float>> nll;
+};
+using WindowCallback = std::function<void(const WindowScores&)>;
+/// {"ids": [...], "nll": [null, ...]} on one line, without the line's end.
+std::string to_json_line(const WindowScores& scores);
+
+/// Scores of one source.  Means are per target; metrics that need a teacher are absent without one.
+struct SourceScores {
+  std::string name;
+  std::int64_t bytes = 0;
+  std::int64_t inputs = 0;  ///< tokens that went through the model
+  double seconds = 0;       ///< of the model's own forward pass, head included
+  bool has_teacher = false;
+  ScoreSums sums;
+
+  double nll() const;
+  double teacher_nll() const;
+  double bits_per_byte() const;
+  double kl() const;
+  double top1() const;
+  double top1_agreement() const;
+};
+
+/// Scores all windows of a source.
+/// Throws ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer
+/// than a model's max_position_embeddings), ValidationError (a loss that is not finite).
+SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
+                             Windows& windows, const BatchSettings& batch = {},
+                             const WindowCallback& on_window = {});
+
+/// Refuses what cannot be compared before any text is read; throws as evaluate_source.
+void check_comparable(const Subject& model, const Subject* teacher, std::int64_t context);
+
+struct GeneratedText {
+  std::string prompt, text;
+};
+
+struct ModelScores {
+  std::string name;
+  std::int64_t parameters = 0, nonzero_parameters = 0;
+  std::int64_t file_bytes = 0;  ///< of the weight files; 0: not saved
+  std::vector<SourceScores> sources;
+  std::optional<GeneratedText> generation;
+
+  double tokens_per_second() const;
+};
+
+/// Name, counts and, where `directory` is not empty, the size of the weight files.
+ModelScores describe_model(const Subject& model, const base::Path& directory);
+
+/// An evaluation as the report reads it.  Means give every source the same weight; recovery is the teacher's
+/// perplexity over the model's, and per metric the ratio that is 1 for the teacher and smaller for a worse
+/// model.
+base::Json to_json(std::int64_t context, Windowing windowing, const std::string& teacher,
+                   const std::vector<ModelScores>& models);
+
+}  // namespace retort::eval

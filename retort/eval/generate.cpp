@@ -1,0 +1,153 @@
+#include "retort/eval/generate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "retort/base/error.h"
+#include "retort/base/random.h"
+#include "retort/eval/score.h"
+#include "retort/model/block.h"
+
+namespace retort::eval {
+namespace {
+
+using base::require;
+using base::UsageError;
+
+void check(const architecture::Config& config, std::span<const std::int32_t> prompt,
+           const GenerateOptions& options) {
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  require<UsageError>(
+      length > 0,
+      "generation: expected a prompt of at least one token, found none; begin with the model's "
+      "begin-of-text token or give a text.");
+  require<UsageError>(length <= config.max_position_embeddings, "generation: the prompt has ", length,
+                      " tokens, but the model was made for at most ", config.max_position_embeddings,
+                      "; shorten it.");
+  require<UsageError>(options.max_new_tokens >= 0,
+                      "generation: expected a number of new tokens of at least 0, found ",
+                      options.max_new_tokens, ".");
+  require<UsageError>(std::isfinite(options.temperature) && options.temperature >= 0,
+                      "generation: expected a temperature of 0 (greedy) or more, found ", options.temperature,
+                      ".");
+  for (const auto id : prompt)
+    require<UsageError>(id >= 0 && id < config.vocab_size, "generation: the prompt holds token ", id,
+                        ", but the model knows only ", config.vocab_size,
+                        "; use the tokenizer that belongs to it.");
+}
+
+// The model with what it remembers of one text.
+class Decoder {
+ public:
+  Decoder(shard::Parameters& parameters, std::int64_t max_tokens) : parameters_(parameters) {
+    const auto head = parameters.acquire(parameters.layout().head_unit());
+    device_ = head.device();
+    scorer_.emplace(parameters.config(), parameters.layout(), head);
+    for (const auto& block : parameters.config().blocks)
+      caches_.push_back(model::make_cache(block, max_tokens, head.options()));
+    parameters.release(parameters.layout().head_unit());
+  }
+
+  /// Logits [V] after `ids`, which follow those given before.
+  at::Tensor next(std::span<const std::int32_t> ids) {
+    const auto& config = parameters_.config();
+    const auto& layout = parameters_.layout();
+    const auto count = static_cast<std::int64_t>(ids.size());
+    const auto tokens = model::token_layout_from(config, position_, count, device_);
+    auto hidden_ND = model::embed(model::embedding_matrix(layout, parameters_.acquire(0)),
+                                  model::index_tensor(ids, device_));
+    parameters_.release(0);
+    for (std::size_t block = 0; block < caches_.size(); ++block) {
+      const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+      const auto weights = model::block_weights(
+          config.blocks[block], layout.units[static_cast<std::size_t>(unit)], parameters_.acquire(unit));
+      hidden_ND = model::block_decode(weights, config.rms_norm_eps, hidden_ND, tokens, caches_[block]);
+      parameters_.release(unit);
+    }
+    position_ += count;
+    return scorer_->logits(hidden_ND.narrow(0, count - 1, 1)).squeeze(0);
+  }
+
+ private:
+  shard::Parameters& parameters_;
+  at::Device device_ = at::kCPU;
+  std::optional<HeadScorer> scorer_;
+  std::vector<model::KeyValueCache> caches_;
+  std::int64_t position_ = 0;
+};
+
+std::int32_t draw(const at::Tensor& logits_V, double temperature, base::Random& random) {
+  const auto weights_V = at::softmax(logits_V.to(at::kCPU, at::kDouble) / temperature, -1).contiguous();
+  const double* weight = weights_V.const_data_ptr<double>();
+  const auto vocab = weights_V.numel();
+  double left = random.next_double() * weights_V.sum().item<double>();
+  std::int64_t last = 0;
+  for (std::int64_t id = 0; id < vocab; ++id) {
+    if (weight[id] <= 0) continue;
+    last = id;
+    if ((left -= weight[id]) < 0) break;
+  }
+  return static_cast<std::int32_t>(last);
+}
+
+std::int32_t choose(const at::Tensor& logits_V, const GenerateOptions& options, base::Random& random) {
+  require<base::ValidationError>(logits_V.isfinite().all().item<bool>(),
+                                 "generation: the model's logits are not finite; the model is damaged.");
+  if (options.temperature > 0) return draw(logits_V, options.temperature, random);
+  return static_cast<std::int32_t>(logits_V.argmax().item<std::int64_t>());
+}
+
+}  // namespace
+
+Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
+                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids) {
+  const auto& config = parameters.config();
+  check(config, prompt, options);
+  Generation result{.ids = {prompt.begin(), prompt.end()},
+                    .prompt_tokens = static_cast<std::int64_t>(prompt.size()),
+                    .reason = StopReason::max_new_tokens};
+  const auto room = config.max_position_embeddings - result.prompt_tokens;
+  const auto limit = std::min(options.max_new_tokens, room);
+  if (limit < options.max_new_tokens) result.reason = StopReason::context;
+  Decoder decoder(parameters, result.prompt_tokens + limit);
+  base::Random random(options.seed, base::stream_of("generation"));
+  auto unseen = prompt;
+  for (std::int64_t made = 0; made < limit; ++made) {
+    result.ids.push_back(choose(decoder.next(unseen), options, random));
+    if (std::find(stop_ids.begin(), stop_ids.end(), result.ids.back()) != stop_ids.end()) {
+      result.reason = StopReason::end_of_text;
+      break;
+    }
+    unseen = std::span<const std::int32_t>(&result.ids.back(), 1);
+  }
+  return result;
+}
+
+std::vector<std::int32_t> end_of_text_ids(const base::Path& directory, const architecture::Config& config) {
+  const auto path = directory / "generation_config.json";
+  if (!std::filesystem::exists(path)) return config.eos_token_ids;
+  const auto fail = [&](const std::string& reason) {
+    throw base::ModelError(base::join(path.string(), ": ", reason, "; correct it or remove the file."));
+  };
+  base::Json json;
+  try {
+    json = base::parse_json(base::read_file(path));
+  } catch (const base::JsonFault& fault) {
+    fail(base::join("not JSON at byte ", fault.byte, " (", fault.reason, ")"));
+  }
+  if (!json.is_object()) fail("expected an object");
+  const auto found = json.find("eos_token_id");
+  if (found == json.end() || found->is_null()) return config.eos_token_ids;
+  std::vector<std::int32_t> ids;
+  for (const auto& id : found->is_array() ? *found : base::Json::array({*found})) {
+    if (!id.is_number_integer() || id < 0 || id >= config.vocab_size)
+      fail("eos_token_id is not an id of the vocabulary");
+    ids.push_back(id.get<std::int32_t>());
+  }
+  return ids;
+}
+
+}  // namespace retort::eval

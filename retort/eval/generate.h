@@ -1,0 +1,33 @@
+#pragma once
+// Text goes on from a prompt, one token at a time, with the keys and values of earlier tokens kept.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/eval/options.h"
+#include "retort/shard/parameters.h"
+
+namespace retort::eval {
+
+enum class StopReason { end_of_text, max_new_tokens, context };
+
+struct Generation {
+  std::vector<std::int32_t> ids;  ///< prompt and answer; the answer includes the token that ended it
+  std::int64_t prompt_tokens = 0;
+  StopReason reason = StopReason::max_new_tokens;
+};
+
+/// Greedy at temperature 0 (ties: the lower id), else drawn from softmax(logits / temperature): the same
+/// seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws UsageError (empty prompt,
+/// prompt longer than the model's context, an id outside the vocabulary, a bad temperature), ValidationError
+/// (logits that are not finite).
+Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
+                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids);
+
+/// End-of-text ids of a model directory: those of generation_config.json where it names any, else of the
+/// configuration. Throws ModelError when that file is not what it should be.
+std::vector<std::int32_t> end_of_text_ids(const base::Path& directory, const architecture::Config& config);
+
+}  // namespace retort::eval

@@ -1,0 +1,23 @@
+#pragma once
+// What a recipe or the command line may say about evaluation and generation.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace retort::eval {
+
+struct EvaluateOptions {
+  std::int64_t context = 512;  ///< tokens of a window; at most what the model was made for
+  std::int64_t tokens = 0;     ///< per source, 0: all of the held-out part
+  std::string prompt;          ///< text generated from, for the report; empty: none
+  std::int64_t max_new_tokens = 40;
+};
+
+struct GenerateOptions {
+  std::int64_t max_new_tokens = 64;
+  double temperature = 0;  ///< 0: greedy
+  std::uint64_t seed = 0;
+};
+
+}  // namespace retort::eval

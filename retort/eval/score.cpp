@@ -1,0 +1,100 @@
+#include "retort/eval/score.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/eval/stopwatch.h"
+#include "retort/model/block.h"
+#include "retort/ops/logit_losses.h"
+
+namespace retort::eval {
+namespace {
+
+at::Tensor widened(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
+}
+
+void check_vocabularies(const HeadScorer& student, const HeadScorer& teacher) {
+  base::require<base::ModelError>(student.vocab_size() == teacher.vocab_size(),
+                                  "evaluation: the model has a vocabulary of ", student.vocab_size(),
+                                  " tokens, the teacher one of ", teacher.vocab_size(),
+                                  "; compare models with the same tokenizer.");
+}
+
+// targets that count and whose row satisfies `hit`.
+std::int64_t count_hits(const at::Tensor& hit_R, const at::Tensor& counted_R) {
+  return at::logical_and(hit_R, counted_R).sum().item<std::int64_t>();
+}
+
+}  // namespace
+
+void ScoreSums::add(const ScoreSums& other) {
+  targets += other.targets;
+  nll += other.nll;
+  kl += other.kl;
+  top1_correct += other.top1_correct;
+  top1_agreement += other.top1_agreement;
+  teacher_nll += other.teacher_nll;
+  teacher_top1_correct += other.teacher_top1_correct;
+  head_seconds += other.head_seconds;
+}
+
+HeadScorer::HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
+                       const at::Tensor& head_unit_flat)
+    : eps_(config.rms_norm_eps) {
+  const auto head = model::head_weights(layout, head_unit_flat);
+  head_ = {widened(head.norm_D), widened(head.matrix_VD)};
+}
+
+at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {
+  return model::logits(head_, eps_, hidden_RD.to(head_.matrix_VD.scalar_type()));
+}
+
+ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
+                       const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
+                       std::int64_t chunk_rows, at::Tensor* nll_N) {
+  if (teacher) check_vocabularies(student, *teacher);
+  const auto tokens = hidden_ND.size(0);
+  if (nll_N) *nll_N = at::zeros({tokens}, hidden_ND.options().dtype(at::kFloat));
+  ScoreSums sums;
+  for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
+    const auto rows = std::min(chunk_rows, tokens - begin);
+    const auto targets_R = targets_N.narrow(0, begin, rows), counted_R = targets_R.ge(0);
+    const auto teacher_RV =
+        teacher ? teacher->logits(teacher_hidden_ND.narrow(0, begin, rows)) : at::Tensor();
+    const Stopwatch watch(hidden_ND.device());
+    const auto student_RV = student.logits(hidden_ND.narrow(0, begin, rows));
+    sums.head_seconds += watch.seconds();
+    const auto scores = ops::score_chunk(student_RV, teacher_RV, targets_R);
+    sums.targets += counted_R.sum().item<std::int64_t>();
+    sums.nll += scores.nll_N.sum(at::kDouble).item<double>();
+    sums.top1_correct += count_hits(scores.top1_N.eq(targets_R), counted_R);
+    if (nll_N) nll_N->narrow(0, begin, rows).copy_(scores.nll_N);
+    if (!teacher) continue;
+    sums.kl += scores.kl_N.sum(at::kDouble).item<double>();
+    sums.teacher_nll += scores.teacher_nll_N.sum(at::kDouble).item<double>();
+    sums.teacher_top1_correct += count_hits(scores.teacher_top1_N.eq(targets_R), counted_R);
+    sums.top1_agreement += count_hits(scores.top1_N.eq(scores.teacher_top1_N), counted_R);
+  }
+  return sums;
+}
+
+at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
+                          const model::TokenLayout& layout) {
+  auto hidden_ND = model::embed(model::embedding_matrix(parameters.layout(), parameters.acquire(0)), ids_N);
+  parameters.release(0);
+  const auto& config = parameters.config();
+  for (std::int64_t block = 0; block < parameters.layout().num_blocks(); ++block) {
+    const auto unit = architecture::Layout::block_unit(block);
+    const auto weights = model::block_weights(config.blocks[static_cast<std::size_t>(block)],
+                                              parameters.layout().units[static_cast<std::size_t>(unit)],
+                                              parameters.acquire(unit));
+    hidden_ND = model::block_forward(weights, config.rms_norm_eps, hidden_ND, layout);
+    parameters.release(unit);
+  }
+  return hidden_ND;
+}
+
+}  // namespace retort::eval

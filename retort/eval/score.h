@@ -1,0 +1,58 @@
+#pragma once
+// From tokens to scores: the output of a model's last block, and what its logits say about the next tokens.
+// Logits are made in chunks of rows, so no tokens x vocabulary tensor exists.
+//
+// Shape legend: N packed tokens, R rows of a chunk, D hidden, V vocabulary.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "retort/architecture/layout.h"
+#include "retort/model/head.h"
+#include "retort/model/tokens.h"
+#include "retort/shard/parameters.h"
+
+namespace retort::eval {
+
+/// Sums over counted targets, nats; kl is KL(teacher || model).
+struct ScoreSums {
+  std::int64_t targets = 0;
+  double nll = 0, kl = 0;
+  std::int64_t top1_correct = 0,
+               top1_agreement = 0;  ///< the model's most likely token is the next one; the teacher's
+  double teacher_nll = 0;
+  std::int64_t teacher_top1_correct = 0;
+  double head_seconds = 0;  ///< spent on the model's own final norm and head product
+  void add(const ScoreSums& other);
+};
+
+/// Final norm and head matrix in float32 whatever the compute type (float64 for float64): logits of bfloat16
+/// are too coarse for a KL.
+class HeadScorer {
+ public:
+  /// `head_unit_flat` is the flat buffer of layout.head_unit(); it may be released afterwards unless its type
+  /// is float32.
+  HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
+             const at::Tensor& head_unit_flat);
+  at::Tensor logits(const at::Tensor& hidden_RD) const;
+  std::int64_t vocab_size() const { return head_.matrix_VD.size(0); }
+  at::Device device() const { return head_.matrix_VD.device(); }
+
+ private:
+  model::HeadWeights head_;
+  double eps_;
+};
+
+/// Scores the outputs of the last block, before the final norm; targets_N is int64, -1 where a row does not
+/// count. `teacher` may be null.  nll_N: receives the loss of each row, 0 where it does not count. Throws
+/// ModelError when the vocabularies differ.
+ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
+                       const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
+                       std::int64_t chunk_rows, at::Tensor* nll_N = nullptr);
+
+/// Output of the last block for packed tokens; acquires one unit after the other.
+at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
+                          const model::TokenLayout& layout);
+
+}  // namespace retort::eval

@@ -1,0 +1,100 @@
+// An evaluation as JSON, in the form that the report reads.
+#include <algorithm>
+#include <cmath>
+
+#include "retort/eval/evaluate.h"
+
+namespace retort::eval {
+namespace {
+
+// Means with the same weight for every source.
+struct Means {
+  double nll = 0, teacher_nll = 0, bits_per_byte = 0, teacher_bits_per_byte = 0, kl = 0, top1 = 0,
+         teacher_top1 = 0;
+  double top1_agreement = 0;
+  bool has_teacher = false;
+};
+
+Means means_of(const std::vector<SourceScores>& sources) {
+  Means means;
+  const double share = 1.0 / static_cast<double>(sources.size());
+  for (const auto& source : sources) {
+    const double targets = static_cast<double>(std::max<std::int64_t>(source.sums.targets, 1));
+    means.nll += share * source.nll();
+    means.bits_per_byte += share * source.bits_per_byte();
+    means.top1 += share * source.top1();
+    if (!source.has_teacher) continue;
+    means.has_teacher = true;
+    means.teacher_nll += share * source.teacher_nll();
+    means.teacher_bits_per_byte +=
+        share * (source.nll() > 0 ? source.bits_per_byte() * source.teacher_nll() / source.nll() : 0);
+    means.teacher_top1 += share * static_cast<double>(source.sums.teacher_top1_correct) / targets;
+    means.kl += share * source.kl();
+    means.top1_agreement += share * source.top1_agreement();
+  }
+  return means;
+}
+
+base::Json source_json(const SourceScores& source) {
+  base::Json json = {{"name", source.name},
+                     {"tokens", source.sums.targets},
+                     {"bytes", source.bytes},
+                     {"nll", source.nll()},
+                     {"perplexity", std::exp(source.nll())},
+                     {"bits_per_byte", source.bits_per_byte()},
+                     {"top1", source.top1()}};
+  if (source.has_teacher) {
+    json["kl"] = source.kl();
+    json["top1_agreement"] = source.top1_agreement();
+    json["recovery"] = std::exp(source.teacher_nll() - source.nll());
+  }
+  return json;
+}
+
+base::Json mean_json(const std::vector<SourceScores>& sources) {
+  if (sources.empty()) return base::Json::object();
+  const auto means = means_of(sources);
+  base::Json json = {{"nll", means.nll},
+                     {"perplexity", std::exp(means.nll)},
+                     {"bits_per_byte", means.bits_per_byte},
+                     {"top1", means.top1}};
+  if (!means.has_teacher) return json;
+  const double recovery = std::exp(means.teacher_nll - means.nll);
+  json["kl"] = means.kl;
+  json["top1_agreement"] = means.top1_agreement;
+  json["recovery"] = recovery;
+  json["recovery_per_metric"] = {
+      {"perplexity", recovery},
+      {"bits_per_byte", means.bits_per_byte > 0 ? means.teacher_bits_per_byte / means.bits_per_byte : 0.0},
+      {"top1", means.teacher_top1 > 0 ? means.top1 / means.teacher_top1 : 0.0}};
+  return json;
+}
+
+base::Json model_json(const ModelScores& model) {
+  base::Json json = {{"name", model.name},
+                     {"parameters", model.parameters},
+                     {"nonzero_parameters", model.nonzero_parameters},
+                     {"file_bytes", model.file_bytes},
+                     {"tokens_per_second", model.tokens_per_second()},
+                     {"sources", base::Json::array()},
+                     {"mean", mean_json(model.sources)}};
+  for (const auto& source : model.sources) json["sources"].push_back(source_json(source));
+  if (model.generation)
+    json["generation"] = {{"prompt", model.generation->prompt}, {"text", model.generation->text}};
+  return json;
+}
+
+}  // namespace
+
+base::Json to_json(std::int64_t context, Windowing windowing, const std::string& teacher,
+                   const std::vector<ModelScores>& models) {
+  base::Json json = {{"kind", "evaluate"},
+                     {"context", context},
+                     {"windows", windowing == Windowing::fixed ? "fixed" : "rolling"},
+                     {"teacher", teacher.empty() ? base::Json(nullptr) : base::Json(teacher)},
+                     {"models", base::Json::array()}};
+  for (const auto& model : models) json["models"].push_back(model_json(model));
+  return json;
+}
+
+}  // namespace retort::eval

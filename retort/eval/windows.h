@@ -1,0 +1,46 @@
+#pragma once
+// How text is cut for evaluation.  fixed: the documents of a source joined, windows of `context` tokens (what
+// papers on pruning call perplexity).  rolling: each document alone, every token of it predicted exactly
+// once, the first from a begin-of-text token, the last window reaching back so that it is full too (lm-eval's
+// loglikelihood_rolling).
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "retort/data/windows.h"
+
+namespace retort::eval {
+
+enum class Windowing { fixed, rolling };
+
+struct WindowSettings {
+  Windowing windowing = Windowing::fixed;
+  std::int64_t context = 512;       ///< tokens that a model sees at most
+  std::int64_t tokens = 0;          ///< no document is begun once there are so many; 0: all
+  bool bos = true;                  ///< fixed: begin-of-text token before each document
+  bool eos = false;                 ///< fixed: end-of-text token after each document
+  std::int64_t overlap_tokens = 1;  ///< fixed: 1: every token but the first is a target; 0: disjoint windows
+  bool attend_across_documents = true;  ///< fixed: a window is one text
+};
+
+/// Windows of one source, one after the other.
+class Windows {
+ public:
+  virtual ~Windows() = default;
+  /// Reads a window of at most `context` inputs; false at the end.  Throws DataError.
+  virtual bool next(data::Sequence& window) = 0;
+  /// After the last window: UTF-8 bytes of the text whose tokens were targets.
+  virtual std::int64_t bytes() const = 0;
+};
+
+/// Throws UsageError (absurd lengths, a special token that the tokenizer lacks) or DataError (no text).
+std::unique_ptr<Windows> open_windows(const data::SourceOptions& source, data::Split split,
+                                      const WindowSettings& settings, data::Encode encode,
+                                      const data::SpecialTokens& special);
+
+/// The rolling windows of one document: `prefix` predicts its first token.
+std::deque<data::Sequence> rolling_windows(const std::vector<std::int32_t>& ids, std::int32_t prefix,
+                                           std::int64_t context);
+
+}  // namespace retort::eval

@@ -1,0 +1,58 @@
+#include "retort/model/sparsity.h"
+
+#include <ATen/ATen.h>
+
+#include <charconv>
+
+#include "retort/base/error.h"
+
+namespace retort::model {
+
+Pattern parse_pattern(const std::string& text) {
+  Pattern pattern{0, 0};
+  const char* end = text.data() + text.size();
+  const auto kept = std::from_chars(text.data(), end, pattern.kept);
+  bool sound = kept.ec == std::errc() && kept.ptr != end && *kept.ptr == ':';
+  if (sound) {
+    const auto group = std::from_chars(kept.ptr + 1, end, pattern.group);
+    sound = group.ec == std::errc() && group.ptr == end;
+  }
+  base::require<base::UsageError>(
+      sound && pattern.kept >= 1 && pattern.kept < pattern.group && pattern.group <= 64,
+      "pattern: expected n:m with 1 <= n < m <= 64, found '", text, "'; write \"2:4\".");
+  return pattern;
+}
+
+bool holds(const Pattern& pattern, const at::Tensor& weight_RC) {
+  if (weight_RC.size(1) % pattern.group != 0) return false;
+  const auto groups_RGM = weight_RC.ne(0).unflatten(1, {-1, pattern.group});
+  return groups_RGM.sum(-1, /*keepdim=*/false, at::kByte).le(pattern.kept).all().item<bool>();
+}
+
+void check_pattern(const Weights& weights) {
+  if (weights.lineage.sparse_layers.empty()) return;
+  const auto pattern = parse_pattern(weights.lineage.pattern);
+  for (const auto& name : weights.lineage.sparse_layers)
+    base::require<base::ValidationError>(holds(pattern, weights.tensor(name)), name, ": more than ",
+                                         pattern.kept, " of ", pattern.group,
+                                         " neighbouring weights are not zero, but the model says ",
+                                         weights.lineage.pattern, "; sparsify it again.");
+}
+
+std::vector<at::Tensor> masks_of(const Weights& weights) {
+  std::vector<at::Tensor> masks(weights.units.size());
+  for (const auto& name : weights.lineage.sparse_layers) {
+    const auto place = weights.layout.find(name);
+    base::require<base::ModelError>(place.has_value(), "the lineage names the sparse layer ", name,
+                                    ", which the model does not have; delete ", kLineageFile,
+                                    " to forget it.");
+    auto& mask = masks[place->unit];
+    const auto& unit = weights.units[place->unit];
+    if (!mask.defined()) mask = at::ones({unit.numel()}, unit.options().dtype(at::kByte));
+    const auto& tensor = weights.layout.at(*place);
+    mask.narrow(0, tensor.offset, tensor.numel).copy_(unit.narrow(0, tensor.offset, tensor.numel).ne(0));
+  }
+  return masks;
+}
+
+}  // namespace retort::model

@@ -1,0 +1,93 @@
+// What `retort eval` and `retort generate` do with a single model.
+#include <ATen/ATen.h>
+
+#include <fstream>
+
+#include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
+#include "retort/eval/evaluate.h"
+#include "retort/eval/generate.h"
+#include "retort/model/dtype.h"
+#include "retort/model/weights.h"
+#include "retort/ops/memory_meter.h"
+#include "retort/pipeline/context.h"
+#include "retort/pipeline/pipeline.h"
+
+namespace retort::pipeline {
+namespace {
+
+std::unique_ptr<shard::Parameters> load(const std::string& directory, at::ScalarType dtype, at::Device device) {
+  return shard::resident_parameters(model::load_weights(directory, dtype, device), shard::Use::frozen, dtype);
+}
+
+// A line per window, in a file that appears whole.
+class PerTokenFile {
+ public:
+  explicit PerTokenFile(const base::Path& path) {
+    if (!path.empty()) file_.emplace(path);
+  }
+  eval::WindowCallback callback() {
+    if (!file_) return {};
+    return [this](const eval::WindowScores& scores) { file_->write(eval::to_json_line(scores) + "\n"); };
+  }
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<base::AtomicFile> file_;
+};
+
+}  // namespace
+
+base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
+  ops::install_memory_meter();
+  const auto device = model::parse_device(request.model.device);
+  const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
+  const auto parameters = load(request.model.model, dtype, device);
+  const eval::Subject subject(request.model.model, *parameters);
+  std::unique_ptr<shard::Parameters> teacher_parameters;
+  std::optional<eval::Subject> teacher;
+  if (!request.teacher.empty()) {
+    teacher_parameters = load(request.teacher, dtype, device);
+    teacher.emplace(request.teacher, *teacher_parameters);
+  }
+  const auto* teacher_subject = teacher ? &*teacher : nullptr;
+  const auto context = request.context > 0 ? request.context : parameters->config().max_position_embeddings;
+  eval::check_comparable(subject, teacher_subject, context);
+
+  const auto text = read_model_text(request.model.model, parameters->config());
+  const data::SourceOptions source{.name = "text", .paths = request.texts, .separator = request.separator,
+                                   .field = request.field, .weight = 1, .held_out = {}, .skip_bad_lines = false};
+  const auto windowing = request.rolling ? eval::Windowing::rolling : eval::Windowing::fixed;
+  const auto windows = eval::open_windows(source, data::Split::all,
+                                          {.windowing = windowing, .context = context,
+                                           .bos = request.bos && text.special.bos >= 0},
+                                          text.encode(), text.special);
+  observer.message(record::Level::debug, base::join("scoring in ", model::dtype_name(dtype)));
+  PerTokenFile per_token(request.per_token);
+  auto scores = eval::describe_model(subject, request.model.model);
+  scores.sources.push_back(
+      eval::evaluate_source(subject, teacher_subject, source.name, *windows, {}, per_token.callback()));
+  per_token.commit();
+  return eval::to_json(context, windowing, request.teacher, {scores});
+}
+
+base::Json generate(const GenerateRequest& request, record::Observer&) {
+  ops::install_memory_meter();
+  const auto device = model::parse_device(request.model.device);
+  const auto parameters = load(request.model.model, model::parse_scoring_dtype(request.model.dtype, device), device);
+  const auto text = read_model_text(request.model.model, parameters->config());
+  const auto prompt = text.prompt_ids(request.prompt, request.bos);
+  const auto generation = eval::generate(
+      *parameters, prompt,
+      {.max_new_tokens = request.max_new_tokens, .temperature = request.temperature, .seed = request.seed},
+      eval::end_of_text_ids(request.model.model, parameters->config()));
+  const std::span<const std::int32_t> answer(generation.ids.begin() + generation.prompt_tokens, generation.ids.end());
+  return {{"ids", generation.ids},
+          {"prompt", request.prompt},
+          {"text", text.tokenizer.decode(generation.ids)},
+          {"answer", text.tokenizer.decode(answer)}};
+}
+
+}  // namespace retort::pipeline

@@ -1,0 +1,66 @@
+#include "retort/pipeline/context.h"
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/base/machine.h"
+#include "retort/io/model_directory.h"
+#include "retort/model/dtype.h"
+#include "retort/record/provenance.h"
+
+namespace retort::pipeline {
+
+base::Path Context::model_path(const std::string& name) const {
+  return recipe.find_stage(name) ? directory.model_directory(name) : base::Path(name);
+}
+
+std::vector<data::SourceOptions> Context::sources(const recipe::Stage& stage) const {
+  std::vector<data::SourceOptions> sources;
+  for (const auto& name : stage.data) sources.push_back(recipe.source(name));
+  return sources;
+}
+
+std::int64_t Context::available_bytes() const {
+  return recipe.memory_bytes > 0 ? recipe.memory_bytes : base::available_memory_bytes();
+}
+
+data::Encode ModelText::encode() const {
+  return [tokenizer = tokenizer](std::string_view text) { return tokenizer.encode(text, /*add_special_tokens=*/false); };
+}
+
+std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos) const {
+  auto ids = tokenizer.encode(text, /*add_special_tokens=*/true);
+  if (bos && special.bos >= 0 && (ids.empty() || ids.front() != special.bos)) ids.insert(ids.begin(), special.bos);
+  return ids;
+}
+
+ModelText read_model_text(const base::Path& directory, const architecture::Config& config) {
+  ModelText text{text::Tokenizer::from_file(directory), {}};
+  base::require<base::ModelError>(text.tokenizer.vocab_size() <= config.vocab_size, directory.string(),
+                                  ": tokenizer.json has ", text.tokenizer.vocab_size(), " ids, the model ",
+                                  config.vocab_size, "; expected no more than the model has.");
+  if (!config.bos_token_ids.empty()) text.special.bos = config.bos_token_ids.front();
+  if (!config.eos_token_ids.empty()) text.special.eos = config.eos_token_ids.front();
+  return text;
+}
+
+base::Json describe_input(const std::string& name, const base::Path& directory) {
+  base::Json files = base::Json::object();
+  const auto opened = io::ModelDirectory::open(directory);
+  for (const auto& file : opened.weight_files()) files[file.filename().string()] = base::hash_file(file);
+  return {{"name", name}, {"directory", directory.string()}, {"xxh128", files}};
+}
+
+base::Json provenance_of(const recipe::Stage& stage, const Context& context, const base::Json& inputs) {
+  return {{"retort", record::long_version()},
+          {"stage", stage.name},
+          {"kind", recipe::name(stage.kind)},
+          {"compute_dtype", model::dtype_name(context.dtype)},
+          {"inputs", inputs}};
+}
+
+void require_context(const std::string& stage, const char* key, std::int64_t tokens, const architecture::Config& config) {
+  base::require<base::UsageError>(tokens <= config.max_position_embeddings, "stage '", stage, "': ", key, " is ", tokens,
+                                  ", the model was made for at most ", config.max_position_embeddings, " tokens.");
+}
+
+}  // namespace retort::pipeline

@@ -1,0 +1,58 @@
+#pragma once
+// What every stage of a run shares.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "retort/architecture/config.h"
+#include "retort/comm/group.h"
+#include "retort/data/sequence.h"
+#include "retort/recipe/recipe.h"
+#include "retort/record/metrics.h"
+#include "retort/record/observer.h"
+#include "retort/record/run_directory.h"
+#include "retort/text/tokenizer.h"
+
+namespace retort::pipeline {
+
+struct Context {
+  const recipe::Recipe& recipe;
+  record::RunDirectory& directory;
+  record::Metrics& metrics;
+  record::Observer& observer;
+  comm::Group& group;
+  at::Device device;
+  at::ScalarType dtype;
+
+  /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.
+  base::Path model_path(const std::string& name) const;
+  /// The sources that a stage names.
+  std::vector<data::SourceOptions> sources(const recipe::Stage& stage) const;
+  std::int64_t available_bytes() const;
+};
+
+/// Tokenizer and special tokens of a model directory.
+struct ModelText {
+  text::Tokenizer tokenizer;
+  data::SpecialTokens special;
+
+  data::Encode encode() const;
+  /// Ids of a prompt: with what the post-processor adds, and the begin-of-text token in front, which models are trained
+  /// with even where the tokenizer adds none.
+  std::vector<std::int32_t> prompt_ids(std::string_view text, bool bos = true) const;
+};
+/// Throws ModelError when the tokenizer has ids beyond the model's vocabulary.
+ModelText read_model_text(const base::Path& directory, const architecture::Config& config);
+
+/// Name, path and checksums of a model that a stage reads, for its provenance.
+base::Json describe_input(const std::string& name, const base::Path& directory);
+/// Provenance of the model that a stage writes.
+base::Json provenance_of(const recipe::Stage& stage, const Context& context, const base::Json& inputs);
+
+/// Throws UsageError when a stage's sequences are longer than its model allows; `key` names the recipe key.
+void require_context(const std::string& stage, const char* key, std::int64_t tokens, const architecture::Config& config);
+
+}  // namespace retort::pipeline

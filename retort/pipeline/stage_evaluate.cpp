@@ -1,0 +1,70 @@
+// Stage evaluate: every model of the stage over the held-out part of every source, beside the teacher.
+#include <ATen/ATen.h>
+
+#include <map>
+
+#include "retort/base/error.h"
+#include "retort/eval/evaluate.h"
+#include "retort/eval/generate.h"
+#include "retort/model/dtype.h"
+#include "retort/model/weights.h"
+#include "retort/pipeline/stages.h"
+
+namespace retort::pipeline {
+namespace {
+
+using recipe::Stage;
+
+struct LoadedModel {
+  base::Path path;
+  std::unique_ptr<shard::Parameters> parameters;
+  std::unique_ptr<eval::Subject> subject;
+};
+
+LoadedModel load(const Context& context, const std::string& name, at::ScalarType dtype) {
+  LoadedModel model{.path = context.model_path(name), .parameters = {}, .subject = {}};
+  model.parameters = shard::resident_parameters(model::load_weights(model.path, dtype, context.device),
+                                                shard::Use::frozen, dtype);
+  model.subject = std::make_unique<eval::Subject>(name, *model.parameters);
+  return model;
+}
+
+std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
+  if (options.prompt.empty()) return std::nullopt;
+  const auto text = read_model_text(model.path, model.parameters->config());
+  const auto prompt = text.prompt_ids(options.prompt);
+  const auto generation = eval::generate(*model.parameters, prompt, {.max_new_tokens = options.max_new_tokens},
+                                         eval::end_of_text_ids(model.path, model.parameters->config()));
+  return eval::GeneratedText{options.prompt, text.tokenizer.decode(generation.ids)};
+}
+
+eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model, const LoadedModel& teacher) {
+  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+  const auto text = read_model_text(model.path, model.parameters->config());
+  auto scores = eval::describe_model(*model.subject, model.path);
+  for (const auto& source : context.sources(stage)) {
+    const auto windows = eval::open_windows(source, data::Split::held_out,
+                                            {.context = options.context, .tokens = options.tokens}, text.encode(), text.special);
+    scores.sources.push_back(eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
+  }
+  scores.generation = generated(model, options);
+  return scores;
+}
+
+}  // namespace
+
+base::Json run_evaluate_stage(const Context& context, const Stage& stage) {
+  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+  const auto dtype = model::parse_scoring_dtype("auto", context.device);
+  const auto teacher = load(context, stage.teacher, dtype);
+  std::vector<eval::ModelScores> scores;
+  for (std::int64_t done = 0; const auto& name : stage.models) {
+    context.observer.progress(base::join(stage.name, ": models evaluated"), done++, static_cast<std::int64_t>(stage.models.size()));
+    const auto model = load(context, name, dtype);
+    eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
+    scores.push_back(score(context, stage, model, teacher));
+  }
+  return eval::to_json(options.context, eval::Windowing::fixed, stage.teacher, scores);
+}
+
+}  // namespace retort::pipeline

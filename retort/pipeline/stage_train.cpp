@@ -1,0 +1,165 @@
+// Stages train, finetune and distill: the same loop with other losses, and a teacher or none.
+#include <ATen/ATen.h>
+
+#include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/data/windows.h"
+#include "retort/loss/losses.h"
+#include "retort/model/sparsity.h"
+#include "retort/model/weights.h"
+#include "retort/pipeline/stages.h"
+#include "retort/train/batches.h"
+#include "retort/train/trainer.h"
+
+namespace retort::pipeline {
+namespace {
+
+using recipe::Stage;
+using recipe::StageKind;
+
+std::vector<loss::LossOptions> losses_of(const Stage& stage, const train::TrainOptions& options) {
+  if (!options.losses.empty()) return options.losses;
+  return stage.kind == StageKind::distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+}
+
+// The directory that tokenizer files come from.
+base::Path tokenizer_path(const Context& context, const Stage& stage) {
+  return stage.kind == StageKind::train ? base::Path(stage.tokenizer) : context.model_path(stage.from);
+}
+
+model::Weights starting_weights(const Context& context, const Stage& stage, const train::TrainOptions& options) {
+  if (stage.kind != StageKind::train) return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
+  const auto text = base::read_file(stage.config, std::size_t{1} << 20);
+  auto weights = model::random_weights(architecture::parse_hf_config(text, stage.config), options.seed, at::kFloat,
+                                       context.device);
+  weights.file_dtype = io::Dtype::f32;
+  return weights;
+}
+
+void require_same_vocabulary(const Context& context, const Stage& stage, const architecture::Config& student,
+                             const architecture::Config& teacher) {
+  base::require<base::ModelError>(
+      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from, "' has a vocabulary of ",
+      student.vocab_size, ", the teacher '", stage.teacher, "' of ", teacher.vocab_size,
+      "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
+  const auto of_student = base::hash_file(context.model_path(stage.from) / "tokenizer.json");
+  const auto of_teacher = base::hash_file(context.model_path(stage.teacher) / "tokenizer.json");
+  if (of_student != of_teacher)
+    context.observer.message(record::Level::warning,
+                             "the tokenizer.json of teacher and student differ in their bytes; ids are taken as equal");
+}
+
+std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage, const train::TrainOptions& options,
+                                             const ModelText& text) {
+  std::vector<train::HeldOutSet> sets;
+  if (options.evaluate_every_steps <= 0) return sets;
+  for (const auto& source : context.sources(stage)) {
+    data::WindowReader reader(source, data::Split::held_out,
+                              {.context = options.packing.sequence_length,
+                               .tokens = options.evaluate_tokens,
+                               .bos = options.packing.bos,
+                               .eos = options.packing.eos,
+                               .attend_across_documents = options.packing.attend_across_documents},
+                              text.encode(), text.special);
+    std::vector<data::Sequence> windows;
+    std::int64_t tokens = 0;
+    for (data::Sequence window; tokens < options.evaluate_tokens && reader.next(window);) {
+      tokens += static_cast<std::int64_t>(window.ids.size());
+      windows.push_back(std::move(window));
+    }
+    sets.push_back({source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
+  }
+  return sets;
+}
+
+// Training below float32 keeps a float32 master; float64 is for tests of the library only.
+struct Models {
+  std::unique_ptr<shard::Parameters> student, teacher;
+  std::vector<at::Tensor> masks;
+  base::Json inputs = base::Json::array();
+  std::vector<std::int64_t> survivors;
+};
+
+Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options, bool needs_teacher) {
+  Models models;
+  auto weights = starting_weights(context, stage, options);
+  require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, weights.config);
+  models.masks = model::masks_of(weights);
+  models.survivors = weights.lineage.blocks;
+  if (!stage.from.empty()) models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
+  models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
+  if (needs_teacher) {
+    base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
+                                    "': its losses compare with a teacher; use kind: distill and name one.");
+    const auto path = context.model_path(stage.teacher);
+    auto teacher = model::load_weights(path, context.dtype, context.device);
+    require_same_vocabulary(context, stage, models.student->config(), teacher.config);
+    models.inputs.push_back(describe_input(stage.teacher, path));
+    models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
+  }
+  return models;
+}
+
+bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
+  for (const auto& loss : losses)
+    if (loss.kind != loss::LossKind::cross_entropy) return true;
+  return false;
+}
+
+// What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
+base::Json identity_of(const Stage& stage, const Models& models) {
+  base::Json units = base::Json::array();
+  for (const auto& unit : models.student->layout().units) units.push_back(unit.size);
+  base::Json started_from = base::Json::array();
+  for (const auto& input : models.inputs) started_from.push_back(input.at("xxh128"));
+  return {{"stage", stage.name}, {"units", units}, {"started_from", started_from}};
+}
+
+}  // namespace
+
+std::optional<base::Json> run_train_stage(const Context& context, const Stage& stage) {
+  const auto& options = std::get<train::TrainOptions>(stage.options);
+  const auto loss_options = losses_of(stage, options);
+  auto models = load_models(context, stage, options, any_needs_teacher(loss_options));
+  const auto teacher_blocks = models.teacher ? models.teacher->layout().num_blocks() : 0;
+  const auto losses = loss::make_losses(
+      loss_options, {models.student->layout().num_blocks(), teacher_blocks, models.survivors});
+  const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
+  data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special, options.seed);
+
+  train::TrainSetup setup{.stage = stage.name, .options = options, .student = *models.student,
+                          .teacher = models.teacher.get(), .losses = losses, .masks = models.masks, .stream = stream,
+                          .held_out = held_out_sets(context, stage, options, text),
+                          .checkpoints = {context.directory.checkpoints(stage.name), identity_of(stage, models),
+                                          options.keep_checkpoints},
+                          .metrics = context.metrics, .observer = context.observer, .group = context.group,
+                          .device = context.device, .dtype = context.dtype, .available_bytes = context.available_bytes()};
+  auto outcome = train::train(setup);
+  if (!outcome.finished) return std::nullopt;
+  const auto trained = models.student->gathered();
+  model::check_pattern(trained);
+  model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
+                    provenance_of(stage, context, models.inputs));
+  base::Json result = {{"kind", recipe::name(stage.kind)}};
+  result.update(outcome.report);
+  return result;
+}
+
+std::string describe_memory(const recipe::Recipe& recipe, const Stage& stage) {
+  const auto* options = std::get_if<train::TrainOptions>(&stage.options);
+  const auto known = [&](const std::string& name) { return !name.empty() && !recipe.find_stage(name); };
+  if (!options || !known(stage.from) || (stage.kind == StageKind::distill && !known(stage.teacher))) return {};
+  const auto student = architecture::read_config(stage.from);
+  std::optional<architecture::Config> teacher;
+  if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
+  const auto losses = loss::make_losses(
+      losses_of(stage, *options),
+      {static_cast<std::int64_t>(student.blocks.size()), static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
+       model::read_lineage(stage.from, student).blocks});
+  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false, at::kFloat,
+                                         recipe.memory_bytes);
+  return shard::describe(shard::plan_memory(shape));
+}
+
+}  // namespace retort::pipeline

@@ -1,0 +1,83 @@
+#include "retort/prune/calibration.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/model/head.h"
+
+namespace retort::prune {
+namespace {
+
+void check_domain(const CalibrationDomain& domain, std::int64_t vocab_size) {
+  const auto inside = [&](std::int32_t id) { return id >= 0 && id < vocab_size; };
+  bool targets = false;
+  for (const auto& sequence : domain.sequences) {
+    base::ensure(sequence.ids.size() == sequence.targets.size() && !sequence.ids.empty(),
+                 "a calibration sequence is whole");
+    base::require<base::DataError>(
+        std::all_of(sequence.ids.begin(), sequence.ids.end(), inside), "calibration text '", domain.name,
+        "': has a token id outside the vocabulary of ", vocab_size, "; use the model's own tokenizer.");
+    for (const auto target : sequence.targets) {
+      targets |= target != data::kNoTarget;
+      base::require<base::DataError>(target == data::kNoTarget || inside(target), "calibration text '",
+                                     domain.name, "': has a target outside the vocabulary of ", vocab_size,
+                                     "; use the model's own tokenizer.");
+    }
+  }
+  base::require<base::DataError>(targets, "calibration text '", domain.name,
+                                 "': expected text to predict, found none; add text to the source.");
+}
+
+CalibrationBatch make_batch(const architecture::Config& config, std::size_t domain,
+                            const data::Sequence* sequences, std::size_t count, at::Device device) {
+  std::vector<std::int32_t> ids, targets;
+  std::vector<std::int64_t> starts;
+  for (const auto* sequence = sequences; sequence != sequences + count; ++sequence) {
+    for (const auto start : sequence->starts) starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
+    ids.insert(ids.end(), sequence->ids.begin(), sequence->ids.end());
+    targets.insert(targets.end(), sequence->targets.begin(), sequence->targets.end());
+  }
+  starts.push_back(static_cast<std::int64_t>(ids.size()));
+  static_assert(data::kNoTarget == -1, "what the losses skip");
+  return {.domain = domain,
+          .sequences = static_cast<std::int64_t>(count),
+          .ids_N = model::index_tensor(ids, device),
+          .targets_N = model::index_tensor(targets, device),
+          .layout = model::make_token_layout(config, std::move(starts), device)};
+}
+
+}  // namespace
+
+std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
+                                                  const architecture::Config& config, at::Device device,
+                                                  std::int64_t batch_tokens) {
+  base::require<base::DataError>(!domains.empty(),
+                                 "calibration: expected at least one source of text, found none; name one.");
+  std::vector<CalibrationBatch> batches;
+  for (std::size_t domain = 0; domain < domains.size(); ++domain) {
+    check_domain(domains[domain], config.vocab_size);
+    const auto& sequences = domains[domain].sequences;
+    for (std::size_t begin = 0, end = 0; begin < sequences.size(); begin = end) {
+      auto tokens = static_cast<std::int64_t>(sequences[end++].ids.size());
+      while (end < sequences.size() &&
+             tokens + static_cast<std::int64_t>(sequences[end].ids.size()) <= batch_tokens)
+        tokens += static_cast<std::int64_t>(sequences[end++].ids.size());
+      batches.push_back(make_batch(config, domain, &sequences[begin], end - begin, device));
+    }
+  }
+  return batches;
+}
+
+at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch) {
+  return model::embed(model::embedding_matrix(weights.layout, weights.units.front()), batch.ids_N);
+}
+
+model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block) {
+  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+  return model::block_weights(weights.config.blocks[static_cast<std::size_t>(block)],
+                              weights.layout.units[unit], weights.units[unit]);
+}
+
+}  // namespace retort::prune

@@ -1,0 +1,45 @@
+#pragma once
+// Calibration text as the layers below want it: named domains, cut into micro-batches of whole sequences.
+//
+// Shape legend: N tokens of a batch, D hidden.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/data/sequence.h"
+#include "retort/model/block.h"
+#include "retort/model/tokens.h"
+#include "retort/model/weights.h"
+
+namespace retort::prune {
+
+/// Text of one source; results are averaged over domains, each with the same weight.
+struct CalibrationDomain {
+  std::string name;
+  std::vector<data::Sequence> sequences;
+};
+
+/// Sequences of one domain that pass the model together.
+struct CalibrationBatch {
+  std::size_t domain = 0;
+  std::int64_t sequences = 0;
+  at::Tensor ids_N, targets_N;  ///< int64; target -1: does not count
+  model::TokenLayout layout;
+};
+
+/// Batches of about `batch_tokens` tokens, in the order of domains and sequences.
+/// Throws DataError: no domain, a domain without a target, an id outside the vocabulary.
+std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
+                                                  const architecture::Config& config, at::Device device,
+                                                  std::int64_t batch_tokens = 2048);
+
+/// Embedded tokens: the input of block 0.
+at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch);
+/// Views of one block.
+model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block);
+
+}  // namespace retort::prune

@@ -1,0 +1,216 @@
+#include "retort/prune/greedy.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/prune/importance.h"
+#include "retort/prune/moves.h"
+#include "retort/prune/objective.h"
+#include "retort/prune/stop.h"
+#include "retort/prune/surgery.h"
+
+namespace retort::prune {
+namespace {
+
+struct Trial {
+  Move move;
+  Candidate candidate;
+  Evaluation evaluation;
+  std::int64_t parameters = 0;  // left
+  std::int64_t removed = 0;     // by this move
+  double score = 0;             // growth of f per parameter removed
+};
+
+base::Json to_json(const Move& move) {
+  if (move.action == Move::Action::drop_block) return {{"action", "drop_block"}, {"block", move.block}};
+  return {{"action", "narrow"}, {"width", move.width}};
+}
+
+base::Json to_json(const Trial& trial) {
+  auto json = to_json(trial.move);
+  json["objective"] = trial.evaluation.mean.objective;
+  json["delta_log_perplexity"] = trial.evaluation.mean.delta_log_perplexity;
+  json["kl"] = trial.evaluation.mean.kl;
+  json["parameters_removed"] = trial.removed;
+  json["score"] = trial.score;
+  json["candidate"] = stable_hash(trial.candidate);
+  return json;
+}
+
+class Search {
+ public:
+  Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+         const PruneOptions& options, record::Observer& observer)
+      : input_(input),
+        options_(options),
+        observer_(observer),
+        target_(target_parameters(input.config, options)),
+        evaluator_(input, domains, {.weights = options.objective}),
+        parameters_(architecture::num_parameters(input.config)) {}
+
+  void run() {
+    while (parameters_ > target_) step();
+  }
+  const Candidate& candidate() const { return evaluator_.current(); }
+  const Evaluator& evaluator() const { return evaluator_; }
+  std::int64_t target() const { return target_; }
+  base::Json decisions() const { return decisions_; }
+
+ private:
+  void step();
+  std::vector<std::vector<double>> channel_scores() const;
+  Trial measured(const Move& move, const std::vector<std::vector<double>>& scores) const;
+  std::size_t chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const;
+  void record_decision(const Trial& trial, const std::vector<Trial>& trials);
+
+  const model::Weights& input_;
+  const PruneOptions& options_;
+  record::Observer& observer_;
+  std::int64_t target_;
+  Evaluator evaluator_;
+  std::int64_t parameters_;  // of the current candidate
+  double objective_ = 0;
+  base::Json decisions_ = base::Json::array();
+};
+
+std::vector<std::vector<double>> Search::channel_scores() const {
+  std::vector<std::vector<double>> scores(input_.config.blocks.size());
+  if (options_.channels)
+    for (const auto block : candidate().blocks) {
+      const auto i = static_cast<std::size_t>(block);
+      scores[i] = prune::channel_scores(wanda_score, evaluator_.statistics()[i],
+                                        weights_of_block(input_, block).down_DI);
+    }
+  return scores;
+}
+
+Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {
+  Trial trial{.move = move, .candidate = moved(candidate(), move, scores), .evaluation = {}};
+  trial.evaluation = evaluator_.evaluate(trial.candidate);
+  trial.parameters = parameters_of(input_.config, trial.candidate);
+  trial.removed = parameters_ - trial.parameters;
+  trial.score = (trial.evaluation.mean.objective - objective_) / static_cast<double>(trial.removed);
+  return trial;
+}
+
+// The first of those that satisfy `admitted` with the least value.
+template <typename Admitted, typename Value>
+std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value value) {
+  std::size_t best = trials.size();
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (admitted(trials[i]) && (best == trials.size() || value(trials[i]) < value(trials[best]))) best = i;
+  base::ensure(best < trials.size(), "a reachable target leaves a move");
+  return best;
+}
+
+std::size_t Search::chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const {
+  const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
+  const auto best = least(
+      trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
+  if (!reaches(trials[best])) return best;
+  const auto finish = narrowing_to(input_.config, candidate(), options_, target_);
+  const auto known = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return trial.move.action == Move::Action::narrow && trial.move.width == finish.width;
+  });
+  if (finish.width > 0 && !known) trials.push_back(measured(finish, scores));
+  return least(trials, reaches, [](const Trial& trial) { return trial.evaluation.mean.objective; });
+}
+
+void Search::step() {
+  const auto scores = channel_scores();
+  const auto moves = moves_from(candidate(), options_);
+  const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
+  std::vector<Trial> trials;
+  for (const auto& move : moves) {
+    stop_if_asked(observer_, "prune");
+    observer_.progress(what, static_cast<std::int64_t>(trials.size()),
+                       static_cast<std::int64_t>(moves.size()));
+    trials.push_back(measured(move, scores));
+  }
+  observer_.progress(what, static_cast<std::int64_t>(moves.size()), static_cast<std::int64_t>(moves.size()));
+  const auto& trial = trials[chosen(trials, scores)];
+  record_decision(trial, trials);
+  parameters_ = trial.parameters;
+  objective_ = trial.evaluation.mean.objective;
+  evaluator_.settle(trial.candidate);
+}
+
+void Search::record_decision(const Trial& trial, const std::vector<Trial>& trials) {
+  const auto& evaluation = trial.evaluation;
+  base::Json decision = {{"step", decisions_.size() + 1}};
+  decision.update(to_json(trial));
+  decision["parameters"] = trial.parameters;
+  decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
+  decision["candidates"] = base::Json::array();
+  for (const auto& other : trials) decision["candidates"].push_back(to_json(other));
+  decisions_.push_back(std::move(decision));
+  observer_.message(record::Level::info,
+                    base::join("prune step ", decisions_.size(), ": ", describe(trial.move), ", f ",
+                               evaluation.mean.objective, ", ", trial.parameters, " parameters left of ",
+                               architecture::num_parameters(input_.config), " (target ", target_,
+                               "), worst domain ", evaluator_.domain_names()[evaluation.worst_domain]));
+}
+
+// The sliced model must compute what the masked one did when it was chosen.
+double proved(const Evaluator& evaluator, const Candidate& candidate, const model::Weights& weights) {
+  const double difference = evaluator.difference(candidate, weights);
+  const double allowed = weights.units.front().scalar_type() == at::kDouble  ? 1e-9
+                         : weights.units.front().scalar_type() == at::kFloat ? 1e-4
+                                                                             : 0.05;
+  base::require<base::ValidationError>(difference <= allowed,
+                                       "prune: the sliced model's output differs from the masked "
+                                       "model's by ",
+                                       difference, " of the largest value, allowed are ", allowed,
+                                       "; nothing was saved, please report this.");
+  return difference;
+}
+
+void report_torn_layers(const model::Weights& input, const model::Weights& output,
+                        record::Observer& observer) {
+  std::size_t expected = 0;
+  for (const auto& name : input.lineage.sparse_layers) {
+    const auto place = input.layout.find(name);
+    const auto block = place ? input.layout.units[place->unit].block_index : -1;
+    const auto teacher_block = block < 0 ? -1 : input.lineage.blocks[static_cast<std::size_t>(block)];
+    expected +=
+        std::binary_search(output.lineage.blocks.begin(), output.lineage.blocks.end(), teacher_block) ? 1 : 0;
+  }
+  if (const auto kept = output.lineage.sparse_layers.size(); kept < expected)
+    observer.message(record::Level::warning,
+                     base::join("prune: ", expected - kept, " layers were ", input.lineage.pattern,
+                                " sparse and no longer are, because channels between their "
+                                "weights were removed; sparsify after pruning."));
+}
+
+}  // namespace
+
+PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                         const PruneOptions& options, record::Observer& observer) {
+  const auto start = std::chrono::steady_clock::now();
+  Search search(input, domains, options, observer);
+  search.run();
+  const auto& candidate = search.candidate();
+  PruneResult result{.weights = sliced(input, candidate), .report = {}};
+  const double difference = proved(search.evaluator(), candidate, result.weights);
+  report_torn_layers(input, result.weights, observer);
+  result.report = {
+      {"kind", "prune"},
+      {"parameters_before", architecture::num_parameters(input.config)},
+      {"parameters_target", search.target()},
+      {"parameters_after", architecture::num_parameters(result.weights.config)},
+      {"blocks_before", input.config.blocks.size()},
+      {"width_before", mlp_width(input.config.blocks.front())},
+      {"kept", {{"blocks", candidate.blocks}, {"channels", candidate.channels}}},
+      {"sliced_output_difference", difference},
+      {"decisions", search.decisions()},
+      {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}};
+  return result;
+}
+
+}  // namespace retort::prune

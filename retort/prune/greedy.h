@@ -1,0 +1,32 @@
+#pragma once
+// Greedy search: from the whole model, take the move whose f grows least per parameter that it removes,
+// measure again, and go on until the target is reached.
+//
+// f is always relative to the input model; the score of a move is (f after - f before) / parameters removed
+// by it. The last step: once the cheapest move reaches the target, only moves that reach it compete (with the
+// widest narrowing that does, even by several multiples), and the least f wins, because parameters below the
+// target are worth nothing. So the result lies at or below the target.
+
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/model/weights.h"
+#include "retort/prune/calibration.h"
+#include "retort/prune/options.h"
+#include "retort/record/observer.h"
+
+namespace retort::prune {
+
+struct PruneResult {
+  model::Weights weights;
+  base::Json report;  ///< {"kind": "prune", "parameters_before", "decisions": [...], ...}
+};
+
+/// Channels are ranked by wanda_score on the calibration text, again after each step.  Throws UsageError for
+/// an unreachable target, DataError for unusable text, ValidationError for activations that are not finite
+/// and for a sliced model whose output differs from the masked one's; StoppedError when the observer asks to
+/// stop.
+PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                         const PruneOptions& options, record::Observer& observer);
+
+}  // namespace retort::prune

@@ -1,0 +1,38 @@
+#pragma once
+// The steps that a search may take from a candidate to a smaller one, and how far they reach.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/prune/candidate.h"
+#include "retort/prune/options.h"
+
+namespace retort::prune {
+
+/// Drop one block, or narrow the MLPs of all blocks to one width.
+struct Move {
+  enum class Action { drop_block, narrow };
+  Action action = Action::drop_block;
+  std::int64_t block = -1;  ///< drop_block: its number in the input
+  std::int64_t width = -1;  ///< narrow: channels of every MLP afterwards
+};
+
+/// "drop block 3", "narrow MLPs to 448"
+std::string describe(const Move& move);
+
+/// Every block in turn, while more than one is left; then narrowing to the next multiple of width_multiple
+/// below.
+std::vector<Move> moves_from(const Candidate& candidate, const PruneOptions& options);
+Candidate moved(const Candidate& candidate, const Move& move,
+                const std::vector<std::vector<double>>& channel_scores);
+
+/// The widest narrowing that leaves at most `parameters`; width -1 when there is none.
+Move narrowing_to(const architecture::Config& input, const Candidate& candidate, const PruneOptions& options,
+                  std::int64_t parameters);
+
+/// The target as a number of parameters.  Throws UsageError, with the reachable range, for one that no
+/// sequence of moves reaches, and for options that exclude each other or do not fit the model.
+std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options);
+
+}  // namespace retort::prune

@@ -1,0 +1,184 @@
+#include "retort/prune/objective.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "retort/base/error.h"
+
+namespace retort::prune {
+namespace {
+
+constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
+
+std::int64_t num_blocks(const model::Weights& weights) {
+  return static_cast<std::int64_t>(weights.config.blocks.size());
+}
+
+// 1 for kept channels; undefined when all are.
+at::Tensor channel_mask(const std::vector<std::int64_t>& channels, std::int64_t width,
+                        const at::TensorOptions& options) {
+  if (static_cast<std::int64_t>(channels.size()) == width) return {};
+  auto mask_I = at::zeros({width}, options);
+  mask_I.index_fill_(0, model::index_tensor(channels, options.device()), 1);
+  return mask_I;
+}
+
+}  // namespace
+
+// A candidate as the loop over blocks uses it, and what to do on the way.
+struct Evaluator::Pass {
+  std::vector<bool> keeps;                                                 // per block of the input
+  std::vector<at::Tensor> masks_I;                                         // undefined: no channel is dropped
+  std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
+  std::function<void(std::int64_t block, const at::Tensor& channels_NI)> channels;  // kept blocks
+
+  Pass(const model::Weights& input, const Candidate& candidate) {
+    for (std::int64_t block = 0; block < num_blocks(input); ++block) {
+      const auto* kept = candidate.find(block);
+      keeps.push_back(kept != nullptr);
+      const auto width = mlp_width(input.config.blocks[static_cast<std::size_t>(block)]);
+      masks_I.push_back(kept ? channel_mask(*kept, width, input.units.front().options()) : at::Tensor());
+    }
+  }
+};
+
+Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                     const EvaluatorOptions& options)
+    : input_(input),
+      weights_(options.weights),
+      batches_(calibration_batches(domains, input.config, input.units.front().device())),
+      scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]) {
+  for (const auto& domain : domains) domain_names_.push_back(domain.name);
+  plan_cache(options.cache_bytes);
+  settle(whole(input.config));
+  std::vector<eval::ScoreSums> sums(domains.size());
+  const Pass pass(input_, current_);
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    teacher_hidden_.push_back(output(batch, pass, num_blocks(input_)));
+    sums[batches_[batch].domain].add(score(batch, teacher_hidden_.back(), false));
+  }
+  for (const auto& sum : sums) teacher_nll_.push_back(sum.nll / static_cast<double>(sum.targets));
+}
+
+void Evaluator::plan_cache(std::int64_t cache_bytes) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : batches_) tokens += batch.layout.tokens();
+  const auto bytes =
+      tokens * input_.config.hidden_size * static_cast<std::int64_t>(input_.units.front().element_size());
+  const auto blocks = num_blocks(input_), fitting = cache_bytes / std::max<std::int64_t>(bytes, 1);
+  stride_ = fitting < 1 ? blocks : std::max<std::int64_t>(1, (blocks + fitting - 1) / fitting);
+}
+
+std::int64_t Evaluator::first_change(const Candidate& candidate) const {
+  for (std::int64_t block = 0; block < num_blocks(input_); ++block) {
+    const auto *now = current_.find(block), *then = candidate.find(block);
+    if ((now == nullptr) != (then == nullptr) || (now && *now != *then)) return block;
+  }
+  return num_blocks(input_);
+}
+
+// The output of the last block, beginning at the last kept state at or before block `begin`.
+at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t begin) const {
+  at::Tensor hidden_ND;
+  std::int64_t block = std::min(begin, num_blocks(input_) - 1) / stride_ * stride_;
+  if (block > 0)
+    hidden_ND = kept_[batch][static_cast<std::size_t>(block / stride_)];
+  else
+    hidden_ND = embedded(input_, batches_[batch]);
+  for (; block < num_blocks(input_); ++block) {
+    const auto i = static_cast<std::size_t>(block);
+    if (pass.before) pass.before(block, hidden_ND);
+    if (!pass.keeps[i]) continue;
+    model::BlockHooks hooks{.tap = {}, .channel_mask_I = pass.masks_I[i]};
+    if (pass.channels)
+      hooks.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
+        if (tap == model::Tap::down_input) pass.channels(block, x_NC);
+      };
+    hidden_ND = model::block_forward(weights_of_block(input_, block), input_.config.rms_norm_eps, hidden_ND,
+                                     batches_[batch].layout, nullptr, &hooks);
+  }
+  return hidden_ND;
+}
+
+void Evaluator::settle(const Candidate& candidate) {
+  const auto blocks = num_blocks(input_);
+  std::vector<ChannelStatistics> statistics(static_cast<std::size_t>(blocks));
+  std::vector<std::vector<at::Tensor>> kept(batches_.size());
+  Pass pass(input_, candidate);
+  pass.channels = [&](std::int64_t block, const at::Tensor& channels_NI) {
+    statistics[static_cast<std::size_t>(block)].add(channels_NI, base::join("block ", block));
+  };
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    kept[batch].resize(static_cast<std::size_t>((blocks - 1) / stride_ + 1));
+    pass.before = [&](std::int64_t block, const at::Tensor& x_ND) {
+      base::require<base::ValidationError>(
+          x_ND.isfinite().all().item<bool>(), "block ", block,
+          ": its input on the calibration text is not finite (NaN or infinity); the model "
+          "is damaged or its compute type too narrow, use float32.");
+      if (block > 0 && block % stride_ == 0) kept[batch][static_cast<std::size_t>(block / stride_)] = x_ND;
+    };
+    output(batch, pass, 0);
+  }
+  kept_ = std::move(kept);
+  statistics_ = std::move(statistics);
+  current_ = candidate;
+}
+
+eval::ScoreSums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND, bool with_teacher) const {
+  const auto rows = std::clamp<std::int64_t>(kChunkElements / scorer_.vocab_size(), 16, 1024);
+  return eval::score_hidden(scorer_, hidden_ND, with_teacher ? &scorer_ : nullptr,
+                            with_teacher ? teacher_hidden_[batch] : at::Tensor(), batches_[batch].targets_N,
+                            rows);
+}
+
+Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums) const {
+  Evaluation result;
+  const auto count = static_cast<double>(sums.size());
+  for (std::size_t domain = 0; domain < sums.size(); ++domain) {
+    Cost cost;
+    const auto targets = static_cast<double>(sums[domain].targets);
+    cost.delta_log_perplexity = sums[domain].nll / targets - teacher_nll_[domain];
+    cost.kl = sums[domain].kl / targets;
+    cost.objective = weights_.perplexity * cost.delta_log_perplexity + weights_.kl * cost.kl;
+    base::require<base::ValidationError>(std::isfinite(cost.objective),
+                                         "prune: the objective of a candidate on '", domain_names_[domain],
+                                         "' is not finite; the model is damaged, evaluate it first.");
+    if (domain > 0 && cost.objective > result.domains[result.worst_domain].objective)
+      result.worst_domain = domain;
+    result.mean.delta_log_perplexity += cost.delta_log_perplexity / count;
+    result.mean.kl += cost.kl / count;
+    result.mean.objective += cost.objective / count;
+    result.domains.push_back(cost);
+  }
+  return result;
+}
+
+Evaluation Evaluator::evaluate(const Candidate& candidate) const {
+  const Pass pass(input_, candidate);
+  const auto begin = first_change(candidate);
+  std::vector<eval::ScoreSums> sums(domain_names_.size());
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+    sums[batches_[batch].domain].add(score(batch, output(batch, pass, begin), true));
+  return evaluation_of(sums);
+}
+
+double Evaluator::difference(const Candidate& candidate, const model::Weights& sliced) const {
+  const Pass pass(input_, candidate);
+  double worst = 0;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    if (batch > 0 && batches_[batch].domain == batches_[batch - 1].domain) continue;
+    const auto masked_ND = output(batch, pass, 0);
+    auto hidden_ND = embedded(sliced, batches_[batch]);
+    for (std::int64_t block = 0; block < num_blocks(sliced); ++block)
+      hidden_ND = model::block_forward(weights_of_block(sliced, block), sliced.config.rms_norm_eps, hidden_ND,
+                                       batches_[batch].layout);
+    const auto largest = masked_ND.abs().max().item<double>();
+    worst = std::max(worst, (masked_ND - hidden_ND).abs().max().item<double>() / largest);
+  }
+  return worst;
+}
+
+}  // namespace retort::prune

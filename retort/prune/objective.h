@@ -1,0 +1,87 @@
+#pragma once
+// What a candidate costs: f = w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input || candidate), nats per
+// token at temperature 1, per domain of the calibration text, then averaged over domains with equal weights.
+//
+// The model is never rebuilt: dropped blocks are skipped and dropped channels are multiplied by 0.  The
+// hidden states of a "current" candidate are kept as far as they fit, so that a candidate which first differs
+// from it at block l costs only the blocks from l on.
+//
+// Shape legend: N tokens of a batch, D hidden, I width of the MLP.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/eval/score.h"
+#include "retort/prune/calibration.h"
+#include "retort/prune/candidate.h"
+#include "retort/prune/options.h"
+#include "retort/prune/statistics.h"
+
+namespace retort::prune {
+
+struct Cost {
+  double objective = 0;  ///< f
+  double delta_log_perplexity = 0;
+  double kl = 0;
+};
+
+struct Evaluation {
+  Cost mean;                     ///< over domains
+  std::vector<Cost> domains;     ///< in the order of the calibration text
+  std::size_t worst_domain = 0;  ///< the one with the largest f
+};
+
+struct EvaluatorOptions {
+  ObjectiveWeights weights;
+  std::int64_t cache_bytes = std::int64_t{2}
+                             << 30;  ///< for kept hidden states, without those of the last block
+};
+
+class Evaluator {
+ public:
+  /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
+  /// The whole model is the first current candidate.  Throws DataError for unusable text, ValidationError
+  /// naming the block whose activations are not finite.
+  Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+            const EvaluatorOptions& options);
+
+  /// Throws ValidationError when f is not finite.
+  Evaluation evaluate(const Candidate& candidate) const;
+
+  /// Makes a candidate the current one.  Throws as the constructor does.
+  void settle(const Candidate& candidate);
+  const Candidate& current() const { return current_; }
+  /// Of the current candidate, per block of the input; empty for dropped blocks and blocks without an MLP.
+  const std::vector<ChannelStatistics>& statistics() const { return statistics_; }
+
+  const std::vector<std::string>& domain_names() const { return domain_names_; }
+
+  /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
+  /// largest |output|, over the first batch of each domain.
+  double difference(const Candidate& candidate, const model::Weights& sliced) const;
+
+ private:
+  struct Pass;
+  void plan_cache(std::int64_t cache_bytes);
+  std::int64_t first_change(const Candidate& candidate) const;
+  at::Tensor output(std::size_t batch, const Pass& pass, std::int64_t begin) const;
+  eval::ScoreSums score(std::size_t batch, const at::Tensor& hidden_ND, bool with_teacher) const;
+  Evaluation evaluation_of(const std::vector<eval::ScoreSums>& sums) const;
+
+  const model::Weights& input_;
+  ObjectiveWeights weights_;
+  std::vector<std::string> domain_names_;
+  std::vector<CalibrationBatch> batches_;
+  eval::HeadScorer scorer_;
+  std::int64_t stride_ = 1;                    // hidden states are kept before blocks stride, 2 stride, ...
+  std::vector<std::vector<at::Tensor>> kept_;  // [batch][block / stride], of the current candidate
+  std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
+  std::vector<double> teacher_nll_;            // [domain], per target
+  Candidate current_;
+  std::vector<ChannelStatistics> statistics_;
+};
+
+}  // namespace retort::prune

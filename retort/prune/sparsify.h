@@ -1,0 +1,28 @@
+#pragma once
+// Makes chosen layers of a model n:m sparse, one input after the other: q k v, then o, then gate up, then
+// down, block after block, each with the inputs that the already sparse layers before it produce.
+
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/model/weights.h"
+#include "retort/prune/calibration.h"
+#include "retort/prune/options.h"
+#include "retort/record/observer.h"
+
+namespace retort::prune {
+
+struct SparsifyResult {
+  model::Weights
+      weights;        ///< sparse layers hold values that the file type represents exactly; lineage lists them
+  base::Json report;  ///< {"kind": "sparsify", "pattern", "layers": [...], "zeros_fraction"}
+};
+
+/// Throws UsageError: unknown layer, block out of range, columns that are no multiple of the pattern's group,
+/// another pattern than the model already has; DataError: unusable text; ValidationError naming the layer:
+/// activations that are not finite, a Hessian that cannot be factorised, a broken loss identity, a broken
+/// pattern after the cast to the file type.
+SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                        const SparsifyOptions& options, record::Observer& observer);
+
+}  // namespace retort::prune

@@ -1,0 +1,18 @@
+#pragma once
+// Packed sequences as the engine's micro-batches.
+
+#include <span>
+#include <vector>
+
+#include "retort/data/sequence.h"
+#include "retort/shard/engine.h"
+
+namespace retort::train {
+
+shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at::Device device);
+
+/// The sequences in groups of `per_batch`, the last may be smaller.
+std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences, std::int64_t per_batch,
+                                                  at::Device device);
+
+}  // namespace retort::train

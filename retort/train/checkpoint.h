@@ -1,0 +1,44 @@
+#pragma once
+// The state of a training stage on disk, complete enough to go on with the same bits.
+//
+//   step-00000050/
+//     state.safetensors   unit.U.master, unit.U.m, unit.U.v: float32 ranges of the unit's flat layout
+//     manifest.json       step, data cursor, identity of the stage, checksum of every other file
+//
+// A checkpoint is written under a temporary name and renamed as a whole; one whose manifest or checksum does not fit is
+// passed over for the one before it.
+
+#include <cstdint>
+#include <optional>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/optim/adamw.h"
+#include "retort/record/observer.h"
+#include "retort/shard/parameters.h"
+
+namespace retort::train {
+
+struct Progress {
+  std::int64_t step = 0;    ///< finished
+  std::int64_t tokens = 0;  ///< seen
+  double seconds = 0;       ///< of training
+  base::Json cursor;        ///< of the data stream; null before the first step
+};
+
+struct CheckpointPlace {
+  base::Path directory;   ///< of the stage's checkpoints
+  base::Json identity;    ///< what must be equal for a checkpoint to belong here
+  std::int64_t keep = 2;
+};
+
+/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError, with the earlier ones untouched.
+void save_checkpoint(const CheckpointPlace& place, const Progress& progress, shard::Parameters& parameters,
+                     optim::AdamW& optimizer);
+
+/// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells the observer
+/// of each that it passes over.  Throws UsageError when a sound one belongs to another stage or model.
+std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Parameters& parameters,
+                                        optim::AdamW& optimizer, record::Observer& observer);
+
+}  // namespace retort::train

@@ -1,0 +1,277 @@
+#include "retort/train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/base/machine.h"
+#include "retort/base/units.h"
+#include "retort/bench/matrix_product.h"
+#include "retort/eval/score.h"
+#include "retort/ops/memory_meter.h"
+#include "retort/ops/optimizer_step.h"
+#include "retort/optim/schedule.h"
+#include "retort/shard/engine.h"
+#include "retort/train/batches.h"
+
+namespace retort::train {
+namespace {
+
+std::int64_t tokens_per_step(const TrainOptions& options) {
+  return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
+}
+
+std::int64_t wave_of(const TrainOptions& options) {
+  return options.batch.wave > 0 ? std::min(options.batch.wave, options.batch.accumulate) : options.batch.accumulate;
+}
+
+std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
+  std::vector<optim::UnitRange> ranges;
+  for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) ranges.push_back(parameters.range(unit));
+  return ranges;
+}
+
+// State of the loop; one object so that a step reads as the recipe of a step.
+class Loop {
+ public:
+  Loop(TrainSetup& setup, const shard::MemoryShape& shape)
+      : s_(setup),
+        optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
+        engine_(setup.student, setup.teacher, setup.losses, setup.group,
+                {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
+        steps_(num_steps(setup.options)) {
+    for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
+    const auto context = s_.options.packing.sequence_length;
+    flops_per_token_ = 3 * architecture::flops_per_token(s_.student.config(), context) +
+                       (s_.teacher ? architecture::flops_per_token(s_.teacher->config(), context) : 0);
+    peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
+  }
+
+  TrainOutcome run() {
+    resume();
+    ops::reset_peak_tensor_bytes();
+    while (progress_.step < steps_) {
+      step();
+      if (s_.observer.stop_requested() && progress_.step < steps_) {
+        save();
+        return {.finished = false, .progress = progress_, .steps = steps_, .report = {}};
+      }
+      if (progress_.step % s_.options.checkpoint_every_steps == 0 || progress_.step == steps_) save();
+    }
+    return {.finished = true, .progress = progress_, .steps = steps_, .report = report()};
+  }
+
+ private:
+  void resume() {
+    if (auto saved = load_checkpoint(s_.checkpoints, s_.student, optimizer_, s_.observer)) {
+      progress_ = std::move(*saved);
+      s_.stream.seek(progress_.cursor);
+      s_.observer.message(record::Level::info, base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
+    }
+    s_.metrics.drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
+    if (progress_.step == 0) record_held_out_before();
+  }
+
+  void step() {
+    const double start = base::monotonic_seconds();
+    const auto batches = next_batches();
+    const auto result = engine_.step(batches);
+    const double norm = gradient_norm();
+    require_finite(result, norm);
+    update(norm);
+    progress_.step += 1;
+    progress_.tokens += result.tokens;
+    progress_.cursor = s_.stream.cursor();
+    const double seconds = base::monotonic_seconds() - start;
+    progress_.seconds += seconds;
+    record(result, norm, seconds);
+  }
+
+  std::vector<shard::MicroBatch> next_batches() {
+    std::vector<data::Sequence> sequences;
+    for (std::int64_t i = 0; i < s_.options.batch.sequences * s_.options.batch.accumulate; ++i)
+      sequences.push_back(s_.stream.next());
+    first_sample_ = sequences.front().number;
+    last_sample_ = sequences.back().number;
+    return make_micro_batches(sequences, s_.options.batch.sequences, s_.device);
+  }
+
+  double gradient_norm() {
+    double squares[1] = {0};
+    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
+      squares[0] += ops::sum_of_squares(s_.student.own_gradient(unit));
+    s_.group.all_sum(squares);
+    return std::sqrt(squares[0]);
+  }
+
+  void require_finite(const shard::StepResult& result, double norm) const {
+    base::require<base::ValidationError>(
+        std::isfinite(result.loss) && std::isfinite(norm), s_.stage, ": step ", progress_.step + 1, " (samples ",
+        first_sample_, " to ", last_sample_, "): ", std::isfinite(result.loss) ? "the gradient's norm" : "the loss",
+        " is not finite; no update was made and the last checkpoint is intact. Lower optim.lr, or look at these samples.");
+  }
+
+  void update(double norm) {
+    const double clip = s_.options.optim.clip_norm;
+    const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
+    const auto step = progress_.step + 1;
+    rate_factor_ = optim::schedule_factor(s_.options.optim, step, steps_);
+    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
+      optimizer_.update(unit, s_.student.master(unit), s_.student.own_gradient(unit), s_.student.compute_copy(unit), step,
+                        rate_factor_, scale);
+  }
+
+  base::Json held_out_losses() {
+    base::Json losses = base::Json::object();
+    if (s_.held_out.empty()) return losses;
+    const auto head_unit = s_.student.layout().head_unit();
+    const eval::HeadScorer scorer(s_.student.config(), s_.student.layout(), s_.student.acquire(head_unit));
+    for (const auto& set : s_.held_out) {
+      eval::ScoreSums sums;
+      for (const auto& batch : set.batches) {
+        const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
+        const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
+        sums.add(eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N, s_.options.head_rows > 0 ? s_.options.head_rows : 256));
+      }
+      losses[set.source] = sums.nll / static_cast<double>(std::max<std::int64_t>(1, sums.targets));
+    }
+    s_.student.release(head_unit);
+    return losses;
+  }
+
+  static double mean(const base::Json& losses) {
+    double sum = 0;
+    for (const auto& value : losses) sum += value.get<double>();
+    return sum / static_cast<double>(std::max<std::size_t>(1, losses.size()));
+  }
+
+  // The curve of the held-out loss begins where the stage began.
+  void record_held_out_before() {
+    last_held_out_ = held_out_losses();
+    if (!last_held_out_.empty())
+      s_.metrics.append({{"stage", s_.stage}, {"step", 0}, {"tokens", 0}, {"held_out", last_held_out_}});
+  }
+
+  void record(const shard::StepResult& result, double norm, double seconds) {
+    const double rate = static_cast<double>(result.tokens) / seconds;
+    const auto& options = s_.options;
+    base::Json line = {{"stage", s_.stage}, {"step", progress_.step}, {"tokens", progress_.tokens}, {"loss", result.loss}};
+    record::StepReport report{.stage = s_.stage, .step = progress_.step, .steps = steps_, .tokens = progress_.tokens,
+                              .loss = result.loss, .parts = {}, .lr = options.optim.lr * rate_factor_,
+                              .gradient_norm = norm, .tokens_per_second = rate,
+                              .peak_fraction = rate * flops_per_token_ / peak_flops_,
+                              .eta_seconds = progress_.seconds / static_cast<double>(progress_.step) *
+                                             static_cast<double>(steps_ - progress_.step),
+                              .held_out_loss = {}};
+    for (const auto& [name, value] : result.parts) {
+      line[name] = value;
+      report.parts.emplace_back(name, value);
+    }
+    line["gradient_norm"] = norm;
+    line["lr"] = report.lr;
+    line["tokens_per_second"] = rate;
+    line["peak_fraction"] = *report.peak_fraction;
+    line["seconds"] = progress_.seconds;
+    const bool evaluate = options.evaluate_every_steps > 0 &&
+                          (progress_.step % options.evaluate_every_steps == 0 || progress_.step == steps_);
+    if (evaluate && !s_.held_out.empty()) {
+      last_held_out_ = held_out_losses();
+      line["held_out"] = last_held_out_;
+      report.held_out_loss = mean(last_held_out_);
+    }
+    last_line_ = line;
+    s_.metrics.append(line);
+    s_.observer.step(report);
+  }
+
+  void save() {
+    s_.metrics.sync();
+    save_checkpoint(s_.checkpoints, progress_, s_.student, optimizer_);
+  }
+
+  base::Json report() const {
+    base::Json final = last_line_;
+    final["held_out"] = last_held_out_;
+    return {{"steps", steps_},
+            {"tokens", progress_.tokens},
+            {"seconds", progress_.seconds},
+            {"tokens_per_second", static_cast<double>(progress_.tokens) / std::max(1e-9, progress_.seconds)},
+            {"matrix_product_flops", peak_flops_},
+            {"flops_per_token", flops_per_token_},
+            {"final", final}};
+  }
+
+  TrainSetup& s_;
+  optim::AdamW optimizer_;
+  shard::Engine engine_;
+  std::int64_t steps_;
+  Progress progress_;
+  double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
+  std::int64_t first_sample_ = 0, last_sample_ = 0;
+  base::Json last_held_out_ = base::Json::object(), last_line_ = base::Json::object();
+};
+
+base::Json memory_report(const shard::MemoryPlan& plan, std::int64_t peak_bytes) {
+  base::Json items = base::Json::array();
+  for (const auto& item : plan.items) items.push_back({{"what", item.what}, {"bytes", item.bytes}});
+  return {{"plan", items}, {"planned_bytes", plan.total_bytes()}, {"peak_bytes", peak_bytes},
+          {"process_peak_bytes", ops::process_peak_bytes()}};
+}
+
+}  // namespace
+
+std::int64_t num_steps(const TrainOptions& options) {
+  const auto per_step = tokens_per_step(options);
+  return (options.tokens + per_step - 1) / per_step;
+}
+
+shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
+                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
+                                at::ScalarType dtype, std::int64_t available_bytes) {
+  const auto tokens = options.packing.sequence_length * options.batch.sequences;
+  shard::MemoryShape shape{.student = student,
+                           .teacher = losses.needs_teacher() ? teacher : nullptr,
+                           .teacher_logits = losses.needs_teacher_logits(),
+                           .squarehead = losses.squarehead.has_value(),
+                           .masked = masked,
+                           .trained_on_copies = dtype == at::kBFloat16,
+                           .item_bytes = static_cast<std::int64_t>(at::elementSize(dtype)),
+                           .micro_batch_tokens = tokens,
+                           .sequence_tokens = options.packing.sequence_length,
+                           .micro_batches = options.batch.accumulate,
+                           .wave = wave_of(options),
+                           .head_rows = options.head_rows > 0 ? options.head_rows
+                                                              : shard::choose_head_rows(student.vocab_size, tokens),
+                           .keep_activations = options.recompute != Recompute::always};
+  // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
+  if (options.recompute == Recompute::automatic)
+    shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
+  return shape;
+}
+
+TrainOutcome train(TrainSetup& setup) {
+  const bool masked = std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
+  const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
+  const auto shape = memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
+                                  setup.available_bytes);
+  const auto plan = shard::plan_memory(shape);
+  setup.observer.message(record::Level::info, base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
+  shard::require_fits(plan, setup.available_bytes);
+  Loop loop(setup, shape);
+  auto outcome = loop.run();
+  const auto peak = ops::peak_tensor_bytes();
+  if (outcome.finished) {
+    outcome.report["memory"] = memory_report(plan, peak);
+    outcome.report["keep_activations"] = shape.keep_activations;
+    setup.observer.message(record::Level::info,
+                           base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),
+                                      " (planned ", base::human_bytes(static_cast<std::uint64_t>(plan.total_bytes())),
+                                      "), of the process ",
+                                      base::human_bytes(static_cast<std::uint64_t>(ops::process_peak_bytes()))));
+  }
+  return outcome;
+}
+
+}  // namespace retort::train

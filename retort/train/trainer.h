@@ -1,0 +1,65 @@
+#pragma once
+// The one training loop: from scratch, fine-tuning and distillation differ by losses and teacher, not by code.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "retort/comm/group.h"
+#include "retort/data/sequence_stream.h"
+#include "retort/loss/losses.h"
+#include "retort/record/metrics.h"
+#include "retort/record/observer.h"
+#include "retort/shard/engine.h"
+#include "retort/shard/memory_plan.h"
+#include "retort/shard/parameters.h"
+#include "retort/train/checkpoint.h"
+#include "retort/train/options.h"
+
+namespace retort::train {
+
+/// Held-out text of one source, as micro-batches.
+struct HeldOutSet {
+  std::string source;
+  std::vector<shard::MicroBatch> batches;
+};
+
+/// Everything that a stage trains with; references live as long as the loop.
+struct TrainSetup {
+  std::string stage;
+  const TrainOptions& options;
+  shard::Parameters& student;
+  shard::Parameters* teacher = nullptr;
+  const loss::Losses& losses;
+  std::vector<at::Tensor> masks;             ///< per unit, uint8 flat or undefined; empty: none
+  data::SequenceStream& stream;
+  std::vector<HeldOutSet> held_out;
+  CheckpointPlace checkpoints;
+  record::Metrics& metrics;
+  record::Observer& observer;
+  comm::Group& group;
+  at::Device device;
+  at::ScalarType dtype;                      ///< of computing
+  std::int64_t available_bytes = 0;
+};
+
+struct TrainOutcome {
+  bool finished = false;  ///< false: stopped on request, state saved
+  Progress progress;
+  std::int64_t steps = 0;
+  base::Json report;      ///< steps, tokens, seconds, final losses, memory: for the stage's result
+};
+
+/// Number of steps for a token budget.
+std::int64_t num_steps(const TrainOptions& options);
+/// The memory of a stage before anything is allocated.
+shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
+                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
+                                at::ScalarType dtype, std::int64_t available_bytes);
+
+/// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there is one.
+/// Throws MemoryError (before the first step), ValidationError (loss or gradient not finite: no update was made),
+/// StorageError, DataError.
+TrainOutcome train(TrainSetup& setup);
+
+}  // namespace retort::train
