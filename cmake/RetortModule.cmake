@@ -1,8 +1,6 @@
 # retort_module(name SOURCES ... DEPENDS ... [LINKS ...] [TORCH])
 #   One folder of retort/, one static library, one namespace.  DEPENDS names the layers that it may include;
 #   tools/check_layers.py reads the same line.  LINKS are outside libraries; TORCH adds libtorch.
-# retort_test(layer SOURCES ... [LINKS ...])
-#   One test program for one layer.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -15,7 +13,8 @@ target_compile_options(retort_options INTERFACE -Wall -Wextra -Wpedantic -Wshado
                                                 $<$<BOOL:${RETORT_WERROR}>:-Werror>)
 target_include_directories(retort_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(RETORT_SANITIZE)
-  target_compile_options(retort_options INTERFACE -fsanitize=${RETORT_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(retort_options INTERFACE -fsanitize=${RETORT_SANITIZE} -fno-sanitize-recover=all
+                                                  -fno-omit-frame-pointer)
   target_link_options(retort_options INTERFACE -fsanitize=${RETORT_SANITIZE})
 endif()
 
@@ -30,16 +29,6 @@ function(retort_module name)
   target_link_libraries(retort_${name} PUBLIC retort_options ${M_DEPENDS} PRIVATE ${M_LINKS})
   if(M_TORCH)
     target_link_libraries(retort_${name} PUBLIC torch_wheel::torch)
+    set_property(GLOBAL APPEND PROPERTY RETORT_TORCH_LAYERS ${name})
   endif()
-endfunction()
-
-function(retort_test layer)
-  cmake_parse_arguments(T "" "" "SOURCES;LINKS" ${ARGN})
-  if(NOT TARGET retort_${layer})
-    return()
-  endif()
-  add_executable(${layer}_test ${T_SOURCES})
-  target_include_directories(${layer}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${layer}_test PRIVATE retort::${layer} GTest::gtest_main ${T_LINKS})
-  add_test(NAME ${layer} COMMAND ${layer}_test)
 endfunction()

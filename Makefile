@@ -1,0 +1,71 @@
+# Short names for the things one does with a checkout.  Each installs what it needs by itself (tools/setup).
+#
+#   PRESET=debug      build folder and flags: release, debug, asan or tsan (CMakePresets.json)
+#   WERROR=ON         warnings are errors, as in continuous integration
+#   JOBS=4            compilers at once
+#   RETORT_TORCH=DIR  an installed torch package to build with, instead of the pinned one
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.NOTPARALLEL:
+
+PRESET ?= release
+WERROR ?= $(if $(CI),ON,OFF)
+JOBS ?= $(shell tools/setup jobs)
+RECIPE ?= recipes/quickstart.yaml
+DEMO_RUN ?= runs/quickstart
+BUILD := build/$(PRESET)
+PROGRAM := $(BUILD)/cli/retort
+PURPOSES := build
+export RETORT_TORCH
+
+.PHONY: help setup build demo test check format sanitize clean
+.DEFAULT_GOAL := help
+
+help:  ## Says what there is
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup:  ## Installs everything that the other goals need
+	@tools/setup packages build test demo check
+	tools/setup python test >/dev/null
+
+build:  ## Builds the program retort
+	@tools/setup packages $(PURPOSES)
+	IFS=$$'\n' torch=$$(tools/setup torch)
+	cmake --preset $(PRESET) $$torch -DRETORT_TESTS=OFF -DRETORT_BENCHMARKS=OFF -DRETORT_WERROR=$(WERROR)
+	cmake --build $(BUILD) --target cli/all -j $(JOBS)
+
+demo: PURPOSES := build demo
+demo: build  ## Prunes, sparsifies, distils and measures the small model that comes along
+	@$(PROGRAM) run $(RECIPE) --run-dir $(DEMO_RUN)
+
+test:  ## Builds all and runs the tests
+	@tools/setup packages build test
+	IFS=$$'\n' torch=$$(tools/setup torch)
+	python=$$(tools/setup python test)
+	cmake --preset $(PRESET) $$torch -DRETORT_PYTHON=$$python -DRETORT_TESTS=ON -DRETORT_BENCHMARKS=ON -DRETORT_WERROR=$(WERROR)
+	cmake --build $(BUILD) -j $(JOBS)
+	tools/run_tests $(BUILD)
+
+check:  ## Checks the format of the sources and the direction of their includes
+	@tools/setup packages check
+	code=0
+	tools/check_format || code=1
+	python3 tools/check_layers.py || code=1
+	exit $$code
+
+format:  ## Formats the sources
+	@tools/setup packages check
+	tools/check_format --fix
+
+sanitize:  ## Tests the torch-free layers under the address, undefined-behaviour and thread sanitizers
+	@tools/setup packages build test
+	python=$$(tools/setup python test)
+	for preset in asan tsan; do
+	  cmake --preset $$preset -DRETORT_PYTHON=$$python -DRETORT_TORCH_FREE_ONLY=ON -DRETORT_WERROR=$(WERROR)
+	  cmake --build build/$$preset -j $(JOBS)
+	  tools/run_tests build/$$preset -E '^tools_'
+	done
+
+clean:  ## Removes what was built; the virtual environment stays
+	@rm -rf build

@@ -1,0 +1,144 @@
+// Time and memory of one distillation step (0.25 CE + KL at T = 3 + SquareHead, AdamW) with random weights; the shapes are
+// those of baseline.py, which does the same with transformers and PyTorch.  Prints one JSON object.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/base/json.h"
+#include "retort/base/machine.h"
+#include "retort/bench/matrix_product.h"
+#include "retort/model/dtype.h"
+#include "retort/ops/memory_meter.h"
+#include "retort/ops/optimizer_step.h"
+#include "retort/shard/engine.h"
+#include "retort/shard/memory_plan.h"
+
+namespace {
+
+using namespace retort;
+
+struct Settings {
+  std::string dtype = "auto";
+  std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
+               student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5, documents = 1, wave = 1;
+  bool keep = false;
+};
+
+architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int64_t width) {
+  architecture::Config config;
+  config.vocab_size = s.vocab;
+  config.hidden_size = s.hidden;
+  config.max_position_embeddings = s.length;
+  config.tie_word_embeddings = true;
+  config.blocks.assign(static_cast<std::size_t>(blocks),
+                       {architecture::Attention{s.heads, s.kv_heads, s.hidden / s.heads}, architecture::DenseMlp{width}});
+  return config;
+}
+
+shard::MicroBatch random_batch(const Settings& s) {
+  const auto tokens = s.sequences * s.length;
+  shard::MicroBatch batch{.ids_N = at::randint(s.vocab, {tokens}, at::kLong),
+                          .targets_N = at::randint(s.vocab, {tokens}, at::kLong), .bounds = {}, .starts = {},
+                          .num_targets = tokens};
+  for (std::int64_t i = 0; i <= s.sequences; ++i) batch.bounds.push_back(i * s.length);
+  for (std::int64_t i = 0; i <= s.sequences * s.documents; ++i) batch.starts.push_back(i * s.length / s.documents);
+  return batch;
+}
+
+struct Models {
+  std::unique_ptr<shard::Parameters> student, teacher;
+};
+
+void update(shard::Parameters& student, optim::AdamW& optimizer, std::int64_t step) {
+  double squares = 0;
+  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
+    squares += ops::sum_of_squares(student.own_gradient(unit));
+  const double scale = std::min(1.0, 1.0 / std::sqrt(squares));
+  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
+    optimizer.update(unit, student.master(unit), student.own_gradient(unit), student.compute_copy(unit), step, 1.0, scale);
+}
+
+base::Json measure(const Settings& s) {
+  const auto dtype = model::parse_compute_dtype(s.dtype, at::kCPU);
+  const auto student_config = config_of(s, s.student_blocks, s.student_width);
+  const auto teacher_config = config_of(s, s.teacher_blocks, s.teacher_width);
+  const auto student = shard::resident_parameters(model::random_weights(student_config, 1, at::kFloat, at::kCPU),
+                                                  shard::Use::trained, dtype);
+  const auto teacher = shard::resident_parameters(model::random_weights(teacher_config, 2, dtype, at::kCPU),
+                                                  shard::Use::frozen, dtype);
+  const auto losses = loss::make_losses(loss::default_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
+  std::vector<optim::UnitRange> ranges;
+  for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) ranges.push_back(student->range(unit));
+  optim::AdamW optimizer(student->layout(), ranges, {}, at::kCPU);
+  const auto group = comm::single_group();
+
+  const auto tokens = s.sequences * s.length;
+  shard::MemoryShape shape{.student = student_config, .teacher = &teacher_config, .teacher_logits = true, .squarehead = true,
+                           .masked = false, .trained_on_copies = dtype == at::kBFloat16,
+                           .item_bytes = static_cast<std::int64_t>(at::elementSize(dtype)), .micro_batch_tokens = tokens,
+                           .sequence_tokens = s.length / s.documents, .micro_batches = 1, .wave = s.wave,
+                           .head_rows = shard::choose_head_rows(s.vocab, tokens), .keep_activations = s.keep};
+  shard::Engine engine(*student, teacher.get(), losses, *group,
+                       {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
+  const std::vector<shard::MicroBatch> batches = {random_batch(s)};
+  ops::reset_peak_tensor_bytes();
+  double best_seconds = 1e30, total_seconds = 0, loss = 0;
+  for (std::int64_t step = 1; step <= s.steps + 1; ++step) {
+    const double start = base::monotonic_seconds();
+    loss = engine.step(batches).loss;
+    update(*student, optimizer, step);
+    const double seconds = base::monotonic_seconds() - start;
+    if (step == 1) continue;  // the first step also compiles kernels and touches pages
+    best_seconds = std::min(best_seconds, seconds);
+    total_seconds += seconds;
+  }
+  const double flops = architecture::flops_per_token(teacher_config, s.length) +
+                       3 * architecture::flops_per_token(student_config, s.length);
+  const double peak = bench::matrix_product_flops(dtype, at::kCPU);
+  const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
+  return {{"dtype", model::dtype_name(dtype)},
+          {"keep_activations", s.keep},
+          {"threads", at::get_num_threads()},
+          {"loss", loss},
+          {"tokens_per_second", rate},
+          {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
+          {"model_flops", rate * flops},
+          {"matrix_product_flops", peak},
+          {"share_of_peak", rate * flops / peak},
+          {"planned_bytes", shard::plan_memory(shape).total_bytes()},
+          {"peak_tensor_bytes", ops::peak_tensor_bytes()},
+          {"process_peak_bytes", ops::process_peak_bytes()}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  CLI::App app("Time and memory of one distillation step");
+  app.add_option("--dtype", s.dtype, "auto, fp32 or bf16");
+  app.add_option("--hidden", s.hidden);
+  app.add_option("--vocab", s.vocab);
+  app.add_option("--heads", s.heads);
+  app.add_option("--kv-heads", s.kv_heads);
+  app.add_option("--teacher-blocks", s.teacher_blocks);
+  app.add_option("--teacher-width", s.teacher_width);
+  app.add_option("--student-blocks", s.student_blocks);
+  app.add_option("--student-width", s.student_width);
+  app.add_option("--sequences", s.sequences);
+  app.add_option("--length", s.length);
+  app.add_option("--documents", s.documents, "segments per sequence");
+  app.add_option("--steps", s.steps);
+  app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    retort::ops::install_memory_meter();
+    std::cout << measure(s).dump(1) << "\n";
+  } catch (const retort::base::Error& error) {
+    std::cerr << "distill_step: " << error.what() << "\n";
+    return static_cast<int>(error.code());
+  }
+}

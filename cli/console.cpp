@@ -1,0 +1,145 @@
+#include "cli/console.h"
+
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/interrupt.h"
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+
+namespace retort::cli {
+namespace {
+
+using record::Level;
+
+constexpr std::chrono::milliseconds kLiveInterval{100};
+constexpr std::chrono::seconds kPlainInterval{5};
+
+spdlog::level::level_enum level_of(Level level) {
+  switch (level) {
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warning:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+spdlog::level::level_enum least_level(Verbosity verbosity) {
+  if (verbosity == Verbosity::quiet) return spdlog::level::warn;
+  return verbosity == Verbosity::verbose ? spdlog::level::debug : spdlog::level::info;
+}
+
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (!no_color || !*no_color) && ::isatty(STDERR_FILENO) != 0;
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+}  // namespace
+
+void add_verbosity(CLI::App& app, Verbosity& verbosity) {
+  app.add_flag_callback(
+      "-q,--quiet", [&verbosity] { verbosity = Verbosity::quiet; }, "Warnings and errors only");
+  app.add_flag_callback(
+      "-v,--verbose", [&verbosity] { verbosity = Verbosity::verbose; }, "Tell more");
+}
+
+Console::Console(Verbosity verbosity)
+    : verbosity_(verbosity), terminal_(verbosity != Verbosity::quiet && ::isatty(STDERR_FILENO) != 0) {
+  auto logger = std::make_shared<spdlog::logger>(
+      "retort", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(
+                    wants_color() ? spdlog::color_mode::always : spdlog::color_mode::never));
+  logger->set_pattern("%H:%M:%S %^%v%$");
+  logger->set_level(least_level(verbosity));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+Console::~Console() {
+  clear_live_line();
+}
+
+void Console::clear_live_line() {
+  if (live_) std::fputs("\r\033[K", stderr);
+  live_ = false;
+}
+
+void Console::message(Level level, std::string_view text) {
+  if (level_of(level) < least_level(verbosity_)) return;
+  clear_live_line();
+  const char* mark = level == Level::warning ? "warning: " : level == Level::error ? "error: " : "";
+  spdlog::log(level_of(level), "{}{}", mark, text);
+}
+
+void Console::show(const std::string& line, bool last) {
+  if (verbosity_ == Verbosity::quiet) return;
+  const auto now = Clock::now();
+  const bool due =
+      now - last_shown_ >= (terminal_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval));
+  if (!last && !due) return;
+  last_shown_ = now;
+  clear_live_line();
+  if (last || !terminal_) {
+    spdlog::info("{}", line);
+    return;
+  }
+  std::fprintf(stderr, "\r%s", line.substr(0, terminal_width() - 1).c_str());
+  std::fflush(stderr);
+  live_ = true;
+}
+
+void Console::step(const record::StepReport& report) {
+  show(step_line(report), report.step == report.steps || report.held_out_loss);
+}
+
+void Console::progress(std::string_view what, std::int64_t done, std::int64_t total) {
+  std::string line = base::join(what, "  ", done);
+  if (total > 0)
+    line += base::join("/", total, "  ",
+                       fixed(100.0 * static_cast<double>(done) / static_cast<double>(total), 0), " %");
+  show(line, total > 0 && done == total);
+}
+
+bool Console::stop_requested() const {
+  return interrupted();
+}
+
+std::string step_line(const record::StepReport& report) {
+  std::string line =
+      base::join(report.stage, "  ", report.step, "/", report.steps, "  loss ", fixed(report.loss, 4));
+  if (report.parts.size() > 1) {
+    line += " (";
+    for (const auto& [name, value] : report.parts)
+      line += base::join(line.back() == '(' ? "" : ", ", name, " ", fixed(value, 3));
+    line += ")";
+  }
+  if (report.held_out_loss) line += "  held-out " + fixed(*report.held_out_loss, 4);
+  line += "  " + base::human_count(report.tokens_per_second) + " tokens/s";
+  if (report.peak_fraction) line += "  " + fixed(100 * *report.peak_fraction, 0) + " % of peak";
+  if (report.eta_seconds) line += "  " + base::human_seconds(*report.eta_seconds) + " left";
+  return line;
+}
+
+}  // namespace retort::cli

@@ -1,0 +1,49 @@
+#pragma once
+// What a person sees while something runs: messages and one live line on a terminal, plain lines elsewhere.
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "retort/record/observer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace retort::cli {
+
+enum class Verbosity { quiet, normal, verbose };
+
+/// Adds --quiet and --verbose.
+void add_verbosity(CLI::App& app, Verbosity& verbosity);
+
+class Console : public record::Observer {
+ public:
+  /// Messages go to standard error; colours only on a terminal and without NO_COLOR.
+  explicit Console(Verbosity verbosity);
+  ~Console() override;
+
+  void message(record::Level level, std::string_view text) override;
+  void step(const record::StepReport& report) override;
+  void progress(std::string_view what, std::int64_t done, std::int64_t total) override;
+  /// True after Ctrl-C or SIGTERM.
+  bool stop_requested() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void show(const std::string& line, bool last);
+  void clear_live_line();
+
+  Verbosity verbosity_;
+  bool terminal_;
+  bool live_ = false;  ///< the cursor stands behind a live line
+  bool told_stopping_ = false;
+  Clock::time_point last_shown_{};
+};
+
+/// "teacher  12/120  loss 2.3456 (cross_entropy 2.1)  1.2 k tokens/s  61 % of peak  3 min 20 s left"
+std::string step_line(const record::StepReport& report);
+
+}  // namespace retort::cli

@@ -1,0 +1,93 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/model_info.h"
+#include "cli/print.h"
+#include "retort/base/hash.h"
+#include "retort/record/run_directory.h"
+
+namespace retort::cli {
+namespace {
+
+using base::Json;
+using base::Path;
+
+bool is_file(const Path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+Json describe_run(const Path& path) {
+  const record::RunContents run = record::read_run(path);
+  Json stages = Json::object();
+  for (const auto& [stage, options] : run.recipe.at("stages").items())
+    stages[stage] = {{"kind", options.value("kind", "")}, {"finished", false}};
+  for (const auto& [stage, result] : run.results) {
+    stages[stage]["finished"] = true;
+    for (const char* key : {"parameters", "steps", "tokens", "seconds", "loss", "held_out_loss"})
+      if (result.is_object() && result.contains(key)) stages[stage][key] = result[key];
+  }
+  const Json& starts = run.provenance.at("starts");
+  return {{"kind", "run"},
+          {"path", path.string()},
+          {"stages", stages},
+          {"starts", starts.size()},
+          {"last_start", starts.empty() ? Json::object() : starts.back()}};
+}
+
+Json describe_checkpoint(const Path& path) try {
+  const Json manifest = base::parse_json(base::read_file(path / "manifest.json"));
+  Json files = Json::object();
+  for (const auto& [name, hash] : manifest.at("files").items()) {
+    const Path file = path / Path(name).filename();
+    files[name] = is_file(file) && base::hash_file(file) == hash ? "good" : "damaged";
+  }
+  return {{"kind", "checkpoint"},
+          {"path", path.string()},
+          {"step", manifest.at("step")},
+          {"tokens", manifest.at("tokens")},
+          {"seconds", manifest.at("seconds")},
+          {"identity", manifest.at("identity")},
+          {"files", files}};
+} catch (const base::JsonFault& fault) {
+  throw base::DataError(
+      base::join(path.string(), ": manifest.json: byte ", fault.byte, ": ", fault.reason, "."));
+}
+
+Json describe(const Path& path) try {
+  if (record::is_run_directory(path)) return describe_run(path);
+  if (is_file(path / "manifest.json")) return describe_checkpoint(path);
+  base::require<base::ModelError>(
+      is_file(path / "config.json"), path.string(),
+      ": expected a directory with config.json (model), manifest.json (checkpoint) or "
+      "recipe.json (run), found none of them.");
+  return describe_model(path);
+} catch (const Json::exception& error) {
+  throw base::DataError(base::join(path.string(), ": not what Retort writes (", error.what(), ")."));
+}
+
+}  // namespace
+
+Action declare_info(CLI::App& app) {
+  app.footer(
+      "Examples:\n"
+      "  retort info models/europa-5m\n"
+      "  retort info runs/quickstart                   which stages are finished\n"
+      "  retort info runs/quickstart/models/student --json\n"
+      "  retort info runs/quickstart/checkpoints/student/step-00000050");
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("PATH", options->path, "Directory of a model, a checkpoint or a run")->required();
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] {
+    print(std::cout, describe(options->path), options->json);
+    return base::ExitCode::ok;
+  };
+}
+
+}  // namespace retort::cli

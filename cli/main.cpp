@@ -1,0 +1,103 @@
+// The program: a table of commands, and one place where errors become a line on standard error and an exit
+// code.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <new>
+
+#include "cli/command.h"
+#include "retort/base/units.h"
+#include "retort/record/provenance.h"
+
+namespace retort::cli {
+namespace {
+
+std::vector<std::string> arguments;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  Action (*declare)(CLI::App&);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "Run the stages of a recipe; started again, go on where it stopped", declare_run},
+    {"eval", "Perplexity, bits per byte and likeness to a teacher on text", declare_eval},
+    {"generate", "Let a model continue a text", declare_generate},
+    {"tokenize", "Text to token ids", declare_tokenize},
+    {"detokenize", "Token ids to text", declare_detokenize},
+    {"info", "What a model, checkpoint or run is", declare_info},
+    {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
+};
+
+int fail(base::ExitCode code, const std::string& message) {
+  std::cerr << "retort: " << message << std::endl;
+  return static_cast<int>(code);
+}
+
+int guarded(const Action& action) try {
+  const base::ExitCode code = action();
+  std::cout.flush();
+  base::require<base::StorageError>(std::cout.good(),
+                                    "standard output: cannot be written; is the disk full?");
+  return static_cast<int>(code);
+} catch (const base::Error& error) {
+  return fail(error.code(), base::join("error: ", error.what()));
+} catch (const std::bad_alloc&) {
+  return fail(base::ExitCode::memory,
+              "error: out of memory; use shorter sequences or smaller micro-batches.");
+} catch (const std::exception& error) {
+  return fail(base::ExitCode::internal, base::join("internal error, please report it: ", error.what()));
+}
+
+/// What is wrong with a command line, and which help says more.
+std::string advice(const CLI::ParseError& error) {
+  const std::string first = arguments.size() > 1 ? arguments[1] : "";
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const bool known = std::find(names.begin(), names.end(), first) != names.end();
+  if (known) return base::join("error: ", first, ": ", error.what(), "; see retort ", first, " --help.");
+  if (first.empty() || first.starts_with('-'))
+    return base::join("error: ", error.what(), "; see retort --help.");
+  const std::string near = base::nearest(first, names);
+  return base::join("error: unknown command '", first, "'",
+                    near.empty() ? "" : "; did you mean '" + near + "'?",
+                    near.empty() ? "; see retort --help." : "");
+}
+
+int parse_and_run(int argc, char** argv) {
+  arguments.assign(argv, argv + argc);
+  CLI::App app("Makes language models smaller: prunes, sparsifies, distils and measures them.", "retort");
+  app.set_version_flag("--version", record::long_version());
+  app.require_subcommand(1);
+  app.footer(
+      "retort COMMAND --help has options and examples.\nExit codes: 0 ok, 2 usage, 3 data, 4 model, 5 "
+      "environment, "
+      "6 memory, 7 storage, 17 validation, 85 stopped and saved, 99 bug.");
+  Action chosen;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->callback([&chosen, action = command.declare(*sub)] { chosen = action; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return fail(base::ExitCode::usage, advice(error));
+  }
+  return guarded(chosen);
+}
+
+}  // namespace
+
+const std::vector<std::string>& command_line() {
+  return arguments;
+}
+
+}  // namespace retort::cli
+
+int main(int argc, char** argv) {
+  return retort::cli::parse_and_run(argc, argv);
+}

@@ -1,0 +1,137 @@
+#include "cli/model_info.h"
+
+#include <cstring>
+#include <variant>
+
+#include "retort/architecture/checkpoint.h"
+#include "retort/architecture/counts.h"
+#include "retort/architecture/hf_config.h"
+#include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+
+namespace retort::cli {
+namespace {
+
+using architecture::Config;
+using base::Json;
+
+struct Zeros {
+  std::int64_t values = 0;
+  std::int64_t zeros = 0;
+  bool two_of_four = true;  ///< every aligned group of four along a row keeps at most two
+};
+
+/// +0 and -0 are zero in every IEEE format: all bits but the sign.
+template <typename Word>
+Zeros count_zeros(std::span<const std::byte> bytes, std::int64_t cols) {
+  Zeros found;
+  found.values = static_cast<std::int64_t>(bytes.size() / sizeof(Word));
+  found.two_of_four = cols % 4 == 0;
+  int zeros_of_group = 0;
+  for (std::int64_t i = 0; i < found.values; ++i) {
+    Word word;
+    std::memcpy(&word, bytes.data() + static_cast<std::size_t>(i) * sizeof(Word), sizeof(Word));
+    if (i % 4 == 0) zeros_of_group = 0;
+    const bool zero = static_cast<Word>(word << 1) == 0;
+    found.zeros += zero;
+    zeros_of_group += zero;
+    if (i % 4 == 3 && zeros_of_group < 2) found.two_of_four = false;
+  }
+  return found;
+}
+
+Zeros count_zeros(const io::TensorView& view) {
+  const std::int64_t cols = view.shape.empty() ? 1 : view.shape.back();
+  return io::item_bytes(view.dtype) == 4 ? count_zeros<std::uint32_t>(view.bytes, cols)
+                                         : count_zeros<std::uint16_t>(view.bytes, cols);
+}
+
+/// Zeros of the blocks' matrices, which are what is pruned and sparsified.
+Json sparsity(const Config& config, const io::ModelDirectory& directory) {
+  Zeros all;
+  Json layers = Json::array();
+  std::int64_t matrices = 0;
+  for (const auto& unit : architecture::make_layout(config).units) {
+    if (unit.kind != architecture::Unit::Kind::block) continue;
+    for (const auto& tensor : unit.tensors) {
+      if (!tensor.is_matrix()) continue;
+      const Zeros found = count_zeros(directory.find(tensor.name));
+      ++matrices;
+      all.values += found.values;
+      all.zeros += found.zeros;
+      if (found.two_of_four) layers.push_back(tensor.name);
+    }
+  }
+  return {{"zero_fraction",
+           all.values > 0 ? static_cast<double>(all.zeros) / static_cast<double>(all.values) : 0.0},
+          {"matrices", matrices},
+          {"matrices_2_of_4", layers.size()},
+          {"layers_2_of_4", layers}};
+}
+
+Json describe(const architecture::Block& block) {
+  Json json = Json::object();
+  if (block.attention)
+    json = {{"heads", block.attention->num_heads},
+            {"kv_heads", block.attention->num_kv_heads},
+            {"head_dim", block.attention->head_dim}};
+  if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) json["mlp_width"] = dense->width;
+  return json;
+}
+
+Json describe_blocks(const Config& config) {
+  if (config.blocks.empty()) return Json::object();
+  if (config.uniform()) return describe(config.blocks.front());
+  Json blocks = Json::array();
+  for (const auto& block : config.blocks) blocks.push_back(describe(block));
+  return blocks;
+}
+
+/// What Retort wrote beside the weights, and the metadata inside them.
+Json origin(const io::ModelDirectory& directory) {
+  Json json = Json::object();
+  for (const auto& [key, value] : directory.metadata())
+    if (key != "format") json[key] = value;
+  const base::Path lineage = directory.path() / "retort.json";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(lineage, ignored)) return json;
+  try {
+    json["retort"] = base::parse_json(base::read_file(lineage));
+  } catch (const base::JsonFault& fault) {
+    throw base::ModelError(base::join(lineage.string(), ": byte ", fault.byte, ": ", fault.reason, "."));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json describe_model(const base::Path& path) {
+  std::vector<std::string> notes;
+  const Config config = architecture::read_config(path, &notes);
+  const auto directory = io::ModelDirectory::open(path);
+  architecture::check_tensors(config, directory);
+  const std::int64_t context = config.max_position_embeddings;
+  const auto item_bytes =
+      static_cast<std::int64_t>(io::item_bytes(architecture::weight_dtype(config, directory)));
+  std::uintmax_t file_bytes = 0;
+  for (const auto& file : directory.weight_files()) file_bytes += std::filesystem::file_size(file);
+  return {{"kind", "model"},
+          {"path", path.string()},
+          {"architecture", config.architecture},
+          {"parameters", architecture::num_parameters(config)},
+          {"dtype", io::long_name(architecture::weight_dtype(config, directory))},
+          {"file_bytes", file_bytes},
+          {"vocab_size", config.vocab_size},
+          {"hidden_size", config.hidden_size},
+          {"num_blocks", config.blocks.size()},
+          {"block", describe_blocks(config)},
+          {"context", context},
+          {"tied", config.tie_word_embeddings},
+          {"flops_per_token", architecture::flops_per_token(config, context)},
+          {"kv_cache_bytes_per_token", architecture::kv_cache_bytes_per_token(config, item_bytes)},
+          {"sparsity", sparsity(config, directory)},
+          {"origin", origin(directory)},
+          {"notes", notes}};
+}
+
+}  // namespace retort::cli

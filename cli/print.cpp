@@ -1,0 +1,60 @@
+#include "cli/print.h"
+
+#include <algorithm>
+#include <ostream>
+
+namespace retort::cli {
+namespace {
+
+using base::Json;
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string shown(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dumped(value);
+}
+
+void print_object(std::ostream& out, const Json& object, std::size_t indent) {
+  std::size_t width = 0;
+  for (const auto& [key, value] : object.items())
+    if (!value.is_object()) width = std::max(width, key.size());
+  for (const auto& [key, value] : object.items()) {
+    out << std::string(indent, ' ') << key;
+    if (value.is_object()) {
+      out << '\n';
+      print_object(out, value, indent + 2);
+    } else {
+      out << std::string(width - key.size() + 2, ' ') << shown(value) << '\n';
+    }
+  }
+}
+
+}  // namespace
+
+void print(std::ostream& out, const Json& result, bool as_json) {
+  if (as_json || !result.is_object())
+    out << dumped(result) << '\n';
+  else
+    print_object(out, result, 0);
+}
+
+std::string unescaped(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const char* escapes = "n\nt\tr\r\\\\";
+    const char* found = escapes;
+    while (*found && *found != next) found += 2;
+    if (next == '\0' || *found == '\0') {
+      plain += text[i];
+    } else {
+      plain += found[1];
+      ++i;
+    }
+  }
+  return plain;
+}
+
+}  // namespace retort::cli

@@ -1,0 +1,71 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/print.h"
+#include "retort/base/json.h"
+#include "retort/data/records.h"
+#include "retort/text/tokenizer.h"
+
+namespace retort::cli {
+namespace {
+
+constexpr const char* kStandardInput = "/dev/stdin";
+
+struct Options {
+  std::string tokenizer;
+  std::vector<std::string> files;
+  std::string field;
+  std::string separator;
+  bool no_special = false;
+  bool json = false;
+};
+
+std::string line_of(const std::vector<std::int32_t>& ids, bool json) {
+  std::string line = json ? "{\"ids\": [" : "";
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    line += (i == 0 ? "" : json ? ", " : " ") + std::to_string(ids[i]);
+  return line + (json ? "]}\n" : "\n");
+}
+
+base::ExitCode tokenize(const Options& options) {
+  const auto tokenizer = text::Tokenizer::from_file(options.tokenizer);
+  data::SourceOptions source;
+  source.separator = unescaped(options.separator);
+  if (!options.field.empty()) source.field = options.field;
+  const auto files = options.files.empty() ? std::vector<std::string>{kStandardInput} : options.files;
+  for (const std::string& name : files) {
+    const base::Path path = name == "-" ? kStandardInput : name;
+    const auto records =
+        options.field.empty() ? data::open_records(source, path) : data::open_jsonl(source, path);
+    std::string document;
+    for (auto record = records->next(document); record != data::Record::end; record = records->next(document))
+      if (record == data::Record::document)
+        std::cout << line_of(tokenizer.encode(document, !options.no_special), options.json);
+  }
+  return base::ExitCode::ok;
+}
+
+}  // namespace
+
+Action declare_tokenize(CLI::App& app) {
+  app.footer(
+      "Examples:\n"
+      "  echo -n 'Hello' | retort tokenize models/europa-5m\n"
+      "  retort tokenize models/europa-5m book.txt --separator '\\n\\n' --json\n"
+      "  retort tokenize tokenizer.json data.jsonl --field body --no-special\n"
+      "A document per line; a file is one document unless it is cut or .jsonl.");
+  auto options = std::make_shared<Options>();
+  app.add_option("TOKENIZER", options->tokenizer, "Model directory or tokenizer.json")->required();
+  app.add_option("FILE", options->files, "Text or .jsonl, plain, .gz or .zst; none or -: standard input");
+  app.add_option("--field", options->field,
+                 "Files are JSONL, and this key holds the text (.jsonl by default: text)");
+  app.add_option("--separator", options->separator,
+                 "Plain text: cut documents here (\\n and \\t are understood)");
+  app.add_flag("--no-special", options->no_special, "Without what the post-processor adds");
+  app.add_flag("--json", options->json, "Print {\"ids\": [...]} per document");
+  return [options] { return tokenize(*options); };
+}
+
+}  // namespace retort::cli

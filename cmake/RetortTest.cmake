@@ -1,0 +1,49 @@
+# retort_test(layer SOURCES ... [LINKS ...] [TIMEOUT seconds])
+#   One test program for one layer, run by CTest with the environment below once the oracles are written.
+# retort_test_environment(name [TIMEOUT seconds])
+#   The same environment for a test that add_test() made.
+
+if(RETORT_SHARED_DATA STREQUAL "" AND IS_DIRECTORY ${PROJECT_SOURCE_DIR}/../shared/data)
+  get_filename_component(RETORT_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)
+elseif(RETORT_SHARED_DATA AND NOT IS_DIRECTORY "${RETORT_SHARED_DATA}")
+  message(FATAL_ERROR "RETORT_SHARED_DATA: '${RETORT_SHARED_DATA}' is no directory.")
+endif()
+
+set(_retort_test_environment RETORT_SOURCE=${PROJECT_SOURCE_DIR} RETORT_ORACLES=${RETORT_ORACLES}
+                             RETORT_PROGRAM=${PROJECT_BINARY_DIR}/cli/retort RETORT_PYTHON=${RETORT_PYTHON})
+if(RETORT_SHARED_DATA)
+  list(APPEND _retort_test_environment RETORT_SHARED_DATA=${RETORT_SHARED_DATA})
+endif()
+set(_retort_oracle_arguments --out ${RETORT_ORACLES})
+if(RETORT_SHARED_DATA)
+  list(APPEND _retort_oracle_arguments --shared ${RETORT_SHARED_DATA})
+endif()
+
+# One Python process writes the outputs of all oracles before the first C++ test starts.
+add_test(NAME oracles COMMAND ${RETORT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/make_oracles.py ${_retort_oracle_arguments})
+set_tests_properties(oracles PROPERTIES FIXTURES_SETUP oracles TIMEOUT 1200 RUN_SERIAL ON)
+
+function(retort_test_environment name)
+  cmake_parse_arguments(T "" "TIMEOUT" "" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 600)
+  endif()
+  set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED oracles TIMEOUT ${T_TIMEOUT}
+                                          ENVIRONMENT "${_retort_test_environment}")
+endfunction()
+
+function(retort_test layer)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(NOT TARGET retort_${layer})
+    return()
+  endif()
+  add_executable(${layer}_test ${T_SOURCES})
+  target_include_directories(${layer}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${layer}_test PRIVATE retort::${layer} GTest::gtest_main ${T_LINKS})
+  add_test(NAME ${layer} COMMAND ${layer}_test)
+  retort_test_environment(${layer} TIMEOUT ${T_TIMEOUT})
+  get_property(torch_layers GLOBAL PROPERTY RETORT_TORCH_LAYERS)
+  if(layer IN_LIST torch_layers)  # tensor kernels use every core already
+    set_tests_properties(${layer} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()

@@ -1,0 +1,114 @@
+// Help, wrong command lines and recipes: what is said, where, with which exit code, how soon.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "cli/program.h"
+#include "support/message_of.h"
+#include "support/temporary_directory.h"
+
+namespace retort::test {
+namespace {
+
+constexpr double kWellUnderASecond = 0.9;
+
+TEST(Help, OfEveryCommandHasExamplesAndAnswersSoon) {
+  for (const char* command : {"run", "eval", "generate", "tokenize", "detokenize", "info", "recipe"}) {
+    const Finished help = run({command, "--help"});
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_SAYS(help.out, "Examples:");
+    EXPECT_SAYS(help.out, std::string("retort ") + command);
+    EXPECT_EQ(help.err, "");
+    EXPECT_LT(help.seconds, kWellUnderASecond) << command;
+    EXPECT_SAYS(run({"--help"}).out, command);
+  }
+}
+
+TEST(Version, NamesTheCompilerAndTheCommit) {
+  const Finished version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_SAYS(version.out, "(git ");
+  EXPECT_LT(version.seconds, kWellUnderASecond);
+}
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int code;
+  const char* message;
+};
+
+TEST(CommandLine, MistakesAreOneSentenceOnStandardErrorWithTheirCode) {
+  const Wrong cases[] = {
+      {{}, 2, "see retort --help"},
+      {{"genrate"}, 2, "unknown command 'genrate'; did you mean 'generate'?"},
+      {{"run", "--bogus"}, 2, "see retort run --help"},
+      {{"run", "--device", "tpu"}, 2, "--device"},
+      {{"run", "no/such.yaml"}, 2, "no/such.yaml: cannot be opened"},
+      {{"run", "--stage", "studnt", "--print-recipe"}, 2, "did you mean 'student'?"},
+      {{"run", "--set", "stages.student.optim.lrr=1"},
+       2,
+       "--set stages.student.optim.lrr=1: stages.student.optim.lrr: "
+       "unknown key; did you mean 'lr'?"},
+      {{"generate", "models/europa-5m"}, 2, "--prompt"},
+      {{"generate", "models/europa-5m", "--prompt", "x", "--temperature", "-1"}, 2, "--temperature"},
+      {{"eval", "models/europa-5m", "--text", "README.md", "--context", "many"}, 2, "--context"},
+      {{"info", "no/such/directory"}, 4, "expected a directory with config.json"},
+      {{"tokenize", "models/europa-5m", "no/such.txt"}, 7, "No such file or directory"},
+      {{"tokenize", "no/such/model"}, 7, "No such file or directory"},
+  };
+  for (const Wrong& wrong : cases) {
+    const Finished finished = run(wrong.arguments);
+    EXPECT_EQ(finished.code, wrong.code) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_SAYS(finished.err, wrong.message);
+    EXPECT_EQ(finished.err.rfind("retort: error: ", 0), 0U) << finished.err;
+    EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished.err;
+    EXPECT_LT(finished.seconds, kWellUnderASecond);
+  }
+}
+
+TEST(Recipe, MistakesComeAllAtOnceWithLines) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "r.yaml")
+      << "version: 1\ndata:\n  a: {pth: x}\nstages:\n"
+         "  - {name: s, kind: finetune, from: m/x, data: [b], tokens: 0}\n";
+  const Finished finished = run({"run", "r.yaml"}, "", directory.path());
+
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_SAYS(finished.err, "r.yaml: 4 mistakes");
+  EXPECT_SAYS(finished.err, "r.yaml:3: data.a.path: missing");
+  EXPECT_SAYS(finished.err, "r.yaml:3: data.a.pth: unknown key; did you mean 'path'?");
+  EXPECT_SAYS(finished.err, "r.yaml:5: stages.s.data: 'b' is not among the sources");
+  EXPECT_SAYS(finished.err, "r.yaml:5: stages.s.tokens: expected more than 0");
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "runs"));
+  EXPECT_LT(finished.seconds, kWellUnderASecond);
+}
+
+TEST(Recipe, PrintedOneIsReusableAsInput) {
+  const TemporaryDirectory directory;
+  const Finished printed =
+      run({"run", "--print-recipe", "--device", "cpu", "--set", "stages.student.tokens=7k"});
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  EXPECT_SAYS(printed.out, "tokens: 7000\n");
+  std::ofstream(directory.path() / "again.yaml") << printed.out;
+
+  EXPECT_EQ(run({"run", "again.yaml", "--print-recipe"}, "", directory.path()).out, printed.out);
+  EXPECT_EQ(run({"recipe", "show", "again.yaml"}, "", directory.path()).out, printed.out);
+}
+
+TEST(Recipe, QuickstartInsideTheProgramIsTheOneInTheRepository) {
+  const std::string inside = run({"recipe", "show"}).out;
+  EXPECT_EQ(run({"recipe", "show", "recipes/quickstart.yaml"}).out, inside);
+  EXPECT_EQ(run({"recipe", "show", "quickstart"}).out, inside);
+  EXPECT_SAYS(run({"recipe", "show", "--source"}).out, "# Launch   retort run");
+}
+
+TEST(Recipe, KeysAreDocumented) {
+  const Finished keys = run({"recipe", "keys"});
+  EXPECT_EQ(keys.code, 0);
+  EXPECT_SAYS(keys.out, "\nstages.<name>.optim.lr\n");
+}
+
+}  // namespace
+}  // namespace retort::test

@@ -1,0 +1,304 @@
+// Scores of a text against transformers, and what is refused.
+#include "retort/eval/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+#include "support/oracle_case.h"
+#include "support/reference_model.h"
+#include "support/temporary_directory.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+using eval::Windowing;
+
+std::unique_ptr<shard::Parameters> parameters_of(const std::filesystem::path& directory) {
+  return shard::resident_parameters(model::load_weights(directory, at::kFloat, at::kCPU), shard::Use::frozen,
+                                    at::kFloat);
+}
+
+// The documents of the oracle, with its ids in place of a tokenizer.
+struct OracleText {
+  OracleText() : folder(test::oracles("eval")), expected(test::json_file(folder / "expected.json")) {
+    const auto text = base::read_file(folder / "text.jsonl");
+    for (std::size_t begin = 0; begin < text.size();) {
+      const auto end = text.find('\n', begin);
+      const auto line = base::parse_json(text.substr(begin, end - begin));
+      ids[line.at("text").get<std::string>()] = line.at("ids").get<std::vector<std::int32_t>>();
+      begin = end + 1;
+    }
+  }
+  std::unique_ptr<eval::Windows> windows(Windowing windowing, std::int64_t context) const {
+    data::SourceOptions source;
+    source.name = "oracle";
+    source.paths = {(folder / "text.jsonl").string()};
+    return eval::open_windows(source, data::Split::all, {.windowing = windowing, .context = context},
+                              [this](std::string_view text) { return ids.at(std::string(text)); },
+                              {.bos = 0, .eos = 0});
+  }
+  std::int64_t context() const { return expected.at("context"); }
+  std::filesystem::path folder;
+  base::Json expected;
+  std::map<std::string, std::vector<std::int32_t>> ids;
+};
+
+void expect_relative(double actual, double expected, const char* what) {
+  EXPECT_NEAR(actual, expected, test::kScores * expected) << what;
+  std::printf("  %-16s %.8g (transformers %.8g)\n", what, actual, expected);
+}
+
+class EvaluateTest : public testing::TestWithParam<Windowing> {};
+
+TEST_P(EvaluateTest, ScoresEqualThoseOfTransformers) {
+  const OracleText text;
+  const auto& expected = text.expected.at(GetParam() == Windowing::fixed ? "fixed" : "rolling");
+  const auto student = parameters_of(text.folder / "student"),
+             teacher = parameters_of(test::source() / "models" / "europa-5m");
+  const eval::Subject student_subject("student", *student), teacher_subject("teacher", *teacher);
+  for (const std::int64_t batch_tokens : {1, 350}) {
+    std::vector<eval::WindowScores> seen;
+    const auto windows = text.windows(GetParam(), text.context());
+    const auto scores = eval::evaluate_source(
+        student_subject, &teacher_subject, "oracle", *windows, {.tokens = batch_tokens, .head_rows = 33},
+        [&](const eval::WindowScores& window) { seen.push_back(window); });
+    EXPECT_EQ(scores.sums.targets, expected.at("targets").get<std::int64_t>());
+    EXPECT_EQ(scores.bytes, expected.at("bytes").get<std::int64_t>());
+    expect_relative(scores.nll(), expected.at("nll"), "nll");
+    expect_relative(std::exp(scores.nll()), std::exp(expected.at("nll").get<double>()), "perplexity");
+    expect_relative(scores.kl(), expected.at("kl"), "kl");
+    expect_relative(scores.teacher_nll(), expected.at("teacher_nll"), "teacher nll");
+    expect_relative(scores.top1(), expected.at("top1"), "top1");
+    expect_relative(scores.top1_agreement(), expected.at("top1_agreement"), "top1 agreement");
+    EXPECT_NEAR(scores.bits_per_byte(),
+                expected.at("nll").get<double>() * static_cast<double>(scores.sums.targets) / std::log(2.0) /
+                    static_cast<double>(scores.bytes),
+                1e-3);
+
+    const auto& wanted = expected.at("windows");
+    ASSERT_EQ(seen.size(), wanted.size());
+    for (std::size_t w = 0; w < seen.size(); ++w) {
+      EXPECT_EQ(seen[w].ids, wanted[w].at("ids").get<std::vector<std::int32_t>>());
+      ASSERT_EQ(seen[w].nll.size(), seen[w].ids.size());
+      for (std::size_t i = 0; i < seen[w].nll.size(); ++i) {
+        const auto& nll = wanted[w].at("nll")[i];
+        ASSERT_EQ(seen[w].nll[i].has_value(), !nll.is_null()) << "window " << w << ", token " << i;
+        EXPECT_NEAR(seen[w].nll[i].value_or(0), nll.is_null() ? 0 : nll.get<double>(), 1e-3);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, EvaluateTest, testing::Values(Windowing::fixed, Windowing::rolling),
+                         [](const auto& tested) {
+                           return std::string(tested.param == Windowing::fixed ? "FixedWindows"
+                                                                               : "RollingDocuments");
+                         });
+
+// reference.json of each model was computed by other programs: mean loss of documents, each a window of its
+// own.
+void expect_reference(const std::filesystem::path& directory) {
+  SCOPED_TRACE(directory.string());
+  const auto parameters = parameters_of(directory);
+  const eval::HeadScorer head(parameters->config(), parameters->layout(),
+                              parameters->acquire(parameters->layout().head_unit()));
+  const auto reference = test::json_file(directory / "reference.json");
+  std::int64_t documents = 0;
+  for (const auto& document : reference.at("docs")) {
+    const auto ids = document.at("ids").get<std::vector<std::int64_t>>();
+    const auto count = static_cast<std::int64_t>(ids.size());
+    const auto ids_N = model::index_tensor(ids, at::kCPU);
+    const auto hidden_ND =
+        eval::forward_hidden(*parameters, ids_N.narrow(0, 0, count - 1),
+                             model::make_token_layout(parameters->config(), {0, count - 1}, at::kCPU));
+    at::Tensor nll_N;
+    const auto sums =
+        eval::score_hidden(head, hidden_ND, nullptr, {}, ids_N.narrow(0, 1, count - 1), 100, &nll_N);
+    EXPECT_NEAR(sums.nll / static_cast<double>(sums.targets), document.at("mean_nll").get<double>(), 2e-4);
+    const auto first = document.value("nll_first8", std::vector<double>());
+    for (std::size_t i = 0; i < first.size(); ++i)
+      EXPECT_NEAR(nll_N[static_cast<std::int64_t>(i)].item<double>(), first[i], 2e-4);
+    ++documents;
+  }
+  EXPECT_GE(documents, 5);
+}
+
+TEST(Evaluate, LossesOfEuropa5mAreThoseOfItsCard) {
+  expect_reference(test::source() / "models" / "europa-5m");
+}
+
+TEST(Evaluate, LossesOfEveryModelAtHandAreThoseOfItsReference) {
+  RETORT_SHARED_DATA_OR_SKIP(shared);
+  int models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(shared / "models"))
+    if (std::filesystem::exists(entry.path() / "reference.json") && entry.path().filename() != "europa-5m") {
+      expect_reference(entry.path());
+      ++models;
+    }
+  EXPECT_GE(models, 2);
+}
+
+TEST(RollingWindows, PredictEachTokenOnceAndTheLastReachesBack) {
+  std::vector<std::int32_t> ids(34);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
+  const auto windows = eval::rolling_windows(ids, 100, 10);
+  ASSERT_EQ(windows.size(), 4U);
+  EXPECT_EQ(windows[0].ids, (std::vector<std::int32_t>{100, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(windows[0].targets, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(windows[1].ids, (std::vector<std::int32_t>{9, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
+  EXPECT_EQ(windows[3].ids, (std::vector<std::int32_t>{23, 24, 25, 26, 27, 28, 29, 30, 31, 32}));
+  EXPECT_EQ(windows[3].targets, (std::vector<std::int32_t>{-1, -1, -1, -1, -1, -1, 30, 31, 32, 33}));
+  EXPECT_EQ(eval::rolling_windows({7}, 100, 10).size(), 1U);
+  EXPECT_EQ(eval::rolling_windows(std::vector<std::int32_t>(20, 5), 100, 10).size(), 2U);
+}
+
+// Windows that a test makes up.
+class GivenWindows final : public eval::Windows {
+ public:
+  explicit GivenWindows(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)) {}
+  bool next(data::Sequence& window) override {
+    if (next_ == ids_.size()) return false;
+    window = {};
+    window.ids = ids_[next_++];
+    window.targets.assign(window.ids.begin() + 1, window.ids.end());
+    window.targets.push_back(data::kNoTarget);
+    window.starts = {0};
+    return true;
+  }
+  std::int64_t bytes() const override { return 10; }
+
+ private:
+  std::vector<std::vector<std::int32_t>> ids_;
+  std::size_t next_ = 0;
+};
+
+std::unique_ptr<shard::Parameters> small(const test::Shape& shape, std::uint64_t seed = 1,
+                                         at::ScalarType type = at::kFloat) {
+  return shard::resident_parameters(test::lively_weights(test::config_of(shape), seed, type),
+                                    shard::Use::frozen, type);
+}
+
+TEST(Evaluate, AModelIsItsOwnPerfectStudent) {
+  const auto parameters = small({});
+  const eval::Subject subject("m", *parameters);
+  GivenWindows windows({{1, 2, 3, 4}, {9, 8, 7}});
+  const auto scores = eval::evaluate_source(subject, &subject, "s", windows);
+  EXPECT_EQ(scores.sums.targets, 5);
+  EXPECT_EQ(scores.inputs, 7);
+  EXPECT_EQ(scores.kl(), 0);
+  EXPECT_EQ(scores.top1_agreement(), 1);
+  EXPECT_EQ(scores.nll(), scores.teacher_nll());
+  EXPECT_GT(scores.seconds, 0);
+}
+
+TEST(Evaluate, RefusesAnotherVocabularyNamingBothSizes) {
+  const auto a = small({}), b = small({.vocab = 60});
+  const eval::Subject student("student", *a), teacher("teacher", *b);
+  const auto message =
+      test::message_of<base::ModelError>([&] { eval::check_comparable(student, &teacher, 8); });
+  EXPECT_SAYS(message, "61");
+  EXPECT_SAYS(message, "60");
+}
+
+TEST(Evaluate, RefusesAContextThatTheModelWasNotMadeFor) {
+  const auto parameters = small({});
+  const eval::Subject subject("m", *parameters);
+  const auto message =
+      test::message_of<base::UsageError>([&] { eval::check_comparable(subject, nullptr, 65); });
+  EXPECT_SAYS(message, "65");
+  EXPECT_SAYS(message, "64");
+  GivenWindows windows({std::vector<std::int32_t>(65, 3)});
+  EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", windows), base::UsageError);
+}
+
+TEST(Evaluate, RefusesTokensOutsideTheVocabularyAndADamagedModel) {
+  auto weights = test::lively_weights(test::config_of({}), 1, at::kFloat);
+  const auto sound = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  const eval::Subject subject("m", *sound);
+  GivenWindows windows({{1, 61, 3}}), good({{1, 60, 3}});
+  EXPECT_SAYS(
+      test::message_of<base::ModelError>([&] { eval::evaluate_source(subject, nullptr, "s", windows); }),
+      "61");
+  weights.tensor("model.layers.0.mlp.up_proj.weight")[0][0] = std::numeric_limits<float>::quiet_NaN();
+  const auto damaged = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  const eval::Subject bad("m", *damaged);
+  EXPECT_SAYS(
+      test::message_of<base::ValidationError>([&] { eval::evaluate_source(bad, nullptr, "s", good); }),
+      "not finite");
+}
+
+TEST(Evaluate, ScoresLogitsInFloatWhenTheModelComputesInBfloat16) {
+  const auto parameters = small({}, 1, at::kBFloat16);
+  const eval::Subject subject("m", *parameters);
+  EXPECT_EQ(subject.head.logits(at::zeros({2, 24}, at::kBFloat16)).scalar_type(), at::kFloat);
+}
+
+TEST(Evaluate, CountsNonzeroParametersAndFileBytes) {
+  auto weights = test::lively_weights(test::config_of({.tied = true}), 1, at::kFloat);
+  weights.file_dtype = io::Dtype::bf16;
+  weights.tensor("model.layers.1.mlp.up_proj.weight").narrow(0, 0, 2).zero_();
+  const test::TemporaryDirectory directory;
+  model::save_model(weights, directory / "m", {}, {});
+  const auto parameters = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  const eval::Subject subject("m", *parameters);
+  const auto scores = eval::describe_model(subject, directory / "m");
+  EXPECT_EQ(scores.parameters - scores.nonzero_parameters, 48);
+  EXPECT_GT(scores.file_bytes, 2 * scores.parameters);
+  EXPECT_LT(scores.file_bytes, 2 * scores.parameters + 8192);
+}
+
+eval::SourceScores made_up(const char* name, double nll, double teacher_nll, double kl, std::int64_t bytes) {
+  eval::SourceScores scores;
+  scores.name = name;
+  scores.bytes = bytes;
+  scores.has_teacher = true;
+  scores.inputs = 100;
+  scores.seconds = 0.5;
+  scores.sums = {.targets = 10,
+                 .nll = 10 * nll,
+                 .kl = 10 * kl,
+                 .top1_correct = 4,
+                 .top1_agreement = 8,
+                 .teacher_nll = 10 * teacher_nll,
+                 .teacher_top1_correct = 5,
+                 .head_seconds = 0};
+  return scores;
+}
+
+TEST(ScoresJson, MeansGiveEverySourceTheSameWeightAndRecoveryIsTeacherOverModel) {
+  eval::ModelScores model;
+  model.name = "student";
+  model.sources = {made_up("a", 3, 2, 0.5, 20), made_up("b", 1, 1, 0.1, 40)};
+  model.generation = eval::GeneratedText{"Once", "Once upon"};
+  const auto json = eval::to_json(512, Windowing::fixed, "teacher", {model});
+  EXPECT_EQ(json.at("kind"), "evaluate");
+  EXPECT_EQ(json.at("context"), 512);
+  EXPECT_EQ(json.at("teacher"), "teacher");
+  const auto& first = json.at("models")[0];
+  EXPECT_DOUBLE_EQ(first.at("tokens_per_second").get<double>(), 200);
+  EXPECT_EQ(first.at("sources")[0].at("tokens"), 10);
+  EXPECT_DOUBLE_EQ(first.at("sources")[0].at("bits_per_byte").get<double>(), 30 / std::log(2.0) / 20);
+  const auto& mean = first.at("mean");
+  EXPECT_DOUBLE_EQ(mean.at("nll").get<double>(), 2);
+  EXPECT_DOUBLE_EQ(mean.at("perplexity").get<double>(), std::exp(2.0));
+  EXPECT_DOUBLE_EQ(mean.at("kl").get<double>(), 0.3);
+  EXPECT_DOUBLE_EQ(mean.at("top1_agreement").get<double>(), 0.8);
+  EXPECT_DOUBLE_EQ(mean.at("recovery").get<double>(), std::exp(1.5 - 2));
+  EXPECT_DOUBLE_EQ(mean.at("recovery_per_metric").at("top1").get<double>(), 0.8);
+  EXPECT_EQ(first.at("generation").at("text"), "Once upon");
+  model.sources[0].has_teacher = model.sources[1].has_teacher = false;
+  EXPECT_FALSE(eval::to_json(512, Windowing::fixed, "", {model}).at("models")[0].at("mean").contains("kl"));
+}
+
+TEST(PerToken, WritesNullWhereATokenWasNotPredicted) {
+  EXPECT_EQ(eval::to_json_line({.ids = {5, 6, 7}, .nll = {std::nullopt, 0.5F, 0.1F}}),
+            R"({"ids": [5, 6, 7], "nll": [null, 0.5, 0.1]})");
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,162 @@
+// Continuations against transformers, sampling, and where generation ends.
+#include "retort/eval/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+#include "support/oracle_case.h"
+#include "support/reference_model.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+std::unique_ptr<shard::Parameters> parameters_of(const std::filesystem::path& directory) {
+  return shard::resident_parameters(model::load_weights(directory, at::kFloat, at::kCPU), shard::Use::frozen,
+                                    at::kFloat);
+}
+
+std::unique_ptr<shard::Parameters> small() {
+  return shard::resident_parameters(test::lively_weights(test::config_of({}), 7, at::kFloat),
+                                    shard::Use::frozen, at::kFloat);
+}
+
+TEST(Generate, GreedyIdsAreThoseOfTransformersForEveryModel) {
+  for (const auto& c : test::oracle_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto parameters = parameters_of(c.directory);
+    const auto stop = eval::end_of_text_ids(c.directory, parameters->config());
+    EXPECT_EQ(eval::generate(*parameters, c.prompt, {.max_new_tokens = c.new_tokens}, stop).ids, c.greedy);
+  }
+}
+
+// greedy_next64 (or "greedy") of reference.json goes on behind the prompt.
+void expect_reference(const std::filesystem::path& directory) {
+  SCOPED_TRACE(directory.string());
+  const auto parameters = parameters_of(directory);
+  const auto reference = test::json_file(directory / "reference.json");
+  if (reference.contains("greedy_prompt_ids")) {
+    const Ids prompt = reference.at("greedy_prompt_ids"), answer = reference.at("greedy_next64");
+    auto expected = prompt;
+    expected.insert(expected.end(), answer.begin(), answer.end());
+    EXPECT_EQ(eval::generate(*parameters, prompt, {.max_new_tokens = 64}, {}).ids, expected);
+    return;
+  }
+  for (const auto& example : reference.at("greedy")) {
+    const Ids ids = example.at("ids");
+    const auto prompt = std::span(ids).first(ids.size() - 48);
+    EXPECT_EQ(eval::generate(*parameters, prompt, {.max_new_tokens = 48}, {}).ids, ids)
+        << example.at("prompt");
+  }
+}
+
+TEST(Generate, GreedyIdsOfEuropa5mAreThoseOfItsReference) {
+  expect_reference(test::source() / "models" / "europa-5m");
+}
+
+TEST(Generate, GreedyIdsOfEveryModelAtHandAreThoseOfItsReference) {
+  RETORT_SHARED_DATA_OR_SKIP(shared);
+  for (const auto& entry : std::filesystem::directory_iterator(shared / "models"))
+    if (std::filesystem::exists(entry.path() / "reference.json") && entry.path().filename() != "europa-5m")
+      expect_reference(entry.path());
+}
+
+TEST(Generate, StopsAfterAnEndOfTextId) {
+  const auto parameters = small();
+  const Ids prompt = {3, 4};
+  const auto all = eval::generate(*parameters, prompt, {.max_new_tokens = 10}, {});
+  ASSERT_EQ(all.ids.size(), 12U);
+  EXPECT_EQ(all.reason, eval::StopReason::max_new_tokens);
+  const Ids stop = {all.ids[5]};
+  const auto cut = eval::generate(*parameters, prompt, {.max_new_tokens = 10}, stop);
+  EXPECT_EQ(cut.reason, eval::StopReason::end_of_text);
+  EXPECT_EQ(cut.ids.back(), stop[0]);
+  EXPECT_LE(cut.ids.size(), 6U);
+}
+
+TEST(Generate, StopsAtTheModelsContext) {
+  const auto parameters = small();  // made for 64 tokens
+  const auto result = eval::generate(*parameters, Ids(60, 5), {.max_new_tokens = 10}, {});
+  EXPECT_EQ(result.ids.size(), 64U);
+  EXPECT_EQ(result.reason, eval::StopReason::context);
+  EXPECT_EQ(result.prompt_tokens, 60);
+}
+
+TEST(Generate, SamplesTheSameFromTheSameSeedAndOthersFromAnother) {
+  const auto parameters = small();
+  const auto run = [&](double temperature, std::uint64_t seed) {
+    return eval::generate(*parameters, Ids{3, 4},
+                          {.max_new_tokens = 30, .temperature = temperature, .seed = seed}, {})
+        .ids;
+  };
+  EXPECT_EQ(run(1, 5), run(1, 5));
+  EXPECT_NE(run(1, 5), run(1, 6));
+  EXPECT_NE(run(1, 5), run(0, 5));
+  EXPECT_EQ(run(1e-4, 5), run(0, 0));  // nearly no temperature: the most likely token
+}
+
+TEST(Generate, DrawsTokensAsOftenAsTheModelSays) {
+  const auto weights = test::lively_weights(test::config_of({.vocab = 7}), 7, at::kDouble);
+  const auto parameters = shard::resident_parameters(weights, shard::Use::frozen, at::kDouble);
+  const auto logits = test::reference_model(weights, at::tensor({3, 4}, at::kLong), {0, 2}).logits_NV[1];
+  const auto expected = at::softmax(logits / 2, -1);
+  constexpr int kDraws = 1500;
+  std::map<std::int32_t, int> counts;
+  for (std::uint64_t seed = 0; seed < kDraws; ++seed)
+    ++counts[eval::generate(*parameters, Ids{3, 4}, {.max_new_tokens = 1, .temperature = 2, .seed = seed}, {})
+                 .ids.back()];
+  for (std::int32_t id = 0; id < 7; ++id) {
+    const double p = expected[id].item<double>();
+    EXPECT_NEAR(counts[id], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p)) + 1) << "token " << id;
+  }
+}
+
+TEST(Generate, RefusesWhatCannotBeContinued) {
+  const auto parameters = small();
+  const auto refused = [&](const Ids& prompt, eval::GenerateOptions options) {
+    return test::message_of<base::UsageError>([&] { eval::generate(*parameters, prompt, options, {}); });
+  };
+  EXPECT_SAYS(refused({}, {}), "prompt");
+  EXPECT_SAYS(refused(Ids(65, 3), {}), "64");
+  EXPECT_SAYS(refused({61}, {}), "61");
+  EXPECT_SAYS(refused({-1}, {}), "-1");
+  EXPECT_SAYS(refused({3}, {.temperature = -1}), "temperature");
+  EXPECT_SAYS(refused({3}, {.temperature = std::nan("")}), "temperature");
+  EXPECT_SAYS(refused({3}, {.max_new_tokens = -1}), "new tokens");
+}
+
+TEST(Generate, RefusesLogitsThatAreNotFinite) {
+  auto weights = test::lively_weights(test::config_of({}), 7, at::kFloat);
+  weights.tensor("model.layers.1.self_attn.o_proj.weight")[0][0] = std::numeric_limits<float>::quiet_NaN();
+  const auto parameters = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  for (const double temperature : {0.0, 1.0})
+    EXPECT_SAYS(test::message_of<base::ValidationError>(
+                    [&] { eval::generate(*parameters, Ids{3}, {.temperature = temperature}, {}); }),
+                "not finite");
+}
+
+TEST(EndOfText, ComesFromTheGenerationConfigurationWhereItNamesAny) {
+  const test::TemporaryDirectory directory;
+  const auto config = test::config_of({});
+  const auto with = [&](const std::string& text) {
+    base::write_file_atomically(directory / "generation_config.json", text);
+    return eval::end_of_text_ids(directory.path(), config);
+  };
+  EXPECT_EQ(eval::end_of_text_ids(directory.path(), config), Ids{2});
+  EXPECT_EQ(with(R"({"eos_token_id": 5})"), Ids{5});
+  EXPECT_EQ(with(R"({"eos_token_id": [5, 7]})"), (Ids{5, 7}));
+  EXPECT_EQ(with(R"({"eos_token_id": null})"), Ids{2});
+  EXPECT_EQ(with("{}"), Ids{2});
+  for (const char* bad :
+       {"[", "[1]", R"({"eos_token_id": "x"})", R"({"eos_token_id": 61})", R"({"eos_token_id": [-1]})"})
+    EXPECT_SAYS(test::message_of<base::ModelError>([&] { with(bad); }), "generation_config.json");
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,149 @@
+// Logits of whole models against transformers, and models saved for transformers to load.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "retort/base/error.h"
+#include "retort/model/block.h"
+#include "retort/model/head.h"
+#include "retort/model/weights.h"
+#include "support/message_of.h"
+#include "support/oracle_case.h"
+#include "support/reference_model.h"
+#include "support/temporary_directory.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+at::Tensor logits_of(const model::Weights& weights, std::span<const std::int64_t> ids,
+                     const std::vector<std::int64_t>& starts) {
+  const auto& config = weights.config;
+  const auto layout = model::make_token_layout(config, starts, at::kCPU);
+  auto hidden_ND = model::embed(model::embedding_matrix(weights.layout, weights.units[0]),
+                                model::index_tensor(ids, at::kCPU));
+  for (std::size_t block = 0; block < config.blocks.size(); ++block)
+    hidden_ND = model::block_forward(
+        model::block_weights(config.blocks[block], weights.layout.units[block + 1], weights.units[block + 1]),
+        config.rms_norm_eps, hidden_ND, layout);
+  const auto head = static_cast<std::size_t>(weights.layout.head_unit());
+  return model::logits(model::head_weights(weights.layout, weights.units[head]), config.rms_norm_eps,
+                       hidden_ND);
+}
+
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
+
+TEST(Logits, EqualThoseOfTransformersWithin1e4ForEveryModel) {
+  const auto cases = test::oracle_cases();
+  EXPECT_GE(cases.size(), 8U);
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto weights = model::load_weights(c.directory, at::kFloat, at::kCPU);
+    const auto logits_NV = logits_of(weights, c.ids, c.starts);
+    ASSERT_EQ(logits_NV.sizes(), c.logits_NV.sizes());
+    const double difference = largest_difference(logits_NV, c.logits_NV);
+    std::printf("  %-20s largest logit %7.3f, largest difference %.2e\n", c.name.c_str(),
+                c.logits_NV.abs().max().item<double>(), difference);
+    EXPECT_GT(c.logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
+    EXPECT_LE(difference, test::kLogits);
+  }
+}
+
+TEST(Logits, InDoubleEqualThePlainFormulas) {
+  for (const bool tied : {false, true}) {
+    const auto weights = test::lively_weights(test::config_of({.tied = tied}), 12);
+    const std::vector<std::int64_t> ids = {5, 6, 7, 1, 9, 60, 0}, starts = {0, 3, 7};
+    test::expect_close(logits_of(weights, ids, starts),
+                       test::reference_model(weights, model::index_tensor(ids, at::kCPU), starts).logits_NV,
+                       1e-12);
+  }
+}
+
+void expect_same_weights(const model::Weights& a, const model::Weights& b) {
+  ASSERT_EQ(a.units.size(), b.units.size());
+  for (std::size_t unit = 0; unit < a.units.size(); ++unit)
+    test::expect_identical(a.units[unit], b.units[unit]);
+}
+
+// Writes what tests/eval/transformers_loads_test.py checks with transformers.
+TEST(SavedModel, ComesBackTheSameAndIsWrittenForTransformersToLoad) {
+  const auto saved = test::directory_of("RETORT_SAVED_MODELS");
+  ASSERT_FALSE(saved.empty()) << "RETORT_SAVED_MODELS is not set; run the tests through ctest.";
+  std::filesystem::remove_all(saved);
+  std::filesystem::create_directories(saved);
+  for (const auto& c : test::oracle_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto weights = model::load_weights(c.directory, at::kFloat, at::kCPU);
+    model::save_model(weights, saved / c.name, c.directory, {{"tool", "test"}});
+    const auto again = model::load_weights(saved / c.name, at::kFloat, at::kCPU);
+    EXPECT_EQ(again.config, weights.config);
+    EXPECT_EQ(again.file_dtype, weights.file_dtype);
+    expect_same_weights(again, weights);
+  }
+}
+
+TEST(SavedModel, KeepsLineageAndRefusesValuesThatAreNotFinite) {
+  const test::TemporaryDirectory directory;
+  auto weights = test::lively_weights(test::config_of({}), 5, at::kFloat);
+  weights.file_dtype = io::Dtype::f32;
+  weights.lineage.teacher_blocks = 7;
+  weights.lineage.blocks = {0, 4, 6};
+  weights.lineage.pattern = "2:4";
+  weights.lineage.sparse_layers = {"model.layers.1.mlp.up_proj.weight"};
+  model::save_model(weights, directory / "saved", {}, {});
+  const auto again = model::load_weights(directory / "saved", at::kFloat, at::kCPU);
+  EXPECT_EQ(again.lineage.blocks, weights.lineage.blocks);
+  EXPECT_EQ(again.lineage.teacher_blocks, 7);
+  EXPECT_EQ(again.lineage.sparse_layers, weights.lineage.sparse_layers);
+  expect_same_weights(again, weights);
+
+  weights.tensor("model.layers.1.mlp.up_proj.weight")[3][4] = std::numeric_limits<float>::quiet_NaN();
+  const auto message =
+      test::message_of<base::ValidationError>([&] { model::save_model(weights, directory / "bad", {}, {}); });
+  EXPECT_SAYS(message, "model.layers.1.mlp.up_proj.weight");
+  EXPECT_FALSE(std::filesystem::exists(directory / "bad"));
+}
+
+TEST(LoadWeights, RefusesValuesThatAreNotFiniteByName) {
+  const test::TemporaryDirectory directory;
+  auto weights = test::lively_weights(test::config_of({}), 5, at::kFloat);
+  weights.file_dtype = io::Dtype::f32;
+  model::save_model(weights, directory / "saved", {}, {});
+  // The last four bytes of the file belong to some tensor: make them infinity.
+  std::fstream file(directory / "saved" / "model.safetensors",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4, std::ios::end);
+  file.write("\0\0\x80\x7f", 4);
+  file.close();
+  const auto message = test::message_of<base::ModelError>(
+      [&] { model::load_weights(directory / "saved", at::kFloat, at::kCPU); });
+  EXPECT_SAYS(message, "not finite");
+  EXPECT_SAYS(message, ".weight");
+}
+
+TEST(RandomWeights, DependOnSeedAndNameOnlyAndHaveTheConfiguredSpread) {
+  const auto config = test::config_of({.hidden = 64, .width = 128});
+  const auto a = model::random_weights(config, 1, at::kFloat, at::kCPU),
+             b = model::random_weights(config, 2, at::kFloat, at::kCPU);
+  expect_same_weights(a, model::random_weights(config, 1, at::kFloat, at::kCPU));
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  EXPECT_FALSE(at::equal(a.tensor(name), b.tensor(name)));
+  EXPECT_FALSE(at::equal(a.tensor(name), a.tensor("model.layers.2.mlp.up_proj.weight")));
+  EXPECT_NEAR(a.tensor(name).std().item<double>(), config.initializer_range, 0.05 * config.initializer_range);
+  test::expect_identical(a.tensor("model.norm.weight"), at::ones({64}));
+}
+
+TEST(Embedding, BackwardAddsRowsOfRepeatedTokens) {
+  const auto ids = at::tensor({3, 1, 3, 0}, at::kLong);
+  const auto grad = at::randn({4, 5}, at::kDouble);
+  auto actual = at::ones({6, 5}, at::kDouble);
+  model::embed_backward(grad, ids, actual);
+  const auto matrix = at::randn({6, 5}, at::kDouble).set_requires_grad(true);
+  matrix.index_select(0, ids).backward(grad);
+  test::expect_close(actual, matrix.grad() + 1, 1e-14);
+}
+
+}  // namespace
+}  // namespace retort

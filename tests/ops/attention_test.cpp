@@ -1,0 +1,96 @@
+// Attention in packed rows: against the plain formula in double, and its autograd.
+#include "retort/ops/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/ops/reference.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+using test::expect_close;
+
+// Queries, keys and values as views of one fused buffer, as a block makes them.
+struct Inputs {
+  std::int64_t heads, kv_heads, head_dim;
+  std::vector<std::int64_t> starts;
+  at::Tensor fused;
+
+  at::Tensor part(const at::Tensor& x, std::int64_t begin, std::int64_t count) const {
+    return x.narrow(1, begin * head_dim, count * head_dim).view({x.size(0), count, head_dim});
+  }
+  at::Tensor q(const at::Tensor& x) const { return part(x, 0, heads); }
+  at::Tensor k(const at::Tensor& x) const { return part(x, heads, kv_heads); }
+  at::Tensor v(const at::Tensor& x) const { return part(x, heads + kv_heads, kv_heads); }
+};
+
+std::vector<Inputs> all_inputs(at::ScalarType type) {
+  at::manual_seed(4);
+  std::vector<Inputs> list;
+  for (const auto& [heads, kv_heads, head_dim] :
+       {std::array<std::int64_t, 3>{1, 1, 2}, {4, 4, 8}, {6, 2, 10}, {8, 1, 64}})
+    for (const auto& starts : {std::vector<std::int64_t>{0, 1}, {0, 33}, {0, 1, 2, 40, 47}, {0, 130, 250}})
+      list.push_back({heads, kv_heads, head_dim, starts,
+                      at::randn({starts.back(), (heads + 2 * kv_heads) * head_dim}, at::kDouble).to(type)});
+  return list;
+}
+
+class AttentionTest : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(AttentionTest, ForwardEqualsTheFormulaInEverySegment) {
+  for (const auto& in : all_inputs(GetParam())) {
+    const auto x = in.fused.to(at::kDouble);
+    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
+    const auto actual = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts);
+    expect_close(actual.out_NHE, expected, test::tolerance(GetParam()));
+    EXPECT_EQ(actual.lse_HN.sizes(), (at::IntArrayRef{in.heads, in.starts.back()}));
+  }
+}
+
+TEST_P(AttentionTest, BackwardEqualsAutogradAndFillsViewsOfOneBuffer) {
+  for (const auto& in : all_inputs(GetParam())) {
+    const auto gout = at::randn({in.starts.back(), in.heads, in.head_dim}, at::kDouble).to(GetParam());
+    const auto x = in.fused.to(at::kDouble).clone().set_requires_grad(true);
+    ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts).backward(gout.to(at::kDouble));
+    const auto forward = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts);
+    const auto grad = at::full_like(in.fused, 77);
+    ops::attention_backward(gout, in.q(in.fused), in.k(in.fused), in.v(in.fused), forward, in.starts,
+                            in.q(grad), in.k(grad), in.v(grad));
+    expect_close(grad, x.grad(), test::tolerance(GetParam()));
+  }
+}
+
+TEST_P(AttentionTest, OfACacheEqualsAttentionOfTheWholeText) {
+  for (const auto& in : all_inputs(GetParam())) {
+    if (in.starts.size() != 2) continue;
+    const auto x = in.fused.to(at::kDouble);
+    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
+    const auto tokens = in.starts.back();
+    for (const std::int64_t fresh : {std::int64_t{1}, (tokens + 1) / 2, tokens}) {
+      const auto actual = ops::attention_cached(in.q(in.fused).narrow(0, tokens - fresh, fresh),
+                                                in.k(in.fused), in.v(in.fused));
+      expect_close(actual, expected.narrow(0, tokens - fresh, fresh), test::tolerance(GetParam()));
+    }
+  }
+}
+
+TEST_P(AttentionTest, ATokenSeesNeitherTheFutureNorAnotherSegment) {
+  const auto inputs = all_inputs(GetParam());
+  for (const auto& in : inputs) {
+    if (in.starts.size() < 3) continue;
+    const auto changed = in.fused.clone();
+    const auto at = in.starts[1];  // everything from the second segment on
+    changed.narrow(0, at, in.starts.back() - at).add_(1);
+    const auto run = [&](const at::Tensor& x) {
+      return ops::attention(in.q(x), in.k(x), in.v(x), in.starts).out_NHE;
+    };
+    test::expect_identical(run(changed).narrow(0, 0, at), run(in.fused).narrow(0, 0, at));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, AttentionTest, testing::Values(at::kFloat, at::kDouble, at::kBFloat16),
+                         [](const auto& tested) { return std::string(at::toString(tested.param)); });
+
+}  // namespace
+}  // namespace retort

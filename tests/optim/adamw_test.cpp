@@ -1,0 +1,113 @@
+// AdamW over a model's layout: rates by role, weight decay on matrices only, masks, parts of a unit; and the
+// schedule.
+#include "retort/optim/adamw.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "retort/ops/reference.h"
+#include "retort/optim/schedule.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+architecture::Config config(bool tied) {
+  architecture::Config config;
+  config.vocab_size = 30;
+  config.hidden_size = 16;
+  config.max_position_embeddings = 8;
+  config.tie_word_embeddings = tied;
+  config.blocks.assign(2, {architecture::Attention{2, 1, 8}, architecture::DenseMlp{20}});
+  return config;
+}
+
+std::vector<optim::UnitRange> whole(const architecture::Layout& layout) {
+  std::vector<optim::UnitRange> ranges;
+  for (const auto& unit : layout.units) ranges.push_back({0, unit.size});
+  return ranges;
+}
+
+constexpr optim::OptimOptions kOptions{.lr = 1e-2, .embedding_lr = 1e-3, .weight_decay = 0.1};
+
+TEST(AdamW, UsesEachRolesRateAndDecaysOnlyMatrices) {
+  for (const bool tied : {false, true}) {
+    at::manual_seed(1);
+    const auto layout = architecture::make_layout(config(tied));
+    optim::AdamW adamw(layout, whole(layout), kOptions, at::kCPU);
+    for (std::size_t unit = 0; unit < layout.units.size(); ++unit) {
+      const auto p = at::randn({layout.units[unit].size}), g = at::randn({layout.units[unit].size});
+      const auto before = p.clone();
+      auto copy = at::zeros({p.numel()}, at::kBFloat16);
+      adamw.update(static_cast<std::int64_t>(unit), p, g, copy, 1, 0.5, 2.0);
+      for (const auto& tensor : layout.units[unit].tensors) {
+        SCOPED_TRACE(tensor.name);
+        const auto part = [&](const at::Tensor& x) { return x.narrow(0, tensor.offset, tensor.numel); };
+        auto expected = part(before).to(at::kDouble), m = at::zeros_like(expected),
+             v = at::zeros_like(expected);
+        const bool table =
+            tensor.role == architecture::Role::embedding || tensor.role == architecture::Role::head;
+        ops::reference::adamw(expected, part(g).to(at::kDouble) * 2, m, v, (table ? 1e-3 : 1e-2) * 0.5, 0.9,
+                              0.95, 1e-8, tensor.is_matrix() ? 0.1 : 0, 1);
+        test::expect_close(part(p), expected, test::tolerance(at::kFloat));
+        test::expect_identical(part(copy), part(p).to(at::kBFloat16));
+      }
+    }
+  }
+}
+
+TEST(AdamW, AMaskKeepsZerosOverManySteps) {
+  at::manual_seed(2);
+  const auto layout = architecture::make_layout(config(false));
+  optim::AdamW adamw(layout, whole(layout), kOptions, at::kCPU);
+  const auto mask = at::arange(layout.units[1].size).remainder(4).ge(2).to(at::kByte);
+  adamw.units()[1].mask = mask;
+  auto p = at::randn({layout.units[1].size}) * mask;
+  for (std::int64_t step = 1; step <= 10; ++step) adamw.update(1, p, at::randn_like(p), {}, step, 1, 1);
+  EXPECT_EQ(p.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
+  EXPECT_EQ(adamw.units()[1].m.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
+}
+
+TEST(AdamW, PartsOfAUnitMakeTheStepOfTheWhole) {
+  const auto layout = architecture::make_layout(config(false));
+  at::manual_seed(3);
+  const auto size = layout.units[1].size, cut = size / 3;
+  const auto g = at::randn({size}), start = at::randn({size});
+  auto ranges = whole(layout);
+  optim::AdamW one(layout, ranges, kOptions, at::kCPU);
+  const auto p = start.clone();
+  one.update(1, p, g, {}, 1, 1, 1);
+  std::vector<at::Tensor> parts;
+  for (const auto& range : {optim::UnitRange{0, cut}, optim::UnitRange{cut, size - cut}}) {
+    ranges[1] = range;
+    optim::AdamW part(layout, ranges, kOptions, at::kCPU);
+    parts.push_back(start.narrow(0, range.begin, range.count).clone());
+    part.update(1, parts.back(), g.narrow(0, range.begin, range.count), {}, 1, 1, 1);
+  }
+  test::expect_close(at::cat(parts), p, 1e-6);
+}
+
+TEST(Schedule, WarmsUpLinearlyAndFallsAsACosineToTheFinalFraction) {
+  const optim::OptimOptions options{.warmup_steps = 10, .final_lr_fraction = 0.1};
+  const auto at = [&](std::int64_t step) { return optim::schedule_factor(options, step, 110); };
+  EXPECT_DOUBLE_EQ(at(1), 0.1);
+  EXPECT_DOUBLE_EQ(at(5), 0.5);
+  EXPECT_DOUBLE_EQ(at(10), 1);
+  EXPECT_DOUBLE_EQ(at(60), 0.55);  // half way: the mean of 1 and 0.1
+  EXPECT_NEAR(at(35), 0.1 + 0.9 * (0.5 + 0.25 * std::sqrt(2.0)), 1e-15);
+  EXPECT_NEAR(at(110), 0.1, 1e-15);
+}
+
+TEST(Schedule, TakesAFractionForTheWarmUpAndMayStayConstant) {
+  optim::OptimOptions options{.warmup_fraction = 0.02};
+  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 100), 0.5);
+  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 2, 100), 1);
+  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 1), 1);
+  options.schedule = optim::ScheduleKind::constant;
+  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 100, 100), 1);
+  options.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 100), 1);
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,148 @@
+#include "retort/prune/candidate.h"
+
+#include <gtest/gtest.h>
+
+#include "prune/models_for_tests.h"
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/prune/importance.h"
+#include "retort/prune/moves.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+using prune::Move;
+using prune::PruneOptions;
+
+TEST(Candidate, CountsTheParametersOfTheModelItDescribes) {
+  const auto config = test::tiny_config();
+  const auto candidate = prune::without_block(prune::whole(config), 1);
+  auto smaller = config;
+  smaller.blocks.pop_back();
+  EXPECT_EQ(prune::parameters_of(config, candidate), architecture::num_parameters(smaller));
+  EXPECT_EQ(prune::parameters_of(config, prune::whole(config)), architecture::num_parameters(config));
+}
+
+TEST(Candidate, NarrowingKeepsTheHighestScoresAndTheirOrder) {
+  const Candidate candidate{{0, 2}, {{0, 1, 2, 3}, {1, 2, 3, 5}}};
+  const auto narrow = prune::narrowed(candidate, 2, {{1, 4, 2, 3}, {}, {9, 1, 2, 2, 9, 2}});
+  EXPECT_EQ(narrow.channels, (std::vector<std::vector<std::int64_t>>{{1, 3}, {2, 3}}));
+  EXPECT_EQ(narrow.blocks, candidate.blocks);
+}
+
+TEST(Candidate, HashTellsCandidatesApartAndNeverChanges) {
+  const Candidate a{{0, 1}, {{0, 1}, {2}}}, b{{0, 1}, {{0}, {1, 2}}};
+  EXPECT_NE(prune::stable_hash(a), prune::stable_hash(b));
+  EXPECT_EQ(prune::stable_hash(a), prune::stable_hash(Candidate{{0, 1}, {{0, 1}, {2}}}));
+  EXPECT_EQ(prune::stable_hash(a), "bbde20a0d27c4d1a533c6907be8aca39");
+}
+
+TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
+  const auto config = test::tiny_config(3, 15);
+  PruneOptions options;
+  options.width_multiple = 4;
+  auto moves = prune::moves_from(prune::whole(config), options);
+  ASSERT_EQ(moves.size(), 4u);
+  EXPECT_EQ(moves[2].block, 2);
+  EXPECT_EQ(moves[3].width, 12);
+  options.blocks = false;
+  EXPECT_EQ(prune::moves_from(prune::whole(config), options).size(), 1u);
+}
+
+TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
+  PruneOptions options;
+  options.width_multiple = 4;
+  EXPECT_TRUE(prune::moves_from(Candidate{{2}, {{1, 3, 5, 7}}}, options).empty());
+}
+
+TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
+  const auto config = test::tiny_config(2, 16);
+  const auto candidate = prune::whole(config);
+  PruneOptions options;
+  options.width_multiple = 4;
+  const auto before = architecture::num_parameters(config);
+  const std::int64_t step = 2 * 4 * 3 * 16;  // blocks x channels x matrices x hidden
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step).width, 12);
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step - 1).width, 8);
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - 3 * step - 1).width, -1);
+}
+
+TEST(Target, IsAFractionRoundedDownOrANumber) {
+  const auto config = test::tiny_config();
+  const auto before = architecture::num_parameters(config);
+  PruneOptions options;
+  options.width_multiple = 4;
+  options.target = {.parameters_fraction = 0.7, .parameters = 0};
+  EXPECT_EQ(prune::target_parameters(config, options),
+            static_cast<std::int64_t>(0.7 * static_cast<double>(before)));
+  options.target = {.parameters_fraction = 0, .parameters = before - 1};
+  EXPECT_EQ(prune::target_parameters(config, options), before - 1);
+}
+
+TEST(Target, OutOfReachIsRefusedWithTheRange) {
+  const auto config = test::tiny_config();
+  PruneOptions options;
+  options.width_multiple = 4;
+  auto smallest = config;
+  smallest.blocks = {{.attention = architecture::Attention{4, 2, 4}, .mlp = architecture::DenseMlp{4}}};
+  const auto least = architecture::num_parameters(smallest), before = architecture::num_parameters(config);
+  for (const auto parameters : {least - 1, before, before + 1}) {
+    options.target = {.parameters_fraction = 0, .parameters = parameters};
+    const auto message =
+        test::message_of<base::UsageError>([&] { prune::target_parameters(config, options); });
+    EXPECT_NE(message.find(std::to_string(least)), std::string::npos) << message;
+    EXPECT_NE(message.find(std::to_string(before - 1)), std::string::npos) << message;
+  }
+  options.target = {.parameters_fraction = 0, .parameters = least};
+  EXPECT_EQ(prune::target_parameters(config, options), least);
+}
+
+TEST(Target, NeedsOneWayAndSomethingToRemove) {
+  const auto config = test::tiny_config();
+  PruneOptions options;
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.target = {.parameters_fraction = 0.9, .parameters = 1000};
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.target = {.parameters_fraction = 0.9, .parameters = 0};
+  options.blocks = options.channels = false;
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+}
+
+TEST(Target, NarrowingNeedsUniformBlocks) {
+  auto config = test::tiny_config();
+  config.blocks[1].mlp = architecture::DenseMlp{8};
+  PruneOptions options;
+  options.width_multiple = 4;
+  options.target = {.parameters_fraction = 0.9, .parameters = 0};
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.channels = false;
+  EXPECT_GT(prune::target_parameters(config, options), 0);
+}
+
+TEST(Importance, WandaWeighsTheColumnWithTheNormOfItsInput) {
+  prune::ChannelStatistics statistics;
+  statistics.add(at::tensor({3., 0., 1., 4., 0., 1.}).view({2, 3}), "block 0");
+  const auto down = at::tensor({1., 5., -2., -1., 5., 0.}).view({2, 3});
+  const auto score = prune::channel_scores(prune::wanda_score, statistics, down);
+  EXPECT_NEAR(score[0], 2 * 5, 1e-6);
+  EXPECT_NEAR(score[1], 0, 1e-12);
+  EXPECT_NEAR(score[2], 2 * std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(prune::channel_scores(prune::activation_score, statistics, down)[0], 3.5, 1e-6);
+}
+
+TEST(Importance, StatisticsOfPartsMergeToThoseOfTheWhole) {
+  const auto x = at::randn({10, 4}, at::kDouble);
+  prune::ChannelStatistics all, first, second;
+  all.add(x, "block 0");
+  first.add(x.narrow(0, 0, 3), "block 0");
+  second.add(x.narrow(0, 3, 7), "block 0");
+  first.merge(second);
+  EXPECT_EQ(first.tokens, 10);
+  EXPECT_LT(test::largest_difference(first.squares_I, all.squares_I), 1e-12);
+  EXPECT_LT(test::largest_difference(first.absolute_I, all.absolute_I), 1e-12);
+  EXPECT_TRUE(at::equal(first.maximum_I, all.maximum_I));
+}
+
+}  // namespace
+}  // namespace retort

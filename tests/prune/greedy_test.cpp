@@ -1,0 +1,247 @@
+#include "retort/prune/greedy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "prune/models_for_tests.h"
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/prune/stop.h"
+#include "retort/prune/surgery.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+using prune::prune_greedy;
+using prune::PruneOptions;
+
+PruneOptions options_for(double fraction) {
+  PruneOptions options;
+  options.target.parameters_fraction = fraction;
+  options.width_multiple = 4;
+  return options;
+}
+
+// Greedy search once more, in a few lines and without masks, kept states or shared code but slicing: every
+// candidate is built, run from its embedding and compared in float64.
+class BruteForce {
+ public:
+  BruteForce(const model::Weights& input, const std::vector<prune::CalibrationDomain>& domains)
+      : input_(input),
+        batches_(prune::calibration_batches(domains, input.config, at::kCPU)),
+        domains_(domains.size()) {}
+
+  double objective(const Candidate& candidate) const {
+    const auto smaller = prune::sliced(input_, candidate);
+    std::map<std::size_t, std::pair<double, double>> sums;  // domain -> value, targets
+    for (const auto& batch : batches_) {
+      const auto counted = batch.targets_N.ge(0);
+      const auto ids = batch.targets_N.clamp_min(0).unsqueeze(1);
+      const auto teacher = test::plain_logits(input_, batch).log_softmax(-1);
+      const auto student = test::plain_logits(smaller, batch).log_softmax(-1);
+      const auto nll = (teacher - student).gather(1, ids).squeeze(1);
+      const auto kl = (teacher.exp() * (teacher - student)).sum(-1);
+      sums[batch.domain].first += ((nll + kl) * counted).sum().item<double>();
+      sums[batch.domain].second += counted.sum().item<double>();
+    }
+    double mean = 0;
+    for (const auto& [domain, sum] : sums) mean += sum.first / sum.second / domains_;
+    return mean;
+  }
+
+  // The channels with the greatest sum |w| ||a|| in the candidate's own model.
+  Candidate narrowed(const Candidate& candidate, std::int64_t width) const {
+    const auto smaller = prune::sliced(input_, candidate);
+    auto result = candidate;
+    for (std::size_t target = 0; target < candidate.blocks.size(); ++target) {
+      auto squares = at::zeros({static_cast<std::int64_t>(candidate.channels[target].size())}, at::kDouble);
+      for (const auto& batch : batches_) {
+        auto hidden = prune::embedded(smaller, batch);
+        for (std::size_t block = 0; block <= target; ++block) {
+          const model::BlockHooks hooks{.tap =
+                                            [&](model::Tap tap, const at::Tensor& x) {
+                                              if (tap == model::Tap::down_input && block == target)
+                                                squares += x.square().sum(0);
+                                            },
+                                        .channel_mask_I = {}};
+          hidden = model::block_forward(prune::weights_of_block(smaller, static_cast<std::int64_t>(block)),
+                                        1e-6, hidden, batch.layout, nullptr, &hooks);
+        }
+      }
+      const auto down = prune::weights_of_block(smaller, static_cast<std::int64_t>(target)).down_DI;
+      const auto score = down.abs().sum(0) * squares.sqrt();
+      const auto best = std::get<0>(std::get<1>(score.topk(width)).sort());
+      result.channels[target].clear();
+      for (std::int64_t i = 0; i < width; ++i)
+        result.channels[target].push_back(
+            candidate.channels[target][static_cast<std::size_t>(best[i].item<std::int64_t>())]);
+    }
+    return result;
+  }
+
+  // Moves until at most `parameters` are left; the last of them by least f among those that reach.
+  Candidate run(std::int64_t parameters) const {
+    auto current = prune::whole(input_.config);
+    double now = 0;
+    while (prune::parameters_of(input_.config, current) > parameters) {
+      std::vector<Candidate> next;
+      if (current.blocks.size() > 1)
+        for (const auto block : current.blocks) next.push_back(prune::without_block(current, block));
+      const auto width = static_cast<std::int64_t>(current.channels[0].size());
+      if (width > 4) next.push_back(narrowed(current, width - 4));
+      auto best =
+          least(next, [&](const Candidate& c) { return (objective(c) - now) / double(removed(current, c)); });
+      if (prune::parameters_of(input_.config, best) <= parameters) {
+        for (auto w = width - 8; w > 0; w -= 4) next.push_back(narrowed(current, w));
+        std::erase_if(next,
+                      [&](const auto& c) { return prune::parameters_of(input_.config, c) > parameters; });
+        best = least(next, [&](const Candidate& c) { return objective(c); });
+      }
+      current = best;
+      now = objective(current);
+    }
+    return current;
+  }
+
+ private:
+  std::int64_t removed(const Candidate& from, const Candidate& to) const {
+    return prune::parameters_of(input_.config, from) - prune::parameters_of(input_.config, to);
+  }
+  template <typename Value>
+  static Candidate least(const std::vector<Candidate>& candidates, Value value) {
+    std::vector<double> values;
+    for (const auto& candidate : candidates) values.push_back(value(candidate));
+    return candidates[static_cast<std::size_t>(std::min_element(values.begin(), values.end()) -
+                                               values.begin())];
+  }
+
+  const model::Weights& input_;
+  std::vector<prune::CalibrationBatch> batches_;
+  double domains_;
+};
+
+Candidate kept(const base::Json& report) {
+  return {report["kept"]["blocks"].get<std::vector<std::int64_t>>(),
+          report["kept"]["channels"].get<std::vector<std::vector<std::int64_t>>>()};
+}
+
+TEST(Greedy, TakesTheStepsOfABruteForceSearch) {
+  record::Observer observer;
+  for (const std::uint64_t seed : {1, 2})
+    for (const double fraction : {0.85, 0.4}) {
+      const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
+      const auto domains = test::random_domains(input.config.vocab_size, 2);
+      const auto result = prune_greedy(input, domains, options_for(fraction), observer);
+      const auto target = result.report["parameters_target"].get<std::int64_t>();
+      EXPECT_EQ(kept(result.report), BruteForce(input, domains).run(target)) << seed << " " << fraction;
+    }
+}
+
+TEST(Greedy, ReachesEveryTargetWithAUniformModel) {
+  record::Observer observer;
+  const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
+  const auto before = architecture::num_parameters(input.config);
+  for (const double fraction : {0.97, 0.9, 0.75, 0.5, 0.4}) {
+    const auto result = prune_greedy(input, test::random_domains(40, 2), options_for(fraction), observer);
+    const auto after = architecture::num_parameters(result.weights.config);
+    EXPECT_LE(static_cast<double>(after), fraction * static_cast<double>(before));
+    EXPECT_TRUE(result.weights.config.uniform());
+    EXPECT_EQ(result.report["parameters_before"], before);
+    EXPECT_EQ(result.report["parameters_after"], after);
+    EXPECT_EQ(prune::mlp_width(result.weights.config.blocks[0]) % 4, 0);
+    EXPECT_LT(result.report["sliced_output_difference"].get<double>(), 1e-5);
+  }
+}
+
+TEST(Greedy, ReportsEveryDecisionWithItsCandidates) {
+  record::Observer observer;
+  const auto input = test::tiny_model(test::tiny_config(4, 24));
+  const auto report = prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer).report;
+  auto parameters = report["parameters_before"].get<std::int64_t>();
+  double before = 0;
+  ASSERT_GE(report["decisions"].size(), 2u);
+  for (const auto& decision : report["decisions"]) {
+    const auto removed = decision["parameters_removed"].get<std::int64_t>();
+    parameters -= removed;
+    const double f = decision["objective"];
+    EXPECT_NEAR(f, decision["delta_log_perplexity"].get<double>() + decision["kl"].get<double>(), 1e-12);
+    EXPECT_DOUBLE_EQ(decision["score"].get<double>(), (f - before) / static_cast<double>(removed));
+    EXPECT_NEAR(
+        f, (decision["domains"]["first"].get<double>() + decision["domains"]["second"].get<double>()) / 2,
+        1e-12);
+    const std::string worst = decision["worst_domain"];
+    EXPECT_EQ(
+        decision["domains"][worst].get<double>(),
+        std::max(decision["domains"]["first"].get<double>(), decision["domains"]["second"].get<double>()));
+    EXPECT_GE(decision["candidates"].size(), 2u);
+    before = f;
+  }
+  EXPECT_EQ(parameters, report["parameters_after"].get<std::int64_t>());
+  EXPECT_EQ(report["decisions"][0]["candidates"].size(), 5u);
+  EXPECT_EQ(report["kind"], "prune");
+}
+
+TEST(Greedy, TwoPrunesComposeTheirLineages) {
+  record::Observer observer;
+  const auto original = test::tiny_model(test::tiny_config(5, 24));
+  const auto domains = test::random_domains(40, 2);
+  const auto once = prune_greedy(original, domains, options_for(0.7), observer);
+  const auto twice = prune_greedy(once.weights, domains, options_for(0.7), observer);
+  const auto& lineage = twice.weights.lineage;
+  EXPECT_EQ(lineage.teacher_blocks, 5);
+  Candidate composed{lineage.blocks, lineage.channels};
+  const auto direct = prune::sliced(original, composed);
+  ASSERT_EQ(direct.config, twice.weights.config);
+  for (std::size_t unit = 0; unit < direct.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(direct.units[unit], twice.weights.units[unit])) << unit;
+}
+
+TEST(Greedy, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
+  record::Observer observer;
+  const auto input = test::tiny_model(test::tiny_config(4, 24));
+  auto options = options_for(0.7);
+  options.blocks = false;
+  EXPECT_EQ(prune_greedy(input, test::random_domains(40, 2), options, observer).weights.config.blocks.size(),
+            4u);
+  options = options_for(0.7);
+  options.channels = false;
+  const auto result = prune_greedy(input, test::random_domains(40, 2), options, observer);
+  EXPECT_EQ(prune::mlp_width(result.weights.config.blocks[0]), 24);
+}
+
+TEST(Greedy, AnUnreachableTargetIsRefusedBeforeAnyWork) {
+  record::Observer observer;
+  const auto input = test::tiny_model(test::tiny_config());
+  EXPECT_THROW(prune_greedy(input, {}, options_for(0.01), observer), base::UsageError);
+}
+
+class Impatient : public record::Observer {
+ public:
+  bool stop_requested() const override { return ++asked_ > 3; }
+
+ private:
+  mutable int asked_ = 0;
+};
+
+TEST(Greedy, StopsWhenAskedTo) {
+  Impatient observer;
+  const auto input = test::tiny_model(test::tiny_config());
+  EXPECT_THROW(prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer),
+               prune::StoppedError);
+}
+
+TEST(Greedy, IsTheSameEveryTime) {
+  record::Observer observer;
+  const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
+  auto first = prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer).report;
+  auto second = prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer).report;
+  first.erase("seconds");
+  second.erase("seconds");
+  EXPECT_EQ(first.dump(), second.dump());
+}
+
+}  // namespace
+}  // namespace retort

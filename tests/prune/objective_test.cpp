@@ -1,0 +1,118 @@
+#include "retort/prune/objective.h"
+
+#include <gtest/gtest.h>
+
+#include "prune/models_for_tests.h"
+#include "retort/base/error.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+using prune::Evaluation;
+using prune::Evaluator;
+
+// A block dropped and channels missing in another.
+Candidate some_candidate(const architecture::Config& config) {
+  auto candidate = prune::without_block(prune::whole(config), 1);
+  candidate.channels[1] = {0, 3, 4, 9, 11};
+  return candidate;
+}
+
+// Log probabilities of a candidate, with masks made here.
+at::Tensor log_probabilities(const model::Weights& weights, const Candidate& candidate,
+                             const prune::CalibrationBatch& batch) {
+  std::vector<at::Tensor> masks(weights.config.blocks.size());
+  std::vector<bool> keeps(masks.size());
+  for (std::size_t block = 0; block < masks.size(); ++block) {
+    const auto* channels = candidate.find(static_cast<std::int64_t>(block));
+    keeps[block] = channels != nullptr;
+    masks[block] = at::zeros({16}, at::kDouble);
+    for (const auto channel : channels ? *channels : std::vector<std::int64_t>()) masks[block][channel] = 1;
+  }
+  return test::plain_logits(weights, batch, masks, keeps).log_softmax(-1);
+}
+
+TEST(Objective, IsTheSumOfBothTermsPerDomain) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  const auto domains = test::random_domains(config.vocab_size);
+  const auto candidate = some_candidate(config);
+  const Evaluator evaluator(weights, domains, {.weights = {.perplexity = 0.7, .kl = 1.3}});
+  const auto evaluation = evaluator.evaluate(candidate);
+
+  double mean = 0;
+  for (const auto& batch : prune::calibration_batches(domains, config, at::kCPU)) {
+    const auto counted = batch.targets_N.ge(0).nonzero().flatten();
+    const auto targets = batch.targets_N.index_select(0, counted).unsqueeze(1);
+    const auto teacher = log_probabilities(weights, prune::whole(config), batch).index_select(0, counted);
+    const auto student = log_probabilities(weights, candidate, batch).index_select(0, counted);
+    const double delta = (teacher - student).gather(1, targets).mean().item<double>();
+    const double kl = (teacher.exp() * (teacher - student)).sum(-1).mean().item<double>();
+    const auto& cost = evaluation.domains.at(batch.domain);
+    EXPECT_NEAR(cost.delta_log_perplexity, delta, 1e-6);
+    EXPECT_NEAR(cost.kl, kl, 1e-6);
+    EXPECT_NEAR(cost.objective, 0.7 * delta + 1.3 * kl, 1e-6);
+    mean += cost.objective / 2;
+  }
+  EXPECT_NEAR(evaluation.mean.objective, mean, 1e-12);
+  EXPECT_EQ(evaluation.worst_domain,
+            evaluation.domains[1].objective > evaluation.domains[0].objective ? 1u : 0u);
+  EXPECT_GT(evaluation.mean.kl, 1e-3);
+}
+
+TEST(Objective, OfTheWholeModelIsZero) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  const Evaluator evaluator(weights, test::random_domains(config.vocab_size), {});
+  const auto evaluation = evaluator.evaluate(prune::whole(config));
+  EXPECT_EQ(evaluation.mean.objective, 0);
+  EXPECT_EQ(evaluation.mean.kl, 0);
+}
+
+TEST(Objective, KeptStatesDoNotChangeTheResult) {
+  const auto config = test::tiny_config(6);
+  const auto weights = test::tiny_model(config);
+  const auto domains = test::random_domains(config.vocab_size);
+  const std::int64_t state_bytes = 2 * 3 * 24 * 16 * 8;
+  std::vector<double> seen;
+  for (const std::int64_t states : {0, 1, 2, 3, 100}) {
+    Evaluator evaluator(weights, domains, {.weights = {}, .cache_bytes = states * state_bytes});
+    evaluator.settle(prune::without_block(prune::whole(config), 2));
+    std::vector<double> values;
+    for (const std::int64_t block : {0, 1, 3, 4, 5})
+      values.push_back(evaluator.evaluate(prune::without_block(evaluator.current(), block)).mean.objective);
+    auto narrow = evaluator.current();
+    narrow.channels[2] = {1, 2, 3};
+    values.push_back(evaluator.evaluate(narrow).mean.objective);
+    if (seen.empty()) seen = values;
+    EXPECT_EQ(values, seen) << states;
+  }
+}
+
+TEST(Objective, StatisticsAreThoseOfTheCurrentCandidate) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  Evaluator evaluator(weights, test::random_domains(config.vocab_size), {});
+  EXPECT_EQ(evaluator.statistics()[1].tokens, 2 * 3 * 24);
+  evaluator.settle(some_candidate(config));
+  EXPECT_EQ(evaluator.statistics()[1].tokens, 0);
+  const auto& squares = evaluator.statistics()[2].squares_I;
+  EXPECT_EQ(squares[1].item<double>(), 0);
+  EXPECT_GT(squares[3].item<double>(), 0);
+}
+
+TEST(Objective, ActivationsThatAreNotFiniteNameTheBlock) {
+  const auto config = test::tiny_config();
+  for (const char* name : {"model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.down_proj.weight"}) {
+    auto weights = test::tiny_model(config);
+    weights.tensor(name)[0][0] = std::numeric_limits<double>::quiet_NaN();
+    const auto message = test::message_of<base::ValidationError>(
+        [&] { Evaluator(weights, test::random_domains(config.vocab_size), {}); });
+    const bool up = std::string(name).find("up") != std::string::npos;
+    EXPECT_NE(message.find(up ? "block 1" : "block 2"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace retort

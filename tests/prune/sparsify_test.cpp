@@ -1,0 +1,193 @@
+#include "retort/prune/sparsify.h"
+
+#include <gtest/gtest.h>
+
+#include "prune/json_for_tests.h"
+#include "prune/models_for_tests.h"
+#include "retort/base/error.h"
+#include "retort/model/sparsity.h"
+#include "retort/prune/greedy.h"
+#include "support/outside_data.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using prune::sparsify;
+using prune::SparsifyOptions;
+
+model::Weights dense_model() {
+  return test::tiny_model(test::tiny_config());
+}
+
+base::Json find_layer(const base::Json& report, const std::string& name) {
+  for (const auto& layer : report["layers"])
+    if (layer["name"] == name) return layer;
+  ADD_FAILURE() << "no layer " << name;
+  return {};
+}
+
+TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
+  record::Observer observer;
+  const auto oracles = test::oracles("prune");
+  const auto input = model::load_weights(oracles / "model", at::kDouble, at::kCPU);
+  std::vector<prune::CalibrationDomain> domains = {{"text", {}}};
+  for (const auto& ids : test::read_json(oracles / "sequences.json")) {
+    data::Sequence sequence{
+        .ids = ids.get<std::vector<std::int32_t>>(), .targets = {}, .starts = {0}, .number = 0};
+    sequence.targets = sequence.ids;
+    domains[0].sequences.push_back(std::move(sequence));
+  }
+  const auto result = sparsify(input, domains, {}, observer);
+  const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
+  for (const auto& unit : expected.layout.units)
+    for (const auto& tensor : unit.tensors) {
+      const auto ours = result.weights.tensor(tensor.name), theirs = expected.tensor(tensor.name);
+      EXPECT_TRUE(at::equal(ours.ne(0), theirs.ne(0))) << tensor.name;
+      EXPECT_LT(test::largest_difference(ours, theirs), 1e-4) << tensor.name;
+    }
+  EXPECT_EQ(result.report["layers"].size(), 3u * 7);
+}
+
+TEST(Sparsify, EveryLinearLayerIsSparseAndTheRestUntouched) {
+  record::Observer observer;
+  const auto input = dense_model();
+  const auto before = model::converted(input, at::kDouble);
+  const auto result = sparsify(input, test::random_domains(40), {}, observer);
+  EXPECT_EQ(result.weights.lineage.sparse_layers.size(), 3u * 7);
+  EXPECT_EQ(result.weights.lineage.pattern, "2:4");
+  EXPECT_NO_THROW(model::check_pattern(result.weights));
+  for (const auto& unit : input.layout.units)
+    for (const auto& tensor : unit.tensors) {
+      const auto now = result.weights.tensor(tensor.name);
+      const bool linear = unit.block_index >= 0 && !architecture::is_norm(tensor.role);
+      if (linear)
+        EXPECT_EQ(now.eq(0).sum().item<std::int64_t>(), tensor.numel / 2) << tensor.name;
+      else
+        EXPECT_TRUE(at::equal(now, input.tensor(tensor.name))) << tensor.name;
+      EXPECT_TRUE(at::equal(input.tensor(tensor.name), before.tensor(tensor.name))) << "the input changed";
+    }
+}
+
+TEST(Sparsify, ReportsEachLayer) {
+  record::Observer observer;
+  const auto report = sparsify(dense_model(), test::random_domains(40), {}, observer).report;
+  EXPECT_EQ(report["kind"], "sparsify");
+  EXPECT_EQ(report["pattern"], "2:4");
+  EXPECT_DOUBLE_EQ(report["zeros_fraction"].get<double>(), 0.5);
+  const auto layer = find_layer(report, "model.layers.1.mlp.down_proj.weight");
+  EXPECT_EQ(layer["rows"], 16);
+  EXPECT_EQ(layer["cols"], 16);
+  EXPECT_EQ(layer["dampening"], 0.01);
+  EXPECT_LT(layer["identity_residual"].get<double>(), 1e-9);
+  EXPECT_GT(layer["relative_error"].get<double>(), 0.01);
+  EXPECT_LT(layer["relative_error"].get<double>(), 1);
+}
+
+TEST(Sparsify, OnlyChosenLayersOfChosenBlocksChange) {
+  record::Observer observer;
+  SparsifyOptions options;
+  options.layers = {"down_proj", "q_proj"};
+  options.blocks = {1};
+  const auto input = dense_model();
+  const auto result = sparsify(input, test::random_domains(40), options, observer);
+  EXPECT_EQ(result.weights.lineage.sparse_layers,
+            (std::vector<std::string>{"model.layers.1.self_attn.q_proj.weight",
+                                      "model.layers.1.mlp.down_proj.weight"}));
+  for (const std::size_t unit : {0, 1, 3})
+    EXPECT_TRUE(at::equal(result.weights.units[unit], input.units[unit]));
+}
+
+// A later layer sees what the sparse layers before it produce: alone it gets another result.
+TEST(Sparsify, GoesOnThroughTheSparseLayers) {
+  record::Observer observer;
+  const auto input = dense_model();
+  SparsifyOptions alone;
+  alone.blocks = {2};
+  const auto all = sparsify(input, test::random_domains(40), {}, observer);
+  const auto one = sparsify(input, test::random_domains(40), alone, observer);
+  EXPECT_FALSE(at::equal(all.weights.units[3], one.weights.units[3]));
+  SparsifyOptions first;
+  first.blocks = {0, 1};
+  const auto half = sparsify(input, test::random_domains(40), first, observer);
+  const auto rest = sparsify(half.weights, test::random_domains(40), alone, observer);
+  EXPECT_TRUE(at::equal(all.weights.units[3], rest.weights.units[3]));
+  EXPECT_EQ(rest.weights.lineage.sparse_layers, all.weights.lineage.sparse_layers);
+}
+
+TEST(Sparsify, BatchesDoNotChangeTheHessian) {
+  record::Observer observer;
+  const auto input = dense_model();
+  auto domains = test::random_domains(40, 4);
+  const auto whole = sparsify(input, domains, {}, observer);
+  std::vector<prune::CalibrationDomain> split;  // each sequence a domain, hence a batch of its own
+  for (const auto& domain : domains)
+    for (const auto& sequence : domain.sequences) split.push_back({"part", {sequence}});
+  const auto parts = sparsify(input, split, {}, observer);
+  for (std::size_t unit = 0; unit < input.units.size(); ++unit)
+    EXPECT_LT(test::largest_difference(whole.weights.units[unit], parts.weights.units[unit]), 1e-5);
+}
+
+TEST(Sparsify, ThePatternIsInTheSavedFile) {
+  record::Observer observer;
+  const test::TemporaryDirectory directory;
+  auto input = test::tiny_model(test::tiny_config(), 1, at::kFloat);
+  input.file_dtype = io::Dtype::bf16;
+  const auto result = sparsify(input, test::random_domains(40), {}, observer);
+  model::save_model(result.weights, directory / "model", {}, base::Json::object());
+  const auto saved = model::load_weights(directory / "model", at::kFloat, at::kCPU);
+  EXPECT_EQ(saved.lineage.sparse_layers.size(), 3u * 7);
+  EXPECT_NO_THROW(model::check_pattern(saved));
+  for (const auto& name : saved.lineage.sparse_layers)  // the sweep's result had been rounded as the file is
+    EXPECT_TRUE(at::equal(saved.tensor(name), result.weights.tensor(name))) << name;
+}
+
+TEST(Sparsify, AfterPruningTheLineageHasBoth) {
+  record::Observer observer;
+  prune::PruneOptions pruning;
+  pruning.target.parameters_fraction = 0.7;
+  pruning.width_multiple = 4;
+  const auto pruned = prune::prune_greedy(dense_model(), test::random_domains(40), pruning, observer);
+  const auto result = sparsify(pruned.weights, test::random_domains(40), {}, observer);
+  EXPECT_EQ(result.weights.lineage.blocks, pruned.weights.lineage.blocks);
+  EXPECT_EQ(result.weights.lineage.channels, pruned.weights.lineage.channels);
+  EXPECT_EQ(result.weights.lineage.sparse_layers.size(), pruned.weights.config.blocks.size() * 7);
+}
+
+TEST(Sparsify, RefusesWhatItCannotDoBeforeAnyWork) {
+  record::Observer observer;
+  const auto refusal = [&](const model::Weights& input, const SparsifyOptions& options) {
+    return test::message_of<base::UsageError>(
+        [&] { sparsify(input, test::random_domains(40), options, observer); });
+  };
+  SparsifyOptions layer, block, pattern, size, dampening;
+  layer.layers = {"gate_prj"};
+  block.blocks = {3};
+  pattern.pattern = "2 of 4";
+  size.block_size = 6;
+  dampening.dampening_fraction = 0;
+  EXPECT_NE(refusal(dense_model(), layer).find("'gate_proj'"), std::string::npos)
+      << refusal(dense_model(), layer);
+  EXPECT_NE(refusal(dense_model(), block).find("0 to 2"), std::string::npos);
+  for (const auto& options : {pattern, size, dampening}) refusal(dense_model(), options);
+  const auto odd = refusal(test::tiny_model(test::tiny_config(3, 18)), {});
+  EXPECT_NE(odd.find("model.layers.0.mlp.down_proj.weight"), std::string::npos) << odd;
+  SparsifyOptions other;
+  other.pattern = "4:8";
+  const auto sparse = sparsify(dense_model(), test::random_domains(40), {}, observer).weights;
+  EXPECT_NE(refusal(sparse, other).find("4:8"), std::string::npos);
+}
+
+TEST(Sparsify, ActivationsThatAreNotFiniteNameTheLayer) {
+  record::Observer observer;
+  auto input = dense_model();
+  input.tensor("model.layers.1.mlp.up_proj.weight")[0][0] = std::numeric_limits<double>::infinity();
+  SparsifyOptions options;
+  options.layers = {"down_proj"};
+  const auto message = test::message_of<base::ValidationError>(
+      [&] { sparsify(input, test::random_domains(40), options, observer); });
+  EXPECT_NE(message.find("model.layers.1.mlp.down_proj.weight"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace retort

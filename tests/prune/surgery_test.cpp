@@ -1,0 +1,144 @@
+#include "retort/prune/surgery.h"
+
+#include <gtest/gtest.h>
+
+#include "prune/models_for_tests.h"
+#include "retort/model/sparsity.h"
+#include "retort/prune/objective.h"
+#include "support/outside_data.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+
+// Every second block is kept; of its channels those whose number has a remainder below 2 by 3.
+Candidate thinned(const architecture::Config& config) {
+  Candidate candidate;
+  for (std::size_t block = 0; block < config.blocks.size(); block += 2) {
+    candidate.blocks.push_back(static_cast<std::int64_t>(block));
+    auto& channels = candidate.channels.emplace_back();
+    for (std::int64_t channel = 0; channel < prune::mlp_width(config.blocks[block]); ++channel)
+      if ((channel + static_cast<std::int64_t>(block)) % 3 < 2) channels.push_back(channel);
+  }
+  const auto shortest = std::min_element(candidate.channels.begin(), candidate.channels.end(),
+                                         [](const auto& a, const auto& b) { return a.size() < b.size(); })
+                            ->size();
+  for (auto& channels : candidate.channels) channels.resize(shortest);
+  return candidate;
+}
+
+at::Tensor masked_logits(const model::Weights& weights, const Candidate& candidate,
+                         const prune::CalibrationBatch& batch) {
+  std::vector<at::Tensor> masks;
+  std::vector<bool> keeps;
+  for (std::size_t block = 0; block < weights.config.blocks.size(); ++block) {
+    const auto* channels = candidate.find(static_cast<std::int64_t>(block));
+    keeps.push_back(channels != nullptr);
+    masks.push_back(at::zeros({prune::mlp_width(weights.config.blocks[block])}, weights.units[0].options()));
+    for (const auto channel : channels ? *channels : std::vector<std::int64_t>()) masks.back()[channel] = 1;
+  }
+  return test::plain_logits(weights, batch, masks, keeps);
+}
+
+void expect_masked_is_sliced(const model::Weights& weights, const Candidate& candidate) {
+  const auto sliced = prune::sliced(weights, candidate);
+  for (const auto& batch : prune::calibration_batches(test::random_domains(weights.config.vocab_size, 2, 48),
+                                                      weights.config, at::kCPU)) {
+    const auto masked = masked_logits(weights, candidate, batch);
+    EXPECT_LT(test::largest_difference(masked, test::plain_logits(sliced, batch)), 1e-6);
+    EXPECT_GT(test::largest_difference(masked, test::plain_logits(weights, batch)), 1e-2);
+  }
+}
+
+TEST(Surgery, MaskedIsSlicedWithBlocksDropped) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  expect_masked_is_sliced(weights, prune::without_block(prune::whole(weights.config), 0));
+}
+
+TEST(Surgery, MaskedIsSlicedWithChannelsRemoved) {
+  auto candidate =
+      prune::whole(test::tiny_config().blocks.empty() ? architecture::Config() : test::tiny_config());
+  for (auto& channels : candidate.channels) channels = {1, 2, 5, 6, 7, 11, 12, 15};
+  expect_masked_is_sliced(test::tiny_model(test::tiny_config()), candidate);
+}
+
+TEST(Surgery, MaskedIsSlicedWithBothAndAnUntiedHead) {
+  const auto weights = test::tiny_model(test::tiny_config(4, 16, false));
+  expect_masked_is_sliced(weights, thinned(weights.config));
+}
+
+TEST(Surgery, MaskedIsSlicedOnARealModel) {
+  const auto weights = model::load_weights(test::source() / "models" / "europa-5m", at::kDouble, at::kCPU);
+  expect_masked_is_sliced(weights, thinned(weights.config));
+}
+
+TEST(Surgery, TheWholeModelIsCopied) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  const auto copy = prune::sliced(weights, prune::whole(weights.config));
+  EXPECT_EQ(copy.config, weights.config);
+  EXPECT_TRUE(copy.lineage.identity());
+  for (std::size_t unit = 0; unit < weights.units.size(); ++unit) {
+    EXPECT_TRUE(at::equal(copy.units[unit], weights.units[unit]));
+    EXPECT_FALSE(copy.units[unit].is_alias_of(weights.units[unit]));
+  }
+}
+
+TEST(Surgery, DifferenceFindsAWrongSlice) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  const prune::Evaluator evaluator(weights, test::random_domains(40), {});
+  const auto candidate = thinned(weights.config);
+  auto sliced = prune::sliced(weights, candidate);
+  EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
+  sliced.tensor("model.layers.1.mlp.up_proj.weight")[2].neg_();
+  EXPECT_GT(evaluator.difference(candidate, sliced), 1e-6);
+}
+
+TEST(Surgery, LineagesCompose) {
+  const auto original = test::tiny_model(test::tiny_config(5, 20));
+  const auto once = prune::sliced(original, thinned(original.config));
+  const auto twice = prune::sliced(once, thinned(once.config));
+  EXPECT_EQ(twice.lineage.teacher_blocks, 5);
+  EXPECT_EQ(twice.lineage.blocks, (std::vector<std::int64_t>{0, 4}));
+  for (std::size_t block = 0; block < 2; ++block) {
+    const auto teacher =
+        "model.layers." + std::to_string(twice.lineage.blocks[block]) + ".mlp.gate_proj.weight";
+    const auto rows = model::index_tensor(twice.lineage.channels[block], at::kCPU);
+    EXPECT_TRUE(at::equal(twice.tensor("model.layers." + std::to_string(block) + ".mlp.gate_proj.weight"),
+                          original.tensor(teacher).index_select(0, rows)));
+  }
+}
+
+TEST(Surgery, SparseLayersMoveAlongUnlessTheirGroupsAreTorn) {
+  auto weights = test::tiny_model(test::tiny_config());
+  for (const char* name : {"model.layers.2.mlp.gate_proj.weight", "model.layers.2.mlp.down_proj.weight"}) {
+    weights.tensor(name).unflatten(1, {-1, 4}).narrow(2, 0, 2).zero_();
+    weights.lineage.sparse_layers.push_back(name);
+  }
+  weights.lineage.pattern = "2:4";
+  const auto shorter = prune::sliced(weights, prune::without_block(prune::whole(weights.config), 0));
+  EXPECT_EQ(shorter.lineage.sparse_layers, (std::vector<std::string>{"model.layers.1.mlp.gate_proj.weight",
+                                                                     "model.layers.1.mlp.down_proj.weight"}));
+  auto torn = prune::whole(weights.config);
+  for (auto& channels : torn.channels) channels = {0, 2, 3, 6, 7, 9, 10, 11};
+  const auto narrow = prune::sliced(weights, torn);
+  EXPECT_EQ(narrow.lineage.sparse_layers, (std::vector<std::string>{"model.layers.2.mlp.gate_proj.weight"}));
+  EXPECT_NO_THROW(model::check_pattern(narrow));
+}
+
+TEST(Surgery, TheSavedModelIsTheSameWithItsLineage) {
+  const test::TemporaryDirectory directory;
+  const auto original = test::tiny_model(test::tiny_config(4, 16, false), 1, at::kFloat);
+  const auto sliced = prune::sliced(original, thinned(original.config));
+  model::save_model(sliced, directory / "model", {}, base::Json::object());
+  const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
+  EXPECT_EQ(again.config.blocks, sliced.config.blocks);
+  EXPECT_EQ(again.lineage.blocks, sliced.lineage.blocks);
+  EXPECT_EQ(again.lineage.channels, sliced.lineage.channels);
+  for (std::size_t unit = 0; unit < sliced.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(again.units[unit], sliced.units[unit]));
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Checks that includes point downwards only: every `#include` against the dependencies that CMake is told of.
+
+A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [TORCH])`; it may include itself and the
+layers that it depends on, directly or not.  retort/CMakeLists.txt lists the layers lowest first.  The folders beside
+retort/ (cli/, benchmarks/, tests/*/) may include the layers that they link.  Prints file:line of each violation and
+ends with 1 if there is one.
+"""
+
+import argparse
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SOURCE_SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".hip", ".inc"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+TORCH_HEADER = re.compile(r"^(ATen|c10|torch|caffe2)/")
+FAT_TORCH_HEADER = re.compile(r"^torch/(torch|all|extension|nn|optim)\b")
+# What only comm/ may know: MPI, NCCL or RCCL, and the accelerators' own runtimes.
+CLUSTER_HEADER = re.compile(r"^(mpi\.h|mpi/.*|nccl\.h|nccl/.*|rccl/.*|rccl\.h|cuda\.h|cuda_\w+\.h|cuda/.*|hip/.*)$")
+KEYWORDS = {"SOURCES", "DEPENDS", "LINKS", "TORCH"}
+
+
+@dataclass
+class Layer:
+    name: str
+    file: str
+    line: int
+    depends: list = field(default_factory=list)
+    torch: bool = False
+
+
+def without_comments(text):
+    return re.sub(r"#[^\n]*", "", text)
+
+
+def calls(text, function):
+    """Yields (line, arguments) of each call of `function` in CMake's `text`; keeps no comments."""
+    text = without_comments(text)
+    for match in re.finditer(rf"\b{function}\s*\(([^)]*)\)", text):
+        yield text.count("\n", 0, match.start()) + 1, match.group(1).split()
+
+
+def parse_module(file, line, words):
+    layer = Layer(words[0], file, line)
+    section = ""
+    for word in words[1:]:
+        if word in KEYWORDS:
+            section = word
+            layer.torch |= word == "TORCH"
+        elif section == "DEPENDS":
+            layer.depends.append(word)
+    return layer
+
+
+class Tree:
+    """The layers of a checkout, and the violations found in it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.layers = {}
+        self.violations = []
+        self.read_layers()
+        self.order = [words[0] for _, words in calls(self.read("retort/CMakeLists.txt"), "add_subdirectory")]
+
+    def read(self, path):
+        file = self.root / path
+        return file.read_text(errors="replace") if file.is_file() else ""
+
+    def report(self, file, line, text):
+        self.violations.append(f"{file}:{line}: {text}")
+
+    def read_layers(self):
+        for cmake in sorted((self.root / "retort").glob("*/CMakeLists.txt")):
+            file = str(cmake.relative_to(self.root))
+            for line, words in calls(cmake.read_text(), "retort_module"):
+                layer = parse_module(file, line, words)
+                if layer.name != cmake.parent.name:
+                    self.report(file, line, f"module {layer.name} lies in folder {cmake.parent.name}; name them alike")
+                self.layers[layer.name] = layer
+
+    def closure(self, names):
+        """`names` and all layers below them."""
+        reached, waiting = set(), list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in self.layers and name not in reached:
+                reached.add(name)
+                waiting += self.layers[name].depends
+        return reached
+
+    def check_dependencies(self):
+        """Declared dependencies: known, listed lower, without cycles, and torch-free below torch-free layers."""
+        for layer in self.layers.values():
+            for name in layer.depends:
+                if name not in self.layers:
+                    self.report(layer.file, layer.line, f"{layer.name} depends on {name}, which is no layer")
+                    continue
+                if self.position(name) > self.position(layer.name):
+                    self.report(layer.file, layer.line, f"{layer.name} depends upwards on {name}, "
+                                "which retort/CMakeLists.txt lists later")
+                if layer.name in self.closure([name]):
+                    self.report(layer.file, layer.line, f"cycle: {name} depends on {layer.name} in turn")
+                if not layer.torch and any(self.layers[n].torch for n in self.closure([name])):
+                    self.report(layer.file, layer.line, f"{layer.name} declares no TORCH but depends on {name}, which needs it")
+
+    def position(self, name):
+        return self.order.index(name) if name in self.order else len(self.order)
+
+    def linked_layers(self, folder):
+        """Layers that the CMakeLists.txt of a folder outside retort/ names, as retort::x or retort_test(x ...)."""
+        text = without_comments(self.read(f"{folder}/CMakeLists.txt"))
+        names = set(re.findall(r"\bretort::(\w+)", text)) | set(re.findall(r"\bretort_test\s*\(\s*(\w+)", text))
+        return names & set(self.layers)
+
+    def check_sources(self):
+        for layer in self.layers.values():
+            self.check_folder(f"retort/{layer.name}", self.closure([layer.name]), layer.torch, layer.name == "comm")
+        for folder in sorted((self.root / "retort").iterdir()):  # without a module it would hide from the check
+            sources = sorted(p for p in folder.rglob("*") if p.suffix in SOURCE_SUFFIXES)
+            if sources and folder.name not in self.layers:
+                self.report(sources[0].relative_to(self.root), 1, f"retort/{folder.name} declares no retort_module()")
+        outside = ["cli", "benchmarks", *(f"tests/{p.name}" for p in sorted((self.root / "tests").glob("*")))]
+        for folder in outside:
+            allowed = self.closure(self.linked_layers(folder))
+            # tests/support/ and the like link nothing of their own: their users' layers are checked in the users.
+            allowed = allowed or set(self.layers)
+            self.check_folder(folder, allowed, torch=True, cluster=folder == "tests/comm")
+
+    def check_folder(self, folder, allowed, torch, cluster):
+        for file in sorted((self.root / folder).rglob("*")):
+            if file.suffix in SOURCE_SUFFIXES:
+                self.check_file(file, folder, allowed, torch, cluster)
+
+    def check_file(self, file, folder, allowed, torch, cluster):
+        name = file.relative_to(self.root)
+        for line, text in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(text)
+            if not match:
+                continue
+            header = self.resolve(file, match.group(1), match.group(2))
+            top, _, rest = header.partition("/")
+            layer = rest.partition("/")[0]
+            if top == "retort" and layer not in allowed:
+                why = "is no layer" if layer not in self.layers else f"{folder} does not depend on {layer}"
+                self.report(name, line, f"includes {header}: {why}")
+            elif folder.startswith("retort/") and top in ("cli", "tests", "benchmarks"):
+                self.report(name, line, f"includes {header}: the library knows nothing of {top}/")
+            elif FAT_TORCH_HEADER.match(header):
+                self.report(name, line, f"includes {header}: take the ATen header, this one costs 20 seconds a file")
+            elif TORCH_HEADER.match(header) and not torch:
+                self.report(name, line, f"includes {header}: {folder} declares no TORCH")
+            elif CLUSTER_HEADER.match(header) and not cluster:
+                self.report(name, line, f"includes {header}: only retort/comm knows MPI, NCCL and the accelerators' runtimes")
+
+    def resolve(self, file, quote, header):
+        """The header's path from the root: a quoted one may be relative to its file, and so may hide a layer."""
+        beside = file.parent / header
+        if quote == '"' and beside.is_file():
+            return os.path.relpath(os.path.normpath(beside), self.root).replace(os.sep, "/")
+        return os.path.normpath(header).replace(os.sep, "/")
+
+
+def check(root):
+    """All violations below `root`, as printable lines."""
+    tree = Tree(root.resolve())
+    if not tree.layers:
+        return [f"{root}: no retort_module() found below retort/"]
+    tree.check_dependencies()
+    tree.check_sources()
+    return tree.violations
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    violations = check(parser.parse_args(arguments).root)
+    for violation in violations:
+        print(violation)
+    print(f"layers: {len(violations)} violations" if violations else "layers: includes point downwards only")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
