@@ -6,7 +6,9 @@
 #include "cli/console.h"
 #include "cli/print.h"
 #include "cli/recipe_source.h"
+#include "cli/wait_policy.h"
 #include "retort/pipeline/pipeline.h"
+#include "retort/report/report.h"
 
 namespace retort::cli {
 
@@ -41,9 +43,14 @@ Action declare_eval(CLI::App& app) {
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);
   return [options] {
+    let_threads_sleep(command_line());
     options->request.separator = unescaped(options->request.separator);
     Console console(options->verbosity);
-    print(std::cout, pipeline::evaluate(options->request, console), options->json);
+    const base::Json result = pipeline::evaluate(options->request, console);
+    if (options->json)
+      print(std::cout, result, true);
+    else
+      std::cout << report::scores_table(result);
     return base::ExitCode::ok;
   };
 }

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/print.h"
 #include "cli/recipe_source.h"
+#include "cli/wait_policy.h"
 #include "retort/pipeline/pipeline.h"
 
 namespace retort::cli {
@@ -32,10 +33,12 @@ Action declare_generate(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1000.0));
   app.add_option("--seed", request.seed, "Of sampling")->capture_default_str();
+  app.add_flag("!--no-bos", request.bos, "Without the begin-of-text token before the prompt");
   app.add_flag("--json", options->json, "Print {\"ids\": [...], \"text\": ...}");
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);
   return [options] {
+    let_threads_sleep(command_line());
     Console console(options->verbosity);
     const base::Json answer = pipeline::generate(options->request, console);
     if (options->json)

@@ -26,7 +26,7 @@ Json describe_run(const Path& path) {
     stages[stage] = {{"kind", options.value("kind", "")}, {"finished", false}};
   for (const auto& [stage, result] : run.results) {
     stages[stage]["finished"] = true;
-    for (const char* key : {"parameters", "steps", "tokens", "seconds", "loss", "held_out_loss"})
+    for (const char* key : {"parameters", "steps", "tokens", "seconds", "final"})
       if (result.is_object() && result.contains(key)) stages[stage][key] = result[key];
   }
   const Json& starts = run.provenance.at("starts");

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <new>
 
@@ -36,6 +37,11 @@ int fail(base::ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+/// Errors of libraries may go on with traces that help nobody at a terminal.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 int guarded(const Action& action) try {
   const base::ExitCode code = action();
   std::cout.flush();
@@ -44,11 +50,13 @@ int guarded(const Action& action) try {
   return static_cast<int>(code);
 } catch (const base::Error& error) {
   return fail(error.code(), base::join("error: ", error.what()));
+} catch (const std::filesystem::filesystem_error& error) {
+  return fail(base::ExitCode::storage, base::join("error: ", error.path1().string(), ": ", error.code().message(), "."));
 } catch (const std::bad_alloc&) {
   return fail(base::ExitCode::memory,
               "error: out of memory; use shorter sequences or smaller micro-batches.");
 } catch (const std::exception& error) {
-  return fail(base::ExitCode::internal, base::join("internal error, please report it: ", error.what()));
+  return fail(base::ExitCode::internal, base::join("internal error, please report it: ", first_line(error.what())));
 }
 
 /// What is wrong with a command line, and which help says more.

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/recipe_source.h"
+#include "cli/wait_policy.h"
 #include "retort/pipeline/pipeline.h"
 
 namespace retort::cli {
@@ -27,6 +28,7 @@ base::ExitCode run(const Options& options) {
     std::cout << recipe::to_yaml(recipe);
     return base::ExitCode::ok;
   }
+  let_threads_sleep(command_line());
   catch_interrupts();
   Console console(options.verbosity);
   pipeline::RunRequest request;
@@ -40,7 +42,7 @@ base::ExitCode run(const Options& options) {
   if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
   if (outcome.finished) return base::ExitCode::ok;
   console.message(record::Level::info, base::join("stopped in stage ", outcome.stage,
-                                                  ", state saved; the same command again goes on from here"));
+                                                  ", what was done is saved; the same command again goes on from here"));
   return base::ExitCode::stopped;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
+#include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/data/records.h"
 #include "retort/text/tokenizer.h"
@@ -37,6 +38,7 @@ base::ExitCode tokenize(const Options& options) {
   const auto files = options.files.empty() ? std::vector<std::string>{kStandardInput} : options.files;
   for (const std::string& name : files) {
     const base::Path path = name == "-" ? kStandardInput : name;
+    base::require<base::DataError>(std::filesystem::exists(path), name, ": there is no such file; check the path.");
     const auto records =
         options.field.empty() ? data::open_records(source, path) : data::open_jsonl(source, path);
     std::string document;

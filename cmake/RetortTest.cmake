@@ -10,7 +10,8 @@ elseif(RETORT_SHARED_DATA AND NOT IS_DIRECTORY "${RETORT_SHARED_DATA}")
 endif()
 
 set(_retort_test_environment RETORT_SOURCE=${PROJECT_SOURCE_DIR} RETORT_ORACLES=${RETORT_ORACLES}
-                             RETORT_PROGRAM=${PROJECT_BINARY_DIR}/cli/retort RETORT_PYTHON=${RETORT_PYTHON})
+                             RETORT_PROGRAM=${PROJECT_BINARY_DIR}/cli/retort RETORT_PYTHON=${RETORT_PYTHON}
+                             OMP_WAIT_POLICY=passive)  # threads that spin slow each other down on a busy machine
 if(RETORT_SHARED_DATA)
   list(APPEND _retort_test_environment RETORT_SHARED_DATA=${RETORT_SHARED_DATA})
 endif()

@@ -24,7 +24,7 @@ using namespace retort;
 struct Settings {
   std::string dtype = "auto";
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
-               student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5, documents = 1, wave = 1;
+               student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5, documents = 1, wave = 1, head_rows = 0;
   bool keep = false;
 };
 
@@ -81,7 +81,7 @@ base::Json measure(const Settings& s) {
                            .masked = false, .trained_on_copies = dtype == at::kBFloat16,
                            .item_bytes = static_cast<std::int64_t>(at::elementSize(dtype)), .micro_batch_tokens = tokens,
                            .sequence_tokens = s.length / s.documents, .micro_batches = 1, .wave = s.wave,
-                           .head_rows = shard::choose_head_rows(s.vocab, tokens), .keep_activations = s.keep};
+                           .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, static_cast<std::int64_t>(at::elementSize(dtype))), .keep_activations = s.keep};
   shard::Engine engine(*student, teacher.get(), losses, *group,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {random_batch(s)};
@@ -132,6 +132,7 @@ int main(int argc, char** argv) {
   app.add_option("--length", s.length);
   app.add_option("--documents", s.documents, "segments per sequence");
   app.add_option("--steps", s.steps);
+  app.add_option("--head-rows", s.head_rows, "tokens of a chunk of head and loss; 0: chosen as a stage does");
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -25,6 +25,21 @@ Path temporary_name(const Path& path) {
   throw StorageError(join(path.string(), ": ", action, " failed: ", system_message(code), advice, "."));
 }
 
+// A device or pipe must not be replaced by a file; of a link the file behind it is.
+bool is_written_in_place(const Path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+         !std::filesystem::is_directory(status);
+}
+
+Path behind_links(const Path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const Path target = std::filesystem::canonical(path, error);
+  return error ? path : target;
+}
+
 Path parent_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
 
 }  // namespace
@@ -44,15 +59,18 @@ std::string read_file(const Path& path, std::size_t max_bytes) {
   return content;
 }
 
-AtomicFile::AtomicFile(Path path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+AtomicFile::AtomicFile(Path path) {
+  const bool in_place = is_written_in_place(path);
+  path_ = in_place ? std::move(path) : behind_links(path);
+  temporary_ = in_place ? path_ : temporary_name(path_);
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
   if (descriptor_ < 0) fail(path_, "creating", errno);
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (temporary_ != path_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* bytes, std::size_t size) {
@@ -67,12 +85,14 @@ void AtomicFile::write(const void* bytes, std::size_t size) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail(path_, "syncing", errno);
+  const bool in_place = temporary_ == path_;
+  if (::fsync(descriptor_) != 0 && !(in_place && errno == EINVAL)) fail(path_, "syncing", errno);
   const int descriptor = std::exchange(descriptor_, -1);
   const bool closed = ::close(descriptor) == 0;
+  if (in_place && closed) return;
   if (!closed || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int code = errno;
-    ::unlink(temporary_.c_str());
+    if (!in_place) ::unlink(temporary_.c_str());
     fail(path_, "renaming", code);
   }
   sync_directory(parent_of(path_));
@@ -112,6 +132,12 @@ void make_directories(const Path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) fail(path, "creating the directory", error.value());
+}
+
+void remove_all(const Path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) fail(path, "removing", error.value());
 }
 
 void remove_leftovers(const Path& directory) {

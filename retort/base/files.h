@@ -16,6 +16,7 @@ using Path = std::filesystem::path;
 std::string read_file(const Path& path, std::size_t max_bytes = std::size_t{1} << 28);
 
 /// A file being written; nothing is visible under its final name before commit(), and nothing stays without it.
+/// What is there and no regular file, a pipe or /dev/stdout, is written to as it stands.
 class AtomicFile {
  public:
   explicit AtomicFile(Path path);
@@ -31,7 +32,7 @@ class AtomicFile {
 
  private:
   Path path_;
-  Path temporary_;
+  Path temporary_;  ///< equal to path_ where it is written to as it stands
   int descriptor_ = -1;
 };
 
@@ -44,6 +45,9 @@ void write_directory_atomically(const Path& final_path, const std::function<void
 
 /// Creates a directory and its parents; throws StorageError with the cause.
 void make_directories(const Path& path);
+
+/// Removes a file or a directory with all that is in it, if it is there; throws StorageError with the cause.
+void remove_all(const Path& path);
 
 /// Removes what unfinished atomic writes of an earlier process left in `directory`.
 void remove_leftovers(const Path& directory);

@@ -18,7 +18,7 @@ enum class LayerMap {
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
   double weight = 1.0;
-  double temperature = 1.0;                        ///< kl_divergence
+  double temperature = 3.0;                        ///< kl_divergence
   KlDirection direction = KlDirection::forward;    ///< kl_divergence
   bool temperature_squared = true;                 ///< kl_divergence: scale by T squared
   LayerMap layer_map = LayerMap::relative_depth;   ///< squarehead

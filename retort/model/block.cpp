@@ -133,6 +133,16 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
 }
 
+BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                                   const TokenLayout& layout) {
+  BlockActivations kept;
+  kept.mid_ND = attention_branch(weights, eps, x_ND, layout, &kept, nullptr);
+  if (!weights.down_DI.defined()) return kept;
+  kept.mlp_norm = ops::rms_norm(kept.mid_ND, weights.mlp_norm_D, eps);
+  kept.gate_up_N2I = project(kept.mlp_norm.y_ND, weights.gate_up_2ID);
+  return kept;
+}
+
 at::Tensor block_backward(const BlockWeights& weights, double, const at::Tensor& x_ND, BlockActivations kept,
                           const at::Tensor& gout_ND, const TokenLayout& layout, const BlockWeights& gradients) {
   const auto gmid_ND = mlp_backward(weights, kept, gout_ND, gradients);
@@ -145,7 +155,7 @@ void add_transposed_product(at::Tensor target_MK, const at::Tensor& a_NM, const 
   if (target_MK.scalar_type() == a_NM.scalar_type())
     at::addmm_out(target_MK, target_MK, a_NM.t(), b_NK);
   else
-    target_MK.add_(at::mm(a_NM.t(), b_NK));
+    ops::accumulate(at::mm(a_NM.t(), b_NK), target_MK);
 }
 
 }  // namespace retort::model

@@ -45,6 +45,10 @@ struct BlockActivations {
 at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
                          BlockActivations* keep = nullptr, const BlockHooks* hooks = nullptr);
 
+/// What block_backward needs, computed again: the block's output, and the product that makes it, are left out.
+BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                                   const TokenLayout& layout);
+
 /// Gradient of the input; adds the gradients of the weights to `gradients` (views into a float32 buffer, float64 for
 /// float64).  Consumes the activations.
 at::Tensor block_backward(const BlockWeights& weights, double eps, const at::Tensor& x_ND, BlockActivations kept,

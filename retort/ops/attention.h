@@ -22,7 +22,7 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
                     const std::vector<std::int64_t>& starts);
 
 /// Writes the gradients into gq_NHE, gk_NKE, gv_NKE, which may be views into one buffer.
-/// bfloat16 inputs are differentiated in float32: the bfloat16 kernel is several times slower on short segments.
+/// Scores are computed again in float32, the other products in the inputs' type.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward, const std::vector<std::int64_t>& starts,
                         at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE);

@@ -1,5 +1,7 @@
 #include "retort/ops/elementwise.h"
 
+#include <bit>
+
 #include "retort/ops/dispatch.h"
 #include "retort/ops/reference.h"
 
@@ -124,6 +126,22 @@ SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
     });
   });
   return result;
+}
+
+void accumulate(const at::Tensor& x, at::Tensor sum) {
+  const bool fast = on_cpu(x) && x.scalar_type() == at::kBFloat16 && sum.scalar_type() == at::kFloat && x.is_contiguous() &&
+                    sum.is_contiguous();
+  if (!fast) {
+    sum.add_(x);
+    return;
+  }
+  constexpr std::int64_t kElementsPerTask = 1 << 15;
+  at::parallel_for(0, sum.numel(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    const Bf16* from = data<Bf16>(x);
+    float* to = data<float>(sum);
+    // A bfloat16 number is the upper half of a float32.
+    for (auto i = begin; i < end; ++i) to[i] += std::bit_cast<float>(std::uint32_t{from[i].bits} << 16);
+  });
 }
 
 }  // namespace retort::ops

@@ -44,4 +44,8 @@ struct SwigluGrad {
 /// Gradient of swiglu; overwrites gate_up_N2I with its own gradient (nothing needs it afterwards).
 SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 
+/// sum += x, of the same shape and added in the type of `sum`.  One pass: at::add_ of bfloat16 to float32 makes a float32
+/// copy of x first.
+void accumulate(const at::Tensor& x, at::Tensor sum);
+
 }  // namespace retort::ops

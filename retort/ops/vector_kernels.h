@@ -65,6 +65,11 @@ struct VectorKernels {
   void (*square_sums)(const T* s, const T* t, std::int64_t count, double* error, double* teacher);
   /// out = factor * (s - t).
   void (*scaled_difference)(const T* s, const T* t, double factor, std::int64_t count, T* out);
+  /// Rows of attention's backward: probabilities p = exp(scale * scores - lse), and in place of the gradients of the
+  /// probabilities, those of the scores: scale * p * (g - delta).  Row r sees the first `visible + r` of `keys` keys; both
+  /// are 0 beyond.  p may be the scores.
+  void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R, double scale,
+                              std::int64_t rows, std::int64_t keys, std::int64_t visible);
 };
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;

@@ -8,6 +8,7 @@
 namespace retort::ops::RETORT_ISA {
 namespace {
 
+// Loops below are marked ivdep where an output may be an input: element i is read before it is written, and no other is.
 constexpr int kLanes = 16;  // partial sums kept apart, so that the compiler may use vectors without reordering
 
 inline float load(const float* p, std::int64_t i) { return p[i]; }
@@ -29,10 +30,11 @@ inline float round_to(const Bf16*, float x) {
   return __builtin_bit_cast(float, (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// e^x after Cephes' expf: error below 2 ulp on [-87, 88], clamped outside.
+// e^x after Cephes' expf: error below 2 ulp on [-60, 60], clamped outside.  Softmax and sigmoid need no more, and what is
+// computed from the result stays clear of denormal numbers, each of which costs a hundred cycles.
 inline float exponential(float x) {
-  x = x < -87.3f ? -87.3f : x;
-  x = x > 88.3f ? 88.3f : x;
+  x = x < -60.0f ? -60.0f : x;
+  x = x > 60.0f ? 60.0f : x;
   const float shifted = x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
   const float n = shifted - 12582912.0f;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -87,6 +89,7 @@ struct Kernels {
       T* y = y_ND + n * dim;
       const C squares = sum_lanes<C>(dim, [x](std::int64_t i) { return load(x, i) * load(x, i); });
       const C rstd = C(1) / std::sqrt(squares / C(dim) + C(eps));
+#pragma GCC ivdep
       for (std::int64_t i = 0; i < dim; ++i) store(y, i, round_to(y, load(x, i) * rstd) * load(w_D, i));
       rstd_N[n] = rstd;
     }
@@ -102,6 +105,7 @@ struct Kernels {
       const C rstd = rstd_N[n];
       const C dot = sum_lanes<C>(dim, [=](std::int64_t i) { return load(gy, i) * load(w_D, i) * load(x, i); });
       const C shrink = dot * rstd * rstd * rstd / C(dim);
+#pragma GCC ivdep
       for (std::int64_t i = 0; i < dim; ++i) {
         const C g = load(gy, i), xi = load(x, i);
         gw_D[i] += g * xi * rstd;
@@ -119,6 +123,7 @@ struct Kernels {
         T* high = low + half;
         const float* cosine = cos_NE + n * half;
         const float* sine = sin_NE + n * half;
+#pragma GCC ivdep
         for (std::int64_t i = 0; i < half; ++i) {
           const C a = load(low, i), b = load(high, i), c = cosine[i], s = C(sign) * sine[i];
           store(low, i, a * c - b * s);
@@ -132,6 +137,7 @@ struct Kernels {
       const T* gate = gate_up_N2I + n * 2 * width;
       const T* up = gate + width;
       T* out = out_NI + n * width;
+#pragma GCC ivdep
       for (std::int64_t i = 0; i < width; ++i) {
         const C g = load(gate, i);
         store(out, i, round_to(out, g / (C(1) + exponential(-g))) * load(up, i));
@@ -148,6 +154,7 @@ struct Kernels {
       T* grad_gate = grad_N2I + n * 2 * width;
       T* grad_up = grad_gate + width;
       T* out = out_NI + n * width;
+#pragma GCC ivdep
       for (std::int64_t i = 0; i < width; ++i) {
         const C g = load(gate, i), u = load(up, i), go = load(gout, i);
         const C sigmoid = C(1) / (C(1) + exponential(-g)), silu = g * sigmoid;
@@ -176,6 +183,7 @@ struct Kernels {
       T* grad = grad_NV + n * vocab;
       const C normalizer = log_sum_exp(s, C(1), vocab);
       total += double(normalizer) - double(load(s, target));
+#pragma GCC ivdep
       for (std::int64_t i = 0; i < vocab; ++i)
         store(grad, i, load(grad, i) + scale * exponential(load(s, i) - normalizer));
       store(grad, target, load(grad, target) - scale);
@@ -205,12 +213,14 @@ struct Kernels {
       });
       total += double(kl) * spec.temperature_power_scale;
       if (spec.reverse) {
+#pragma GCC ivdep
         for (std::int64_t i = 0; i < vocab; ++i) {
           const C p = exponential(load(s, i) * inverse - student);
           const C log_ratio = (load(s, i) - load(t, i)) * inverse - gap;
           store(grad, i, load(grad, i) + scale * p * (log_ratio - kl));
         }
       } else {
+#pragma GCC ivdep
         for (std::int64_t i = 0; i < vocab; ++i) {
           const C difference =
               exponential(load(s, i) * inverse - student) - exponential(load(t, i) * inverse - teacher);
@@ -238,12 +248,35 @@ struct Kernels {
 
   static void scaled_difference(const T* s, const T* t, double factor, std::int64_t count, T* out) {
     const C f = C(factor);
+#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) store(out, i, f * (load(s, i) - load(t, i)));
   }
 
+  static void attention_gradients(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
+                                  double scale, std::int64_t rows, std::int64_t keys, std::int64_t visible) {
+    const C factor = C(scale);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const C* s = scores_RM + r * keys;
+      T* p = p_RM + r * keys;
+      T* g = gradients_RM + r * keys;
+      const std::int64_t seen = visible + r < keys ? visible + r : keys;
+      const C lse = lse_R[r], delta = delta_R[r];
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < seen; ++i) {
+        const C probability = exponential(s[i] * factor - lse);
+        store(p, i, probability);
+        store(g, i, probability * (load(g, i) - delta) * factor);
+      }
+      for (std::int64_t i = seen; i < keys; ++i) {
+        store(p, i, C(0));
+        store(g, i, C(0));
+      }
+    }
+  }
+
   static VectorKernels<T> table() {
-    return {rms_norm_forward, rms_norm_backward, rope,        swiglu_forward,   swiglu_backward,
-            cross_entropy,    kl_divergence,     square_sums, scaled_difference};
+    return {rms_norm_forward, rms_norm_backward, rope,        swiglu_forward,    swiglu_backward,
+            cross_entropy,    kl_divergence,     square_sums, scaled_difference, attention_gradients};
   }
 };
 
@@ -252,6 +285,7 @@ void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::
   const float beta1 = float(step.beta1), beta2 = float(step.beta2), scale = float(step.gradient_scale);
   const float rate = float(step.lr / step.correction1), decay = float(1 - step.lr * step.weight_decay);
   const float root = float(1 / std::sqrt(step.correction2)), eps = float(step.eps);
+#pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
     const float gradient = g[i] * scale;
     m[i] = beta1 * m[i] + (1 - beta1) * gradient;
@@ -259,6 +293,7 @@ void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::
     p[i] = p[i] * decay - rate * m[i] / (std::sqrt(v[i]) * root + eps);
   }
   if (mask)
+#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) {
       const float keep = mask[i] ? 1.0f : 0.0f;
       p[i] = keep != 0 ? p[i] : 0.0f;
@@ -266,6 +301,7 @@ void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::
       v[i] = keep != 0 ? v[i] : 0.0f;
     }
   if (copy)
+#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) store(copy, i, p[i]);
 }
 

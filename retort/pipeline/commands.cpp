@@ -12,6 +12,7 @@
 #include "retort/ops/memory_meter.h"
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/pipeline.h"
+#include "retort/pipeline/torch_errors.h"
 
 namespace retort::pipeline {
 namespace {
@@ -38,9 +39,7 @@ class PerTokenFile {
   std::optional<base::AtomicFile> file_;
 };
 
-}  // namespace
-
-base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
+base::Json evaluate_model(const EvalRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
@@ -73,7 +72,7 @@ base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
   return eval::to_json(context, windowing, request.teacher, {scores});
 }
 
-base::Json generate(const GenerateRequest& request, record::Observer&) {
+base::Json generate_text(const GenerateRequest& request) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
   const auto parameters = load(request.model.model, model::parse_scoring_dtype(request.model.dtype, device), device);
@@ -88,6 +87,20 @@ base::Json generate(const GenerateRequest& request, record::Observer&) {
           {"prompt", request.prompt},
           {"text", text.tokenizer.decode(generation.ids)},
           {"answer", text.tokenizer.decode(answer)}};
+}
+
+}  // namespace
+
+base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
+  base::Json scores;
+  translate_torch_errors([&] { scores = evaluate_model(request, observer); });
+  return scores;
+}
+
+base::Json generate(const GenerateRequest& request, record::Observer&) {
+  base::Json generation;
+  translate_torch_errors([&] { generation = generate_text(request); });
+  return generation;
 }
 
 }  // namespace retort::pipeline

@@ -19,7 +19,7 @@ std::vector<data::SourceOptions> Context::sources(const recipe::Stage& stage) co
   return sources;
 }
 
-std::int64_t Context::available_bytes() const {
+std::int64_t available_bytes(const recipe::Recipe& recipe) {
   return recipe.memory_bytes > 0 ? recipe.memory_bytes : base::available_memory_bytes();
 }
 
@@ -50,11 +50,11 @@ base::Json describe_input(const std::string& name, const base::Path& directory) 
   return {{"name", name}, {"directory", directory.string()}, {"xxh128", files}};
 }
 
-base::Json provenance_of(const recipe::Stage& stage, const Context& context, const base::Json& inputs) {
+base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs) {
   return {{"retort", record::long_version()},
           {"stage", stage.name},
           {"kind", recipe::name(stage.kind)},
-          {"compute_dtype", model::dtype_name(context.dtype)},
+          {"compute_dtype", model::dtype_name(compute_dtype)},
           {"inputs", inputs}};
 }
 

@@ -31,8 +31,10 @@ struct Context {
   base::Path model_path(const std::string& name) const;
   /// The sources that a stage names.
   std::vector<data::SourceOptions> sources(const recipe::Stage& stage) const;
-  std::int64_t available_bytes() const;
 };
+
+/// Memory that a run may use.
+std::int64_t available_bytes(const recipe::Recipe& recipe);
 
 /// Tokenizer and special tokens of a model directory.
 struct ModelText {
@@ -50,7 +52,7 @@ ModelText read_model_text(const base::Path& directory, const architecture::Confi
 /// Name, path and checksums of a model that a stage reads, for its provenance.
 base::Json describe_input(const std::string& name, const base::Path& directory);
 /// Provenance of the model that a stage writes.
-base::Json provenance_of(const recipe::Stage& stage, const Context& context, const base::Json& inputs);
+base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs);
 
 /// Throws UsageError when a stage's sequences are longer than its model allows; `key` names the recipe key.
 void require_context(const std::string& stage, const char* key, std::int64_t tokens, const architecture::Config& config);

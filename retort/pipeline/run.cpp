@@ -7,11 +7,13 @@
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
 #include "retort/comm/group.h"
-#include "retort/data/source_files.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/memory_meter.h"
 #include "retort/pipeline/pipeline.h"
+#include "retort/pipeline/preflight.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/torch_errors.h"
+#include "retort/prune/stop.h"
 #include "retort/record/provenance.h"
 #include "retort/report/report.h"
 
@@ -23,7 +25,8 @@ using recipe::StageKind;
 // `auto` is resolved once: a run that goes on elsewhere computes as it began.
 std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_directory, const at::Device& device) {
   if (recipe.dtype == "auto" && record::is_run_directory(run_directory))
-    return record::read_run(run_directory).recipe.value("dtype", "auto");
+    if (const auto saved = record::read_run(run_directory).recipe; saved.is_object() && saved.contains("dtype"))
+      return saved.at("dtype").is_string() ? saved.at("dtype").get<std::string>() : "auto";
   return model::dtype_name(model::parse_compute_dtype(recipe.dtype, device));
 }
 
@@ -42,7 +45,12 @@ std::optional<base::Json> run_stage(const Context& context, const recipe::Stage&
 // False: stopped on request.
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
-  auto result = run_stage(context, stage);
+  std::optional<base::Json> result;
+  try {
+    result = run_stage(context, stage);
+  } catch (const prune::StoppedError& stopped) {
+    context.observer.message(record::Level::info, stopped.what());
+  }
   if (!result) return false;
   if (!result->contains("seconds")) (*result)["seconds"] = base::monotonic_seconds() - start;
   const auto model = context.directory.model_directory(stage.name);
@@ -52,18 +60,13 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   return true;
 }
 
-// Text that is missing is said before the first stage begins, not hours into the run.
-void check_sources(const recipe::Recipe& recipe) {
-  for (const auto& source : recipe.data) data::expand_paths(source.name, source.paths);
-}
-
-void dry_run(const recipe::Recipe& recipe, record::Observer& observer) {
-  check_sources(recipe);
+void dry_run(const recipe::Recipe& recipe, at::ScalarType dtype, record::Observer& observer) {
   for (const auto& stage : recipe.stages) {
-    const auto memory = describe_memory(recipe, stage);
+    const auto memory = known_memory(recipe, stage, dtype);
     observer.message(record::Level::info,
                      base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
-                                memory.empty() ? "memory is planned when its models are there" : "memory plan\n" + memory));
+                                memory ? "memory plan\n" + shard::describe(*memory)
+                                       : "memory is planned when its models are there"));
   }
 }
 
@@ -71,51 +74,65 @@ std::string scores_of(const record::RunDirectory& directory, const recipe::Recip
   std::string tables;
   for (const auto& stage : recipe.stages)
     if (stage.kind == StageKind::evaluate && directory.finished(stage.name))
-      tables += report::scores_table(directory.result(stage.name));
+      tables += report::scores_table(directory.result(stage.name)) + report::generated_texts(directory.result(stage.name));
   return tables;
 }
 
-}  // namespace
+RunOutcome work_through(const Context& context, const RunRequest& request) {
+  RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
+  const auto& stages = context.recipe.stages;
+  for (const auto& stage : stages) {
+    if (!request.only_stage.empty() && stage.name != request.only_stage) continue;
+    outcome.stage = stage.name;
+    if (context.directory.finished(stage.name)) {
+      context.observer.message(record::Level::info, base::join("stage ", stage.name, ": finished before"));
+      continue;
+    }
+    context.observer.message(record::Level::info, base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
+    outcome.finished = work_on(context, stage);
+    if (outcome.finished && context.observer.stop_requested()) outcome.finished = &stage == &stages.back();
+    if (!outcome.finished) break;
+  }
+  report::write_report(context.directory.path());
+  outcome.report = context.directory.report_path();
+  outcome.summary = scores_of(context.directory, context.recipe);
+  return outcome;
+}
 
-RunOutcome run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
+RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(recipe.device);
   recipe.dtype = resolved_dtype(recipe, request.run_directory, device);
   if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
+  const auto dtype = model::parse_compute_dtype(recipe.dtype, device);
+  preflight(recipe, request, dtype);
   if (request.dry_run) {
-    dry_run(recipe, observer);
+    dry_run(recipe, dtype, observer);
     return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   }
-  check_sources(recipe);
   auto directory = record::RunDirectory::open(
       request.run_directory,
       {recipe::to_json(recipe), recipe::to_yaml(recipe),
        record::describe({.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
   record::Metrics metrics(directory.metrics_path());
   const auto group = comm::single_group();
-  const Context context{recipe, directory, metrics, observer, *group, device, model::parse_compute_dtype(recipe.dtype, device)};
+  const Context context{recipe, directory, metrics, observer, *group, device, dtype};
   observer.message(record::Level::info, base::join("computing in ", recipe.dtype, " on ", recipe.device, " with ",
                                                    at::get_num_threads(), " threads; run directory ",
                                                    directory.path().string()));
-  RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
-  for (const auto& stage : recipe.stages) {
-    if (!request.only_stage.empty() && stage.name != request.only_stage) continue;
-    outcome.stage = stage.name;
-    if (directory.finished(stage.name)) {
-      observer.message(record::Level::info, base::join("stage ", stage.name, ": finished before"));
-      continue;
-    }
-    observer.message(record::Level::info, base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
-    outcome.finished = work_on(context, stage);
-    if (!outcome.finished) break;
-    if (observer.stop_requested() && &stage != &recipe.stages.back()) {
-      outcome.finished = false;
-      break;
-    }
+  try {
+    return work_through(context, request);
+  } catch (...) {
+    directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here
+    throw;
   }
-  report::write_report(directory.path());
-  outcome.report = directory.report_path();
-  outcome.summary = scores_of(directory, recipe);
+}
+
+}  // namespace
+
+RunOutcome run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
+  RunOutcome outcome;
+  translate_torch_errors([&] { outcome = prepare_and_run(std::move(recipe), request, observer); });
   return outcome;
 }
 

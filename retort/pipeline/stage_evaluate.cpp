@@ -44,7 +44,8 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.sources(stage)) {
     const auto windows = eval::open_windows(source, data::Split::held_out,
-                                            {.context = options.context, .tokens = options.tokens}, text.encode(), text.special);
+                                            {.context = options.context, .tokens = options.tokens,
+                                             .bos = text.special.bos >= 0}, text.encode(), text.special);
     scores.sources.push_back(eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
   }
   scores.generation = generated(model, options);
@@ -53,12 +54,13 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
 
 }  // namespace
 
-base::Json run_evaluate_stage(const Context& context, const Stage& stage) {
+std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
   const auto dtype = model::parse_scoring_dtype("auto", context.device);
   const auto teacher = load(context, stage.teacher, dtype);
   std::vector<eval::ModelScores> scores;
   for (std::int64_t done = 0; const auto& name : stage.models) {
+    if (context.observer.stop_requested()) return std::nullopt;
     context.observer.progress(base::join(stage.name, ": models evaluated"), done++, static_cast<std::int64_t>(stage.models.size()));
     const auto model = load(context, name, dtype);
     eval::check_comparable(*model.subject, teacher.subject.get(), options.context);

@@ -20,7 +20,7 @@ std::vector<prune::CalibrationDomain> calibration(const Context& context, const 
   const auto sources = context.sources(stage);
   const auto per_domain = tokens / static_cast<std::int64_t>(sources.size());
   const auto count = std::max<std::int64_t>(1, (per_domain + sequence_length - 1) / sequence_length);
-  const data::PackingOptions packing{.sequence_length = sequence_length};
+  const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
   for (const auto& source : sources)
     domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(), text.special, seed, count)});
   return domains;
@@ -38,7 +38,7 @@ base::Json compress(const Context& context, const Stage& stage, Work work) {
       calibration(context, stage, text, options.calibration_tokens, options.sequence_length, options.seed);
   auto result = work(input, domains, options);
   model::save_model(result.weights, context.directory.model_directory(stage.name), path,
-                    provenance_of(stage, context, base::Json::array({describe_input(stage.from, path)})));
+                    provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)})));
   return result.report;
 }
 

@@ -30,19 +30,12 @@ base::Path tokenizer_path(const Context& context, const Stage& stage) {
 
 model::Weights starting_weights(const Context& context, const Stage& stage, const train::TrainOptions& options) {
   if (stage.kind != StageKind::train) return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
-  const auto text = base::read_file(stage.config, std::size_t{1} << 20);
-  auto weights = model::random_weights(architecture::parse_hf_config(text, stage.config), options.seed, at::kFloat,
-                                       context.device);
+  auto weights = model::random_weights(starting_config(stage), options.seed, at::kFloat, context.device);
   weights.file_dtype = io::Dtype::f32;
   return weights;
 }
 
-void require_same_vocabulary(const Context& context, const Stage& stage, const architecture::Config& student,
-                             const architecture::Config& teacher) {
-  base::require<base::ModelError>(
-      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from, "' has a vocabulary of ",
-      student.vocab_size, ", the teacher '", stage.teacher, "' of ", teacher.vocab_size,
-      "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
+void compare_tokenizers(const Context& context, const Stage& stage) {
   const auto of_student = base::hash_file(context.model_path(stage.from) / "tokenizer.json");
   const auto of_teacher = base::hash_file(context.model_path(stage.teacher) / "tokenizer.json");
   if (of_student != of_teacher)
@@ -94,7 +87,8 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
                                     "': its losses compare with a teacher; use kind: distill and name one.");
     const auto path = context.model_path(stage.teacher);
     auto teacher = model::load_weights(path, context.dtype, context.device);
-    require_same_vocabulary(context, stage, models.student->config(), teacher.config);
+    require_same_vocabulary(stage, models.student->config(), teacher.config);
+    compare_tokenizers(context, stage);
     models.inputs.push_back(describe_input(stage.teacher, path));
     models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
   }
@@ -134,32 +128,48 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
                           .checkpoints = {context.directory.checkpoints(stage.name), identity_of(stage, models),
                                           options.keep_checkpoints},
                           .metrics = context.metrics, .observer = context.observer, .group = context.group,
-                          .device = context.device, .dtype = context.dtype, .available_bytes = context.available_bytes()};
+                          .device = context.device, .dtype = context.dtype, .available_bytes = available_bytes(context.recipe)};
   auto outcome = train::train(setup);
   if (!outcome.finished) return std::nullopt;
   const auto trained = models.student->gathered();
   model::check_pattern(trained);
   model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
-                    provenance_of(stage, context, models.inputs));
+                    provenance_of(stage, context.dtype, models.inputs));
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(outcome.report);
   return result;
 }
 
-std::string describe_memory(const recipe::Recipe& recipe, const Stage& stage) {
+architecture::Config starting_config(const Stage& stage) {
+  std::error_code ignored;
+  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '", stage.name,
+                                  "': config: there is no file '", stage.config, "'; give the path of a config.json.");
+  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
+}
+
+void require_same_vocabulary(const Stage& stage, const architecture::Config& student,
+                             const architecture::Config& teacher) {
+  base::require<base::ModelError>(
+      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from, "' has a vocabulary of ",
+      student.vocab_size, ", the teacher '", stage.teacher, "' of ", teacher.vocab_size,
+      "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
+}
+
+std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage, at::ScalarType dtype) {
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
-  const auto known = [&](const std::string& name) { return !name.empty() && !recipe.find_stage(name); };
-  if (!options || !known(stage.from) || (stage.kind == StageKind::distill && !known(stage.teacher))) return {};
-  const auto student = architecture::read_config(stage.from);
+  const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
+  if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
+  const auto student =
+      stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);
   std::optional<architecture::Config> teacher;
   if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
   const auto losses = loss::make_losses(
       losses_of(stage, *options),
       {static_cast<std::int64_t>(student.blocks.size()), static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
-       model::read_lineage(stage.from, student).blocks});
-  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false, at::kFloat,
-                                         recipe.memory_bytes);
-  return shard::describe(shard::plan_memory(shape));
+       teacher ? model::read_lineage(stage.from, student).blocks : std::vector<std::int64_t>{}});
+  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false, dtype,
+                                         available_bytes(recipe));
+  return shard::plan_memory(shape);
 }
 
 }  // namespace retort::pipeline

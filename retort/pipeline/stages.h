@@ -6,6 +6,7 @@
 #include "retort/base/json.h"
 #include "retort/pipeline/context.h"
 #include "retort/recipe/recipe.h"
+#include "retort/shard/memory_plan.h"
 
 namespace retort::pipeline {
 
@@ -13,9 +14,16 @@ namespace retort::pipeline {
 std::optional<base::Json> run_train_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_prune_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_sparsify_stage(const Context& context, const recipe::Stage& stage);
-base::Json run_evaluate_stage(const Context& context, const recipe::Stage& stage);
+/// Or nothing when it was stopped on request; nothing of it is kept.
+std::optional<base::Json> run_evaluate_stage(const Context& context, const recipe::Stage& stage);
 
-/// The memory of a training stage as far as its models are known before the run; empty when they are not.
-std::string describe_memory(const recipe::Recipe& recipe, const recipe::Stage& stage);
+/// The memory of a training stage when its models are known before the run begins.
+std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const recipe::Stage& stage,
+                                              at::ScalarType dtype);
+/// config.json of a stage that begins with random weights; throws ModelError.
+architecture::Config starting_config(const recipe::Stage& stage);
+/// Throws ModelError when teacher and student of a stage do not share their tokens.
+void require_same_vocabulary(const recipe::Stage& stage, const architecture::Config& student,
+                             const architecture::Config& teacher);
 
 }  // namespace retort::pipeline

@@ -138,8 +138,8 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
   bind_losses(b, options.losses, kind);
-  b.choice("recompute", options.recompute, {"automatic", "always", "never"},
-           {.doc = "blocks in backward; automatic: unless the plan says that keeping them fits"});
+  b.choice("recompute", options.recompute, {"auto", "always", "never"},
+           {.doc = "blocks in backward; auto: unless the plan says that keeping them fits"});
   b.count("head_rows", options.head_rows,
           {.doc = "tokens of a chunk of head and loss; 0: chosen by the plan", .at_least = 0});
   b.count("checkpoint_every_steps", options.checkpoint_every_steps, {.doc = "steps", .at_least = 1});

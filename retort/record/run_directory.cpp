@@ -10,6 +10,7 @@ namespace {
 using base::Json;
 using base::Path;
 
+constexpr const char* kFolders[] = {"models", "checkpoints", "stages"};
 constexpr std::size_t kMaxJsonBytes = std::size_t{1} << 26;
 
 Path recipe_path(const Path& run) {
@@ -61,23 +62,59 @@ void add_start(const Path& run, const Json& provenance) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(Path path, std::unique_ptr<base::FileLock> lock)
-    : path_(std::move(path)), lock_(std::move(lock)) {}
+RunDirectory::RunDirectory(Path path) : path_(std::move(path)) {
+  std::error_code ignored;
+  for (Path missing = std::filesystem::absolute(path_).lexically_normal();
+       missing.has_relative_path() && !std::filesystem::exists(missing, ignored); missing = missing.parent_path())
+    created_.push_back(missing);
+}
 
 RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
-  base::make_directories(path);
-  RunDirectory run(path, std::make_unique<base::FileLock>(path / "lock"));
-  run.resumed_ = is_run_directory(path);
-  if (run.resumed_) require_same_recipe(path, start.recipe);
-  for (const char* folder : {"", "models", "checkpoints", "stages"}) {
-    base::make_directories(path / folder);
-    base::remove_leftovers(path / folder);
+  RunDirectory run(path);
+  try {
+    run.enter(start);
+  } catch (...) {
+    run.discard_if_nothing_was_made();
+    throw;
   }
-  base::write_file_atomically(path / "recipe.yaml", start.recipe_yaml);
-  add_start(path, start.provenance);
-  // Last: this file is what makes the directory a run.
-  if (!run.resumed_) write_json(recipe_path(path), start.recipe);
   return run;
+}
+
+void RunDirectory::enter(const RunStart& start) {
+  base::make_directories(path_);
+  lock_ = std::make_unique<base::FileLock>(path_ / "lock");
+  resumed_ = is_run_directory(path_);
+  if (resumed_) require_same_recipe(path_, start.recipe);
+  base::remove_leftovers(path_);
+  for (const char* folder : kFolders) {
+    base::make_directories(path_ / folder);
+    base::remove_leftovers(path_ / folder);
+  }
+  base::write_file_atomically(path_ / "recipe.yaml", start.recipe_yaml);
+  add_start(path_, start.provenance);
+  // Last: this file is what makes the directory a run.
+  if (!resumed_) write_json(recipe_path(path_), start.recipe);
+}
+
+void RunDirectory::discard_if_nothing_was_made() const noexcept try {
+  std::error_code error;
+  if (resumed_ || !lock_) return remove_created();
+  if (std::filesystem::exists(metrics_path(), error) && std::filesystem::file_size(metrics_path(), error) > 0) return;
+  for (const char* folder : kFolders) {
+    base::remove_leftovers(path_ / folder);
+    if (std::filesystem::exists(path_ / folder, error) && !std::filesystem::is_empty(path_ / folder, error)) return;
+  }
+  for (const char* name : {"recipe.json", "recipe.yaml", "provenance.json", "metrics.jsonl", "models", "checkpoints",
+                           "stages", "lock"})
+    std::filesystem::remove(path_ / name, error);
+  remove_created();
+} catch (const std::exception&) {
+  return;  // the error that led here is the one to tell
+}
+
+void RunDirectory::remove_created() const {
+  std::error_code ignored;  // a directory that holds anything stays
+  for (const Path& directory : created_) std::filesystem::remove(directory, ignored);
 }
 
 Path RunDirectory::result_path(std::string_view stage) const {

@@ -47,6 +47,9 @@ class RunDirectory {
   /// A place for files of a stage that are neither model, checkpoint nor result; created.
   base::Path stage_directory(std::string_view stage) const;
 
+  /// Takes back what open() made, if this run is new and there is no metric, checkpoint, model or result yet.
+  void discard_if_nothing_was_made() const noexcept;
+
   bool finished(std::string_view stage) const;
   /// The result of a finished stage; throws StorageError when it has none, DataError when it is damaged.
   base::Json result(std::string_view stage) const;
@@ -55,11 +58,14 @@ class RunDirectory {
   void write_result(std::string_view stage, const base::Json& result) const;
 
  private:
-  RunDirectory(base::Path path, std::unique_ptr<base::FileLock> lock);
+  explicit RunDirectory(base::Path path);
+  void enter(const RunStart& start);
+  void remove_created() const;
 
   base::Path path_;
   std::unique_ptr<base::FileLock> lock_;
   bool resumed_ = false;
+  std::vector<base::Path> created_;  ///< the directory and its parents, as far as open() made them
 };
 
 /// What a run directory tells without entering it; a run that is at work may be looked at.

@@ -22,6 +22,12 @@ std::string readable_time(const std::string& time) {
   return time.substr(0, 10) + " " + time.substr(11, 5) + " UTC";
 }
 
+/// The newest start of the run; a file without a list of starts is one start by itself.
+const Json& newest_start(const RunFiles& run) {
+  const auto& starts = elements(field(run.provenance, "starts"));
+  return starts.empty() ? run.provenance : starts.back();
+}
+
 Html facts(const RunFiles& run) {
   static const std::vector<std::pair<std::string, std::vector<std::string>>> kFacts = {
       {"Date", {"started", "started_at", "date", "time"}},
@@ -33,7 +39,7 @@ Html facts(const RunFiles& run) {
   };
   Html items;
   for (const auto& [label, keys] : kFacts)
-    if (const std::string value = first_text(run.provenance, keys); !value.empty())
+    if (const std::string value = first_text(newest_start(run), keys); !value.empty())
       items += element("div", element("dt", label) + element("dd", readable_time(value)));
   return items.empty() ? Html() : element("dl", {{"class", "facts"}}, items);
 }

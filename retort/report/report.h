@@ -12,6 +12,9 @@ namespace retort::report {
 /// The result of an evaluate stage as a text table of at most 110 columns; missing numbers are dashes.
 std::string scores_table(const base::Json& evaluate_result);
 
+/// What each model of an evaluate stage made of the prompt, a line each; empty when nothing was generated.
+std::string generated_texts(const base::Json& evaluate_result);
+
 /// The page of a run directory.  It loads nothing, from the network or from disk; parts that the run does not
 /// have are left out. Throws StorageError when there is no such directory.
 std::string html_report(const base::Path& run_directory);

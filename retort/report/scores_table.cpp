@@ -31,12 +31,14 @@ std::string cut(const std::string& text, std::size_t columns) {
 }
 
 /// One line, nothing that a terminal obeys.
-std::string plain_name(const Json& model) {
-  std::string name = clean_text(text(model, "name"));
+std::string one_line(const std::string& text) {
+  std::string line = clean_text(text);
   std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  return name;
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
 }
+
+std::string plain_name(const Json& model) { return one_line(text(model, "name")); }
 
 std::string share(const Json& model) {
   const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");
@@ -93,6 +95,14 @@ std::string scores_table(const Json& evaluate_result) {
     if (&row == &rows.front()) table += std::string(widths[0] + numbers, '-') + "\n";
   }
   return table + legend(evaluate_result);
+}
+
+std::string generated_texts(const Json& evaluate_result) {
+  std::string lines;
+  for (const Json& model : elements(field(evaluate_result, "models")))
+    if (const std::string answer = text(field(model, "generation"), "text"); !answer.empty())
+      lines += cut(plain_name(model) + ": " + one_line(answer), kMaxColumns) + "\n";
+  return lines;
 }
 
 }  // namespace retort::report

@@ -186,7 +186,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
       kept = std::move(lane.activations.back());
       lane.activations.pop_back();
     } else {
-      model::block_forward(weights, eps, input_ND, lane.layout, &kept);
+      kept = model::block_activations(weights, eps, input_ND, lane.layout);
     }
     lane.grad_ND = model::block_backward(weights, eps, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
   }

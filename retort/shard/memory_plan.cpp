@@ -44,13 +44,19 @@ std::int64_t forward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_
   return std::max(attention, mlp);
 }
 
+// Beyond what is kept: the channels before the down projection, or a segment's output of attention.
+std::int64_t forward_bytes_beyond_kept(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+  return item * std::max(tokens * s.width, sequence * s.joined);
+}
+
 std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
   const auto kept = tokens * kept_bytes(s, item);
   const auto product = item == 2 ? item * s.largest_matrix : 0;
   const auto mlp = kept + item * tokens * (2 * s.width + s.hidden) + product;
   const auto rest = kept - item * tokens * (2 * s.hidden + 2 * s.width);
-  // The segment's gradients, and with bfloat16 its inputs again, in float32.
-  const auto segment = sequence * (item == 2 ? 4 * (2 * s.qkv + 2 * s.joined) : item * s.qkv);
+  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice; float32 at least.
+  const auto segment = std::max<std::int64_t>(4, item) * sequence *
+                       (s.qkv + 3 * s.joined + 2 * s.kv + 2 * s.heads * std::min<std::int64_t>(128, sequence));
   const auto attention = rest + item * tokens * (s.hidden + s.joined + s.qkv) + segment;
   return std::max(mlp, attention);
 }
@@ -105,7 +111,9 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   // Forward, head and backward follow each other; the largest of the three decides.
   const auto forward = item * wave_tokens * (hidden + teacher_hidden) +
                        std::max(over_blocks(shape.student, [&](const BlockSizes& s) {
-                                  return forward_bytes(s, tokens, shape.sequence_tokens, item);
+                                  return shape.keep_activations
+                                             ? forward_bytes_beyond_kept(s, tokens, shape.sequence_tokens, item)
+                                             : forward_bytes(s, tokens, shape.sequence_tokens, item);
                                 }),
                                 shape.teacher ? over_blocks(*shape.teacher,
                                                             [&](const BlockSizes& s) {
@@ -125,9 +133,12 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   return plan;
 }
 
-std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens) {
-  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full speed.
-  const std::int64_t rows = std::clamp<std::int64_t>((std::int64_t{1} << 22) / vocab_size / 64 * 64, 128, 1024);
+std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens, std::int64_t item_bytes) {
+  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full speed.  Each
+  // chunk also adds a gradient of the size of the head's matrix; beside the fast products of bfloat16 that is the larger
+  // part, so its chunks are fewer.
+  const std::int64_t logits = std::int64_t{1} << (item_bytes == 2 ? 24 : 22);
+  const std::int64_t rows = std::clamp<std::int64_t>(logits / vocab_size / 64 * 64, 128, 1024);
   return std::min(rows, micro_batch_tokens);
 }
 

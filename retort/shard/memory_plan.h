@@ -39,7 +39,7 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const MemoryShape& shape);
 
 /// Rows of a chunk of the head loop for which its buffers stay near the cache and the products stay large.
-std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens);
+std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens, std::int64_t item_bytes);
 
 /// A table of the plan for people, one item a line.
 std::string describe(const MemoryPlan& plan);

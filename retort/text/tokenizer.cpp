@@ -115,6 +115,8 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(path, error);
   const base::Path file = directory ? path / "tokenizer.json" : path;
+  base::require<base::ModelError>(!directory || std::filesystem::exists(file, error), path.string(),
+                                  ": has no tokenizer.json; complete the model directory.");
   const base::Json root = parse_file(file);
   return Tokenizer(std::make_shared<const State>(Node(root, file.string())));
 }

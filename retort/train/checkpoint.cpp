@@ -74,6 +74,15 @@ void read_state(const base::Path& path, const std::vector<NamedTensor>& tensors)
   }
 }
 
+// Of everything else that the manifest says; of the values, not of how they are written.
+std::string checksum_of(base::Json manifest) {
+  manifest.erase("checksum");
+  base::Hasher hasher;
+  const auto text = manifest.dump();
+  hasher.update(text.data(), text.size());
+  return hasher.hex();
+}
+
 // The manifest, once everything that it promises is there.
 base::Json verified_manifest(const base::Path& checkpoint) {
   const auto path = checkpoint / kManifest;
@@ -82,6 +91,8 @@ base::Json verified_manifest(const base::Path& checkpoint) {
     manifest = base::parse_json(base::read_file(path));
     base::require<base::ModelError>(manifest.at("format") == kFormat, path.string(), ": format ",
                                     manifest.at("format").dump(), ", expected ", kFormat, ".");
+    base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest), path.string(),
+                                    ": the checksum does not fit, the file is damaged.");
     for (const auto& [name, hash] : manifest.at("files").items())
       base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
                                       (checkpoint / name).string(), ": the checksum does not fit, the file is damaged.");
@@ -95,6 +106,13 @@ base::Json verified_manifest(const base::Path& checkpoint) {
   return manifest;
 }
 
+// A step beyond the one just written was passed over as damaged; counted as kept, it would cost a sound one.
+void remove_others(const CheckpointPlace& place, std::int64_t step) {
+  auto keep = std::max<std::int64_t>(1, place.keep);
+  for (const auto& checkpoint : list(place.directory))
+    if (checkpoint.filename() > step_name(step) || keep-- <= 0) base::remove_all(checkpoint);
+}
+
 }  // namespace
 
 void save_checkpoint(const CheckpointPlace& place, const Progress& progress, shard::Parameters& parameters,
@@ -103,14 +121,13 @@ void save_checkpoint(const CheckpointPlace& place, const Progress& progress, sha
   const auto tensors = state_tensors(parameters, optimizer);
   base::write_directory_atomically(place.directory / step_name(progress.step), [&](const base::Path& target) {
     write_state(target / kState, tensors);
-    const base::Json manifest = {{"format", kFormat},         {"step", progress.step},     {"tokens", progress.tokens},
+    base::Json manifest = {{"format", kFormat},         {"step", progress.step},     {"tokens", progress.tokens},
                                  {"seconds", progress.seconds}, {"cursor", progress.cursor}, {"identity", place.identity},
                                  {"files", {{kState, base::hash_file(target / kState)}}}};
+    manifest["checksum"] = checksum_of(manifest);
     base::write_file_atomically(target / kManifest, manifest.dump(1) + "\n");
   });
-  const auto checkpoints = list(place.directory);
-  for (std::size_t i = static_cast<std::size_t>(std::max<std::int64_t>(1, place.keep)); i < checkpoints.size(); ++i)
-    std::filesystem::remove_all(checkpoints[i]);
+  remove_others(place, progress.step);
 }
 
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Parameters& parameters,

@@ -72,6 +72,14 @@ class Loop {
     }
     s_.metrics.drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
     if (progress_.step == 0) record_held_out_before();
+    if (progress_.step == steps_) recall_last_line();
+  }
+
+  // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
+  void recall_last_line() {
+    for (const auto& line : record::read_metrics(s_.metrics.path()))
+      if (line.value("stage", "") == s_.stage && line.value("step", std::int64_t{0}) == steps_) last_line_ = line;
+    if (last_line_.contains("held_out")) last_held_out_ = last_line_["held_out"];
   }
 
   void step() {
@@ -243,7 +251,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                            .micro_batches = options.batch.accumulate,
                            .wave = wave_of(options),
                            .head_rows = options.head_rows > 0 ? options.head_rows
-                                                              : shard::choose_head_rows(student.vocab_size, tokens),
+                                                              : shard::choose_head_rows(student.vocab_size, tokens, static_cast<std::int64_t>(at::elementSize(dtype))),
                            .keep_activations = options.recompute != Recompute::always};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)

@@ -4,14 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 #include "support/outside_data.h"
-#include "support/temporary_directory.h"
 
 namespace retort::test {
 namespace {
@@ -30,30 +29,52 @@ void redirect(const std::filesystem::path& path, int flags, int descriptor) {
 
 }  // namespace
 
-Finished run(const std::vector<std::string>& arguments, const std::string& input,
-             const std::filesystem::path& directory) {
+Running::Running(const std::vector<std::string>& arguments, const std::string& input,
+                 const std::filesystem::path& directory, const char* without) {
   const char* program = std::getenv("RETORT_PROGRAM");
   if (!program) throw std::runtime_error("RETORT_PROGRAM is not set; run the tests through ctest.");
-  const TemporaryDirectory files;
   const std::filesystem::path place = directory.empty() ? source() : directory;
-  std::ofstream(files.path() / "in", std::ios::binary) << input;
+  std::ofstream(files_ / "in", std::ios::binary) << input;
   std::vector<char*> argv{const_cast<char*>("retort")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  const auto start = std::chrono::steady_clock::now();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    redirect(files.path() / "in", O_RDONLY, STDIN_FILENO);
-    redirect(files.path() / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
-    redirect(files.path() / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
-    if (::chdir(place.c_str()) == 0) ::execv(program, argv.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(files.path() / "out"),
-          content(files.path() / "err"), seconds.count()};
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  redirect(files_ / "in", O_RDONLY, STDIN_FILENO);
+  redirect(files_ / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
+  redirect(files_ / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
+  if (without) ::unsetenv(without);
+  if (::chdir(place.c_str()) == 0) ::execv(program, argv.data());
+  ::_exit(127);
+}
+
+Running::~Running() {
+  if (pid_ <= 0 || ended()) return;
+  signal(SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Running::signal(int number) const {
+  ::kill(pid_, number);
+}
+
+std::string Running::err() const {
+  return content(files_ / "err");
+}
+
+bool Running::ended() {
+  if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
+  return ended_;
+}
+
+Finished Running::wait() {
+  if (!ended_) ended_ = ::waitpid(pid_, &status_, 0) == pid_;
+  return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), content(files_ / "out"), err()};
+}
+
+Finished run(const std::vector<std::string>& arguments, const std::string& input,
+             const std::filesystem::path& directory) {
+  return Running(arguments, input, directory).wait();
 }
 
 }  // namespace retort::test

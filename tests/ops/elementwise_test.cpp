@@ -139,5 +139,20 @@ TEST(Elementwise, TensorFunctionsUseTheKernelsAndAddGradientsInEveryType) {
   }
 }
 
+TEST(Accumulate, AddsInTheTypeOfTheSum) {
+  at::manual_seed(4);
+  for (const auto type : {at::kBFloat16, at::kFloat})
+    for (const std::int64_t columns : {1, 7, 33000}) {
+      const auto x = at::randn({3, columns}).to(type), sum = at::randn({3, columns});
+      const auto expected = sum + x.to(at::kFloat);
+      ops::accumulate(x, sum);
+      EXPECT_TRUE(at::equal(sum, expected));
+      const auto turned = at::randn({columns, 3}).to(type);  // not contiguous in the shape of the sum
+      const auto expected_turned = sum + turned.t().to(at::kFloat);
+      ops::accumulate(turned.t(), sum);
+      EXPECT_TRUE(at::equal(sum, expected_turned));
+    }
+}
+
 }  // namespace
 }  // namespace retort

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Runs distill_step and the baselines in turn, several rounds, and prints a Markdown table of medians.
+
+Rounds are interleaved so that a busy neighbour on the machine slows all of them alike.  Standard library only; the Python
+of --python has torch and transformers.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+VARIANTS = {
+    "Retort, fp32": ("retort", ["--dtype", "fp32"]),
+    "Retort, fp32, activations kept": ("retort", ["--dtype", "fp32", "--keep"]),
+    "PyTorch eager, fp32": ("baseline", ["--dtype", "fp32"]),
+    "PyTorch eager, fp32, checkpointing": ("baseline", ["--dtype", "fp32", "--checkpointing"]),
+    "torch.compile, fp32": ("baseline", ["--dtype", "fp32", "--compile"]),
+    "Retort, bf16": ("retort", ["--dtype", "bf16"]),
+    "Retort, bf16, activations kept": ("retort", ["--dtype", "bf16", "--keep"]),
+    "PyTorch eager, bf16 autocast": ("baseline", ["--dtype", "bf16"]),
+    "torch.compile, bf16 autocast": ("baseline", ["--dtype", "bf16", "--compile"]),
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True, help="the built distill_step")
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch and transformers")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="variants whose name contains this")
+    parser.add_argument("--reference", default="torch.compile, fp32", help="the variant that ratios are of")
+    parser.add_argument("options", nargs="*", help="given to all, after --: for example -- --steps 3 --length 256")
+    return parser.parse_args()
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def instructions():
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    return ", ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in flags)
+
+
+def run_one(arguments, kind, options):
+    command = [arguments.program] if kind == "retort" else [arguments.python, str(HERE / "baseline.py")]
+    environment = dict(os.environ, OMP_WAIT_POLICY="passive", TOKENIZERS_PARALLELISM="false")
+    done = subprocess.run(command + options + arguments.options, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+        return None
+    return json.loads(done.stdout[done.stdout.index("{"):])
+
+
+def table(results, reference):
+    def median(name, key):
+        return statistics.median(r[key] for r in results[name])
+
+    base = median(reference, "tokens_per_second") if results.get(reference) else None
+    lines = ["| | tokens/s (median) | range | ratio | peak of the process | GEMM beside it | loss |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    for name, rounds in results.items():
+        if not rounds:
+            lines.append(f"| {name} | failed | | | | | |")
+            continue
+        rates = [r["tokens_per_second"] for r in rounds]
+        ratio = f"{median(name, 'tokens_per_second') / base:.2f}" if base else ""
+        lines.append(f"| {name} | {statistics.median(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} | {ratio} "
+                     f"| {median(name, 'process_peak_bytes') / 1e9:.2f} GB "
+                     f"| {median(name, 'matrix_product_flops') / 1e9:.0f} GFLOP/s | {rounds[-1]['loss']:.2f} |")
+    return "\n".join(lines)
+
+
+def main():
+    arguments = parse_arguments()
+    variants = {name: v for name, v in VARIANTS.items() if arguments.only in name}
+    results = {name: [] for name in variants}
+    for number in range(arguments.rounds):
+        for name, (kind, options) in variants.items():
+            result = run_one(arguments, kind, options)
+            print(f"round {number + 1}: {name}: {result and round(result['tokens_per_second'])} tokens/s", file=sys.stderr)
+            if result:
+                results[name].append(result)
+    print(f"{datetime.date.today()}, {processor()} ({instructions()}), {os.cpu_count()} cores, "
+          f"{arguments.rounds} rounds, `OMP_WAIT_POLICY=passive`\n")
+    print(f"    benchmarks/distill_step/run.py --rounds {arguments.rounds} " +
+          (shlex.join(["--", *arguments.options]) if arguments.options else "") + "\n")
+    print(table(results, arguments.reference))
+    return 0 if all(results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

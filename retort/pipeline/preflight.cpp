@@ -1,0 +1,119 @@
+#include "retort/pipeline/preflight.h"
+
+#include <set>
+
+#include "retort/architecture/checkpoint.h"
+#include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
+#include "retort/data/source_files.h"
+#include "retort/io/model_directory.h"
+#include "retort/pipeline/stages.h"
+
+namespace retort::pipeline {
+namespace {
+
+using recipe::Stage;
+using recipe::StageKind;
+
+class Preflight {
+ public:
+  Preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype)
+      : recipe_(recipe), request_(request), dtype_(dtype) {}
+
+  void check(const Stage& stage) {
+    if (finished(stage.name)) return;
+    for (const auto& name : stage.data) check_source(recipe_.source(name));
+    for (const auto& name : models_of(stage)) check_model(stage, name);
+    if (stage.kind == StageKind::train) check_beginning(stage);
+    check_lengths(stage);
+    check_vocabularies(stage);
+    if (const auto plan = known_memory(recipe_, stage, dtype_)) shard::require_fits(*plan, available_bytes(recipe_));
+  }
+
+ private:
+  bool finished(const std::string& stage) const {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(request_.run_directory / "stages" / (stage + ".json"), ignored);
+  }
+
+  static std::vector<std::string> models_of(const Stage& stage) {
+    auto names = stage.models;
+    for (const auto& name : {stage.from, stage.teacher})
+      if (!name.empty()) names.push_back(name);
+    return names;
+  }
+
+  static void check_source(const data::SourceOptions& source) {
+    data::expand_paths(source.name, source.paths);
+    if (!source.held_out.paths.empty()) data::expand_paths(source.name, source.held_out.paths);
+  }
+
+  // A directory is opened and its headers are read; values are read by the stage.
+  void check_model(const Stage& stage, const std::string& name) {
+    if (recipe_.find_stage(name)) {
+      base::require<base::UsageError>(request_.only_stage.empty() || finished(name), "stage '", stage.name,
+                                      "': needs the model of stage '", name, "', which is not finished in ",
+                                      request_.run_directory.string(), "; run that stage first.");
+      return;
+    }
+    if (!checked_.insert(name).second) return;
+    const auto config = architecture::read_config(name);
+    architecture::check_tensors(config, io::ModelDirectory::open(name));
+    (void)read_model_text(name, config);
+  }
+
+  static void check_beginning(const Stage& stage) {
+    std::error_code ignored;
+    base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
+                                    "': tokenizer: there is no file or directory '", stage.tokenizer,
+                                    "'; give a model directory or a tokenizer.json.");
+    (void)read_model_text(stage.tokenizer, starting_config(stage));
+  }
+
+  void check_vocabularies(const Stage& stage) const {
+    if (stage.teacher.empty()) return;
+    const auto teacher = config_of(stage.teacher);
+    if (stage.kind == StageKind::distill) require_same_vocabulary(stage, config_of(stage.from), teacher);
+    for (const auto& name : stage.models) {
+      const auto model = config_of(name);
+      base::require<base::ModelError>(model.vocab_size == teacher.vocab_size, "stage '", stage.name, "': ", name,
+                                      " has a vocabulary of ", model.vocab_size, " tokens, its teacher ", stage.teacher,
+                                      " one of ", teacher.vocab_size, "; compare models with the same tokenizer.");
+    }
+  }
+
+  // What a model has that no stage changes, vocabulary and context, it has from where its line of stages began.
+  architecture::Config config_of(const std::string& name) const {
+    const Stage* stage = recipe_.find_stage(name);
+    if (!stage) return architecture::read_config(name);
+    if (finished(name)) return architecture::read_config(request_.run_directory / "models" / name);
+    return stage->kind == StageKind::train ? starting_config(*stage) : config_of(stage->from);
+  }
+
+  void check_lengths(const Stage& stage) const {
+    if (const auto* options = std::get_if<train::TrainOptions>(&stage.options))
+      require_context(stage.name, "packing.sequence_length", options->packing.sequence_length,
+                      stage.kind == StageKind::train ? starting_config(stage) : config_of(stage.from));
+    if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
+      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
+    if (const auto* options = std::get_if<prune::SparsifyOptions>(&stage.options))
+      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
+    if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
+      for (const auto& name : models_of(stage)) require_context(stage.name, "context", options->context, config_of(name));
+  }
+
+  const recipe::Recipe& recipe_;
+  const RunRequest& request_;
+  at::ScalarType dtype_;
+  std::set<std::string> checked_;
+};
+
+}  // namespace
+
+void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype) {
+  Preflight preflight(recipe, request, dtype);
+  for (const auto& stage : recipe.stages)
+    if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
+}
+
+}  // namespace retort::pipeline

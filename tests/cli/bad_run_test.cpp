@@ -1,0 +1,217 @@
+// Runs that cannot succeed: wrong recipes, text that is not what it claims, too little memory, disks that are full or
+// may not be written.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+#include "cli/refusal.h"
+#include "support/message_of.h"
+
+namespace retort::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BadRun : public testing::Test {
+ protected:
+  void SetUp() override { copy_model(project_, "m"); }
+
+  void expect_run_refused(const std::vector<std::string>& more, int code, const std::string& culprit) {
+    SCOPED_TRACE(culprit);
+    std::vector<std::string> arguments{"run", "recipe.yaml", "--run-dir", "new/run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refusal(project_, arguments, code, culprit);
+  }
+
+  TinyProject project_;
+};
+
+struct BadText {
+  const char* file;
+  std::string content;
+  int code;
+  const char* culprit;
+};
+
+TEST_F(BadRun, TextThatIsNotWhatItClaims) {
+  const BadText cases[] = {
+      {"bad.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\n", 3, "bad.jsonl, line 2, byte 33"},
+      {"array.jsonl", "{\"text\": \"one two\"}\n[1]\n", 3, "array.jsonl, line 2"},
+      {"field.jsonl", "{\"body\": \"one two\"}\n", 3, "expected the key \"text\""},
+      {"bad.txt.zst", "(\xb5/\xfd rubbish that is no frame", 3, "bad.txt.zst"},
+      {"noise.txt.zst", "no zstd at all", 3, "noise.txt.zst"},
+      {"cut.txt.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03K", 11), 3, "cut.txt.gz"},
+      {"empty.txt", "", 3, "expected documents with text, found none"},
+      {"blank.txt", " \n\n \n", 3, "blank.txt"},
+  };
+  for (const auto& bad : cases) {
+    SCOPED_TRACE(bad.file);
+    project_.write(bad.file, bad.content);
+    if (std::string(bad.file) != "blank.txt")
+      expect_refusal(project_, {"eval", "m", "--text", bad.file, "--context", "64", "--per-token", "out.jsonl"}, bad.code,
+                     bad.culprit);
+    project_.write_recipe({finetune_stage("./m")});
+    expect_run_refused({"--set", std::string("data.text.path=") + bad.file}, 3, bad.content.size() < 9 ? "'text'" : bad.culprit);
+  }
+  expect_refusal(project_, {"eval", "m", "--text", "none.txt"}, 3, "'none.txt'");
+  expect_refusal(project_, {"tokenize", "m", "none.txt"}, 3, "none.txt");
+  expect_run_refused({"--set", "data.text.path=none.txt"}, 3, "'none.txt'");
+  expect_run_refused({"--set", "data.text.path=m"}, 3, "found the directory 'm'");
+}
+
+TEST_F(BadRun, SettingsThatNoModelCanMeet) {
+  project_.write_recipe({finetune_stage("./m")});
+  expect_run_refused({"--set", "memory_bytes=1M"}, 6, "available are 1.0 MB");
+  expect_run_refused({"--set", "memory_bytes=1M", "--dry-run"}, 6, "available are 1.0 MB");
+  expect_run_refused({"--set", "stages.tuned.packing.sequence_length=4k"}, 2, "packing.sequence_length is 4000");
+  expect_run_refused({"--set", "stages.tuned.from=./none"}, 4, "./none");
+  expect_run_refused({"--device", "cuda"}, 5, "cuda");
+
+  const std::string calibration = ", data: [text], calibration_tokens: 256, sequence_length: ";
+  project_.write_recipe({"{name: s, kind: prune, from: ./m" + calibration + "64, target: {parameters: 1%}}"});
+  expect_run_refused({}, 2, "target");
+  project_.write_recipe({"{name: s, kind: prune, from: ./m" + calibration + "640, target: {parameters: 90%}}"});
+  expect_run_refused({}, 2, "sequence_length is 640");
+  project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + calibration + "64, layers: [knee_proj]}"});
+  expect_run_refused({}, 2, "knee_proj");
+  project_.write_recipe({"{name: s, kind: evaluate, models: [./m], data: [text], context: 6400}"});
+  expect_run_refused({}, 2, "context is 6400");
+  project_.write_recipe({train_stage(512)});
+  expect_run_refused({"--set", "stages.born.config=none.json"}, 4, "'none.json'");
+  expect_run_refused({"--set", "stages.born.tokenizer=none"}, 4, "'none'");
+}
+
+TEST_F(BadRun, MistakeOfALaterStageIsSaidBeforeTheFirstBegins) {
+  project_.write_recipe({train_stage(100'000), finetune_stage("born"),
+                         "{name: s, kind: evaluate, models: [tuned, ./none], data: [text], context: 64}"});
+  expect_run_refused({}, 4, "./none");
+  project_.write_recipe({train_stage(100'000), "{name: s, kind: prune, from: born, data: [text], target: {parameters: 90%}}"});
+  expect_run_refused({}, 2, "stage 's': sequence_length is 512");
+}
+
+TEST_F(BadRun, RecipeMistakesComeTogether) {
+  project_.write_recipe(
+      {"{name: s, kind: distill, from: ./m, data: [txt], tokens: -5}",
+       "{name: t, kind: finetune, from: s, data: [text], tokens: 1k, loss: [{kind: kl_divergence}], optim: {rl: 1}}"});
+  const auto before = files_below(project_.path());
+  const Finished finished = project_.run_recipe();
+  EXPECT_EQ(finished.code, 2);
+  for (const char* mistake : {"retort: error: recipe.yaml: 5 mistakes", "recipe.yaml:5: stages.s.teacher: missing",
+                              "recipe.yaml:5: stages.s.data: 'txt'", "recipe.yaml:5: stages.s.tokens",
+                              "recipe.yaml:6: stages.t.loss: kl_divergence", "stages.t.optim.rl: unknown key"})
+    EXPECT_SAYS(finished.err, mistake);
+  EXPECT_TRUE(files_below(project_.path()) == before);
+}
+
+TEST_F(BadRun, LossThatIsNotFiniteStopsBeforeTheUpdate) {
+  project_.write_recipe({finetune_stage("./m")});
+  const Finished finished = project_.run_recipe({"--set", "stages.tuned.optim.lr=1e30"});
+  EXPECT_EQ(finished.code, 17) << finished.err;
+  EXPECT_SAYS(finished.err, "retort: error: tuned: step 2 (samples 2 to 3)");
+  EXPECT_TRUE(fs::is_empty(project_.path("run/models")));
+}
+
+TEST_F(BadRun, RunDirectoryThatIsNone) {
+  project_.write_recipe({finetune_stage("./m")});
+  expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "text.txt"}, 7, "text.txt");
+  expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "/proc/none"}, 7, "/proc/none");
+}
+
+TEST_F(BadRun, RunDirectoryThatIsDamaged) {
+  project_.write_recipe({finetune_stage("./m")});
+  fs::create_directory(project_.path("run"));
+  for (const char* recipe : {"", "{", "[]", "{\"dtype\": 3}", "{\"stages\": []}"}) {
+    SCOPED_TRACE(recipe);
+    project_.write("run/recipe.json", recipe);
+    project_.write("run/provenance.json", "{}");
+    const auto before = files_below(project_.path("run"));
+    const Finished finished = project_.run_recipe();
+    EXPECT_TRUE(finished.code == 3 || finished.code == 2) << finished.code << finished.err;
+    EXPECT_TRUE(files_below(project_.path("run")) == before);
+  }
+}
+
+TEST_F(BadRun, OutputsThatCannotBeWritten) {
+  const std::vector<std::string> eval{"eval", "m", "--text", "text.txt", "--per-token"};
+  for (const char* place : {"none/out.jsonl", "/dev/full", "."}) {
+    SCOPED_TRACE(place);
+    auto arguments = eval;
+    arguments.emplace_back(place);
+    expect_refusal(project_, arguments, 7, place);
+  }
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+/// Runs `act` where a tmpfs of its own can be mounted; false, after a printed line, where this machine forbids that.
+bool with_mount(const fs::path& place, unsigned long flags, const std::string& options, const std::function<void()>& act) {
+  fs::create_directories(place);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool mounted = ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         ::mount("tmpfs", place.c_str(), "tmpfs", flags, options.c_str()) == 0;
+    if (!mounted) ::_exit(77);
+    act();
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  EXPECT_TRUE(code == 0 || code == 77) << code;
+  if (code == 77)
+    std::printf("NOT RUN: %s: mounting needs root with CAP_SYS_ADMIN\n",
+                testing::UnitTest::GetInstance()->current_test_info()->name());
+  return code != 77;
+}
+
+TEST_F(BadRun, ReadOnlyDisk) {
+  project_.write_recipe({finetune_stage("./m")});
+  with_mount(project_.path("disk"), MS_RDONLY, "size=64k", [&] {
+    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk"}, 7, "Read-only file system");
+    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "Read-only file system");
+    expect_refusal(project_, {"eval", "m", "--text", "text.txt", "--per-token", "disk/out"}, 7, "Read-only file system");
+  });
+}
+
+TEST_F(BadRun, DiskFullBeforeTheRunBegins) {
+  project_.write_recipe({finetune_stage("./m")});
+  with_mount(project_.path("disk"), 0, "size=8k", [&] {
+    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "No space left on device");
+  });
+}
+
+// A model needs 0.9 MB (with its tokenizer), a checkpoint 1.9 MB.
+TEST_F(BadRun, DiskFullWhileSavingAModel) {
+  project_.write_recipe(
+      {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 256, sequence_length: 64}"});
+  with_mount(project_.path("disk"), 0, "size=700k", [&] {
+    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "No space left on device");
+  });
+}
+
+TEST_F(BadRun, DiskFullWhileSavingACheckpointKeepsTheOneBefore) {
+  project_.write_recipe({train_stage(1024, ", checkpoint_every_steps: 3")});
+  ASSERT_EQ(project_.run_recipe().code, 0);
+  const std::string undisturbed = weights_of(project_.path("run"), "born");
+  with_mount(project_.path("disk"), 0, "size=3200k", [&] {
+    const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(full.code, 7) << full.err;
+    EXPECT_SAYS(said(full.err), "retort: error: ");
+    EXPECT_SAYS(full.err, "No space left on device; free some space and start again, nothing was lost");
+    const auto left = files_below(project_.path("disk/run"));
+    EXPECT_TRUE(left.contains("checkpoints/born/step-00000003/manifest.json"));
+    for (const auto& [name, content] : left) EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
+    EXPECT_EQ(::mount("tmpfs", project_.path("disk").c_str(), "tmpfs", MS_REMOUNT, "size=32m"), 0);
+    const Finished again = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_SAYS(again.err, "going on after step 3 of 8");
+    EXPECT_TRUE(weights_of(project_.path("disk/run"), "born") == undisturbed);
+  });
+}
+
+}  // namespace
+}  // namespace retort::test

@@ -1,0 +1,230 @@
+// A recipe with every kind of stage, from random weights to scores, on a model so small that it takes a second.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "cli/tiny_project.h"
+#include "retort/base/files.h"
+#include "support/message_of.h"
+
+namespace retort::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kPacking = "packing: {sequence_length: 64}, batch: {sequences: 2}";
+
+std::vector<std::string> every_kind() {
+  return {
+      train_stage(2048, ", evaluate_every_steps: 4, checkpoint_every_steps: 3"),
+      "{name: tuned, kind: finetune, from: born, data: [text], tokens: 512, " + kPacking + ", evaluate_every_steps: 0}",
+      "{name: pruned, kind: prune, from: tuned, data: [text], target: {parameters: 95%}, calibration_tokens: 256, "
+      "sequence_length: 64, width_multiple: 16}",
+      "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 256, sequence_length: 64}",
+      "{name: student, kind: distill, from: sparse, teacher: tuned, data: [text], tokens: 512, " + kPacking +
+          ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}}",
+      "{name: scores, kind: evaluate, models: [tuned, student], data: [text], context: 64, prompt: the package, "
+      "max_new_tokens: 5}"};
+}
+
+class EndToEnd : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    project_ = new TinyProject;
+    project_->write_recipe(every_kind());
+    finished_ = new Finished(project_->run_recipe());
+  }
+  static void TearDownTestSuite() {
+    delete finished_;
+    delete project_;
+  }
+  void SetUp() override { ASSERT_EQ(finished_->code, 0) << finished_->err; }
+
+  static fs::path run_path(const fs::path& name = {}) { return project_->path("run") / name; }
+
+  static inline TinyProject* project_ = nullptr;
+  static inline Finished* finished_ = nullptr;
+};
+
+TEST_F(EndToEnd, LeavesASelfContainedRunDirectory) {
+  for (const char* file : {"recipe.json", "recipe.yaml", "provenance.json", "metrics.jsonl", "report.html"})
+    EXPECT_TRUE(fs::is_regular_file(run_path(file))) << file;
+  for (const char* stage : {"born", "tuned", "pruned", "sparse", "student"}) {
+    EXPECT_TRUE(fs::is_regular_file(run_path("stages") / (std::string(stage) + ".json"))) << stage;
+    for (const char* file : {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+                             "generation_config.json", "retort.json"})
+      EXPECT_TRUE(fs::is_regular_file(run_path("models") / stage / file)) << stage << file;
+  }
+  for (const auto& [name, content] : files_below(run_path()))
+    EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
+}
+
+TEST_F(EndToEnd, PrintsResultsOnStandardOutputAndProgressOnStandardError) {
+  EXPECT_SAYS(finished_->out, "student ");
+  EXPECT_SAYS(finished_->out, "perplexity");
+  EXPECT_SAYS(finished_->out, "report: run/report.html");
+  EXPECT_EQ(finished_->out.find("stage born"), std::string::npos);
+  EXPECT_SAYS(finished_->err, "stage born (train)");
+  EXPECT_SAYS(finished_->err, "memory plan");
+  EXPECT_SAYS(finished_->err, "16/16  loss ");
+  EXPECT_EQ(finished_->err.find('\r'), std::string::npos) << "a live line where there is no terminal";
+}
+
+TEST_F(EndToEnd, WritesAnObjectPerStep) {
+  std::map<std::string, std::vector<base::Json>> lines;
+  for (const auto& line : metrics_of(run_path())) lines[line.at("stage")].push_back(line);
+  ASSERT_EQ(lines.at("born").size(), 1 + 16U);  // with the held-out loss before the first step
+  ASSERT_EQ(lines.at("tuned").size(), 4U);
+  ASSERT_EQ(lines.at("student").size(), 1 + 4U);
+  for (const auto& [stage, of_stage] : lines)
+    for (const auto& line : of_stage) {
+      if (line.at("step") == 0) continue;
+      EXPECT_EQ(line.at("tokens"), line.at("step").get<int>() * 128);
+      for (const char* key : {"loss", "cross_entropy", "lr", "tokens_per_second"})
+        EXPECT_GT(line.at(key).get<double>(), 0) << stage << key;
+      EXPECT_EQ(line.contains("kl_divergence") && line.contains("squarehead"), stage == "student");
+    }
+  std::set<int> measured;
+  for (const auto& line : lines.at("born"))
+    if (line.contains("held_out")) measured.insert(line.at("step").get<int>());
+  EXPECT_EQ(measured, (std::set<int>{0, 4, 8, 12, 16}));
+  EXPECT_LT(lines.at("born").back().at("loss").get<double>(), lines.at("born").at(1).at("loss").get<double>() - 0.5);
+}
+
+TEST_F(EndToEnd, KeepsWhatEachStageFound) {
+  const auto scores = base::parse_json(base::read_file(run_path("stages/scores.json")));
+  ASSERT_EQ(scores.at("models").size(), 2U);
+  EXPECT_EQ(scores.at("models")[0].at("mean").at("kl"), 0.0);
+  EXPECT_GT(scores.at("models")[1].at("mean").at("kl").get<double>(), 0.0);
+  EXPECT_EQ(scores.at("models")[1].at("generation").at("text").get<std::string>().rfind("the package", 0), 0U);
+  const auto born = base::parse_json(base::read_file(run_path("stages/born.json")));
+  EXPECT_EQ(born.at("steps"), 16);
+  EXPECT_GT(born.at("memory").at("peak_bytes").get<double>(), 0);
+}
+
+TEST_F(EndToEnd, ModelsAreReadAgainByTheOtherCommands) {
+  std::map<std::string, base::Json> infos;
+  for (const char* stage : {"born", "tuned", "pruned", "sparse", "student"}) {
+    const std::string model = "run/models/" + std::string(stage);
+    const Finished info = project_->run({"info", model, "--json"});
+    ASSERT_EQ(info.code, 0) << info.err;
+    infos[stage] = base::Json::parse(info.out);
+    const Finished eval = project_->run({"eval", model, "--text", "text.txt", "--context", "64", "--json"});
+    ASSERT_EQ(eval.code, 0) << eval.err;
+    EXPECT_GT(base::Json::parse(eval.out).at("models")[0].at("mean").at("perplexity").get<double>(), 1);
+    const Finished text = project_->run({"generate", model, "--prompt", "the", "--max-new-tokens", "4", "--json"});
+    ASSERT_EQ(text.code, 0) << text.err;
+    EXPECT_EQ(base::Json::parse(text.out).at("ids").size(), 1 + 1 + 4U);
+  }
+  EXPECT_LE(infos.at("pruned").at("parameters").get<double>(), 0.95 * infos.at("tuned").at("parameters").get<double>());
+  EXPECT_EQ(infos.at("pruned").at("sparsity").at("matrices_2_of_4"), 0);
+  EXPECT_GT(infos.at("sparse").at("sparsity").at("matrices_2_of_4").get<int>(), 0);
+  EXPECT_EQ(infos.at("student").at("sparsity").at("matrices_2_of_4"),
+            infos.at("sparse").at("sparsity").at("matrices_2_of_4"));
+}
+
+TEST_F(EndToEnd, StartedAgainDoesNothing) {
+  auto before = files_below(run_path());
+  const Finished again = project_->run_recipe();
+
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, finished_->out);
+  auto after = files_below(run_path());
+  for (const char* file : {"provenance.json", "report.html"}) {  // they tell of each start
+    before.erase(file);
+    after.erase(file);
+  }
+  EXPECT_TRUE(before == after);
+}
+
+TEST_F(EndToEnd, StartedAgainNeedsNeitherTextNorConfiguration) {
+  fs::rename(project_->path("text.txt"), project_->path("away.txt"));
+  const Finished again = project_->run_recipe();
+  fs::rename(project_->path("away.txt"), project_->path("text.txt"));
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST_F(EndToEnd, RefusesAnotherRecipeInTheSameDirectory) {
+  const auto before = files_below(run_path());
+  const Finished other = project_->run_recipe({"--set", "stages.tuned.optim.beta1=0.8"});
+
+  EXPECT_EQ(other.code, 2);
+  EXPECT_SAYS(other.err, "stages.tuned.optim.beta1");
+  EXPECT_TRUE(files_below(run_path()) == before);
+}
+
+TEST_F(EndToEnd, InfoTellsTheFinishedStages) {
+  const auto info = base::Json::parse(project_->run({"info", "run", "--json"}).out);
+  EXPECT_EQ(info.at("kind"), "run");
+  for (const auto& [stage, about] : info.at("stages").items()) EXPECT_EQ(about.at("finished"), true) << stage;
+}
+
+TEST(Run, DryRunPlansAndChangesNothing) {
+  const TinyProject project;
+  project.write_recipe(every_kind());
+  const auto before = files_below(project.path());
+  const Finished dry = project.run_recipe({"--dry-run"});
+
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_SAYS(dry.err, "stage born (train): memory plan");
+  EXPECT_TRUE(files_below(project.path()) == before);
+}
+
+TEST(Run, DoesOneStageAtATime) {
+  const TinyProject project;
+  project.write_recipe({train_stage(256), finetune_stage("born")});
+  const Finished early = project.run_recipe({"--stage", "tuned"});
+  EXPECT_EQ(early.code, 2);
+  EXPECT_SAYS(early.err, "stage 'born', which is not finished");
+  EXPECT_FALSE(fs::exists(project.path("run")));
+
+  EXPECT_EQ(project.run_recipe({"--stage", "born"}).code, 0);
+  EXPECT_FALSE(fs::exists(project.path("run/models/tuned")));
+  EXPECT_EQ(project.run_recipe({"--stage", "tuned"}).code, 0);
+  EXPECT_TRUE(fs::exists(project.path("run/models/tuned")));
+}
+
+TEST(Run, SetOverridesAKeyOfAStageByItsName) {
+  const TinyProject project;
+  project.write_recipe({train_stage(256)});
+  const Finished finished = project.run_recipe(
+      {"--set", "stages.born.optim.lr=0.002", "--set", "stages.born.optim.schedule=constant", "--set",
+       "stages.born.optim.warmup_fraction=0"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(metrics_of(project.path("run")).back().at("lr"), 0.002);
+}
+
+TEST(Generate, BeginsWithoutTheBeginOfTextTokenWhenAsked) {
+  const TinyProject project;
+  copy_model(project, "m");
+  const auto ids = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"generate", "m", "--prompt", "the", "--max-new-tokens", "1", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return base::Json::parse(project.run(arguments).out).at("ids");
+  };
+  const auto with = ids({}), without = ids({"--no-bos"});
+  EXPECT_EQ(with[0], 0);
+  EXPECT_EQ(with[1], without[0]);
+  EXPECT_EQ(with.size(), without.size() + 1);
+}
+
+// The environment with which the process that works was started.
+std::string environment_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/environ");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Threads, SleepWhileTheyWaitUnlessTheEnvironmentHasAPolicy) {
+  const TinyProject project;
+  project.write_recipe({train_stage(100'000)});
+  Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path(), "OMP_WAIT_POLICY");
+  ASSERT_TRUE(wait_until(running, [&] { return !metrics_of(project.path("run")).empty(); })) << running.err();
+  EXPECT_SAYS(environment_of(running.pid()), "OMP_WAIT_POLICY=passive");
+  const auto provenance = base::parse_json(base::read_file(project.path("run/provenance.json")));
+  EXPECT_EQ(provenance.at("starts")[0].at("command")[0], "retort");
+}
+
+}  // namespace
+}  // namespace retort::test

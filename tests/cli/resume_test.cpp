@@ -1,0 +1,161 @@
+// Runs that are stopped or killed and go on: they end with the same bits as a run that nothing disturbed.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "cli/tiny_project.h"
+#include "support/message_of.h"
+
+namespace retort::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSteps = 120;
+
+const std::string& undisturbed_weights() {
+  static const std::string weights = [] {
+    const TinyProject project;
+    project.write_recipe({train_stage(kSteps * 128, ", checkpoint_every_steps: 7")});
+    const Finished finished = project.run_recipe();
+    return finished.code == 0 ? weights_of(project.path("run"), "born") : finished.err;
+  }();
+  return weights;
+}
+
+class Resume : public testing::Test {
+ protected:
+  void SetUp() override {
+    project_.write_recipe({train_stage(kSteps * 128, ", checkpoint_every_steps: 7")});
+    ASSERT_GT(undisturbed_weights().size(), 100'000U) << undisturbed_weights();
+  }
+
+  /// Starts the run, and does something to it once the metrics have reached a step.
+  template <typename Action>
+  Finished disturb_at(int step, Action action) {
+    Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project_.path());
+    EXPECT_TRUE(wait_until(running, [&] { return last_step() >= step; })) << running.err();
+    action(running);
+    return running.wait();
+  }
+  int last_step() const {
+    const auto lines = metrics_of(run_path());
+    return lines.empty() ? -1 : lines.back().at("step").get<int>();
+  }
+  fs::path run_path(const fs::path& name = {}) const { return project_.path("run") / name; }
+
+  void expect_to_end_undisturbed() {
+    const Finished finished = project_.run_recipe();
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_SAYS(finished.err, "going on after step");
+    EXPECT_TRUE(weights_of(run_path(), "born") == undisturbed_weights());
+    int step = 0;
+    for (const auto& line : metrics_of(run_path())) EXPECT_EQ(line.at("step"), step++);
+    EXPECT_EQ(step, kSteps + 1);
+    for (const auto& [name, content] : files_below(run_path()))
+      EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
+  }
+
+  TinyProject project_;
+};
+
+TEST_F(Resume, StopsSavedOnASignalAndGoesOnWithTheSameBits) {
+  int step = 10;
+  for (const int number : {SIGTERM, SIGINT}) {
+    const Finished stopped = disturb_at(step, [&](Running& running) { running.signal(number); });
+    EXPECT_EQ(stopped.code, 85) << stopped.err;
+    EXPECT_SAYS(stopped.err, "finishing the step and saving");
+    EXPECT_SAYS(stopped.err, "stopped in stage born, state saved; the same command again goes on from here");
+    EXPECT_FALSE(fs::exists(run_path("models/born")));
+    char saved[32];
+    std::snprintf(saved, sizeof saved, "step-%08d", last_step());
+    EXPECT_TRUE(fs::exists(run_path("checkpoints/born") / saved)) << saved;
+    step = last_step() + 10;
+  }
+  expect_to_end_undisturbed();
+}
+
+TEST_F(Resume, GoesOnAfterBeingKilledAtRandomMoments) {
+  std::mt19937 random(20240607);
+  for (const int after : {15, 45, 80}) {
+    const int step = after + static_cast<int>(random() % 25);
+    const auto pause = static_cast<useconds_t>(random() % 20'000);
+    const Finished killed = disturb_at(step, [&](Running& running) {
+      ::usleep(pause);
+      running.signal(SIGKILL);
+    });
+    ASSERT_EQ(killed.code, 128 + SIGKILL) << "not killed at step " << step << "\n" << killed.err;
+  }
+  expect_to_end_undisturbed();
+}
+
+TEST_F(Resume, PassesOverADamagedCheckpointForTheOneBefore) {
+  disturb_at(30, [](Running& running) { running.signal(SIGKILL); });
+  fs::path newest;
+  for (const auto& entry : fs::directory_iterator(run_path("checkpoints/born")))
+    if (entry.path().filename().string().starts_with("step-")) newest = std::max(newest, entry.path());
+  fs::resize_file(newest / "state.safetensors", fs::file_size(newest / "state.safetensors") - 4);
+  expect_to_end_undisturbed();
+}
+
+TEST_F(Resume, RefusesACheckpointsStageThatStartsFromSomethingElse) {
+  copy_model(project_, "start");
+  project_.write_recipe(
+      {"{name: born, kind: finetune, from: ./start, data: [text], tokens: 20000, packing: {sequence_length: 64}, "
+       "batch: {sequences: 2}, checkpoint_every_steps: 3}"});
+  disturb_at(10, [](Running& running) { running.signal(SIGKILL); });
+  std::fstream weights(project_.path("start/model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-4, std::ios::end);
+  weights.write("\0\0\x80\x3f", 4);
+  weights.close();
+  const Finished finished = project_.run_recipe();
+  EXPECT_EQ(finished.code, 2) << finished.err;
+  EXPECT_SAYS(finished.err, "started_from differs");
+}
+
+TEST(Interrupt, ASecondOneQuitsAtOnce) {
+  const TinyProject project;  // steps long enough that the second comes before the first one's step ends
+  project.write_recipe({train_stage(1'000'000, ", evaluate_every_steps: 0")});
+  Running running({"run", "recipe.yaml", "--run-dir", "run", "--set", "stages.born.batch.accumulate=512"}, "",
+                  project.path());
+  ASSERT_TRUE(wait_until(running, [&] { return running.err().find("memory plan") != std::string::npos; }));
+  ::usleep(100'000);
+  running.signal(SIGINT);
+  ASSERT_TRUE(wait_until(running, [&] { return running.err().find("once more") != std::string::npos; }));
+  running.signal(SIGINT);
+  EXPECT_EQ(running.wait().code, 128 + SIGINT);
+  EXPECT_TRUE(fs::is_empty(project.path("run/models")));
+}
+
+TEST(Interrupt, StopsAStageThatSavesNothingAndBeginsItAnew) {
+  const TinyProject project;
+  copy_model(project, "m");
+  project.write_recipe(
+      {"{name: pruned, kind: prune, from: ./m, data: [text], target: {parameters: 87%}, calibration_tokens: 9000, "
+       "sequence_length: 64, width_multiple: 1}"});
+  Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
+  ASSERT_TRUE(wait_until(running, [&] { return running.err().find("stage pruned") != std::string::npos; }));
+  running.signal(SIGTERM);
+  const Finished stopped = running.wait();
+  EXPECT_EQ(stopped.code, 85) << stopped.err;
+  EXPECT_SAYS(stopped.err, "begins it anew");
+  EXPECT_EQ(stopped.err.find("error"), std::string::npos) << stopped.err;
+}
+
+TEST(SecondProcess, IsRefusedInARunDirectoryAtWork) {
+  const TinyProject project;
+  project.write_recipe({train_stage(64'000)});
+  Running first({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
+  ASSERT_TRUE(wait_until(first, [&] { return metrics_of(project.path("run")).size() > 2; })) << first.err();
+  const Finished second = project.run_recipe();
+  EXPECT_EQ(second.code, 7);
+  EXPECT_SAYS(second.err, "retort: error: run: another process (pid " + std::to_string(first.pid()));
+  EXPECT_EQ(project.run({"info", "run"}).code, 0);  // looking is allowed
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait().code, 85);
+}
+
+}  // namespace
+}  // namespace retort::test

@@ -1,0 +1,263 @@
+// Damaged, foreign and half-written checkpoints: never loaded, never a crash, and the one before is used.
+#include "retort/train/checkpoint.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "support/message_of.h"
+#include "train/training.h"
+
+namespace retort::train {
+namespace {
+
+using base::Path;
+using test::message_of;
+using test::Witness;
+
+// Parameters and moments whose values are a function of a seed.
+struct State {
+  explicit State(std::uint64_t seed)
+      : parameters(shard::resident_parameters(
+            model::random_weights(
+                test::config_of(
+                    {.blocks = 1, .hidden = 8, .heads = 2, .kv_heads = 1, .width = 8, .vocab = 16}),
+                seed, at::kFloat, at::kCPU),
+            shard::Use::trained, at::kBFloat16)),
+        optimizer(parameters->layout(), ranges(*parameters), {}, at::kCPU) {
+    at::manual_seed(seed);
+    for (auto& unit : optimizer.units()) {
+      unit.m.normal_();
+      unit.v.uniform_();
+    }
+  }
+  static std::vector<optim::UnitRange> ranges(const shard::Parameters& parameters) {
+    std::vector<optim::UnitRange> list;
+    for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
+      list.push_back(parameters.range(unit));
+    return list;
+  }
+  std::string hash() {
+    base::Hasher hasher;
+    const auto add = [&](const at::Tensor& values) {
+      hasher.update(values.const_data_ptr(), values.nbytes());
+    };
+    for (std::int64_t unit = 0; unit < parameters->layout().num_units(); ++unit) {
+      for (const auto& values : {parameters->master(unit), parameters->compute_copy(unit)}) add(values);
+      add(optimizer.units()[static_cast<std::size_t>(unit)].m);
+      add(optimizer.units()[static_cast<std::size_t>(unit)].v);
+    }
+    return hasher.hex();
+  }
+
+  std::unique_ptr<shard::Parameters> parameters;
+  optim::AdamW optimizer;
+};
+
+Progress progress_at(std::int64_t step) {
+  return {.step = step,
+          .tokens = step * 1000,
+          .seconds = 0.1 * static_cast<double>(step),
+          .cursor = {{"seed", 7}, {"sources", {{{"file", 1}, {"record", step}}}}}};
+}
+
+void save(const CheckpointPlace& place, std::int64_t step) {
+  State state(static_cast<std::uint64_t>(step));
+  save_checkpoint(place, progress_at(step), *state.parameters, state.optimizer);
+}
+
+Path step_path(const CheckpointPlace& place, std::int64_t step) {
+  return place.directory / ("step-000000" + std::to_string(step));
+}
+
+std::set<std::string> names_in(const Path& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+void overwrite(const Path& path, std::string_view content) {
+  std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  test::TemporaryDirectory directory_;
+  CheckpointPlace place_{directory_ / "checkpoints", {{"stage", "distil"}, {"units", {128, 256}}}, 2};
+
+  // What is loaded is exactly what was saved at `step`.
+  void expect_loads(std::int64_t step, std::size_t warnings) const {
+    State state(99);
+    Witness witness;
+    const auto progress = load_checkpoint(place_, *state.parameters, state.optimizer, witness);
+    ASSERT_TRUE(progress.has_value());
+    const auto expected = progress_at(step);
+    EXPECT_EQ(progress->step, expected.step);
+    EXPECT_EQ(progress->tokens, expected.tokens);
+    EXPECT_EQ(progress->seconds, expected.seconds);
+    EXPECT_EQ(progress->cursor, expected.cursor);
+    EXPECT_EQ(state.hash(), State(static_cast<std::uint64_t>(step)).hash());
+    EXPECT_EQ(witness.warnings.size(), warnings);
+    for (const auto& warning : witness.warnings) EXPECT_SAYS(warning, "step-00000020");
+  }
+
+  // With step 20 damaged by `damage`, step 10 is loaded and the observer told.
+  void expect_falls_back(const std::function<void(const Path&)>& damage) const {
+    save(place_, 20);
+    damage(step_path(place_, 20));
+    expect_loads(10, 1);
+  }
+};
+
+TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
+  save(place_, 10);
+  expect_loads(10, 0);
+  save(place_, 20);
+  expect_loads(20, 0);
+}
+
+TEST_F(CheckpointTest, NoneIsNoError) {
+  State state(99);
+  Witness witness;
+  EXPECT_FALSE(load_checkpoint(place_, *state.parameters, state.optimizer, witness).has_value());
+  EXPECT_TRUE(witness.warnings.empty());
+}
+
+TEST_F(CheckpointTest, FallsBackFromATruncatedFile) {
+  save(place_, 10);
+  for (const auto* name : {"state.safetensors", "manifest.json"}) {
+    save(place_, 20);
+    const auto content = base::read_file(step_path(place_, 20) / name);
+    std::set<std::size_t> lengths = {0, 1, 7, 8, 9, content.size() - 2};  // the last byte may be a newline
+    for (std::size_t i = 1; i < 40; ++i) lengths.insert(content.size() * i / 40);
+    for (const auto length : lengths) {
+      SCOPED_TRACE(testing::Message() << name << " cut to " << length << " of " << content.size());
+      expect_falls_back(
+          [&](const Path& path) { overwrite(path / name, std::string_view(content).substr(0, length)); });
+    }
+  }
+}
+
+TEST_F(CheckpointTest, FallsBackFromAFlippedBitOfTheState) {
+  save(place_, 10);
+  save(place_, 20);
+  const auto path = step_path(place_, 20) / "state.safetensors";
+  const auto content = base::read_file(path);
+  for (std::size_t i = 0; i < 97; ++i) {
+    const auto at = (content.size() - 1) * i / 96;
+    SCOPED_TRACE(testing::Message() << "byte " << at);
+    auto damaged = content;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << i % 8));
+    overwrite(path, damaged);
+    expect_loads(10, 1);
+  }
+}
+
+TEST_F(CheckpointTest, FallsBackFromAnyFlippedBitOfTheManifest) {
+  save(place_, 10);
+  save(place_, 20);
+  const auto path = step_path(place_, 20) / "manifest.json";
+  const auto content = base::read_file(path);
+  for (std::size_t at = 0; at < content.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      SCOPED_TRACE(testing::Message() << "bit " << bit << " of byte " << at);
+      auto damaged = content;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+      overwrite(path, damaged);
+      expect_loads(10, 1);
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(CheckpointTest, FallsBackFromAMissingFile) {
+  save(place_, 10);
+  expect_falls_back([](const Path& path) { std::filesystem::remove(path / "state.safetensors"); });
+  expect_falls_back([](const Path& path) { std::filesystem::remove(path / "manifest.json"); });
+  expect_falls_back(
+      [](const Path& path) { std::filesystem::remove_all(path), std::filesystem::create_directory(path); });
+}
+
+TEST_F(CheckpointTest, FallsBackFromAManifestThatIsSomethingElse) {
+  save(place_, 10);
+  for (const auto* text :
+       {"null", "[]", "3", "{}", R"({"format":1,"files":3})", R"({"format":2,"files":{}})"})
+    expect_falls_back([&](const Path& path) { overwrite(path / "manifest.json", text); });
+}
+
+TEST_F(CheckpointTest, RefusesOneOfAnotherStageAndNamesTheDifference) {
+  save(place_, 10);
+  place_.identity["stage"] = "finetune";
+  State state(99);
+  Witness witness;
+  const auto message = message_of<base::UsageError>(
+      [&] { (void)load_checkpoint(place_, *state.parameters, state.optimizer, witness); });
+  EXPECT_SAYS(message, "step-00000010");
+  EXPECT_SAYS(message, "stage differs");
+  EXPECT_EQ(state.hash(), State(99).hash());
+}
+
+TEST_F(CheckpointTest, LeftoversOfAnUnfinishedWriteAreNeverLoadedAndGo) {
+  save(place_, 10);
+  save(place_, 20);
+  std::filesystem::rename(step_path(place_, 20), place_.directory / ".step-00000020.unfinished-4711");
+  std::filesystem::copy(step_path(place_, 10), place_.directory / ".step-00000030.unfinished-4711-old");
+  expect_loads(10, 0);
+  EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000010"});
+}
+
+TEST_F(CheckpointTest, KeepsAsManyAsAsked) {
+  place_.keep = 3;
+  for (const std::int64_t step : {10, 20, 30, 40, 50}) save(place_, step);
+  EXPECT_EQ(names_in(place_.directory),
+            (std::set<std::string>{"step-00000030", "step-00000040", "step-00000050"}));
+}
+
+TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {
+  place_.keep = 1;
+  save(place_, 10);
+  std::filesystem::copy(step_path(place_, 10), step_path(place_, 20));
+  overwrite(step_path(place_, 20) / "manifest.json", "{");
+  expect_loads(10, 1);
+  save(place_, 15);  // went on from 10
+  expect_loads(15, 0);
+  EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000015"});
+}
+
+// A small file system of its own, for one thread only and gone with it.  False: this machine lets us mount
+// nothing.
+bool mount_small_disk(const Path& path, std::size_t bytes) {
+  const auto size = "size=" + std::to_string(bytes);
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", path.c_str(), "tmpfs", 0, size.c_str()) == 0;
+}
+
+TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOneAndNothingHalfWritten) {
+  save(place_, 10);
+  const auto bytes = std::filesystem::file_size(step_path(place_, 10) / "state.safetensors");
+  std::filesystem::remove_all(place_.directory);
+  std::filesystem::create_directory(place_.directory);
+  std::thread([&] {
+    if (!mount_small_disk(place_.directory, 2 * bytes)) {
+      std::puts(
+          "NOT RUN: AFullDiskLeavesTheEarlierOneAndNothingHalfWritten: mounting needs root with "
+          "CAP_SYS_ADMIN");
+      return;
+    }
+    save(place_, 10);
+    const auto message = message_of<base::StorageError>([&] { save(place_, 20); });
+    EXPECT_SAYS(message, "No space left on device");
+    EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000010"});
+    expect_loads(10, 0);
+  }).join();
+}
+
+}  // namespace
+}  // namespace retort::train

@@ -1,0 +1,184 @@
+// The plan of a stage against what libtorch's allocator really gave out.
+#include <algorithm>
+#include <cstdio>
+
+#include "retort/base/error.h"
+#include "retort/ops/memory_meter.h"
+#include "retort/train/batches.h"
+#include "support/message_of.h"
+#include "train/training.h"
+
+namespace retort {
+namespace {
+
+using test::ModelShape;
+using test::Training;
+using test::Witness;
+
+class Metered final : public ::testing::Environment {
+ public:
+  void SetUp() override { ops::install_memory_meter(); }
+};
+[[maybe_unused]] const auto* const kMetered = ::testing::AddGlobalTestEnvironment(new Metered);
+
+struct Case {
+  const char* what;
+  ModelShape student, teacher;
+  std::int64_t length = 128;
+  train::BatchOptions batch{4, 1, 0};
+  at::ScalarType dtype = at::kFloat;
+  bool distill = true, masked = false, keep = false, evaluate = false;
+};
+
+constexpr ModelShape kStudent{
+    .blocks = 3, .hidden = 128, .heads = 4, .kv_heads = 2, .width = 320, .vocab = 4096};
+constexpr ModelShape kTeacher{
+    .blocks = 4, .hidden = 128, .heads = 4, .kv_heads = 2, .width = 448, .vocab = 4096};
+constexpr ModelShape kTied{
+    .blocks = 3, .hidden = 128, .heads = 4, .kv_heads = 2, .width = 320, .vocab = 4096, .tied = true};
+constexpr ModelShape kWide{
+    .blocks = 2, .hidden = 128, .heads = 4, .kv_heads = 1, .width = 1024, .vocab = 320};
+constexpr ModelShape kManyHeads{
+    .blocks = 4, .hidden = 256, .heads = 16, .kv_heads = 4, .width = 256, .vocab = 320};
+
+std::vector<Case> cases() {
+  std::vector<Case> list = {
+      {.what = "one micro-batch", .student = kStudent, .teacher = kTeacher},
+      {.what = "kept", .student = kStudent, .teacher = kTeacher, .keep = true},
+      {.what = "tied", .student = kTied, .teacher = kTeacher},
+      {.what = "no teacher", .student = kStudent, .teacher = kTeacher, .distill = false},
+      {.what = "no teacher, tied, kept",
+       .student = kTied,
+       .teacher = kTeacher,
+       .distill = false,
+       .keep = true},
+      {.what = "masks", .student = kStudent, .teacher = kTeacher, .masked = true},
+      {.what = "four of accumulation", .student = kStudent, .teacher = kTeacher, .batch = {4, 4, 1}},
+      {.what = "waves of two", .student = kStudent, .teacher = kTeacher, .batch = {4, 4, 2}},
+      {.what = "one wave", .student = kStudent, .teacher = kTeacher, .batch = {4, 4, 0}},
+      {.what = "one wave, kept", .student = kStudent, .teacher = kTeacher, .batch = {2, 4, 0}, .keep = true},
+      {.what = "wide MLP", .student = kWide, .teacher = kWide, .batch = {8, 1, 0}},
+      {.what = "wide MLP, kept, no teacher",
+       .student = kWide,
+       .teacher = kWide,
+       .batch = {8, 1, 0},
+       .distill = false,
+       .keep = true},
+      {.what = "many heads, long segments",
+       .student = kManyHeads,
+       .teacher = kManyHeads,
+       .length = 1024,
+       .batch = {1, 1, 0}},
+      {.what = "many heads, no teacher",
+       .student = kManyHeads,
+       .teacher = kManyHeads,
+       .length = 512,
+       .batch = {2, 2, 1},
+       .distill = false},
+      {.what = "evaluated", .student = kStudent, .teacher = kTeacher, .evaluate = true},
+  };
+  const auto count = list.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    list.push_back(list[i]);
+    list.back().dtype = at::kBFloat16;
+  }
+  return list;
+}
+
+class MemoryTest : public test::TrainingTest {
+ protected:
+  test::Given given(const Case& test) const {
+    test::Given given;
+    given.student = test.student;
+    given.teacher = test.teacher;
+    given.dtype = test.dtype;
+    given.distill = test.distill;
+    given.masked = test.masked;
+    given.options.packing.sequence_length = test.length;
+    given.options.packing.attend_across_documents = true;  // the longest segments that there can be
+    given.options.batch = test.batch;
+    given.options.recompute = test.keep ? train::Recompute::never : train::Recompute::always;
+    given.options.tokens = 2 * test.length * test.batch.sequences * test.batch.accumulate;
+    given.options.evaluate_every_steps = test.evaluate ? 1 : 0;
+    given.sources = {source("one", {std::string(5000, 'x'), std::string(3000, 'y')})};
+    return given;
+  }
+
+  static std::vector<train::HeldOutSet> held_out(const test::Given& given) {
+    data::SequenceStream stream(given.sources, given.options.packing, given.encode, test::kSpecial, 1);
+    std::vector<data::Sequence> sequences(8);
+    for (auto& sequence : sequences) sequence = stream.next();
+    return {{"one", train::make_micro_batches(sequences, given.options.batch.sequences, at::kCPU)}};
+  }
+};
+
+TEST_F(MemoryTest, ThePlanIsWithinATenthOfThePeak) {
+  int number = 0;
+  for (const auto& test : cases()) {
+    const auto given = this->given(test);
+    const auto before = ops::live_tensor_bytes();
+    Training training(given, place("case-" + std::to_string(number++)));
+    Witness witness;
+    const auto report =
+        training.run(witness, test.evaluate ? held_out(given) : std::vector<train::HeldOutSet>{}).report;
+    const auto peak = report.at("memory").at("peak_bytes").get<std::int64_t>() - before;
+    const auto planned = report.at("memory").at("planned_bytes").get<std::int64_t>();
+    const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
+    std::printf("  %-28s %-8s planned %10lld, peak %10lld bytes, ratio %.3f\n", test.what,
+                at::toString(test.dtype), static_cast<long long>(planned), static_cast<long long>(peak),
+                ratio);
+    EXPECT_GT(ratio, 0.9) << test.what << ", " << at::toString(test.dtype) << "\n"
+                          << witness.messages.front();
+    EXPECT_LT(ratio, 1.1) << test.what << ", " << at::toString(test.dtype) << "\n"
+                          << witness.messages.front();
+  }
+}
+
+TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
+  auto given = this->given(cases().front());
+  Witness witness;
+  const auto needed = [&] {
+    Training training(given, place("fits"));
+    return training.run(witness).report.at("memory").at("planned_bytes").get<std::int64_t>();
+  }();
+  witness.reports.clear();
+  given.available_bytes = needed - 1;
+  Training training(given, place("refused"));
+  const auto before = training.weights_hash();
+  ops::reset_peak_tensor_bytes();
+  const auto live = ops::live_tensor_bytes();
+  const auto message = test::message_of<base::MemoryError>([&] { (void)training.run(witness); });
+  EXPECT_SAYS(message, "batch.sequences");
+  EXPECT_SAYS(message, "student weights");
+  EXPECT_TRUE(witness.reports.empty());
+  EXPECT_EQ(training.weights_hash(), before);
+  EXPECT_EQ(ops::peak_tensor_bytes(), live);  // nothing was allocated
+  EXPECT_TRUE(record::read_metrics(directory_ / "refused" / "metrics.jsonl").empty());
+
+  given.available_bytes = needed;
+  Training enough(given, place("just-enough"));
+  EXPECT_TRUE(enough.run(witness).finished);
+}
+
+TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
+  constexpr ModelShape kLargeVocabulary{
+      .blocks = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .width = 16, .vocab = 50000};
+  constexpr std::int64_t kTokens = 4096;
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto given = this->given({.what = "",
+                                    .student = kLargeVocabulary,
+                                    .teacher = kLargeVocabulary,
+                                    .length = 256,
+                                    .batch = {kTokens / 256, 1, 0},
+                                    .dtype = dtype});
+    const auto before = ops::live_tensor_bytes();
+    Training training(given, place(at::toString(dtype)));
+    Witness witness;
+    const auto report = training.run(witness).report;
+    const auto peak = report.at("memory").at("peak_bytes").get<std::int64_t>() - before;
+    EXPECT_LT(peak, kTokens * 50000 * static_cast<std::int64_t>(at::elementSize(dtype)) / 4);
+  }
+}
+
+}  // namespace
+}  // namespace retort
