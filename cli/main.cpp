@@ -51,12 +51,14 @@ int guarded(const Action& action) try {
 } catch (const base::Error& error) {
   return fail(error.code(), base::join("error: ", error.what()));
 } catch (const std::filesystem::filesystem_error& error) {
-  return fail(base::ExitCode::storage, base::join("error: ", error.path1().string(), ": ", error.code().message(), "."));
+  return fail(base::ExitCode::storage,
+              base::join("error: ", error.path1().string(), ": ", error.code().message(), "."));
 } catch (const std::bad_alloc&) {
   return fail(base::ExitCode::memory,
               "error: out of memory; use shorter sequences or smaller micro-batches.");
 } catch (const std::exception& error) {
-  return fail(base::ExitCode::internal, base::join("internal error, please report it: ", first_line(error.what())));
+  return fail(base::ExitCode::internal,
+              base::join("internal error, please report it: ", first_line(error.what())));
 }
 
 /// What is wrong with a command line, and which help says more.

@@ -41,8 +41,9 @@ base::ExitCode run(const Options& options) {
   std::cout << outcome.summary;
   if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
   if (outcome.finished) return base::ExitCode::ok;
-  console.message(record::Level::info, base::join("stopped in stage ", outcome.stage,
-                                                  ", what was done is saved; the same command again goes on from here"));
+  console.message(record::Level::info,
+                  base::join("stopped in stage ", outcome.stage,
+                             ", what was done is saved; the same command again goes on from here"));
   return base::ExitCode::stopped;
 }
 

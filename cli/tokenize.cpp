@@ -38,7 +38,8 @@ base::ExitCode tokenize(const Options& options) {
   const auto files = options.files.empty() ? std::vector<std::string>{kStandardInput} : options.files;
   for (const std::string& name : files) {
     const base::Path path = name == "-" ? kStandardInput : name;
-    base::require<base::DataError>(std::filesystem::exists(path), name, ": there is no such file; check the path.");
+    base::require<base::DataError>(std::filesystem::exists(path), name,
+                                   ": there is no such file; check the path.");
     const auto records =
         options.field.empty() ? data::open_records(source, path) : data::open_jsonl(source, path);
     std::string document;

@@ -1,5 +1,6 @@
-// Time and memory of one distillation step (0.25 CE + KL at T = 3 + SquareHead, AdamW) with random weights; the shapes are
-// those of baseline.py, which does the same with transformers and PyTorch.  Prints one JSON object.
+// Time and memory of one distillation step (0.25 CE + KL at T = 3 + SquareHead, AdamW) with random weights;
+// the shapes are those of baseline.py, which does the same with transformers and PyTorch.  Prints one JSON
+// object.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -24,7 +25,8 @@ using namespace retort;
 struct Settings {
   std::string dtype = "auto";
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
-               student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5, documents = 1, wave = 1, head_rows = 0;
+               student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
+               documents = 1, wave = 1, head_rows = 0;
   bool keep = false;
 };
 
@@ -34,18 +36,22 @@ architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int6
   config.hidden_size = s.hidden;
   config.max_position_embeddings = s.length;
   config.tie_word_embeddings = true;
-  config.blocks.assign(static_cast<std::size_t>(blocks),
-                       {architecture::Attention{s.heads, s.kv_heads, s.hidden / s.heads}, architecture::DenseMlp{width}});
+  config.blocks.assign(
+      static_cast<std::size_t>(blocks),
+      {architecture::Attention{s.heads, s.kv_heads, s.hidden / s.heads}, architecture::DenseMlp{width}});
   return config;
 }
 
 shard::MicroBatch random_batch(const Settings& s) {
   const auto tokens = s.sequences * s.length;
   shard::MicroBatch batch{.ids_N = at::randint(s.vocab, {tokens}, at::kLong),
-                          .targets_N = at::randint(s.vocab, {tokens}, at::kLong), .bounds = {}, .starts = {},
+                          .targets_N = at::randint(s.vocab, {tokens}, at::kLong),
+                          .bounds = {},
+                          .starts = {},
                           .num_targets = tokens};
   for (std::int64_t i = 0; i <= s.sequences; ++i) batch.bounds.push_back(i * s.length);
-  for (std::int64_t i = 0; i <= s.sequences * s.documents; ++i) batch.starts.push_back(i * s.length / s.documents);
+  for (std::int64_t i = 0; i <= s.sequences * s.documents; ++i)
+    batch.starts.push_back(i * s.length / s.documents);
   return batch;
 }
 
@@ -59,29 +65,42 @@ void update(shard::Parameters& student, optim::AdamW& optimizer, std::int64_t st
     squares += ops::sum_of_squares(student.own_gradient(unit));
   const double scale = std::min(1.0, 1.0 / std::sqrt(squares));
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    optimizer.update(unit, student.master(unit), student.own_gradient(unit), student.compute_copy(unit), step, 1.0, scale);
+    optimizer.update(unit, student.master(unit), student.own_gradient(unit), student.compute_copy(unit), step,
+                     1.0, scale);
 }
 
 base::Json measure(const Settings& s) {
   const auto dtype = model::parse_compute_dtype(s.dtype, at::kCPU);
   const auto student_config = config_of(s, s.student_blocks, s.student_width);
   const auto teacher_config = config_of(s, s.teacher_blocks, s.teacher_width);
-  const auto student = shard::resident_parameters(model::random_weights(student_config, 1, at::kFloat, at::kCPU),
-                                                  shard::Use::trained, dtype);
+  const auto student = shard::resident_parameters(
+      model::random_weights(student_config, 1, at::kFloat, at::kCPU), shard::Use::trained, dtype);
   const auto teacher = shard::resident_parameters(model::random_weights(teacher_config, 2, dtype, at::kCPU),
                                                   shard::Use::frozen, dtype);
-  const auto losses = loss::make_losses(loss::default_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
+  const auto losses =
+      loss::make_losses(loss::default_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
   std::vector<optim::UnitRange> ranges;
-  for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) ranges.push_back(student->range(unit));
+  for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
+    ranges.push_back(student->range(unit));
   optim::AdamW optimizer(student->layout(), ranges, {}, at::kCPU);
   const auto group = comm::single_group();
 
   const auto tokens = s.sequences * s.length;
-  shard::MemoryShape shape{.student = student_config, .teacher = &teacher_config, .teacher_logits = true, .squarehead = true,
-                           .masked = false, .trained_on_copies = dtype == at::kBFloat16,
-                           .item_bytes = static_cast<std::int64_t>(at::elementSize(dtype)), .micro_batch_tokens = tokens,
-                           .sequence_tokens = s.length / s.documents, .micro_batches = 1, .wave = s.wave,
-                           .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, static_cast<std::int64_t>(at::elementSize(dtype))), .keep_activations = s.keep};
+  const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
+  shard::MemoryShape shape{
+      .student = student_config,
+      .teacher = &teacher_config,
+      .teacher_logits = true,
+      .squarehead = true,
+      .masked = false,
+      .trained_on_copies = dtype == at::kBFloat16,
+      .item_bytes = item_bytes,
+      .micro_batch_tokens = tokens,
+      .sequence_tokens = s.length / s.documents,
+      .micro_batches = 1,
+      .wave = s.wave,
+      .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
+      .keep_activations = s.keep};
   shard::Engine engine(*student, teacher.get(), losses, *group,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {random_batch(s)};

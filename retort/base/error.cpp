@@ -10,6 +10,8 @@ void ensure(bool ok, const char* what, const char* file, int line) {
                              "; please report it with the command and the recipe."));
 }
 
-std::string system_message(int code) { return std::generic_category().message(code); }
+std::string system_message(int code) {
+  return std::generic_category().message(code);
+}
 
 }  // namespace retort::base

@@ -1,6 +1,7 @@
 #pragma once
-// Errors: one type per party at fault.  A message is one sentence: who, what was expected, what was found, what to do.
-// The library throws; only the program prints and exits, with the code that belongs to the type (docs/exit-codes.md).
+// Errors: one type per party at fault.  A message is one sentence: who, what was expected, what was found,
+// what to do. The library throws; only the program prints and exits, with the code that belongs to the type
+// (docs/exit-codes.md).
 
 #include <sstream>
 #include <stdexcept>
@@ -11,15 +12,15 @@ namespace retort::base {
 /// Process exit codes; job scripts branch on them, so a value never changes its meaning.
 enum class ExitCode : int {
   ok = 0,
-  usage = 2,         ///< command line or recipe
-  data = 3,          ///< a text source is not what it claims
-  model = 4,         ///< a model or tokenizer file is invalid or not supported
-  environment = 5,   ///< device, library or machine
-  memory = 6,        ///< the plan does not fit
-  storage = 7,       ///< disk full, read-only, locked
-  validation = 17,   ///< a result failed its own check, for example a non-finite loss
-  stopped = 85,      ///< stopped on request, state saved, start again to go on
-  internal = 99,     ///< a bug in Retort
+  usage = 2,        ///< command line or recipe
+  data = 3,         ///< a text source is not what it claims
+  model = 4,        ///< a model or tokenizer file is invalid or not supported
+  environment = 5,  ///< device, library or machine
+  memory = 6,       ///< the plan does not fit
+  storage = 7,      ///< disk full, read-only, locked
+  validation = 17,  ///< a result failed its own check, for example a non-finite loss
+  stopped = 85,     ///< stopped on request, state saved, start again to go on
+  internal = 99,    ///< a bug in Retort
 };
 
 /// Base of all errors that Retort throws.

@@ -21,7 +21,8 @@ Path temporary_name(const Path& path) {
 }
 
 [[noreturn]] void fail(const Path& path, const char* action, int code) {
-  const char* advice = code == ENOSPC || code == EDQUOT ? "; free some space and start again, nothing was lost" : "";
+  const char* advice =
+      code == ENOSPC || code == EDQUOT ? "; free some space and start again, nothing was lost" : "";
   throw StorageError(join(path.string(), ": ", action, " failed: ", system_message(code), advice, "."));
 }
 
@@ -40,7 +41,9 @@ Path behind_links(const Path& path) {
   return error ? path : target;
 }
 
-Path parent_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
+Path parent_of(const Path& path) {
+  return path.has_parent_path() ? path.parent_path() : Path(".");
+}
 
 }  // namespace
 
@@ -51,8 +54,8 @@ std::string read_file(const Path& path, std::size_t max_bytes) {
   std::ifstream in(path, std::ios::binary);
   require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
   const auto size = std::filesystem::file_size(path, error);
-  require<DataError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size, " bytes, expected at most ",
-                     max_bytes, ".");
+  require<DataError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size,
+                     " bytes, expected at most ", max_bytes, ".");
   std::string content(size, '\0');
   in.read(content.data(), static_cast<std::streamsize>(size));
   content.resize(static_cast<std::size_t>(in.gcount()));
@@ -112,7 +115,8 @@ void write_directory_atomically(const Path& final_path, const std::function<void
   try {
     fill(temporary);
     sync_directory(temporary);
-    // A directory cannot be renamed over a filled one: the old one steps aside under a name that clean-up knows.
+    // A directory cannot be renamed over a filled one: the old one steps aside under a name that clean-up
+    // knows.
     const Path old = temporary.string() + "-old";
     std::filesystem::remove_all(old, ignored);
     if (std::filesystem::exists(final_path)) std::filesystem::rename(final_path, old);

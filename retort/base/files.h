@@ -15,8 +15,8 @@ using Path = std::filesystem::path;
 /// Reads a whole file of at most `max_bytes`; throws StorageError (cannot be read) or DataError (too big).
 std::string read_file(const Path& path, std::size_t max_bytes = std::size_t{1} << 28);
 
-/// A file being written; nothing is visible under its final name before commit(), and nothing stays without it.
-/// What is there and no regular file, a pipe or /dev/stdout, is written to as it stands.
+/// A file being written; nothing is visible under its final name before commit(), and nothing stays without
+/// it. What is there and no regular file, a pipe or /dev/stdout, is written to as it stands.
 class AtomicFile {
  public:
   explicit AtomicFile(Path path);
@@ -39,8 +39,8 @@ class AtomicFile {
 /// AtomicFile in one call.
 void write_file_atomically(const Path& path, std::string_view content);
 
-/// Creates `final_path` as a whole: `fill` writes into a temporary sibling directory, which is synced and renamed.
-/// An existing `final_path` is replaced only after `fill` has succeeded.  Throws StorageError.
+/// Creates `final_path` as a whole: `fill` writes into a temporary sibling directory, which is synced and
+/// renamed. An existing `final_path` is replaced only after `fill` has succeeded.  Throws StorageError.
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill);
 
 /// Creates a directory and its parents; throws StorageError with the cause.

@@ -19,12 +19,16 @@ struct Hasher::State {
   ~State() { XXH3_freeState(xxh); }
 };
 
-Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh); }
+Hasher::Hasher() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(state_->xxh);
+}
 Hasher::~Hasher() = default;
 Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher& Hasher::operator=(Hasher&&) noexcept = default;
 
-void Hasher::update(const void* bytes, std::size_t size) { XXH3_128bits_update(state_->xxh, bytes, size); }
+void Hasher::update(const void* bytes, std::size_t size) {
+  XXH3_128bits_update(state_->xxh, bytes, size);
+}
 
 std::string Hasher::hex() const {
   XXH128_canonical_t canonical;

@@ -5,8 +5,8 @@
 
 namespace retort::base {
 
-/// Memory that this process may still take: what the kernel calls available, or what its control group leaves, whichever
-/// is less; bytes.
+/// Memory that this process may still take: what the kernel calls available, or what its control group
+/// leaves, whichever is less; bytes.
 std::int64_t available_memory_bytes();
 
 /// Seconds of a clock that only goes forward.

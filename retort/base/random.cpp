@@ -7,7 +7,8 @@
 
 namespace retort::base {
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t kM0 = 0xD2511F53u, kM1 = 0xCD9E8D57u, kW0 = 0x9E3779B9u, kW1 = 0xBB67AE85u;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{kM0} * counter[0], p1 = std::uint64_t{kM1} * counter[2];
@@ -21,15 +22,18 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, st
 
 std::uint64_t Random::next_u64() {
   const std::uint64_t block = position_ / 2;
-  const auto words = philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                                 static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-                                {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+  const auto words =
+      philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                  static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+                 {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
   const std::size_t half = (position_ % 2) * 2;
   ++position_;
   return (std::uint64_t{words[half + 1]} << 32) | words[half];
 }
 
-double Random::next_double() { return static_cast<double>(next_u64() >> 11) * 0x1.0p-53; }
+double Random::next_double() {
+  return static_cast<double>(next_u64() >> 11) * 0x1.0p-53;
+}
 
 std::uint64_t Random::next_below(std::uint64_t bound) {
   // Draws from the incomplete last multiple of `bound` are thrown away.
@@ -44,6 +48,8 @@ double Random::next_normal() {
   return radius * std::cos(2.0 * std::numbers::pi * next_double());
 }
 
-std::uint64_t stream_of(std::string_view name) { return hash64(name); }
+std::uint64_t stream_of(std::string_view name) {
+  return hash64(name);
+}
 
 }  // namespace retort::base

@@ -1,6 +1,6 @@
 #pragma once
-// Counter-based random numbers: draw number i of a stream is a function of (seed, stream, i), so a position is one
-// integer and any thread can compute any draw.
+// Counter-based random numbers: draw number i of a stream is a function of (seed, stream, i), so a position
+// is one integer and any thread can compute any draw.
 
 #include <array>
 #include <cstdint>
@@ -8,8 +8,10 @@
 
 namespace retort::base {
 
-/// Philox4x32-10 block function.  Source: Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3".
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
+/// Philox4x32-10 block function.  Source: Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2,
+/// 3".
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key);
 
 /// A sequential view of one Philox stream; `position` is the whole state and may be saved and set.
 class Random {

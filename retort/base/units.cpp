@@ -48,7 +48,8 @@ std::optional<double> parse_number(std::string_view text) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return {};
   return value;
 }
 
@@ -56,11 +57,22 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   if (text.empty()) return {};
   double scale = 1;
   switch (text.back()) {
-    case 'k': case 'K': scale = 1e3; break;
-    case 'M': scale = 1e6; break;
-    case 'G': case 'B': scale = 1e9; break;
-    case 'T': scale = 1e12; break;
-    default: break;
+    case 'k':
+    case 'K':
+      scale = 1e3;
+      break;
+    case 'M':
+      scale = 1e6;
+      break;
+    case 'G':
+    case 'B':
+      scale = 1e9;
+      break;
+    case 'T':
+      scale = 1e12;
+      break;
+    default:
+      break;
   }
   if (scale != 1) text.remove_suffix(1);
   const auto number = parse_number(text);

@@ -15,7 +15,8 @@ std::string human_count(double count);
 /// "1 h 02 min", "3 min 20 s", "12.3 s"
 std::string human_seconds(double seconds);
 
-/// Reads "60k", "1.5M", "2e9", "120000" as a whole number; empty when it is none.  Suffixes k, M, G, B, T are powers of 1000.
+/// Reads "60k", "1.5M", "2e9", "120000" as a whole number; empty when it is none.  Suffixes k, M, G, B, T are
+/// powers of 1000.
 std::optional<std::int64_t> parse_count(std::string_view text);
 /// Reads a decimal number whatever the locale; empty when the whole text is none.
 std::optional<double> parse_number(std::string_view text);

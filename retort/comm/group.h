@@ -1,6 +1,6 @@
 #pragma once
-// A group of ranks and what they do together.  Each backend has a folder of its own; the only one so far is single/,
-// a group of one, for which every call is the identity.
+// A group of ranks and what they do together.  Each backend has a folder of its own; the only one so far is
+// single/, a group of one, for which every call is the identity.
 //
 // All calls are collective: every rank makes them in the same order with the same sizes.
 
@@ -21,7 +21,8 @@ class Group {
   virtual void all_sum(std::span<double> values) = 0;
   /// Fills `all` (size() parts of equal length) with every rank's `own`; own may be its place in all.
   virtual void all_gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
-  /// Adds `all` over the ranks in their order and leaves this rank's part in `own`, which may be its place in all.
+  /// Adds `all` over the ranks in their order and leaves this rank's part in `own`, which may be its place in
+  /// all.
   virtual void reduce_scatter(std::span<const float> all, std::span<float> own) = 0;
   virtual void barrier() = 0;
 };

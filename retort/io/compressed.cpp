@@ -190,6 +190,11 @@ std::unique_ptr<Decoder> make_decoder(Input& input) {
   const bool frame = byte(0) == 0x28 && byte(1) == 0xB5 && byte(2) == 0x2F && byte(3) == 0xFD;
   const bool skippable = (byte(0) & 0xF0U) == 0x50 && byte(1) == 0x2A && byte(2) == 0x4D && byte(3) == 0x18;
   if (frame || skippable) return std::make_unique<ZstdDecoder>(input);
+  // Taken as text, a damaged start would be learnt.
+  const std::string promised = input.path().extension().string();
+  if (promised == ".gz" || promised == ".zst")
+    input.corrupt(base::join("expected ", promised == ".gz" ? "gzip" : "zstd",
+                             " data as the name says, found other bytes"));
   return std::make_unique<PlainDecoder>(input);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Plain, gzip and zstd files read as one stream of bytes in bounded memory.  The first bytes decide, not the
-// name. Several gzip members or zstd frames in a row are one stream, as gzip and zstd themselves read them.
+// name, but a name that ends in .gz or .zst is held to it. Several gzip members or zstd frames in a row are
+// one stream, as gzip and zstd themselves read them.
 
 #include <cstddef>
 #include <cstdint>

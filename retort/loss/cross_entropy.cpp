@@ -1,4 +1,5 @@
-// Cross-entropy with the next token.  Source: Dickmann et al. 2025, eq. 3; algorithms: gradient softmax(z) - onehot(y).
+// Cross-entropy with the next token.  Source: Dickmann et al. 2025, eq. 3; algorithms: gradient softmax(z) -
+// onehot(y).
 #include "retort/loss/logit_loss.h"
 #include "retort/ops/logit_losses.h"
 
@@ -11,7 +12,8 @@ class CrossEntropy final : public LogitLoss {
   std::string name() const override { return "cross_entropy"; }
   bool needs_teacher() const override { return false; }
   double add(const Chunk& chunk, at::Tensor grad_NV) const override {
-    return ops::cross_entropy_(chunk.student_NV, chunk.targets_N, weight_ / chunk.step_targets, std::move(grad_NV));
+    return ops::cross_entropy_(chunk.student_NV, chunk.targets_N, weight_ / chunk.step_targets,
+                               std::move(grad_NV));
   }
 
  private:

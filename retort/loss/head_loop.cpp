@@ -16,7 +16,8 @@ struct Buffers {
 Buffers make_buffers(const HeadSide& student, bool teacher_logits, std::int64_t rows) {
   const auto options = student.hidden_ND.options();
   const auto vocab = student.weights.matrix_VD.size(0);
-  return {at::empty({rows, vocab}, options), teacher_logits ? at::empty({rows, vocab}, options) : at::Tensor(),
+  return {at::empty({rows, vocab}, options),
+          teacher_logits ? at::empty({rows, vocab}, options) : at::Tensor(),
           at::empty({rows, vocab}, options)};
 }
 
@@ -28,8 +29,9 @@ at::Tensor logits_into(at::Tensor out_RV, const at::Tensor& normal_RD, const mod
 
 }  // namespace
 
-at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher, const at::Tensor& targets_N,
-                     double step_targets, std::int64_t chunk_rows, const model::HeadWeights& gradients, LossSums& sums) {
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
+                     const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
+                     const model::HeadWeights& gradients, LossSums& sums) {
   const bool teacher_logits = losses.needs_teacher_logits();
   const auto tokens = student.hidden_ND.size(0);
   const auto buffers = make_buffers(student, teacher_logits, std::min(chunk_rows, tokens));
@@ -46,7 +48,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     if (teacher_logits)
       chunk.teacher_NV = logits_into(
           buffers.teacher_RV,
-          ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND, teacher.weights);
+          ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND,
+          teacher.weights);
     auto grad_RV = buffers.grad_RV.narrow(0, 0, rows).zero_();
     for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
 
@@ -63,7 +66,8 @@ std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::i
                              std::int64_t teacher_hidden, std::int64_t item_bytes, bool teacher_logits) {
   const std::int64_t logits = (teacher_logits ? 3 : 2) * chunk_rows * vocab;
   const std::int64_t rows = chunk_rows * (4 * student_hidden + (teacher_logits ? teacher_hidden : 0));
-  // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is added.
+  // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is
+  // added.
   const std::int64_t product = item_bytes == 2 ? vocab * student_hidden : 0;
   return item_bytes * (logits + rows + product);
 }

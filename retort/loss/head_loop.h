@@ -1,7 +1,9 @@
 #pragma once
-// Final norm, head product and the losses on logits, in chunks of rows: no tokens x vocabulary tensor ever exists.
+// Final norm, head product and the losses on logits, in chunks of rows: no tokens x vocabulary tensor ever
+// exists.
 //
-// Shape legend: N tokens of a micro-batch, D hidden, F hidden of the teacher, V vocabulary, R rows of a chunk.
+// Shape legend: N tokens of a micro-batch, D hidden, F hidden of the teacher, V vocabulary, R rows of a
+// chunk.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,10 +21,12 @@ struct HeadSide {
   at::Tensor hidden_ND;  ///< output of the last block, before the final norm
 };
 
-/// Adds the losses of a micro-batch to `sums` and the gradients of norm and matrix to `gradients` (float32); returns the
-/// gradient of student.hidden_ND.  teacher.hidden_ND may be undefined.  Vocabularies are equal, as checked at the start.
-at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher, const at::Tensor& targets_N,
-                     double step_targets, std::int64_t chunk_rows, const model::HeadWeights& gradients, LossSums& sums);
+/// Adds the losses of a micro-batch to `sums` and the gradients of norm and matrix to `gradients` (float32);
+/// returns the gradient of student.hidden_ND.  teacher.hidden_ND may be undefined.  Vocabularies are equal,
+/// as checked at the start.
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
+                     const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
+                     const model::HeadWeights& gradients, LossSums& sums);
 
 /// Bytes that head_loop holds at its peak beyond its arguments and its result.
 std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::int64_t student_hidden,

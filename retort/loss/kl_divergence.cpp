@@ -16,8 +16,8 @@ class KlDivergence final : public LogitLoss {
   std::string name() const override { return "kl_divergence"; }
   bool needs_teacher() const override { return true; }
   double add(const Chunk& chunk, at::Tensor grad_NV) const override {
-    return ops::kl_divergence_(chunk.student_NV, chunk.teacher_NV, chunk.targets_N, spec_, weight_ / chunk.step_targets,
-                               std::move(grad_NV));
+    return ops::kl_divergence_(chunk.student_NV, chunk.teacher_NV, chunk.targets_N, spec_,
+                               weight_ / chunk.step_targets, std::move(grad_NV));
   }
 
  private:
@@ -27,6 +27,8 @@ class KlDivergence final : public LogitLoss {
 
 }  // namespace
 
-std::unique_ptr<LogitLoss> kl_divergence(const LossOptions& options) { return std::make_unique<KlDivergence>(options); }
+std::unique_ptr<LogitLoss> kl_divergence(const LossOptions& options) {
+  return std::make_unique<KlDivergence>(options);
+}
 
 }  // namespace retort::loss

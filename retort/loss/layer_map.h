@@ -10,7 +10,8 @@ namespace retort::loss {
 
 /// phi of SquareHead: one teacher block per student block, both from 0, never falling.
 /// `survivors`: the teacher block that each student block was; needed by the maps that say so.
-/// Throws UsageError when the student has more blocks than the teacher, or the lineage does not fit the teacher.
+/// Throws UsageError when the student has more blocks than the teacher, or the lineage does not fit the
+/// teacher.
 std::vector<std::int64_t> layer_map(LayerMap kind, std::int64_t student_blocks, std::int64_t teacher_blocks,
                                     const std::vector<std::int64_t>& survivors);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A loss on logits sees one chunk of rows at a time and adds its value and its gradient; the head loop owns everything
-// else.  A new loss is one file with one class, and a line in losses.cpp.
+// A loss on logits sees one chunk of rows at a time and adds its value and its gradient; the head loop owns
+// everything else.  A new loss is one file with one class, and a line in losses.cpp.
 //
 // Shape legend: N tokens of the chunk, V vocabulary.
 
@@ -15,9 +15,9 @@ namespace retort::loss {
 
 struct Chunk {
   at::Tensor student_NV;
-  at::Tensor teacher_NV;     ///< undefined when no loss needs a teacher
-  at::Tensor targets_N;      ///< int64; -1: the row does not count
-  double step_targets = 1;   ///< counted rows of the whole step, over all ranks: the normaliser
+  at::Tensor teacher_NV;    ///< undefined when no loss needs a teacher
+  at::Tensor targets_N;     ///< int64; -1: the row does not count
+  double step_targets = 1;  ///< counted rows of the whole step, over all ranks: the normaliser
 };
 
 class LogitLoss {
@@ -25,7 +25,8 @@ class LogitLoss {
   virtual ~LogitLoss() = default;
   virtual std::string name() const = 0;
   virtual bool needs_teacher() const = 0;
-  /// Returns the sum over counted rows, in nats, without the weight; adds weight / step_targets * gradient to grad_NV.
+  /// Returns the sum over counted rows, in nats, without the weight; adds weight / step_targets * gradient to
+  /// grad_NV.
   virtual double add(const Chunk& chunk, at::Tensor grad_NV) const = 0;
 };
 

@@ -14,7 +14,8 @@ std::vector<LossOptions> default_distillation_losses() {
 }
 
 bool Losses::needs_teacher_logits() const {
-  return std::any_of(on_logits.begin(), on_logits.end(), [](const auto& loss) { return loss->needs_teacher(); });
+  return std::any_of(on_logits.begin(), on_logits.end(),
+                     [](const auto& loss) { return loss->needs_teacher(); });
 }
 
 double Losses::total(const LossSums& means) const {
@@ -29,9 +30,11 @@ Losses make_losses(const std::vector<LossOptions>& options, const Blocks& blocks
   for (const auto& option : options) {
     std::string name = "squarehead";
     if (option.kind == LossKind::squarehead) {
-      losses.squarehead.emplace(option, layer_map(option.layer_map, blocks.student, blocks.teacher, blocks.survivors));
+      losses.squarehead.emplace(
+          option, layer_map(option.layer_map, blocks.student, blocks.teacher, blocks.survivors));
     } else {
-      losses.on_logits.push_back(option.kind == LossKind::cross_entropy ? cross_entropy(option) : kl_divergence(option));
+      losses.on_logits.push_back(option.kind == LossKind::cross_entropy ? cross_entropy(option)
+                                                                        : kl_divergence(option));
       name = losses.on_logits.back()->name();
     }
     base::require<base::UsageError>(losses.weights.emplace(name, option.weight).second, "loss: ", name,

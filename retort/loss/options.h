@@ -18,11 +18,11 @@ enum class LayerMap {
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
   double weight = 1.0;
-  double temperature = 3.0;                        ///< kl_divergence
-  KlDirection direction = KlDirection::forward;    ///< kl_divergence
-  bool temperature_squared = true;                 ///< kl_divergence: scale by T squared
-  LayerMap layer_map = LayerMap::relative_depth;   ///< squarehead
-  double eps = 1.0e-6;                             ///< squarehead: added to the teacher's mean square
+  double temperature = 3.0;                       ///< kl_divergence
+  KlDirection direction = KlDirection::forward;   ///< kl_divergence
+  bool temperature_squared = true;                ///< kl_divergence: scale by T squared
+  LayerMap layer_map = LayerMap::relative_depth;  ///< squarehead
+  double eps = 1.0e-6;                            ///< squarehead: added to the teacher's mean square
 };
 
 /// 0.25 CE + 1.0 KL at T = 3 + 1.0 SquareHead.  Source: Dickmann et al. 2025, section 3.6.3.

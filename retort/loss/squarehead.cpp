@@ -11,8 +11,9 @@ at::Tensor pool_features(const at::Tensor& x_NF, std::int64_t width) {
   return at::adaptive_avg_pool1d(x_NF.unsqueeze(0), {width}).squeeze(0).contiguous();
 }
 
-double SquareHead::add(const at::Tensor& student_ND, const at::Tensor& teacher_NF, const std::vector<std::int64_t>& bounds,
-                       double step_tokens, at::Tensor grad_ND) const {
+double SquareHead::add(const at::Tensor& student_ND, const at::Tensor& teacher_NF,
+                       const std::vector<std::int64_t>& bounds, double step_tokens,
+                       at::Tensor grad_ND) const {
   const auto teacher_ND = pool_features(teacher_NF, student_ND.size(1));
   const double layers = static_cast<double>(layer_map_.size());
   double value = 0;

@@ -12,9 +12,10 @@
 
 namespace retort::loss {
 
-/// Mean over student layers of (error / (teacher + eps)), both means over the tokens and features of one sequence,
-/// averaged over sequences by their share of the step's tokens.  So no result depends on how sequences are grouped.
-/// Source: Dickmann et al. 2025, eq. 1, whose means run over the batch; docs/decisions has the difference.
+/// Mean over student layers of (error / (teacher + eps)), both means over the tokens and features of one
+/// sequence, averaged over sequences by their share of the step's tokens.  So no result depends on how
+/// sequences are grouped. Source: Dickmann et al. 2025, eq. 1, whose means run over the batch; docs/decisions
+/// has the difference.
 class SquareHead {
  public:
   SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map)
@@ -24,10 +25,11 @@ class SquareHead {
   /// Teacher block of student block i.
   std::int64_t teacher_block(std::int64_t i) const { return layer_map_[static_cast<std::size_t>(i)]; }
 
-  /// Adds one layer's part for one micro-batch.  `bounds`: first token of each sequence, last N.  step_tokens: tokens of the
-  /// whole step over all ranks.  Writes weight * d/d(student) to grad_ND; returns the value without weight.
-  double add(const at::Tensor& student_ND, const at::Tensor& teacher_NF, const std::vector<std::int64_t>& bounds,
-             double step_tokens, at::Tensor grad_ND) const;
+  /// Adds one layer's part for one micro-batch.  `bounds`: first token of each sequence, last N. step_tokens:
+  /// tokens of the whole step over all ranks.  Writes weight * d/d(student) to grad_ND; returns the value
+  /// without weight.
+  double add(const at::Tensor& student_ND, const at::Tensor& teacher_NF,
+             const std::vector<std::int64_t>& bounds, double step_tokens, at::Tensor grad_ND) const;
 
  private:
   double weight_, eps_;

@@ -15,7 +15,8 @@ at::Tensor view_of(const architecture::Unit& unit, const at::Tensor& flat, Role 
 }
 
 // Neighbouring matrices of one input as a single matrix: their rows follow each other without a gap.
-at::Tensor fused_view(const architecture::Unit& unit, const at::Tensor& flat, std::initializer_list<Role> roles) {
+at::Tensor fused_view(const architecture::Unit& unit, const at::Tensor& flat,
+                      std::initializer_list<Role> roles) {
   const auto* first = unit.find(*roles.begin());
   if (!first) return {};
   std::int64_t rows = 0;
@@ -28,20 +29,24 @@ struct Heads {
 };
 
 Heads split_heads(const at::Tensor& qkv_NX, const architecture::Attention& shape) {
-  const auto tokens = qkv_NX.size(0), q = shape.num_heads * shape.head_dim, kv = shape.num_kv_heads * shape.head_dim;
+  const auto tokens = qkv_NX.size(0), q = shape.num_heads * shape.head_dim,
+             kv = shape.num_kv_heads * shape.head_dim;
   const auto part = [&](std::int64_t begin, std::int64_t width, std::int64_t heads) {
     return qkv_NX.narrow(1, begin, width).view({tokens, heads, shape.head_dim});
   };
   return {part(0, q, shape.num_heads), part(q, kv, shape.num_kv_heads), part(q + kv, kv, shape.num_kv_heads)};
 }
 
-at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK) { return at::mm(x_NK, w_MK.t()); }
+at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+  return at::mm(x_NK, w_MK.t());
+}
 
 // Queries, keys and values with their rotation; heads of q and k lie next to each other in a row.
 at::Tensor rotated_qkv(const BlockWeights& w, const at::Tensor& normal_ND, const TokenLayout& layout) {
   const auto& shape = *w.shape.attention;
   auto qkv_NX = project(normal_ND, w.qkv_XD);
-  ops::apply_rotary(qkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim, layout.rotary.at(shape.head_dim), 1);
+  ops::apply_rotary(qkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim,
+                    layout.rotary.at(shape.head_dim), 1);
   return qkv_NX;
 }
 
@@ -49,8 +54,8 @@ void call(const BlockHooks* hooks, Tap tap, const at::Tensor& x) {
   if (hooks && hooks->tap) hooks->tap(tap, x);
 }
 
-at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                            BlockActivations* keep, const BlockHooks* hooks) {
+at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
+                            const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
   if (!w.shape.attention) return x_ND;
   auto norm = ops::rms_norm(x_ND, w.attention_norm_D, eps);
   call(hooks, Tap::qkv_input, norm.y_ND);
@@ -93,30 +98,36 @@ at::Tensor mlp_backward(const BlockWeights& w, BlockActivations& kept, const at:
   add_transposed_product(gradients.gate_up_2ID, swiglu.gate_up_N2I, kept.mlp_norm.y_ND);
   const auto gnormal_ND = at::mm(swiglu.gate_up_N2I, w.gate_up_2ID);
   auto gnorm_D = gradients.mlp_norm_D;
-  return ops::rms_norm_backward(gnormal_ND, kept.mid_ND, w.mlp_norm_D, kept.mlp_norm.rstd_N, gout_ND, gnorm_D);
+  return ops::rms_norm_backward(gnormal_ND, kept.mid_ND, w.mlp_norm_D, kept.mlp_norm.rstd_N, gout_ND,
+                                gnorm_D);
 }
 
 at::Tensor attention_backward(const BlockWeights& w, const at::Tensor& x_ND, BlockActivations& kept,
-                              const at::Tensor& gmid_ND, const TokenLayout& layout, const BlockWeights& gradients) {
+                              const at::Tensor& gmid_ND, const TokenLayout& layout,
+                              const BlockWeights& gradients) {
   if (!w.shape.attention) return gmid_ND;
   const auto& shape = *w.shape.attention;
   const auto gjoined_NHE = at::mm(gmid_ND, w.output_DY).view(kept.attention.out_NHE.sizes());
   add_transposed_product(gradients.output_DY, gmid_ND, kept.attention.out_NHE.flatten(1));
   auto gqkv_NX = at::empty_like(kept.qkv_NX);
   const auto heads = split_heads(kept.qkv_NX, shape), gheads = split_heads(gqkv_NX, shape);
-  ops::attention_backward(gjoined_NHE, heads.q_NHE, heads.k_NKE, heads.v_NKE, kept.attention, layout.starts, gheads.q_NHE,
-                          gheads.k_NKE, gheads.v_NKE);
-  ops::apply_rotary(gqkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim, layout.rotary.at(shape.head_dim), -1);
+  ops::attention_backward(gjoined_NHE, heads.q_NHE, heads.k_NKE, heads.v_NKE, kept.attention, layout.starts,
+                          gheads.q_NHE, gheads.k_NKE, gheads.v_NKE);
+  ops::apply_rotary(gqkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim,
+                    layout.rotary.at(shape.head_dim), -1);
   add_transposed_product(gradients.qkv_XD, gqkv_NX, kept.attention_norm.y_ND);
   const auto gnormal_ND = at::mm(gqkv_NX, w.qkv_XD);
   auto gnorm_D = gradients.attention_norm_D;
-  return ops::rms_norm_backward(gnormal_ND, x_ND, w.attention_norm_D, kept.attention_norm.rstd_N, gmid_ND, gnorm_D);
+  return ops::rms_norm_backward(gnormal_ND, x_ND, w.attention_norm_D, kept.attention_norm.rstd_N, gmid_ND,
+                                gnorm_D);
 }
 
 }  // namespace
 
-BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit, const at::Tensor& flat) {
-  base::ensure(!std::holds_alternative<architecture::ExpertsMlp>(shape.mlp), "blocks with experts have no kernels yet");
+BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit,
+                           const at::Tensor& flat) {
+  base::ensure(!std::holds_alternative<architecture::ExpertsMlp>(shape.mlp),
+               "blocks with experts have no kernels yet");
   return {.shape = shape,
           .attention_norm_D = view_of(unit, flat, Role::attention_norm),
           .qkv_XD = fused_view(unit, flat, {Role::query, Role::key, Role::value}),
@@ -126,8 +137,8 @@ BlockWeights block_weights(const architecture::Block& shape, const architecture:
           .down_DI = view_of(unit, flat, Role::down)};
 }
 
-at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                         BlockActivations* keep, const BlockHooks* hooks) {
+at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                         const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
   auto mid_ND = attention_branch(weights, eps, x_ND, layout, keep, hooks);
   if (keep) keep->mid_ND = mid_ND;
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
@@ -144,7 +155,8 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
 }
 
 at::Tensor block_backward(const BlockWeights& weights, double, const at::Tensor& x_ND, BlockActivations kept,
-                          const at::Tensor& gout_ND, const TokenLayout& layout, const BlockWeights& gradients) {
+                          const at::Tensor& gout_ND, const TokenLayout& layout,
+                          const BlockWeights& gradients) {
   const auto gmid_ND = mlp_backward(weights, kept, gout_ND, gradients);
   kept.mlp_norm = {};
   kept.mid_ND = at::Tensor();

@@ -1,8 +1,10 @@
 #pragma once
 // One decoder block: a pure function of its weights and its input, and that function's gradient.
-// The block knows no cluster and keeps no graph: backward is written out, so what it holds is known to the byte.
+// The block knows no cluster and keeps no graph: backward is written out, so what it holds is known to the
+// byte.
 //
-//   x -> RMSNorm -> q k v -> RoPE -> attention -> o -> + x = mid -> RMSNorm -> gate up -> SwiGLU -> down -> + mid
+//   x -> RMSNorm -> q k v -> RoPE -> attention -> o -> + x = mid -> RMSNorm -> gate up -> SwiGLU -> down -> +
+//   mid
 //
 // Shape legend: N tokens, D hidden, X = (H + 2K) E fused query, key and value, I width of the MLP.
 
@@ -17,12 +19,14 @@
 
 namespace retort::model {
 
-/// Views into one block's flat buffer (weights, or gradients of the same layout); parts that the block lacks are undefined.
+/// Views into one block's flat buffer (weights, or gradients of the same layout); parts that the block lacks
+/// are undefined.
 struct BlockWeights {
   architecture::Block shape;
   at::Tensor attention_norm_D, qkv_XD, output_DY, mlp_norm_D, gate_up_2ID, down_DI;
 };
-BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit, const at::Tensor& flat);
+BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit,
+                           const at::Tensor& flat);
 
 /// The inputs of the linear layers, for statistics.
 enum class Tap { qkv_input, output_input, gate_up_input, down_input };
@@ -30,7 +34,8 @@ enum class Tap { qkv_input, output_input, gate_up_input, down_input };
 /// What a caller may add to a forward pass; empty members cost nothing.
 struct BlockHooks {
   std::function<void(Tap, const at::Tensor& x_NC)> tap;
-  at::Tensor channel_mask_I;  ///< multiplies the channels of the MLP: 0 removes one without rebuilding anything
+  at::Tensor
+      channel_mask_I;  ///< multiplies the channels of the MLP: 0 removes one without rebuilding anything
 };
 
 /// What backward needs besides the block's input.
@@ -42,17 +47,20 @@ struct BlockActivations {
 };
 
 /// Output of the block.  With `keep`, also what block_backward needs.
-at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                         BlockActivations* keep = nullptr, const BlockHooks* hooks = nullptr);
+at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                         const TokenLayout& layout, BlockActivations* keep = nullptr,
+                         const BlockHooks* hooks = nullptr);
 
-/// What block_backward needs, computed again: the block's output, and the product that makes it, are left out.
+/// What block_backward needs, computed again: the block's output, and the product that makes it, are left
+/// out.
 BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
                                    const TokenLayout& layout);
 
-/// Gradient of the input; adds the gradients of the weights to `gradients` (views into a float32 buffer, float64 for
-/// float64).  Consumes the activations.
-at::Tensor block_backward(const BlockWeights& weights, double eps, const at::Tensor& x_ND, BlockActivations kept,
-                          const at::Tensor& gout_ND, const TokenLayout& layout, const BlockWeights& gradients);
+/// Gradient of the input; adds the gradients of the weights to `gradients` (views into a float32 buffer,
+/// float64 for float64).  Consumes the activations.
+at::Tensor block_backward(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                          BlockActivations kept, const at::Tensor& gout_ND, const TokenLayout& layout,
+                          const BlockWeights& gradients);
 
 /// target += a^T b, accumulated in the target's type.
 void add_transposed_product(at::Tensor target_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
@@ -62,10 +70,11 @@ struct KeyValueCache {
   at::Tensor k_MKE, v_MKE;  ///< room for the longest sequence
   std::int64_t tokens = 0;
 };
-KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens, const at::TensorOptions& options);
+KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
+                         const at::TensorOptions& options);
 
 /// Forward of new tokens of one sequence; their keys and values join the cache.
-at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                        KeyValueCache& cache);
+at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                        const TokenLayout& layout, KeyValueCache& cache);
 
 }  // namespace retort::model

@@ -22,37 +22,50 @@ bool cpu_has_bf16_matrix_units() {
 
 at::ScalarType scalar_type(io::Dtype dtype) {
   switch (dtype) {
-    case io::Dtype::f64: return at::kDouble;
-    case io::Dtype::f32: return at::kFloat;
-    case io::Dtype::f16: return at::kHalf;
-    case io::Dtype::bf16: return at::kBFloat16;
-    case io::Dtype::u8: return at::kByte;
-    default: throw base::InternalError(base::join("no tensor type for ", io::name(dtype), "."));
+    case io::Dtype::f64:
+      return at::kDouble;
+    case io::Dtype::f32:
+      return at::kFloat;
+    case io::Dtype::f16:
+      return at::kHalf;
+    case io::Dtype::bf16:
+      return at::kBFloat16;
+    case io::Dtype::u8:
+      return at::kByte;
+    default:
+      throw base::InternalError(base::join("no tensor type for ", io::name(dtype), "."));
   }
 }
 
 io::Dtype io_dtype(at::ScalarType type) {
   switch (type) {
-    case at::kDouble: return io::Dtype::f64;
-    case at::kFloat: return io::Dtype::f32;
-    case at::kHalf: return io::Dtype::f16;
-    case at::kBFloat16: return io::Dtype::bf16;
-    case at::kByte: return io::Dtype::u8;
-    default: throw base::InternalError(base::join("no file type for ", at::toString(type), "."));
+    case at::kDouble:
+      return io::Dtype::f64;
+    case at::kFloat:
+      return io::Dtype::f32;
+    case at::kHalf:
+      return io::Dtype::f16;
+    case at::kBFloat16:
+      return io::Dtype::bf16;
+    case at::kByte:
+      return io::Dtype::u8;
+    default:
+      throw base::InternalError(base::join("no file type for ", at::toString(type), "."));
   }
 }
 
 at::Device parse_device(const std::string& name) {
   const auto kind = name.substr(0, name.find(':'));
-  base::require<base::UsageError>(kind == "cpu" || kind == "cuda", "device '", name, "': expected cpu, cuda or cuda:N.");
-  base::require<base::EnvironmentError>(kind == "cpu" || at::globalContext().hasCUDA(), "device '", name,
-                                        "': this libtorch finds no GPU; use --device cpu, or a torch package for the GPU.");
+  base::require<base::UsageError>(kind == "cpu" || kind == "cuda", "device '", name,
+                                  "': expected cpu, cuda or cuda:N.");
+  base::require<base::EnvironmentError>(
+      kind == "cpu" || at::globalContext().hasCUDA(), "device '", name,
+      "': this libtorch finds no GPU; use --device cpu, or a torch package for the GPU.");
   return at::Device(name);
 }
 
 at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& device) {
-  if (name == "auto")
-    return device.is_cuda() || cpu_has_bf16_matrix_units() ? at::kBFloat16 : at::kFloat;
+  if (name == "auto") return device.is_cuda() || cpu_has_bf16_matrix_units() ? at::kBFloat16 : at::kFloat;
   if (name == "fp32") return at::kFloat;
   if (name == "bf16") return at::kBFloat16;
   if (name == "fp64") return at::kDouble;

@@ -18,7 +18,8 @@ at::Device parse_device(const std::string& name);
 /// "fp32", "bf16", "fp64", or "auto": bf16 where it has matrix units (AMX, a GPU), fp32 elsewhere.
 /// Throws UsageError for another name.  Source: docs/decisions on the compute dtype.
 at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& device);
-/// The same for scoring and generation, where `auto` is fp32 on a CPU: scores of different machines can be compared.
+/// The same for scoring and generation, where `auto` is fp32 on a CPU: scores of different machines can be
+/// compared.
 at::ScalarType parse_scoring_dtype(const std::string& name, const at::Device& device);
 /// "fp32", "bf16", "fp64"
 std::string dtype_name(at::ScalarType type);

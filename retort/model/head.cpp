@@ -25,7 +25,9 @@ at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor
   return view_of(layout.units.front(), flat, architecture::Role::embedding);
 }
 
-at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N) { return matrix_VD.index_select(0, ids_N); }
+at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N) {
+  return matrix_VD.index_select(0, ids_N);
+}
 
 void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, at::Tensor gradient_VD) {
   gradient_VD.index_add_(0, ids_N, grad_ND.to(gradient_VD.scalar_type()));

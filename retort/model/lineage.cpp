@@ -42,11 +42,15 @@ Lineage whole_lineage(const architecture::Config& config) {
 }
 
 base::Json to_json(const Lineage& lineage) {
-  return {{"teacher_blocks", lineage.teacher_blocks}, {"blocks", lineage.blocks}, {"channels", lineage.channels},
-          {"pattern", lineage.pattern}, {"sparse_layers", lineage.sparse_layers}};
+  return {{"teacher_blocks", lineage.teacher_blocks},
+          {"blocks", lineage.blocks},
+          {"channels", lineage.channels},
+          {"pattern", lineage.pattern},
+          {"sparse_layers", lineage.sparse_layers}};
 }
 
-Lineage lineage_from_json(const base::Json& json, const architecture::Config& config, const std::string& where) {
+Lineage lineage_from_json(const base::Json& json, const architecture::Config& config,
+                          const std::string& where) {
   Lineage lineage;
   try {
     json.at("teacher_blocks").get_to(lineage.teacher_blocks);
@@ -58,11 +62,14 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
     throw base::ModelError(base::join(where, ": the lineage is not as Retort writes it (", error.what(),
                                       "); delete the file to treat the model as an original one."));
   }
-  bool fits = lineage.blocks.size() == config.blocks.size() && lineage.channels.size() == config.blocks.size() &&
-              rising(lineage.blocks) && (lineage.blocks.empty() || lineage.blocks.back() < lineage.teacher_blocks);
+  bool fits = lineage.blocks.size() == config.blocks.size() &&
+              lineage.channels.size() == config.blocks.size() && rising(lineage.blocks) &&
+              (lineage.blocks.empty() || lineage.blocks.back() < lineage.teacher_blocks);
   for (std::size_t i = 0; fits && i < config.blocks.size(); ++i)
-    fits = static_cast<std::int64_t>(lineage.channels[i].size()) == width_of(config.blocks[i]) && rising(lineage.channels[i]);
-  base::require<base::ModelError>(fits, where, ": the lineage does not fit config.json (", config.blocks.size(),
+    fits = static_cast<std::int64_t>(lineage.channels[i].size()) == width_of(config.blocks[i]) &&
+           rising(lineage.channels[i]);
+  base::require<base::ModelError>(fits, where, ": the lineage does not fit config.json (",
+                                  config.blocks.size(),
                                   " blocks); delete the file to treat the model as an original one.");
   return lineage;
 }
@@ -76,7 +83,8 @@ Lineage read_lineage(const base::Path& directory, const architecture::Config& co
     if (!json.contains("lineage")) return whole_lineage(config);
     return lineage_from_json(json["lineage"], config, path.string());
   } catch (const base::JsonFault& fault) {
-    throw base::ModelError(base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
+    throw base::ModelError(
+        base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
   }
 }
 

@@ -12,10 +12,12 @@
 namespace retort::model {
 
 struct Lineage {
-  std::vector<std::int64_t> blocks;                 ///< block i was block blocks[i] of the teacher
-  std::vector<std::vector<std::int64_t>> channels;  ///< per block, the teacher's channel numbers that are left
-  std::vector<std::string> sparse_layers;           ///< names of weights that are 2:4 sparse, in this model's numbering
-  std::string pattern;                              ///< "2:4" when sparse_layers is not empty
+  std::vector<std::int64_t> blocks;  ///< block i was block blocks[i] of the teacher
+  std::vector<std::vector<std::int64_t>>
+      channels;  ///< per block, the teacher's channel numbers that are left
+  std::vector<std::string>
+      sparse_layers;    ///< names of weights that are 2:4 sparse, in this model's numbering
+  std::string pattern;  ///< "2:4" when sparse_layers is not empty
   std::int64_t teacher_blocks = 0;
 
   bool identity() const;
@@ -26,7 +28,8 @@ Lineage whole_lineage(const architecture::Config& config);
 
 base::Json to_json(const Lineage& lineage);
 /// Throws ModelError when it does not fit the configuration; `where` names the file.
-Lineage lineage_from_json(const base::Json& json, const architecture::Config& config, const std::string& where);
+Lineage lineage_from_json(const base::Json& json, const architecture::Config& config,
+                          const std::string& where);
 
 /// The name of the file in a model directory that holds lineage and provenance.
 inline constexpr const char* kLineageFile = "retort.json";

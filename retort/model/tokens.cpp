@@ -5,7 +5,8 @@
 namespace retort::model {
 namespace {
 
-std::map<std::int64_t, ops::Rotary> rotary_of(const architecture::Config& config, const at::Tensor& positions_N) {
+std::map<std::int64_t, ops::Rotary> rotary_of(const architecture::Config& config,
+                                              const at::Tensor& positions_N) {
   std::map<std::int64_t, ops::Rotary> tables;
   for (const auto& block : config.blocks)
     if (block.attention && !tables.contains(block.attention->head_dim))
@@ -16,7 +17,8 @@ std::map<std::int64_t, ops::Rotary> rotary_of(const architecture::Config& config
 
 }  // namespace
 
-TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts, at::Device device) {
+TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
+                              at::Device device) {
   auto positions_N = at::arange(starts.back(), at::TensorOptions().dtype(at::kLong));
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     positions_N.narrow(0, starts[i], starts[i + 1] - starts[i]).sub_(starts[i]);
@@ -25,7 +27,8 @@ TokenLayout make_token_layout(const architecture::Config& config, std::vector<st
 
 TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count,
                               at::Device device) {
-  const auto positions_N = at::arange(position, position + count, at::TensorOptions().dtype(at::kLong)).to(device);
+  const auto positions_N =
+      at::arange(position, position + count, at::TensorOptions().dtype(at::kLong)).to(device);
   return {{0, count}, rotary_of(config, positions_N)};
 }
 

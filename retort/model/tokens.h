@@ -17,16 +17,18 @@ namespace retort::model {
 
 /// Where documents start and at which position each token stands; attention stays inside a segment.
 struct TokenLayout {
-  std::vector<std::int64_t> starts;          ///< first token of each segment, rising from 0; last N
+  std::vector<std::int64_t> starts;            ///< first token of each segment, rising from 0; last N
   std::map<std::int64_t, ops::Rotary> rotary;  ///< by head_dim
 
   std::int64_t tokens() const { return starts.back(); }
 };
 
 /// `starts` as in TokenLayout; positions begin at 0 in each segment.
-TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts, at::Device device);
+TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
+                              at::Device device);
 /// One segment whose first token stands at `position`.
-TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count, at::Device device);
+TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count,
+                              at::Device device);
 
 /// int64 tensor on a device.
 at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device);

@@ -16,7 +16,8 @@ namespace {
 
 // A tensor over bytes of a mapped file; it may lie at any address, so the bytes are copied.
 at::Tensor tensor_of(const io::TensorView& view) {
-  auto tensor = at::empty(std::vector<std::int64_t>(view.shape.begin(), view.shape.end()), scalar_type(view.dtype));
+  auto tensor =
+      at::empty(std::vector<std::int64_t>(view.shape.begin(), view.shape.end()), scalar_type(view.dtype));
   std::memcpy(tensor.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
   return tensor;
 }
@@ -39,7 +40,8 @@ void for_each_tensor(const Weights& weights, Visit visit) {
 
 io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const architecture::Tensor& tensor) {
   const auto type = scalar_type(weights.file_dtype);
-  return {tensor.name, weights.file_dtype, tensor.shape, [&weights, unit, &tensor, type](const io::ByteSink& sink) {
+  return {tensor.name, weights.file_dtype, tensor.shape,
+          [&weights, unit, &tensor, type](const io::ByteSink& sink) {
             const auto values = weights.tensor(unit, tensor).to(at::kCPU).to(type).contiguous();
             base::require<base::ValidationError>(values.isfinite().all().item<bool>(), tensor.name,
                                                  ": holds values that are not finite; nothing was saved.");
@@ -53,9 +55,9 @@ void check_saved(const Weights& weights, const base::Path& directory) {
   architecture::check_tensors(config, again);
   const auto type = scalar_type(weights.file_dtype);
   for_each_tensor(weights, [&](const architecture::Tensor& tensor, const at::Tensor& values) {
-    base::require<base::ValidationError>(at::equal(tensor_of(again.find(tensor.name)), values.to(at::kCPU).to(type)),
-                                         directory.string(), ": ", tensor.name,
-                                         " read back differs from what was written; check the disk.");
+    base::require<base::ValidationError>(
+        at::equal(tensor_of(again.find(tensor.name)), values.to(at::kCPU).to(type)), directory.string(), ": ",
+        tensor.name, " read back differs from what was written; check the disk.");
   });
 }
 
@@ -79,15 +81,17 @@ Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Devi
   weights.file_dtype = files.find(weights.layout.units.front().tensors.front().name).dtype;
   for_each_tensor(weights, [&](const architecture::Tensor& tensor, at::Tensor target) {
     const auto values = tensor_of(files.find(tensor.name));
-    base::require<base::ModelError>(values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
-                                    " holds values that are not finite (NaN or infinity); the file is damaged or the "
-                                    "model diverged, use another one.");
+    base::require<base::ModelError>(
+        values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
+        " holds values that are not finite (NaN or infinity); the file is damaged or the "
+        "model diverged, use another one.");
     target.copy_(values);
   });
   return weights;
 }
 
-Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype, at::Device device) {
+Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
+                       at::Device device) {
   auto weights = empty_weights(config, dtype, device);
   for_each_tensor(weights, [&](const architecture::Tensor& tensor, at::Tensor target) {
     if (architecture::is_norm(tensor.role)) {
@@ -115,12 +119,15 @@ void save_model(const Weights& weights, const base::Path& directory, const base:
   base::write_directory_atomically(directory, [&](const base::Path& target) {
     std::vector<io::TensorToWrite> tensors;
     for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
-      for (const auto& tensor : weights.layout.units[unit].tensors) tensors.push_back(to_write(weights, unit, tensor));
+      for (const auto& tensor : weights.layout.units[unit].tensors)
+        tensors.push_back(to_write(weights, unit, tensor));
     io::write_weights(target, tensors);
-    base::write_file_atomically(target / "config.json",
-                                architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
+    base::write_file_atomically(
+        target / "config.json",
+        architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
     if (!tokenizer_from.empty()) io::copy_files(io::tokenizer_files(tokenizer_from), target);
-    const base::Json about = {{"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};
+    const base::Json about = {
+        {"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};
     base::write_file_atomically(target / kLineageFile, about.dump(1) + "\n");
     check_saved(weights, target);
   });

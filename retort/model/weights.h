@@ -1,5 +1,6 @@
 #pragma once
-// The weights of one decoder in memory: a flat buffer per unit, filled from and written to Hugging Face directories.
+// The weights of one decoder in memory: a flat buffer per unit, filled from and written to Hugging Face
+// directories.
 
 #include <ATen/core/Tensor.h>
 
@@ -33,14 +34,15 @@ struct Weights {
 Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device);
 
 /// Weights of normal(0, initializer_range), norms 1, each tensor from its own stream of `seed`.
-Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype, at::Device device);
+Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
+                       at::Device device);
 
 /// A deep copy in another type.
 Weights converted(const Weights& weights, at::ScalarType dtype);
 
-/// Writes a complete Hugging Face directory as a whole: config, weights in weights.file_dtype, tokenizer files of
-/// `tokenizer_from`, lineage and provenance in retort.json.  Throws StorageError; ValidationError when a value is not
-/// finite or the file read back differs.
+/// Writes a complete Hugging Face directory as a whole: config, weights in weights.file_dtype, tokenizer
+/// files of `tokenizer_from`, lineage and provenance in retort.json.  Throws StorageError; ValidationError
+/// when a value is not finite or the file read back differs.
 void save_model(const Weights& weights, const base::Path& directory, const base::Path& tokenizer_from,
                 const base::Json& provenance);
 

@@ -13,8 +13,9 @@
 namespace retort::ops {
 namespace {
 
-// Documents are short and many: whole segments are spread over the threads, and the kernels inside then run on one.  With
-// few segments they stay in a row, and each kernel uses all threads.  The numbers are the same either way.
+// Documents are short and many: whole segments are spread over the threads, and the kernels inside then run
+// on one.  With few segments they stay in a row, and each kernel uses all threads.  The numbers are the same
+// either way.
 template <typename Body>
 void for_each_segment(const std::vector<std::int64_t>& starts, Body body) {
   const auto segments = static_cast<std::int64_t>(starts.size()) - 1;
@@ -33,7 +34,9 @@ at::Tensor heads_first(const at::Tensor& x_NHE, std::int64_t begin, std::int64_t
   return x_NHE.narrow(0, begin, length).transpose(0, 1).unsqueeze(0);
 }
 
-at::Tensor tokens_first(const at::Tensor& x_1HLE) { return x_1HLE.squeeze(0).transpose(0, 1); }
+at::Tensor tokens_first(const at::Tensor& x_1HLE) {
+  return x_1HLE.squeeze(0).transpose(0, 1);
+}
 
 at::Tensor scores_of(const at::Tensor& q_HLE, const at::Tensor& k_HME) {
   return at::matmul(q_HLE, k_HME.transpose(1, 2)) * (1.0 / std::sqrt(static_cast<double>(q_HLE.size(2))));
@@ -45,18 +48,22 @@ Attention attention_plain(const at::Tensor& q_NHE, const at::Tensor& k_NKE, cons
   return {reference::attention(q_NHE, k_NKE, v_NKE, starts), {}};
 }
 
-void backward_plain(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts, at::Tensor& gq_NHE, at::Tensor& gk_NKE, at::Tensor& gv_NKE) {
+void backward_plain(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                    const at::Tensor& v_NKE, const std::vector<std::int64_t>& starts, at::Tensor& gq_NHE,
+                    at::Tensor& gk_NKE, at::Tensor& gv_NKE) {
   const auto type = statistics_type(q_NHE);
   const auto groups = q_NHE.size(1) / k_NKE.size(1);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q_NHE.size(2)));
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const auto begin = starts[i], length = starts[i + 1] - begin;
-    const auto take = [&](const at::Tensor& x) { return x.narrow(0, begin, length).transpose(0, 1).to(type); };
+    const auto take = [&](const at::Tensor& x) {
+      return x.narrow(0, begin, length).transpose(0, 1).to(type);
+    };
     const auto q = take(q_NHE), g = take(gout_NHE);
     const auto k = take(k_NKE).repeat_interleave(groups, 0), v = take(v_NKE).repeat_interleave(groups, 0);
     const auto future = at::ones({length, length}, q.options().dtype(at::kBool)).triu(1);
-    const auto p = at::softmax(scores_of(q, k).masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+    const auto p =
+        at::softmax(scores_of(q, k).masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
     const auto gp = at::matmul(g, v.transpose(1, 2));
     const auto gs = p * (gp - (gp * p).sum(-1, true)) * scale;
     const auto fold = [&](const at::Tensor& x_HLE) {
@@ -68,10 +75,11 @@ void backward_plain(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const a
   }
 }
 
-// The backward of one segment in blocks of query rows, each against the keys that it can see: nothing of size L x L, and
-// half of the products of a square.  Heads that share keys are rows of one product, so their sum needs no step of its own.
-// Scores are made in float32 even of bfloat16, which is too coarse to be exponentiated; the other products are made in the
-// inputs' type.  Source: Dao et al. 2022, algorithm 4; the log-sum-exp comes from the forward pass.
+// The backward of one segment in blocks of query rows, each against the keys that it can see: nothing of size
+// L x L, and half of the products of a square.  Heads that share keys are rows of one product, so their sum
+// needs no step of its own. Scores are made in float32 even of bfloat16, which is too coarse to be
+// exponentiated; the other products are made in the inputs' type.  Source: Dao et al. 2022, algorithm 4; the
+// log-sum-exp comes from the forward pass.
 struct SegmentGradient {
   static constexpr std::int64_t kRows = 128;
   at::Tensor q_HLE, k_KLE, v_KLE, gout_HLE;
@@ -92,7 +100,8 @@ struct SegmentGradient {
       const auto rows = std::min(kRows, length() - begin), keys = begin + rows;
       const auto q = rows_of(q_HLE, begin, rows), g = rows_of(gout_HLE, begin, rows);
       const auto k = k_KLE.narrow(1, 0, keys), v = v_KLE.narrow(1, 0, keys);
-      const auto scores = at::bmm(rows_of(exact_q_HLE, begin, rows), exact_k_KLE.narrow(1, 0, keys).transpose(1, 2));
+      const auto scores =
+          at::bmm(rows_of(exact_q_HLE, begin, rows), exact_k_KLE.narrow(1, 0, keys).transpose(1, 2));
       auto gs = at::bmm(g, v.transpose(1, 2));
       const auto p = scores.scalar_type() == gs.scalar_type() ? scores : at::empty_like(gs);
       to_gradients(scores, p, gs, begin, rows);
@@ -107,7 +116,8 @@ struct SegmentGradient {
   void to_gradients(const at::Tensor& scores, const at::Tensor& p, const at::Tensor& gs, std::int64_t begin,
                     std::int64_t rows) const {
     const auto heads = q_HLE.size(0), keys = p.size(2);
-    const auto lse = lse_HL.narrow(1, begin, rows).contiguous(), delta = delta_HL.narrow(1, begin, rows).contiguous();
+    const auto lse = lse_HL.narrow(1, begin, rows).contiguous(),
+               delta = delta_HL.narrow(1, begin, rows).contiguous();
     const double scale = 1.0 / std::sqrt(static_cast<double>(q_HLE.size(2)));
     with_element(p, [&](auto element) {
       using T = typename decltype(element)::type;
@@ -116,8 +126,8 @@ struct SegmentGradient {
         for (auto head = first; head < last; ++head) {
           const auto at = head * rows * keys;
           kernels<T>().attention_gradients(data<C>(scores) + at, data<T>(p) + at, data<T>(gs) + at,
-                                           data<C>(lse) + head * rows, data<C>(delta) + head * rows, scale, rows, keys,
-                                           begin + 1);
+                                           data<C>(lse) + head * rows, data<C>(delta) + head * rows, scale,
+                                           rows, keys, begin + 1);
         }
       });
     });
@@ -134,7 +144,8 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
                    at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
   for_each_segment(starts, [&](std::int64_t begin, std::int64_t length) {
     const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads_first(q_NHE, begin, length), heads_first(k_NKE, begin, length), heads_first(v_NKE, begin, length), 0.0, true);
+        heads_first(q_NHE, begin, length), heads_first(k_NKE, begin, length),
+        heads_first(v_NKE, begin, length), 0.0, true);
     result.out_NHE.narrow(0, begin, length).copy_(tokens_first(out));
     result.lse_HN.narrow(1, begin, length).copy_(lse.squeeze(0));
   });
@@ -142,19 +153,28 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
-                        const at::Tensor& v_NKE, const Attention& forward, const std::vector<std::int64_t>& starts,
-                        at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE) {
+                        const at::Tensor& v_NKE, const Attention& forward,
+                        const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
+                        at::Tensor gv_NKE) {
   if (!on_cpu(q_NHE)) return backward_plain(gout_NHE, q_NHE, k_NKE, v_NKE, starts, gq_NHE, gk_NKE, gv_NKE);
   for_each_segment(starts, [&](std::int64_t begin, std::int64_t length) {
     const auto type = statistics_type(q_NHE);
-    const auto heads_of = [&](const at::Tensor& x) { return x.narrow(0, begin, length).transpose(0, 1).contiguous(); };
-    SegmentGradient segment{.q_HLE = heads_of(q_NHE), .k_KLE = heads_of(k_NKE), .v_KLE = heads_of(v_NKE),
-                            .gout_HLE = heads_of(gout_NHE), .exact_q_HLE = {}, .exact_k_KLE = {},
-                            .lse_HL = forward.lse_HN.narrow(1, begin, length), .delta_HL = {}};
+    const auto heads_of = [&](const at::Tensor& x) {
+      return x.narrow(0, begin, length).transpose(0, 1).contiguous();
+    };
+    SegmentGradient segment{.q_HLE = heads_of(q_NHE),
+                            .k_KLE = heads_of(k_NKE),
+                            .v_KLE = heads_of(v_NKE),
+                            .gout_HLE = heads_of(gout_NHE),
+                            .exact_q_HLE = {},
+                            .exact_k_KLE = {},
+                            .lse_HL = forward.lse_HN.narrow(1, begin, length),
+                            .delta_HL = {}};
     segment.exact_q_HLE = segment.q_HLE.to(type);
     segment.exact_k_KLE = segment.k_KLE.to(type);
     segment.delta_HL = (segment.gout_HLE.to(type) * heads_of(forward.out_NHE)).sum(-1);
-    segment.write(gq_NHE.narrow(0, begin, length), gk_NKE.narrow(0, begin, length), gv_NKE.narrow(0, begin, length));
+    segment.write(gq_NHE.narrow(0, begin, length), gk_NKE.narrow(0, begin, length),
+                  gv_NKE.narrow(0, begin, length));
   });
 }
 
@@ -162,7 +182,8 @@ at::Tensor attention_cached(const at::Tensor& q_NHE, const at::Tensor& k_MKE, co
   const auto groups = q_NHE.size(1) / k_MKE.size(1);
   const auto queries = q_NHE.size(0), keys = k_MKE.size(0);
   const auto q = q_NHE.transpose(0, 1);
-  const auto k = k_MKE.transpose(0, 1).repeat_interleave(groups, 0), v = v_MKE.transpose(0, 1).repeat_interleave(groups, 0);
+  const auto k = k_MKE.transpose(0, 1).repeat_interleave(groups, 0),
+             v = v_MKE.transpose(0, 1).repeat_interleave(groups, 0);
   // Query i is token keys - queries + i and sees everything up to itself.
   const auto future = at::ones({queries, keys}, q.options().dtype(at::kBool)).triu(keys - queries + 1);
   const auto scores = scores_of(q, k).to(statistics_type(q_NHE));

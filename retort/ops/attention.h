@@ -16,16 +16,17 @@ struct Attention {
 };
 
 /// softmax(q k^T / sqrt(E)) v with the causal mask, separately in each segment.
-/// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a fused
-/// [N, (H + 2K) E] buffer: only the last dimension has to be contiguous.
+/// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a
+/// fused [N, (H + 2K) E] buffer: only the last dimension has to be contiguous.
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts);
 
 /// Writes the gradients into gq_NHE, gk_NKE, gv_NKE, which may be views into one buffer.
 /// Scores are computed again in float32, the other products in the inputs' type.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
-                        const at::Tensor& v_NKE, const Attention& forward, const std::vector<std::int64_t>& starts,
-                        at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE);
+                        const at::Tensor& v_NKE, const Attention& forward,
+                        const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
+                        at::Tensor gv_NKE);
 
 /// Attention of new tokens to a cache: q_NHE are the last N of the k_MKE.size(0) tokens of one segment.
 at::Tensor attention_cached(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE);

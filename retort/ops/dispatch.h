@@ -28,10 +28,15 @@ const VectorKernels<T>& kernels() {
 template <typename Body>
 auto with_element(const at::Tensor& x, Body body) {
   switch (x.scalar_type()) {
-    case at::kFloat: return body(Element<float>{});
-    case at::kDouble: return body(Element<double>{});
-    case at::kBFloat16: return body(Element<Bf16>{});
-    default: throw base::InternalError(base::join("ops: no kernel for element type ", at::toString(x.scalar_type()), "."));
+    case at::kFloat:
+      return body(Element<float>{});
+    case at::kDouble:
+      return body(Element<double>{});
+    case at::kBFloat16:
+      return body(Element<Bf16>{});
+    default:
+      throw base::InternalError(
+          base::join("ops: no kernel for element type ", at::toString(x.scalar_type()), "."));
   }
 }
 
@@ -40,7 +45,9 @@ T* data(const at::Tensor& x) {
   return static_cast<T*>(x.mutable_data_ptr());
 }
 
-inline bool on_cpu(const at::Tensor& x) { return x.device().is_cpu(); }
+inline bool on_cpu(const at::Tensor& x) {
+  return x.device().is_cpu();
+}
 
 /// The type in which statistics of x are kept.
 inline at::ScalarType statistics_type(const at::Tensor& x) {

@@ -9,8 +9,8 @@ namespace retort::ops {
 namespace {
 
 constexpr std::int64_t kRowsPerTask = 16;
-// Partial sums over tokens are made over pieces of this many rows and then added in order: the same bits for any number of
-// threads.
+// Partial sums over tokens are made over pieces of this many rows and then added in order: the same bits for
+// any number of threads.
 constexpr std::int64_t kRowsPerPiece = 256;
 
 RmsNorm rms_norm_plain(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
@@ -19,7 +19,8 @@ RmsNorm rms_norm_plain(const at::Tensor& x_ND, const at::Tensor& w_D, double eps
 }
 
 at::Tensor rms_norm_backward_plain(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
-                                   const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {
+                                   const at::Tensor& rstd_N, const at::Tensor& residual_ND,
+                                   at::Tensor& gw_D) {
   const auto type = statistics_type(x_ND);
   const auto gy = gy_ND.to(type), x = x_ND.to(type), rstd = rstd_N.unsqueeze(1);
   const auto normal = x * rstd;
@@ -33,7 +34,8 @@ at::Tensor rms_norm_backward_plain(const at::Tensor& gy_ND, const at::Tensor& x_
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
   if (!on_cpu(x_ND)) return rms_norm_plain(x_ND, w_D, eps);
-  RmsNorm result{at::empty_like(x_ND), at::empty({x_ND.size(0)}, x_ND.options().dtype(statistics_type(x_ND)))};
+  RmsNorm result{at::empty_like(x_ND),
+                 at::empty({x_ND.size(0)}, x_ND.options().dtype(statistics_type(x_ND)))};
   const auto dim = x_ND.size(1);
   with_element(x_ND, [&](auto element) {
     using T = typename decltype(element)::type;
@@ -58,9 +60,10 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
     at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto piece = begin; piece < end; ++piece) {
         const auto row = piece * kRowsPerPiece, at = row * dim;
-        kernels<T>().rms_norm_backward(data<T>(gy_ND) + at, data<T>(x_ND) + at, data<T>(w_D), data<C>(rstd_N) + row,
-                                       data<T>(residual_ND) + at, std::min(kRowsPerPiece, rows - row), dim,
-                                       data<T>(gx_ND) + at, data<C>(partial_PD) + piece * dim);
+        kernels<T>().rms_norm_backward(data<T>(gy_ND) + at, data<T>(x_ND) + at, data<T>(w_D),
+                                       data<C>(rstd_N) + row, data<T>(residual_ND) + at,
+                                       std::min(kRowsPerPiece, rows - row), dim, data<T>(gx_ND) + at,
+                                       data<C>(partial_PD) + piece * dim);
       }
     });
   });
@@ -69,13 +72,16 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
 }
 
 Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, double theta) {
-  const auto even = at::arange(0, head_dim, 2, at::TensorOptions().dtype(at::kFloat)) / static_cast<double>(head_dim);
-  const auto inverse = at::pow(at::scalar_tensor(theta, at::kFloat), even).reciprocal().to(positions_N.device());
+  const auto even =
+      at::arange(0, head_dim, 2, at::TensorOptions().dtype(at::kFloat)) / static_cast<double>(head_dim);
+  const auto inverse =
+      at::pow(at::scalar_tensor(theta, at::kFloat), even).reciprocal().to(positions_N.device());
   const auto angle = positions_N.to(at::kFloat).unsqueeze(1) * inverse.unsqueeze(0);
   return {angle.cos(), angle.sin()};
 }
 
-void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary, double sign) {
+void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
+                  double sign) {
   const auto rows = x_NX.size(0), half = head_dim / 2;
   if (!on_cpu(x_NX)) {
     auto x_NHE = x_NX.narrow(1, 0, heads * head_dim).view({rows, heads, head_dim});
@@ -87,7 +93,8 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
     using T = typename decltype(element)::type;
     at::parallel_for(0, rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
       kernels<T>().rope(data<T>(x_NX) + begin * stride, data<float>(rotary.cos_NE2) + begin * half,
-                        data<float>(rotary.sin_NE2) + begin * half, end - begin, stride, heads, head_dim, sign);
+                        data<float>(rotary.sin_NE2) + begin * half, end - begin, stride, heads, head_dim,
+                        sign);
     });
   });
 }
@@ -113,7 +120,8 @@ SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
     const auto type = statistics_type(gate_up_N2I);
     const auto halves = gate_up_N2I.to(type).chunk(2, -1);
     const auto sigmoid = at::sigmoid(halves[0]), gout = gout_NI.to(type);
-    gate_up_N2I.copy_(at::cat({gout * halves[1] * sigmoid * (1 + halves[0] * (1 - sigmoid)), gout * halves[0] * sigmoid}, -1));
+    gate_up_N2I.copy_(at::cat(
+        {gout * halves[1] * sigmoid * (1 + halves[0] * (1 - sigmoid)), gout * halves[0] * sigmoid}, -1));
     return {gate_up_N2I, out_NI};
   }
   SwigluGrad result{gate_up_N2I, at::empty_like(gout_NI)};
@@ -129,8 +137,8 @@ SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {
-  const bool fast = on_cpu(x) && x.scalar_type() == at::kBFloat16 && sum.scalar_type() == at::kFloat && x.is_contiguous() &&
-                    sum.is_contiguous();
+  const bool fast = on_cpu(x) && x.scalar_type() == at::kBFloat16 && sum.scalar_type() == at::kFloat &&
+                    x.is_contiguous() && sum.is_contiguous();
   if (!fast) {
     sum.add_(x);
     return;

@@ -1,9 +1,9 @@
 #pragma once
 // RMSNorm, rotary embedding and SwiGLU: forward, and a backward that needs no autograd graph.
 //
-// Shape legend: N tokens, D hidden, I width of an MLP, H heads, E head_dim.  float32, bfloat16 or float64 tensors; the
-// arithmetic is float32 (float64 for float64).  On a CPU the loops of vector_kernels.h run; elsewhere, and as the oracle
-// of the tests, the plain versions of reference.h.
+// Shape legend: N tokens, D hidden, I width of an MLP, H heads, E head_dim.  float32, bfloat16 or float64
+// tensors; the arithmetic is float32 (float64 for float64).  On a CPU the loops of vector_kernels.h run;
+// elsewhere, and as the oracle of the tests, the plain versions of reference.h.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,12 +14,12 @@ struct RmsNorm {
   at::Tensor rstd_N;  ///< 1 / rms in float32 (float64 for float64)
 };
 
-/// y = w * x / sqrt(mean(x^2) + eps).  The normalised value is rounded to the tensor's type before it meets w, as
-/// transformers' LlamaRMSNorm does.
+/// y = w * x / sqrt(mean(x^2) + eps).  The normalised value is rounded to the tensor's type before it meets
+/// w, as transformers' LlamaRMSNorm does.
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
 
-/// Returns residual_ND + dL/dx and adds dL/dw to gw_D (float32, or float64).  The sum over tokens is made in fixed pieces of
-/// rows, so it does not depend on the number of threads.
+/// Returns residual_ND + dL/dx and adds dL/dw to gw_D (float32, or float64).  The sum over tokens is made in
+/// fixed pieces of rows, so it does not depend on the number of threads.
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D);
 
@@ -32,7 +32,8 @@ Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, doubl
 
 /// Rotates the first `heads` heads of each row in place ("rotate half" convention of Hugging Face).
 /// x has rows of any stride whose elements are contiguous; sign -1 undoes it, which is also its gradient.
-void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary, double sign);
+void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
+                  double sign);
 
 /// silu(gate) * up, for rows [gate | up].
 at::Tensor swiglu(const at::Tensor& gate_up_N2I);
@@ -44,8 +45,8 @@ struct SwigluGrad {
 /// Gradient of swiglu; overwrites gate_up_N2I with its own gradient (nothing needs it afterwards).
 SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 
-/// sum += x, of the same shape and added in the type of `sum`.  One pass: at::add_ of bfloat16 to float32 makes a float32
-/// copy of x first.
+/// sum += x, of the same shape and added in the type of `sum`.  One pass: at::add_ of bfloat16 to float32
+/// makes a float32 copy of x first.
 void accumulate(const at::Tensor& x, at::Tensor sum);
 
 }  // namespace retort::ops

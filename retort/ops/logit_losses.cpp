@@ -9,7 +9,8 @@
 namespace retort::ops {
 namespace {
 
-constexpr std::int64_t kRowsPerPiece = 8;  // partial sums per piece of rows, added in order: independent of threads
+constexpr std::int64_t kRowsPerPiece =
+    8;  // partial sums per piece of rows, added in order: independent of threads
 
 // Runs body(begin, end) on pieces of rows in parallel and adds the results in order.
 template <typename Body>
@@ -28,27 +29,29 @@ double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, Body body) {
 }
 
 // The reference with autograd-free gradients, for devices without vector kernels.
-double plain_loss(const at::Tensor& value_N, const at::Tensor& gradient_NV, const at::Tensor& targets_N, double scale,
-                  at::Tensor& grad_NV) {
+double plain_loss(const at::Tensor& value_N, const at::Tensor& gradient_NV, const at::Tensor& targets_N,
+                  double scale, at::Tensor& grad_NV) {
   grad_NV.add_(gradient_NV * targets_N.ge(0).unsqueeze(1), scale);
   return value_N.sum(at::kDouble).item<double>();
 }
 
-double cross_entropy_plain(const at::Tensor& logits_NV, const at::Tensor& targets_N, double scale, at::Tensor& grad_NV) {
+double cross_entropy_plain(const at::Tensor& logits_NV, const at::Tensor& targets_N, double scale,
+                           at::Tensor& grad_NV) {
   auto gradient = at::softmax(logits_NV, -1);
   const auto index = targets_N.clamp_min(0).unsqueeze(1);
   gradient.scatter_add_(1, index, at::full_like(index, -1, gradient.options()));
   return plain_loss(reference::cross_entropy(logits_NV, targets_N), gradient, targets_N, scale, grad_NV);
 }
 
-double kl_plain(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N, const KlSpec& spec,
-                double scale, at::Tensor& grad_NV) {
+double kl_plain(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
+                const KlSpec& spec, double scale, at::Tensor& grad_NV) {
   const double t = spec.temperature, power = spec.temperature_squared ? t * t : 1.0;
   const auto log_s = at::log_softmax(student_NV / t, -1), log_t = at::log_softmax(teacher_NV / t, -1);
   const auto p = log_s.exp();
   const auto ratio = log_s - log_t;
   const auto gradient = spec.reverse ? p * (ratio - (p * ratio).sum(-1, true)) : p - log_t.exp();
-  const auto value = reference::kl_divergence(student_NV, teacher_NV, targets_N, t, spec.reverse, spec.temperature_squared);
+  const auto value =
+      reference::kl_divergence(student_NV, teacher_NV, targets_N, t, spec.reverse, spec.temperature_squared);
   return plain_loss(value, gradient, targets_N, scale * power / t, grad_NV);
 }
 
@@ -76,11 +79,14 @@ double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV
   return with_element(student_NV, [&](auto element) {
     using T = typename decltype(element)::type;
     return sum_pieces(student_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      const LossRows rows{.targets = data<std::int64_t>(targets_N) + begin, .gradient_scale = gradient_scale,
-                          .temperature = spec.temperature, .reverse = spec.reverse, .temperature_power_scale = power};
+      const LossRows rows{.targets = data<std::int64_t>(targets_N) + begin,
+                          .gradient_scale = gradient_scale,
+                          .temperature = spec.temperature,
+                          .reverse = spec.reverse,
+                          .temperature_power_scale = power};
       const auto at = begin * vocab;
-      return kernels<T>().kl_divergence(data<T>(student_NV) + at, data<T>(teacher_NV) + at, rows, end - begin, vocab,
-                                        data<T>(grad_NV) + at);
+      return kernels<T>().kl_divergence(data<T>(student_NV) + at, data<T>(teacher_NV) + at, rows, end - begin,
+                                        vocab, data<T>(grad_NV) + at);
     });
   });
 }
@@ -97,8 +103,8 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
     using T = typename decltype(element)::type;
     sums.error = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
       double error = 0, teacher = 0;
-      kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim, (end - begin) * dim,
-                               &error, &teacher);
+      kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim,
+                               (end - begin) * dim, &error, &teacher);
       teacher_parts[static_cast<std::size_t>(begin / 64)] = teacher;
       return error;
     });
@@ -107,7 +113,8 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
   return sums;
 }
 
-void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor, at::Tensor out_ND) {
+void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
+                       at::Tensor out_ND) {
   if (!on_cpu(student_ND)) {
     out_ND.copy_((student_ND.to(statistics_type(student_ND)) - teacher_ND) * factor);
     return;
@@ -115,13 +122,14 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
   with_element(student_ND, [&](auto element) {
     using T = typename decltype(element)::type;
     at::parallel_for(0, student_ND.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().scaled_difference(data<T>(student_ND) + begin, data<T>(teacher_ND) + begin, factor, end - begin,
-                                     data<T>(out_ND) + begin);
+      kernels<T>().scaled_difference(data<T>(student_ND) + begin, data<T>(teacher_ND) + begin, factor,
+                                     end - begin, data<T>(out_ND) + begin);
     });
   });
 }
 
-ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N) {
+ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
+                        const at::Tensor& targets_N) {
   ChunkScores scores;
   const auto counted = targets_N.ge(0);
   const auto nll_of = [&](const at::Tensor& log_p) {

@@ -7,13 +7,14 @@
 
 namespace retort::ops {
 
-/// Sum over counted rows of -log softmax(logits)[target]; adds gradient_scale * (softmax - onehot) to grad_NV.
-/// targets_N: int64, -1 where a row does not count.  Result in nats, float64.
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale, at::Tensor grad_NV);
+/// Sum over counted rows of -log softmax(logits)[target]; adds gradient_scale * (softmax - onehot) to
+/// grad_NV. targets_N: int64, -1 where a row does not count.  Result in nats, float64.
+double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
+                      at::Tensor grad_NV);
 
 struct KlSpec {
   double temperature = 1;
-  bool reverse = false;             ///< KL(student || teacher) instead of KL(teacher || student)
+  bool reverse = false;  ///< KL(student || teacher) instead of KL(teacher || student)
   bool temperature_squared = true;
 };
 
@@ -29,17 +30,19 @@ struct SquareSums {
 /// Sums over all elements of two hidden states.
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND);
 /// factor * (student - teacher), written to out_ND.
-void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor, at::Tensor out_ND);
+void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
+                       at::Tensor out_ND);
 
 /// What evaluation needs of a chunk; all sums over counted rows.
 struct ChunkScores {
-  at::Tensor nll_N;        ///< float32; 0 where a row does not count
-  at::Tensor kl_N;         ///< KL(teacher || student) at temperature 1; undefined without a teacher
-  at::Tensor top1_N;       ///< the student's most likely token
+  at::Tensor nll_N;          ///< float32; 0 where a row does not count
+  at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
+  at::Tensor top1_N;         ///< the student's most likely token
   at::Tensor teacher_nll_N;  ///< of the teacher itself
   at::Tensor teacher_top1_N;
 };
 /// teacher_NV may be undefined.
-ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N);
+ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
+                        const at::Tensor& targets_N);
 
 }  // namespace retort::ops

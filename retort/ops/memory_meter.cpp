@@ -6,6 +6,12 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
 
 namespace retort::ops {
 namespace {
@@ -19,32 +25,104 @@ void count(std::int64_t bytes) {
   }
 }
 
-// libtorch wants the pointer to be its own context, so the size is asked of malloc again when it is freed.
-c10::Allocator* inner_allocator = nullptr;
+constexpr std::size_t kBigBytes = std::size_t{1} << 20;
 
+// Big blocks that were freed wait here for the next tensor of about their size.  glibc would either give each
+// back to the kernel, to be faulted in again by the next step, or keep all of them in a heap that tears into
+// holes: packed text makes tensors of ever new sizes, and the process grew to several times what its tensors
+// needed.
+class BigBlocks {
+ public:
+  void* take(std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    const auto rounded = size_class(size);
+    auto found = waiting_.lower_bound(rounded);
+    void* memory = nullptr;
+    std::size_t capacity = rounded;
+    if (found != waiting_.end() && found->first <= rounded + rounded / 4) {
+      capacity = found->first;
+      memory = found->second;
+      waiting_.erase(found);
+      waiting_bytes_ -= capacity;
+    } else if (::posix_memalign(&memory, c10::gAlignment, rounded) != 0) {
+      throw std::bad_alloc();
+    }
+    in_use_[memory] = {capacity, size};
+    return memory;
+  }
+
+  /// The size that was asked for; 0 when the block is not one of these.
+  std::size_t give(void* memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = in_use_.find(memory);
+    if (found == in_use_.end()) return 0;
+    const auto [capacity, size] = found->second;
+    in_use_.erase(found);
+    // What waits may be a quarter of the most that was ever in use.
+    if (waiting_bytes_ + capacity > static_cast<std::size_t>(peak_bytes.load()) / 4 + 8 * kBigBytes) {
+      ::free(memory);
+    } else {
+      waiting_.emplace(capacity, memory);
+      waiting_bytes_ += capacity;
+    }
+    return size;
+  }
+
+ private:
+  struct Block {
+    std::size_t capacity, size;
+  };
+
+  // Eight classes between powers of two: at most an eighth is wasted.
+  static std::size_t size_class(std::size_t size) {
+    const std::size_t step = std::bit_floor(size) / 8;
+    return (size + step - 1) / step * step;
+  }
+
+  std::mutex mutex_;
+  std::multimap<std::size_t, void*> waiting_;
+  std::unordered_map<void*, Block> in_use_;
+  std::size_t waiting_bytes_ = 0;
+};
+
+BigBlocks& big_blocks() {
+  static auto* blocks =
+      new BigBlocks;  // never destroyed: tensors of static life are freed after everything else
+  return *blocks;
+}
+
+// libtorch wants the pointer to be its own context; the size of a small block is asked of malloc again.
 void release(void* memory) {
+  if (memory == nullptr) return;
+  if (const auto size = big_blocks().give(memory); size > 0) return count(-static_cast<std::int64_t>(size));
   count(-static_cast<std::int64_t>(::malloc_usable_size(memory)));
-  inner_allocator->raw_deleter()(memory);
+  ::free(memory);
 }
 
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
-    void* memory = inner_allocator->allocate(size).release_context();
-    count(static_cast<std::int64_t>(::malloc_usable_size(memory)));
+    void* memory = nullptr;
+    if (size >= kBigBytes) {
+      memory = big_blocks().take(size);
+      count(static_cast<std::int64_t>(size));
+    } else if (size > 0) {
+      if (::posix_memalign(&memory, c10::gAlignment, size) != 0) throw std::bad_alloc();
+      count(static_cast<std::int64_t>(::malloc_usable_size(memory)));
+    }
     return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
-  void copy_data(void* to, const void* from, std::size_t size) const override { default_copy_data(to, from, size); }
+  void copy_data(void* to, const void* from, std::size_t size) const override {
+    default_copy_data(to, from, size);
+  }
 };
+
 }  // namespace
 
 void install_memory_meter() {
   static const bool installed = [] {
-    // glibc gives big blocks back to the kernel at once by default, and every step would fault them in again.
-    ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    inner_allocator = c10::GetCPUAllocator();
+    ::mallopt(M_MMAP_THRESHOLD, kBigBytes);  // a fixed one: by default it grows with what is freed
     static CountingAllocator allocator;
     c10::SetCPUAllocator(&allocator, /*priority=*/100);
     return true;
@@ -52,9 +130,15 @@ void install_memory_meter() {
   (void)installed;
 }
 
-std::int64_t live_tensor_bytes() { return live_bytes.load(); }
-std::int64_t peak_tensor_bytes() { return peak_bytes.load(); }
-void reset_peak_tensor_bytes() { peak_bytes.store(live_bytes.load()); }
+std::int64_t live_tensor_bytes() {
+  return live_bytes.load();
+}
+std::int64_t peak_tensor_bytes() {
+  return peak_bytes.load();
+}
+void reset_peak_tensor_bytes() {
+  peak_bytes.store(live_bytes.load());
+}
 
 std::int64_t process_peak_bytes() {
   rusage usage{};

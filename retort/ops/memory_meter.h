@@ -1,11 +1,13 @@
 #pragma once
-// Counts the bytes of every CPU tensor, so that a plan can be compared with what was really allocated.
+// Counts the bytes of every CPU tensor, so that a plan can be compared with what was really allocated, and
+// keeps big blocks for reuse, so that the process needs little more than its tensors.
 
 #include <cstdint>
 
 namespace retort::ops {
 
-/// Puts a counting allocator in front of libtorch's own; call once, before the first tensor.  Further calls do nothing.
+/// Puts an allocator of ours in the place of libtorch's; call once, before the first tensor.  Further calls
+/// do nothing.
 void install_memory_meter();
 
 /// Bytes of live CPU tensors, and their peak since the last reset; 0 before install_memory_meter().

@@ -8,8 +8,8 @@
 
 namespace retort::ops {
 
-void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy, const at::Tensor& mask,
-            const AdamWSettings& s) {
+void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
+            const at::Tensor& mask, const AdamWSettings& s) {
   if (!on_cpu(p)) {
     reference::adamw(p, g * s.gradient_scale, m, v, s.lr, s.beta1, s.beta2, s.eps, s.weight_decay, s.step);
     if (mask.defined())
@@ -18,15 +18,20 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
     return;
   }
   const double step = static_cast<double>(s.step);
-  const AdamWStep fixed{.lr = s.lr, .beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps, .weight_decay = s.weight_decay,
-                        .correction1 = 1 - std::pow(s.beta1, step), .correction2 = 1 - std::pow(s.beta2, step),
+  const AdamWStep fixed{.lr = s.lr,
+                        .beta1 = s.beta1,
+                        .beta2 = s.beta2,
+                        .eps = s.eps,
+                        .weight_decay = s.weight_decay,
+                        .correction1 = 1 - std::pow(s.beta1, step),
+                        .correction2 = 1 - std::pow(s.beta2, step),
                         .gradient_scale = s.gradient_scale};
   auto* copy_data = copy.defined() ? data<Bf16>(copy) : nullptr;
   const auto* mask_data = mask.defined() ? data<std::uint8_t>(mask) : nullptr;
   at::parallel_for(0, p.numel(), 8192, [&](std::int64_t begin, std::int64_t end) {
-    vector_tables().adamw(data<float>(p) + begin, data<float>(g) + begin, data<float>(m) + begin, data<float>(v) + begin,
-                          copy_data ? copy_data + begin : nullptr, mask_data ? mask_data + begin : nullptr, fixed,
-                          end - begin);
+    vector_tables().adamw(data<float>(p) + begin, data<float>(g) + begin, data<float>(m) + begin,
+                          data<float>(v) + begin, copy_data ? copy_data + begin : nullptr,
+                          mask_data ? mask_data + begin : nullptr, fixed, end - begin);
   });
 }
 

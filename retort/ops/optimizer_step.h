@@ -9,15 +9,15 @@ namespace retort::ops {
 
 struct AdamWSettings {
   double lr, beta1, beta2, eps, weight_decay;
-  std::int64_t step;            ///< from 1
-  double gradient_scale = 1;    ///< multiplies the gradient: clipping
+  std::int64_t step;          ///< from 1
+  double gradient_scale = 1;  ///< multiplies the gradient: clipping
 };
 
 /// One AdamW step on float32 ranges of equal length, in one pass.
-/// copy: bfloat16 range that receives the new parameters, or undefined.  mask: uint8 range; where it is 0, parameter and
-/// moments become 0; or undefined.  Source: Loshchilov and Hutter 2019, algorithm 2.
-void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy, const at::Tensor& mask,
-            const AdamWSettings& settings);
+/// copy: bfloat16 range that receives the new parameters, or undefined.  mask: uint8 range; where it is 0,
+/// parameter and moments become 0; or undefined.  Source: Loshchilov and Hutter 2019, algorithm 2.
+void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
+            const at::Tensor& mask, const AdamWSettings& settings);
 
 /// Sum of squares of a float32 range in float64, in fixed pieces; NaN and infinity show in the result.
 double sum_of_squares(const at::Tensor& x);

@@ -8,7 +8,9 @@
 namespace retort::ops::reference {
 namespace {
 
-at::ScalarType compute_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+at::ScalarType compute_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
 
 }  // namespace
 
@@ -18,7 +20,8 @@ at::Tensor rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
   return normal.to(x_ND.scalar_type()) * w_D;
 }
 
-at::Tensor rotary(const at::Tensor& x_NHE, const at::Tensor& cos_NE2, const at::Tensor& sin_NE2, double sign) {
+at::Tensor rotary(const at::Tensor& x_NHE, const at::Tensor& cos_NE2, const at::Tensor& sin_NE2,
+                  double sign) {
   const auto x = x_NHE.to(compute_type(x_NHE));
   const auto halves = x.chunk(2, -1);
   const auto cosine = cos_NE2.to(x.scalar_type()).unsqueeze(1);
@@ -40,10 +43,12 @@ at::Tensor attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at:
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const auto length = starts[i + 1] - starts[i];
     const auto take = [&](const at::Tensor& x) { return x.narrow(0, starts[i], length).transpose(0, 1); };
-    const auto q = take(q_NHE), k = take(k_NKE).repeat_interleave(groups, 0), v = take(v_NKE).repeat_interleave(groups, 0);
+    const auto q = take(q_NHE), k = take(k_NKE).repeat_interleave(groups, 0),
+               v = take(v_NKE).repeat_interleave(groups, 0);
     const auto scores = (at::matmul(q, k.transpose(1, 2)) * scale).to(compute_type(q_NHE));
     const auto future = at::ones({length, length}, scores.options().dtype(at::kBool)).triu(1);
-    const auto weights = at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+    const auto weights =
+        at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
     outputs.push_back(at::matmul(weights.to(v.scalar_type()), v).transpose(0, 1));
   }
   return at::cat(outputs, 0);
@@ -56,8 +61,9 @@ at::Tensor cross_entropy(const at::Tensor& logits_NV, const at::Tensor& targets_
   return at::where(counted, -picked, at::zeros_like(picked));
 }
 
-at::Tensor kl_divergence(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                         double temperature, bool reverse, bool temperature_squared) {
+at::Tensor kl_divergence(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
+                         const at::Tensor& targets_N, double temperature, bool reverse,
+                         bool temperature_squared) {
   const auto log_s = at::log_softmax(student_NV / temperature, -1);
   const auto log_t = at::log_softmax(teacher_NV / temperature, -1);
   const auto terms = reverse ? log_s.exp() * (log_s - log_t) : log_t.exp() * (log_t - log_s);
@@ -65,8 +71,8 @@ at::Tensor kl_divergence(const at::Tensor& student_NV, const at::Tensor& teacher
   return at::where(targets_N.ge(0), kl, at::zeros_like(kl));
 }
 
-void adamw(at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, double lr, double beta1, double beta2,
-           double eps, double weight_decay, std::int64_t step) {
+void adamw(at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, double lr, double beta1,
+           double beta2, double eps, double weight_decay, std::int64_t step) {
   m.mul_(beta1).add_(g, 1 - beta1);
   v.mul_(beta2).addcmul_(g, g, 1 - beta2);
   const double correction1 = 1 - std::pow(beta1, static_cast<double>(step));

@@ -19,8 +19,8 @@ const VectorTables* const* all_vector_tables() {
   static const bool filled = [] {
     int count = 0;
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
       list[count++] = &avx512::tables();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) list[count++] = &avx2::tables();
 #endif
@@ -31,6 +31,8 @@ const VectorTables* const* all_vector_tables() {
   return list;
 }
 
-const VectorTables& vector_tables() { return *all_vector_tables()[0]; }
+const VectorTables& vector_tables() {
+  return *all_vector_tables()[0];
+}
 
 }  // namespace retort::ops

@@ -1,6 +1,7 @@
 #pragma once
-// The CPU loops of ops/, one table per element type, compiled once per instruction set and chosen when first used.
-// Torch-free: the same source is built with wider vector flags, so it must not instantiate anybody else's inline code.
+// The CPU loops of ops/, one table per element type, compiled once per instruction set and chosen when first
+// used. Torch-free: the same source is built with wider vector flags, so it must not instantiate anybody
+// else's inline code.
 //
 // Shape legend: N rows (tokens), D hidden, I width of an MLP, V vocabulary, H heads, E head_dim.
 // All matrices are dense and row-major.  Each function works on `rows` rows; callers split rows over threads.
@@ -44,20 +45,23 @@ struct VectorKernels {
   using C = typename ComputeOf<T>::type;
 
   /// y = w * x / rms(x); rstd_N keeps 1 / rms.
-  void (*rms_norm_forward)(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim, T* y_ND, C* rstd_N);
+  void (*rms_norm_forward)(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim,
+                           T* y_ND, C* rstd_N);
   /// gx = residual + d/dx; adds the rows' d/dw to gw_D.
-  void (*rms_norm_backward)(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N, const T* residual_ND,
-                            std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D);
-  /// Rotates `heads` heads in place in rows that are `stride` elements apart; sign -1 is the inverse (and the gradient).
-  void (*rope)(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride, std::int64_t heads,
-               std::int64_t head_dim, double sign);
+  void (*rms_norm_backward)(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N,
+                            const T* residual_ND, std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D);
+  /// Rotates `heads` heads in place in rows that are `stride` elements apart; sign -1 is the inverse (and the
+  /// gradient).
+  void (*rope)(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride,
+               std::int64_t heads, std::int64_t head_dim, double sign);
   /// out = silu(gate) * up with gate_up rows [gate | up].
   void (*swiglu_forward)(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI);
   /// Gradient of gate_up; also writes out = silu(gate) * up again.  grad may be gate_up itself.
-  void (*swiglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* grad_N2I,
-                          T* out_NI);
+  void (*swiglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                          T* grad_N2I, T* out_NI);
   /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.
-  double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab, T* grad_NV);
+  double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
+                          T* grad_NV);
   /// Returns the sum of T^2 KL; adds scale * its gradient to grad.
   double (*kl_divergence)(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
                           std::int64_t vocab, T* grad_NV);
@@ -65,11 +69,11 @@ struct VectorKernels {
   void (*square_sums)(const T* s, const T* t, std::int64_t count, double* error, double* teacher);
   /// out = factor * (s - t).
   void (*scaled_difference)(const T* s, const T* t, double factor, std::int64_t count, T* out);
-  /// Rows of attention's backward: probabilities p = exp(scale * scores - lse), and in place of the gradients of the
-  /// probabilities, those of the scores: scale * p * (g - delta).  Row r sees the first `visible + r` of `keys` keys; both
-  /// are 0 beyond.  p may be the scores.
-  void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R, double scale,
-                              std::int64_t rows, std::int64_t keys, std::int64_t visible);
+  /// Rows of attention's backward: probabilities p = exp(scale * scores - lse), and in place of the gradients
+  /// of the probabilities, those of the scores: scale * p * (g - delta).  Row r sees the first `visible + r`
+  /// of `keys` keys; both are 0 beyond.  p may be the scores.
+  void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
+                              double scale, std::int64_t rows, std::int64_t keys, std::int64_t visible);
 };
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;

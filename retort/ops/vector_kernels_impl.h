@@ -1,4 +1,5 @@
-// The bodies behind vector_kernels.h; included once per instruction set with RETORT_ISA defined.  No #pragma once.
+// The bodies behind vector_kernels.h; included once per instruction set with RETORT_ISA defined.  No #pragma
+// once.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -8,34 +9,49 @@
 namespace retort::ops::RETORT_ISA {
 namespace {
 
-// Loops below are marked ivdep where an output may be an input: element i is read before it is written, and no other is.
-constexpr int kLanes = 16;  // partial sums kept apart, so that the compiler may use vectors without reordering
+// Loops below are marked ivdep where an output may be an input: element i is read before it is written, and
+// no other is.
+constexpr int kLanes =
+    16;  // partial sums kept apart, so that the compiler may use vectors without reordering
 
-inline float load(const float* p, std::int64_t i) { return p[i]; }
-inline double load(const double* p, std::int64_t i) { return p[i]; }
+inline float load(const float* p, std::int64_t i) {
+  return p[i];
+}
+inline double load(const double* p, std::int64_t i) {
+  return p[i];
+}
 inline float load(const Bf16* p, std::int64_t i) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(p[i].bits) << 16);
 }
-inline void store(float* p, std::int64_t i, float x) { p[i] = x; }
-inline void store(double* p, std::int64_t i, double x) { p[i] = x; }
+inline void store(float* p, std::int64_t i, float x) {
+  p[i] = x;
+}
+inline void store(double* p, std::int64_t i, double x) {
+  p[i] = x;
+}
 inline void store(Bf16* p, std::int64_t i, float x) {
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;  // to nearest, ties to even
   p[i].bits = static_cast<std::uint16_t>(x == x ? rounded : 0x7fc0u);
 }
-inline float round_to(const float*, float x) { return x; }
-inline double round_to(const double*, double x) { return x; }
+inline float round_to(const float*, float x) {
+  return x;
+}
+inline double round_to(const double*, double x) {
+  return x;
+}
 inline float round_to(const Bf16*, float x) {
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   return __builtin_bit_cast(float, (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// e^x after Cephes' expf: error below 2 ulp on [-60, 60], clamped outside.  Softmax and sigmoid need no more, and what is
-// computed from the result stays clear of denormal numbers, each of which costs a hundred cycles.
+// e^x after Cephes' expf: error below 2 ulp on [-60, 60], clamped outside.  Softmax and sigmoid need no more,
+// and what is computed from the result stays clear of denormal numbers, each of which costs a hundred cycles.
 inline float exponential(float x) {
   x = x < -60.0f ? -60.0f : x;
   x = x > 60.0f ? 60.0f : x;
-  const float shifted = x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
+  const float shifted =
+      x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
   const float n = shifted - 12582912.0f;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
@@ -48,7 +64,9 @@ inline float exponential(float x) {
   const std::uint32_t scale = (__builtin_bit_cast(std::uint32_t, shifted) << 23) + 0x3f800000u;
   return p * __builtin_bit_cast(float, scale);
 }
-inline double exponential(double x) { return std::exp(x); }
+inline double exponential(double x) {
+  return std::exp(x);
+}
 
 template <typename C, typename F>
 inline C sum_lanes(std::int64_t count, F term) {
@@ -82,8 +100,8 @@ template <typename T>
 struct Kernels {
   using C = typename ComputeOf<T>::type;
 
-  static void rms_norm_forward(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim, T* y_ND,
-                               C* rstd_N) {
+  static void rms_norm_forward(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim,
+                               T* y_ND, C* rstd_N) {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* x = x_ND + n * dim;
       T* y = y_ND + n * dim;
@@ -95,15 +113,17 @@ struct Kernels {
     }
   }
 
-  static void rms_norm_backward(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N, const T* residual_ND,
-                                std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D) {
+  static void rms_norm_backward(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N,
+                                const T* residual_ND, std::int64_t rows, std::int64_t dim, T* gx_ND,
+                                C* gw_D) {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* x = x_ND + n * dim;
       const T* gy = gy_ND + n * dim;
       const T* residual = residual_ND + n * dim;
       T* gx = gx_ND + n * dim;
       const C rstd = rstd_N[n];
-      const C dot = sum_lanes<C>(dim, [=](std::int64_t i) { return load(gy, i) * load(w_D, i) * load(x, i); });
+      const C dot =
+          sum_lanes<C>(dim, [=](std::int64_t i) { return load(gy, i) * load(w_D, i) * load(x, i); });
       const C shrink = dot * rstd * rstd * rstd / C(dim);
 #pragma GCC ivdep
       for (std::int64_t i = 0; i < dim; ++i) {
@@ -145,8 +165,8 @@ struct Kernels {
     }
   }
 
-  static void swiglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* grad_N2I,
-                              T* out_NI) {
+  static void swiglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                              T* grad_N2I, T* out_NI) {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* gate = gate_up_N2I + n * 2 * width;
       const T* up = gate + width;
@@ -191,8 +211,8 @@ struct Kernels {
     return total;
   }
 
-  static double kl_divergence(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
-                              std::int64_t vocab, T* grad_NV) {
+  static double kl_divergence(const T* student_NV, const T* teacher_NV, const LossRows& spec,
+                              std::int64_t rows, std::int64_t vocab, T* grad_NV) {
     double total = 0;
     const C inverse = C(1 / spec.temperature);
     const C scale = C(spec.gradient_scale * spec.temperature_power_scale / spec.temperature);
@@ -252,8 +272,9 @@ struct Kernels {
     for (std::int64_t i = 0; i < count; ++i) store(out, i, f * (load(s, i) - load(t, i)));
   }
 
-  static void attention_gradients(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
-                                  double scale, std::int64_t rows, std::int64_t keys, std::int64_t visible) {
+  static void attention_gradients(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R,
+                                  const C* delta_R, double scale, std::int64_t rows, std::int64_t keys,
+                                  std::int64_t visible) {
     const C factor = C(scale);
     for (std::int64_t r = 0; r < rows; ++r) {
       const C* s = scores_RM + r * keys;
@@ -280,8 +301,8 @@ struct Kernels {
   }
 };
 
-void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask, const AdamWStep& step,
-           std::int64_t count) {
+void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask,
+           const AdamWStep& step, std::int64_t count) {
   const float beta1 = float(step.beta1), beta2 = float(step.beta2), scale = float(step.gradient_scale);
   const float rate = float(step.lr / step.correction1), decay = float(1 - step.lr * step.weight_decay);
   const float root = float(1 / std::sqrt(step.correction2)), eps = float(step.eps);
@@ -312,8 +333,9 @@ double sum_of_squares(const float* x, std::int64_t count) {
 }  // namespace
 
 const VectorTables& tables() {
-  static const VectorTables kTables{RETORT_ISA_NAME, Kernels<float>::table(), Kernels<double>::table(),
-                                    Kernels<Bf16>::table(), adamw, sum_of_squares};
+  static const VectorTables kTables{
+      RETORT_ISA_NAME, Kernels<float>::table(), Kernels<double>::table(), Kernels<Bf16>::table(),
+      adamw,           sum_of_squares};
   return kTables;
 }
 

@@ -28,8 +28,8 @@ double AdamW::rate(architecture::Role role) const {
   return table && options_.embedding_lr >= 0 ? options_.embedding_lr : options_.lr;
 }
 
-void AdamW::update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy, std::int64_t step,
-                   double rate_factor, double gradient_scale) {
+void AdamW::update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy,
+                   std::int64_t step, double rate_factor, double gradient_scale) {
   auto& state = units_[static_cast<std::size_t>(unit)];
   for (const auto& tensor : layout_.units[static_cast<std::size_t>(unit)].tensors) {
     const auto begin = std::max(tensor.offset, state.range.begin);

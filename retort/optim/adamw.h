@@ -1,6 +1,6 @@
 #pragma once
-// AdamW over float32 ranges of a model's layout, with a learning rate of its own for embedding and head, and masks that
-// keep pruned weights at zero.
+// AdamW over float32 ranges of a model's layout, with a learning rate of its own for embedding and head, and
+// masks that keep pruned weights at zero.
 
 #include <ATen/core/Tensor.h>
 
@@ -20,22 +20,24 @@ struct UnitRange {
 /// The state of a range; all tensors have `count` elements.
 struct UnitState {
   UnitRange range;
-  at::Tensor m, v;   ///< float32 moments
-  at::Tensor mask;   ///< uint8, or undefined: nothing is masked
+  at::Tensor m, v;  ///< float32 moments
+  at::Tensor mask;  ///< uint8, or undefined: nothing is masked
 };
 
 class AdamW {
  public:
   /// ranges[u] is this rank's part of unit u.
-  AdamW(const architecture::Layout& layout, const std::vector<UnitRange>& ranges, OptimOptions options, at::Device device);
+  AdamW(const architecture::Layout& layout, const std::vector<UnitRange>& ranges, OptimOptions options,
+        at::Device device);
 
   std::vector<UnitState>& units() { return units_; }
   const OptimOptions& options() const { return options_; }
 
-  /// One step on unit `unit`: parameters p and gradient g (float32, this rank's range), copy in bfloat16 or undefined.
-  /// `step` counts from 1; `rate_factor` multiplies every learning rate, `gradient_scale` the gradient.
-  void update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy, std::int64_t step,
-              double rate_factor, double gradient_scale);
+  /// One step on unit `unit`: parameters p and gradient g (float32, this rank's range), copy in bfloat16 or
+  /// undefined. `step` counts from 1; `rate_factor` multiplies every learning rate, `gradient_scale` the
+  /// gradient.
+  void update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy,
+              std::int64_t step, double rate_factor, double gradient_scale);
 
  private:
   double rate(architecture::Role role) const;

@@ -10,16 +10,16 @@ enum class ScheduleKind { cosine, constant };
 
 struct OptimOptions {
   double lr = 2.0e-5;
-  double embedding_lr = -1;          ///< of embedding and head; negative: same as lr
+  double embedding_lr = -1;  ///< of embedding and head; negative: same as lr
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1.0e-8;
-  double weight_decay = 0.0;         ///< decoupled; matrices only, never norms
-  double clip_norm = 1.0;            ///< global gradient norm; 0: no clipping
+  double weight_decay = 0.0;  ///< decoupled; matrices only, never norms
+  double clip_norm = 1.0;     ///< global gradient norm; 0: no clipping
   ScheduleKind schedule = ScheduleKind::cosine;
-  double warmup_fraction = 0.02;     ///< of all steps
-  std::int64_t warmup_steps = -1;    ///< instead of the fraction; negative: use the fraction
-  double final_lr_fraction = 0.1;    ///< of lr, reached at the last step (cosine)
+  double warmup_fraction = 0.02;   ///< of all steps
+  std::int64_t warmup_steps = -1;  ///< instead of the fraction; negative: use the fraction
+  double final_lr_fraction = 0.1;  ///< of lr, reached at the last step (cosine)
 };
 
 }  // namespace retort::optim

@@ -17,7 +17,8 @@
 namespace retort::pipeline {
 namespace {
 
-std::unique_ptr<shard::Parameters> load(const std::string& directory, at::ScalarType dtype, at::Device device) {
+std::unique_ptr<shard::Parameters> load(const std::string& directory, at::ScalarType dtype,
+                                        at::Device device) {
   return shard::resident_parameters(model::load_weights(directory, dtype, device), shard::Use::frozen, dtype);
 }
 
@@ -56,13 +57,18 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   eval::check_comparable(subject, teacher_subject, context);
 
   const auto text = read_model_text(request.model.model, parameters->config());
-  const data::SourceOptions source{.name = "text", .paths = request.texts, .separator = request.separator,
-                                   .field = request.field, .weight = 1, .held_out = {}, .skip_bad_lines = false};
+  const data::SourceOptions source{.name = "text",
+                                   .paths = request.texts,
+                                   .separator = request.separator,
+                                   .field = request.field,
+                                   .weight = 1,
+                                   .held_out = {},
+                                   .skip_bad_lines = false};
   const auto windowing = request.rolling ? eval::Windowing::rolling : eval::Windowing::fixed;
-  const auto windows = eval::open_windows(source, data::Split::all,
-                                          {.windowing = windowing, .context = context,
-                                           .bos = request.bos && text.special.bos >= 0},
-                                          text.encode(), text.special);
+  const auto windows = eval::open_windows(
+      source, data::Split::all,
+      {.windowing = windowing, .context = context, .bos = request.bos && text.special.bos >= 0},
+      text.encode(), text.special);
   observer.message(record::Level::debug, base::join("scoring in ", model::dtype_name(dtype)));
   PerTokenFile per_token(request.per_token);
   auto scores = eval::describe_model(subject, request.model.model);
@@ -75,14 +81,16 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
 base::Json generate_text(const GenerateRequest& request) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
-  const auto parameters = load(request.model.model, model::parse_scoring_dtype(request.model.dtype, device), device);
+  const auto parameters =
+      load(request.model.model, model::parse_scoring_dtype(request.model.dtype, device), device);
   const auto text = read_model_text(request.model.model, parameters->config());
   const auto prompt = text.prompt_ids(request.prompt, request.bos);
   const auto generation = eval::generate(
       *parameters, prompt,
       {.max_new_tokens = request.max_new_tokens, .temperature = request.temperature, .seed = request.seed},
       eval::end_of_text_ids(request.model.model, parameters->config()));
-  const std::span<const std::int32_t> answer(generation.ids.begin() + generation.prompt_tokens, generation.ids.end());
+  const std::span<const std::int32_t> answer(generation.ids.begin() + generation.prompt_tokens,
+                                             generation.ids.end());
   return {{"ids", generation.ids},
           {"prompt", request.prompt},
           {"text", text.tokenizer.decode(generation.ids)},

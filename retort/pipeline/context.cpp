@@ -24,12 +24,15 @@ std::int64_t available_bytes(const recipe::Recipe& recipe) {
 }
 
 data::Encode ModelText::encode() const {
-  return [tokenizer = tokenizer](std::string_view text) { return tokenizer.encode(text, /*add_special_tokens=*/false); };
+  return [tokenizer = tokenizer](std::string_view text) {
+    return tokenizer.encode(text, /*add_special_tokens=*/false);
+  };
 }
 
 std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos) const {
   auto ids = tokenizer.encode(text, /*add_special_tokens=*/true);
-  if (bos && special.bos >= 0 && (ids.empty() || ids.front() != special.bos)) ids.insert(ids.begin(), special.bos);
+  if (bos && special.bos >= 0 && (ids.empty() || ids.front() != special.bos))
+    ids.insert(ids.begin(), special.bos);
   return ids;
 }
 
@@ -58,9 +61,11 @@ base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtyp
           {"inputs", inputs}};
 }
 
-void require_context(const std::string& stage, const char* key, std::int64_t tokens, const architecture::Config& config) {
-  base::require<base::UsageError>(tokens <= config.max_position_embeddings, "stage '", stage, "': ", key, " is ", tokens,
-                                  ", the model was made for at most ", config.max_position_embeddings, " tokens.");
+void require_context(const std::string& stage, const char* key, std::int64_t tokens,
+                     const architecture::Config& config) {
+  base::require<base::UsageError>(tokens <= config.max_position_embeddings, "stage '", stage, "': ", key,
+                                  " is ", tokens, ", the model was made for at most ",
+                                  config.max_position_embeddings, " tokens.");
 }
 
 }  // namespace retort::pipeline

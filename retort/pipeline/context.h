@@ -42,8 +42,8 @@ struct ModelText {
   data::SpecialTokens special;
 
   data::Encode encode() const;
-  /// Ids of a prompt: with what the post-processor adds, and the begin-of-text token in front, which models are trained
-  /// with even where the tokenizer adds none.
+  /// Ids of a prompt: with what the post-processor adds, and the begin-of-text token in front, which models
+  /// are trained with even where the tokenizer adds none.
   std::vector<std::int32_t> prompt_ids(std::string_view text, bool bos = true) const;
 };
 /// Throws ModelError when the tokenizer has ids beyond the model's vocabulary.
@@ -55,6 +55,7 @@ base::Json describe_input(const std::string& name, const base::Path& directory);
 base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs);
 
 /// Throws UsageError when a stage's sequences are longer than its model allows; `key` names the recipe key.
-void require_context(const std::string& stage, const char* key, std::int64_t tokens, const architecture::Config& config);
+void require_context(const std::string& stage, const char* key, std::int64_t tokens,
+                     const architecture::Config& config);
 
 }  // namespace retort::pipeline

@@ -1,5 +1,6 @@
 #pragma once
-// Runs what a recipe says, stage after stage, in one run directory; started again, it goes on where it stopped.
+// Runs what a recipe says, stage after stage, in one run directory; started again, it goes on where it
+// stopped.
 
 #include <string>
 #include <vector>
@@ -13,16 +14,16 @@ namespace retort::pipeline {
 
 struct RunRequest {
   base::Path run_directory;
-  std::string only_stage;             ///< empty: all stages that are not finished
-  bool dry_run = false;               ///< check everything, print the plan, change nothing
-  std::vector<std::string> command;   ///< for the provenance
+  std::string only_stage;            ///< empty: all stages that are not finished
+  bool dry_run = false;              ///< check everything, print the plan, change nothing
+  std::vector<std::string> command;  ///< for the provenance
 };
 
 struct RunOutcome {
-  bool finished = false;              ///< false: stopped on request, state saved
-  std::string stage;                  ///< the last one that was worked on
-  std::string summary;                ///< tables for people; empty when nothing was evaluated
-  base::Path report;                  ///< the HTML page, empty in a dry run
+  bool finished = false;  ///< false: stopped on request, state saved
+  std::string stage;      ///< the last one that was worked on
+  std::string summary;    ///< tables for people; empty when nothing was evaluated
+  base::Path report;      ///< the HTML page, empty in a dry run
 };
 
 /// Throws every error type of Retort; what is finished stays finished.
@@ -30,20 +31,20 @@ RunOutcome run(recipe::Recipe recipe, const RunRequest& request, record::Observe
 
 /// Where and how a single model runs.
 struct ModelRequest {
-  std::string model;                  ///< directory
+  std::string model;  ///< directory
   std::string device = "cpu";
   std::string dtype = "auto";
 };
 
 struct EvalRequest {
   ModelRequest model;
-  std::string teacher;                ///< directory; empty: none
-  std::vector<std::string> texts;     ///< files
+  std::string teacher;             ///< directory; empty: none
+  std::vector<std::string> texts;  ///< files
   std::string field = "text", separator;
-  std::int64_t context = 0;           ///< 0: what the model was made for
-  bool rolling = false;               ///< documents on their own instead of windows over the joined text
+  std::int64_t context = 0;  ///< 0: what the model was made for
+  bool rolling = false;      ///< documents on their own instead of windows over the joined text
   bool bos = true;
-  base::Path per_token;               ///< a line per window; empty: none
+  base::Path per_token;  ///< a line per window; empty: none
 };
 /// The result of `retort eval`: an evaluation with one model, as JSON.
 base::Json evaluate(const EvalRequest& request, record::Observer& observer);
@@ -53,7 +54,7 @@ struct GenerateRequest {
   std::string prompt;
   std::int64_t max_new_tokens = 64;
   double temperature = 0;
-  bool bos = true;                    ///< begin-of-text token before the prompt
+  bool bos = true;  ///< begin-of-text token before the prompt
   std::uint64_t seed = 0;
 };
 /// {"ids": prompt and answer, "prompt", "text": prompt and answer, "answer"}

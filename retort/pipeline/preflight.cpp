@@ -27,7 +27,8 @@ class Preflight {
     if (stage.kind == StageKind::train) check_beginning(stage);
     check_lengths(stage);
     check_vocabularies(stage);
-    if (const auto plan = known_memory(recipe_, stage, dtype_)) shard::require_fits(*plan, available_bytes(recipe_));
+    if (const auto plan = known_memory(recipe_, stage, dtype_))
+      shard::require_fits(*plan, available_bytes(recipe_));
   }
 
  private:
@@ -76,13 +77,15 @@ class Preflight {
     if (stage.kind == StageKind::distill) require_same_vocabulary(stage, config_of(stage.from), teacher);
     for (const auto& name : stage.models) {
       const auto model = config_of(name);
-      base::require<base::ModelError>(model.vocab_size == teacher.vocab_size, "stage '", stage.name, "': ", name,
-                                      " has a vocabulary of ", model.vocab_size, " tokens, its teacher ", stage.teacher,
-                                      " one of ", teacher.vocab_size, "; compare models with the same tokenizer.");
+      base::require<base::ModelError>(model.vocab_size == teacher.vocab_size, "stage '", stage.name,
+                                      "': ", name, " has a vocabulary of ", model.vocab_size,
+                                      " tokens, its teacher ", stage.teacher, " one of ", teacher.vocab_size,
+                                      "; compare models with the same tokenizer.");
     }
   }
 
-  // What a model has that no stage changes, vocabulary and context, it has from where its line of stages began.
+  // What a model has that no stage changes, vocabulary and context, it has from where its line of stages
+  // began.
   architecture::Config config_of(const std::string& name) const {
     const Stage* stage = recipe_.find_stage(name);
     if (!stage) return architecture::read_config(name);
@@ -99,7 +102,8 @@ class Preflight {
     if (const auto* options = std::get_if<prune::SparsifyOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
-      for (const auto& name : models_of(stage)) require_context(stage.name, "context", options->context, config_of(name));
+      for (const auto& name : models_of(stage))
+        require_context(stage.name, "context", options->context, config_of(name));
   }
 
   const recipe::Recipe& recipe_;

@@ -1,6 +1,6 @@
 #pragma once
-// Says what is wrong with a run before it begins: nothing is made for a run that cannot succeed, and hours of work do not
-// end at a mistake that could be seen at the start.
+// Says what is wrong with a run before it begins: nothing is made for a run that cannot succeed, and hours of
+// work do not end at a mistake that could be seen at the start.
 
 #include <ATen/core/Tensor.h>
 
@@ -9,8 +9,8 @@
 
 namespace retort::pipeline {
 
-/// Looks at sources, models, tokenizers, lengths of sequences and, as far as it is known, memory of the stages that are
-/// not finished.  Throws UsageError, DataError, ModelError or MemoryError.
+/// Looks at sources, models, tokenizers, lengths of sequences and, as far as it is known, memory of the
+/// stages that are not finished.  Throws UsageError, DataError, ModelError or MemoryError.
 void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype);
 
 }  // namespace retort::pipeline

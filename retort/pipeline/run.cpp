@@ -23,21 +23,27 @@ namespace {
 using recipe::StageKind;
 
 // `auto` is resolved once: a run that goes on elsewhere computes as it began.
-std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_directory, const at::Device& device) {
+std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_directory,
+                           const at::Device& device) {
   if (recipe.dtype == "auto" && record::is_run_directory(run_directory))
-    if (const auto saved = record::read_run(run_directory).recipe; saved.is_object() && saved.contains("dtype"))
+    if (const auto saved = record::read_run(run_directory).recipe;
+        saved.is_object() && saved.contains("dtype"))
       return saved.at("dtype").is_string() ? saved.at("dtype").get<std::string>() : "auto";
   return model::dtype_name(model::parse_compute_dtype(recipe.dtype, device));
 }
 
 std::optional<base::Json> run_stage(const Context& context, const recipe::Stage& stage) {
   switch (stage.kind) {
-    case StageKind::prune: return run_prune_stage(context, stage);
-    case StageKind::sparsify: return run_sparsify_stage(context, stage);
-    case StageKind::evaluate: return run_evaluate_stage(context, stage);
+    case StageKind::prune:
+      return run_prune_stage(context, stage);
+    case StageKind::sparsify:
+      return run_sparsify_stage(context, stage);
+    case StageKind::evaluate:
+      return run_evaluate_stage(context, stage);
     case StageKind::train:
     case StageKind::finetune:
-    case StageKind::distill: return run_train_stage(context, stage);
+    case StageKind::distill:
+      return run_train_stage(context, stage);
   }
   throw base::InternalError("a stage of no kind.");
 }
@@ -74,7 +80,8 @@ std::string scores_of(const record::RunDirectory& directory, const recipe::Recip
   std::string tables;
   for (const auto& stage : recipe.stages)
     if (stage.kind == StageKind::evaluate && directory.finished(stage.name))
-      tables += report::scores_table(directory.result(stage.name)) + report::generated_texts(directory.result(stage.name));
+      tables += report::scores_table(directory.result(stage.name)) +
+                report::generated_texts(directory.result(stage.name));
   return tables;
 }
 
@@ -88,7 +95,8 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
       context.observer.message(record::Level::info, base::join("stage ", stage.name, ": finished before"));
       continue;
     }
-    context.observer.message(record::Level::info, base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
+    context.observer.message(record::Level::info,
+                             base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     outcome.finished = work_on(context, stage);
     if (outcome.finished && context.observer.stop_requested()) outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
@@ -113,13 +121,14 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   auto directory = record::RunDirectory::open(
       request.run_directory,
       {recipe::to_json(recipe), recipe::to_yaml(recipe),
-       record::describe({.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
+       record::describe(
+           {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
   record::Metrics metrics(directory.metrics_path());
   const auto group = comm::single_group();
   const Context context{recipe, directory, metrics, observer, *group, device, dtype};
-  observer.message(record::Level::info, base::join("computing in ", recipe.dtype, " on ", recipe.device, " with ",
-                                                   at::get_num_threads(), " threads; run directory ",
-                                                   directory.path().string()));
+  observer.message(record::Level::info,
+                   base::join("computing in ", recipe.dtype, " on ", recipe.device, " with ",
+                              at::get_num_threads(), " threads; run directory ", directory.path().string()));
   try {
     return work_through(context, request);
   } catch (...) {

@@ -33,20 +33,24 @@ std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eva
   if (options.prompt.empty()) return std::nullopt;
   const auto text = read_model_text(model.path, model.parameters->config());
   const auto prompt = text.prompt_ids(options.prompt);
-  const auto generation = eval::generate(*model.parameters, prompt, {.max_new_tokens = options.max_new_tokens},
-                                         eval::end_of_text_ids(model.path, model.parameters->config()));
+  const auto generation =
+      eval::generate(*model.parameters, prompt, {.max_new_tokens = options.max_new_tokens},
+                     eval::end_of_text_ids(model.path, model.parameters->config()));
   return eval::GeneratedText{options.prompt, text.tokenizer.decode(generation.ids)};
 }
 
-eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model, const LoadedModel& teacher) {
+eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
+                        const LoadedModel& teacher) {
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
   const auto text = read_model_text(model.path, model.parameters->config());
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.sources(stage)) {
-    const auto windows = eval::open_windows(source, data::Split::held_out,
-                                            {.context = options.context, .tokens = options.tokens,
-                                             .bos = text.special.bos >= 0}, text.encode(), text.special);
-    scores.sources.push_back(eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
+    const auto windows = eval::open_windows(
+        source, data::Split::held_out,
+        {.context = options.context, .tokens = options.tokens, .bos = text.special.bos >= 0}, text.encode(),
+        text.special);
+    scores.sources.push_back(
+        eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
   }
   scores.generation = generated(model, options);
   return scores;
@@ -61,7 +65,8 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   std::vector<eval::ModelScores> scores;
   for (std::int64_t done = 0; const auto& name : stage.models) {
     if (context.observer.stop_requested()) return std::nullopt;
-    context.observer.progress(base::join(stage.name, ": models evaluated"), done++, static_cast<std::int64_t>(stage.models.size()));
+    context.observer.progress(base::join(stage.name, ": models evaluated"), done++,
+                              static_cast<std::int64_t>(stage.models.size()));
     const auto model = load(context, name, dtype);
     eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
     scores.push_back(score(context, stage, model, teacher));

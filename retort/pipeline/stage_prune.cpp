@@ -14,15 +14,17 @@ namespace {
 using recipe::Stage;
 
 // Every source is a domain with an equal share of the tokens.
-std::vector<prune::CalibrationDomain> calibration(const Context& context, const Stage& stage, const ModelText& text,
-                                                  std::int64_t tokens, std::int64_t sequence_length, std::uint64_t seed) {
+std::vector<prune::CalibrationDomain> calibration(const Context& context, const Stage& stage,
+                                                  const ModelText& text, std::int64_t tokens,
+                                                  std::int64_t sequence_length, std::uint64_t seed) {
   std::vector<prune::CalibrationDomain> domains;
   const auto sources = context.sources(stage);
   const auto per_domain = tokens / static_cast<std::int64_t>(sources.size());
   const auto count = std::max<std::int64_t>(1, (per_domain + sequence_length - 1) / sequence_length);
   const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
   for (const auto& source : sources)
-    domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(), text.special, seed, count)});
+    domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(), text.special,
+                                                                seed, count)});
   return domains;
 }
 
@@ -45,15 +47,17 @@ base::Json compress(const Context& context, const Stage& stage, Work work) {
 }  // namespace
 
 base::Json run_prune_stage(const Context& context, const Stage& stage) {
-  return compress<prune::PruneOptions>(context, stage, [&](const auto& input, const auto& domains, const auto& options) {
-    return prune::prune_greedy(input, domains, options, context.observer);
-  });
+  return compress<prune::PruneOptions>(
+      context, stage, [&](const auto& input, const auto& domains, const auto& options) {
+        return prune::prune_greedy(input, domains, options, context.observer);
+      });
 }
 
 base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
-  return compress<prune::SparsifyOptions>(context, stage, [&](const auto& input, const auto& domains, const auto& options) {
-    return prune::sparsify(input, domains, options, context.observer);
-  });
+  return compress<prune::SparsifyOptions>(context, stage,
+                                          [&](const auto& input, const auto& domains, const auto& options) {
+                                            return prune::sparsify(input, domains, options, context.observer);
+                                          });
 }
 
 }  // namespace retort::pipeline

@@ -20,7 +20,8 @@ using recipe::StageKind;
 
 std::vector<loss::LossOptions> losses_of(const Stage& stage, const train::TrainOptions& options) {
   if (!options.losses.empty()) return options.losses;
-  return stage.kind == StageKind::distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+  return stage.kind == StageKind::distill ? loss::default_distillation_losses()
+                                          : std::vector<loss::LossOptions>(1);
 }
 
 // The directory that tokenizer files come from.
@@ -28,8 +29,10 @@ base::Path tokenizer_path(const Context& context, const Stage& stage) {
   return stage.kind == StageKind::train ? base::Path(stage.tokenizer) : context.model_path(stage.from);
 }
 
-model::Weights starting_weights(const Context& context, const Stage& stage, const train::TrainOptions& options) {
-  if (stage.kind != StageKind::train) return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
+model::Weights starting_weights(const Context& context, const Stage& stage,
+                                const train::TrainOptions& options) {
+  if (stage.kind != StageKind::train)
+    return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
   auto weights = model::random_weights(starting_config(stage), options.seed, at::kFloat, context.device);
   weights.file_dtype = io::Dtype::f32;
   return weights;
@@ -39,12 +42,13 @@ void compare_tokenizers(const Context& context, const Stage& stage) {
   const auto of_student = base::hash_file(context.model_path(stage.from) / "tokenizer.json");
   const auto of_teacher = base::hash_file(context.model_path(stage.teacher) / "tokenizer.json");
   if (of_student != of_teacher)
-    context.observer.message(record::Level::warning,
-                             "the tokenizer.json of teacher and student differ in their bytes; ids are taken as equal");
+    context.observer.message(
+        record::Level::warning,
+        "the tokenizer.json of teacher and student differ in their bytes; ids are taken as equal");
 }
 
-std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage, const train::TrainOptions& options,
-                                             const ModelText& text) {
+std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage,
+                                             const train::TrainOptions& options, const ModelText& text) {
   std::vector<train::HeldOutSet> sets;
   if (options.evaluate_every_steps <= 0) return sets;
   for (const auto& source : context.sources(stage)) {
@@ -61,7 +65,8 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage
       tokens += static_cast<std::int64_t>(window.ids.size());
       windows.push_back(std::move(window));
     }
-    sets.push_back({source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
+    sets.push_back(
+        {source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
   }
   return sets;
 }
@@ -74,13 +79,15 @@ struct Models {
   std::vector<std::int64_t> survivors;
 };
 
-Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options, bool needs_teacher) {
+Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
+                   bool needs_teacher) {
   Models models;
   auto weights = starting_weights(context, stage, options);
   require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, weights.config);
   models.masks = model::masks_of(weights);
   models.survivors = weights.lineage.blocks;
-  if (!stage.from.empty()) models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
+  if (!stage.from.empty())
+    models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
   if (needs_teacher) {
     base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
@@ -120,15 +127,25 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   const auto losses = loss::make_losses(
       loss_options, {models.student->layout().num_blocks(), teacher_blocks, models.survivors});
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
-  data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special, options.seed);
+  data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special,
+                              options.seed);
 
-  train::TrainSetup setup{.stage = stage.name, .options = options, .student = *models.student,
-                          .teacher = models.teacher.get(), .losses = losses, .masks = models.masks, .stream = stream,
+  train::TrainSetup setup{.stage = stage.name,
+                          .options = options,
+                          .student = *models.student,
+                          .teacher = models.teacher.get(),
+                          .losses = losses,
+                          .masks = models.masks,
+                          .stream = stream,
                           .held_out = held_out_sets(context, stage, options, text),
-                          .checkpoints = {context.directory.checkpoints(stage.name), identity_of(stage, models),
-                                          options.keep_checkpoints},
-                          .metrics = context.metrics, .observer = context.observer, .group = context.group,
-                          .device = context.device, .dtype = context.dtype, .available_bytes = available_bytes(context.recipe)};
+                          .checkpoints = {context.directory.checkpoints(stage.name),
+                                          identity_of(stage, models), options.keep_checkpoints},
+                          .metrics = context.metrics,
+                          .observer = context.observer,
+                          .group = context.group,
+                          .device = context.device,
+                          .dtype = context.dtype,
+                          .available_bytes = available_bytes(context.recipe)};
   auto outcome = train::train(setup);
   if (!outcome.finished) return std::nullopt;
   const auto trained = models.student->gathered();
@@ -142,20 +159,23 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
 
 architecture::Config starting_config(const Stage& stage) {
   std::error_code ignored;
-  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '", stage.name,
-                                  "': config: there is no file '", stage.config, "'; give the path of a config.json.");
+  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
+                                  stage.name, "': config: there is no file '", stage.config,
+                                  "'; give the path of a config.json.");
   return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
 }
 
 void require_same_vocabulary(const Stage& stage, const architecture::Config& student,
                              const architecture::Config& teacher) {
   base::require<base::ModelError>(
-      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from, "' has a vocabulary of ",
-      student.vocab_size, ", the teacher '", stage.teacher, "' of ", teacher.vocab_size,
+      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from,
+      "' has a vocabulary of ", student.vocab_size, ", the teacher '", stage.teacher, "' of ",
+      teacher.vocab_size,
       "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
 }
 
-std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage, at::ScalarType dtype) {
+std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
+                                              at::ScalarType dtype) {
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
   const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
   if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
@@ -165,10 +185,11 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
   if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
   const auto losses = loss::make_losses(
       losses_of(stage, *options),
-      {static_cast<std::int64_t>(student.blocks.size()), static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
+      {static_cast<std::int64_t>(student.blocks.size()),
+       static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
        teacher ? model::read_lineage(stage.from, student).blocks : std::vector<std::int64_t>{}});
-  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false, dtype,
-                                         available_bytes(recipe));
+  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false,
+                                         dtype, available_bytes(recipe));
   return shard::plan_memory(shape);
 }
 

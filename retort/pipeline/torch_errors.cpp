@@ -12,7 +12,8 @@ namespace {
 bool is_out_of_memory(const c10::Error& error) {
   // The processor's allocator has no error type of its own.
   const std::string text = error.what_without_backtrace();
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) || text.find("not enough memory") != std::string::npos ||
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+         text.find("not enough memory") != std::string::npos ||
          text.find("can't allocate memory") != std::string::npos;
 }
 

@@ -65,7 +65,8 @@ void add_start(const Path& run, const Json& provenance) {
 RunDirectory::RunDirectory(Path path) : path_(std::move(path)) {
   std::error_code ignored;
   for (Path missing = std::filesystem::absolute(path_).lexically_normal();
-       missing.has_relative_path() && !std::filesystem::exists(missing, ignored); missing = missing.parent_path())
+       missing.has_relative_path() && !std::filesystem::exists(missing, ignored);
+       missing = missing.parent_path())
     created_.push_back(missing);
 }
 
@@ -99,13 +100,15 @@ void RunDirectory::enter(const RunStart& start) {
 void RunDirectory::discard_if_nothing_was_made() const noexcept try {
   std::error_code error;
   if (resumed_ || !lock_) return remove_created();
-  if (std::filesystem::exists(metrics_path(), error) && std::filesystem::file_size(metrics_path(), error) > 0) return;
+  if (std::filesystem::exists(metrics_path(), error) && std::filesystem::file_size(metrics_path(), error) > 0)
+    return;
   for (const char* folder : kFolders) {
     base::remove_leftovers(path_ / folder);
-    if (std::filesystem::exists(path_ / folder, error) && !std::filesystem::is_empty(path_ / folder, error)) return;
+    if (std::filesystem::exists(path_ / folder, error) && !std::filesystem::is_empty(path_ / folder, error))
+      return;
   }
-  for (const char* name : {"recipe.json", "recipe.yaml", "provenance.json", "metrics.jsonl", "models", "checkpoints",
-                           "stages", "lock"})
+  for (const char* name : {"recipe.json", "recipe.yaml", "provenance.json", "metrics.jsonl", "models",
+                           "checkpoints", "stages", "lock"})
     std::filesystem::remove(path_ / name, error);
   remove_created();
 } catch (const std::exception&) {

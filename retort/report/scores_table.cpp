@@ -38,7 +38,9 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-std::string plain_name(const Json& model) { return one_line(text(model, "name")); }
+std::string plain_name(const Json& model) {
+  return one_line(text(model, "name"));
+}
 
 std::string share(const Json& model) {
   const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");

@@ -13,12 +13,15 @@
 namespace retort::shard {
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
 
 /// A unit held for the time of a scope.
 class Acquired {
  public:
-  Acquired(Parameters& parameters, std::int64_t unit) : parameters_(parameters), unit_(unit), flat_(parameters.acquire(unit)) {}
+  Acquired(Parameters& parameters, std::int64_t unit)
+      : parameters_(parameters), unit_(unit), flat_(parameters.acquire(unit)) {}
   ~Acquired() { parameters_.release(unit_); }
   Acquired(const Acquired&) = delete;
   Acquired& operator=(const Acquired&) = delete;
@@ -42,10 +45,10 @@ struct Engine::Wave {
   struct Lane {
     const MicroBatch* batch;
     model::TokenLayout layout, teacher_layout;
-    at::Tensor hidden_ND, teacher_ND;                 ///< output of the last block that was computed
-    std::vector<at::Tensor> inputs_ND;                ///< of each student block
-    std::vector<model::BlockActivations> activations; ///< of each student block, when they are kept
-    std::vector<at::Tensor> hidden_grads_ND;          ///< SquareHead's gradient of each student block's output
+    at::Tensor hidden_ND, teacher_ND;                  ///< output of the last block that was computed
+    std::vector<at::Tensor> inputs_ND;                 ///< of each student block
+    std::vector<model::BlockActivations> activations;  ///< of each student block, when they are kept
+    std::vector<at::Tensor> hidden_grads_ND;  ///< SquareHead's gradient of each student block's output
     at::Tensor grad_ND;
   };
   std::vector<Lane> lanes;
@@ -57,7 +60,8 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
                EngineOptions options)
     : student_(student), teacher_(teacher), losses_(losses), group_(group), options_(options) {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
-  base::ensure(!options.keep_activations || student.resident(), "activations are kept only of resident parameters");
+  base::ensure(!options.keep_activations || student.resident(),
+               "activations are kept only of resident parameters");
 }
 
 StepResult Engine::step(std::span<const MicroBatch> batches) {
@@ -79,8 +83,15 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
     const auto count = std::min(at(options_.wave), batches.size() - begin);
     wave.last = begin + count == batches.size();
     for (const auto& batch : batches.subspan(begin, count))
-      wave.lanes.push_back({.batch = &batch, .layout = {}, .teacher_layout = {}, .hidden_ND = {}, .teacher_ND = {},
-                            .inputs_ND = {}, .activations = {}, .hidden_grads_ND = {}, .grad_ND = {}});
+      wave.lanes.push_back({.batch = &batch,
+                            .layout = {},
+                            .teacher_layout = {},
+                            .hidden_ND = {},
+                            .teacher_ND = {},
+                            .inputs_ND = {},
+                            .activations = {},
+                            .hidden_grads_ND = {},
+                            .grad_ND = {}});
     embed(wave);
     for (std::int64_t block = 0; block < blocks; ++block) {
       forward_block(wave, block);
@@ -93,7 +104,9 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
   std::vector<double> values;
   for (const auto& [name, sum] : sums_) values.push_back(sum);
   group_.all_sum(values);
-  StepResult result{.loss = 0, .parts = {}, .tokens = static_cast<std::int64_t>(counts[0]),
+  StepResult result{.loss = 0,
+                    .parts = {},
+                    .tokens = static_cast<std::int64_t>(counts[0]),
                     .targets = static_cast<std::int64_t>(counts[1])};
   for (std::size_t i = 0; auto& [name, sum] : sums_)
     result.parts[name] = name == "squarehead" ? values[i++] : values[i++] / step_targets_;
@@ -112,7 +125,8 @@ void Engine::embed(Wave& wave) {
   const Acquired teacher_unit(*teacher_, 0);
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
-    lane.teacher_layout = model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device());
+    lane.teacher_layout =
+        model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device());
     lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N);
   }
 }
@@ -124,7 +138,8 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
     lane.inputs_ND.push_back(lane.hidden_ND);
     model::BlockActivations* keep = nullptr;
     if (options_.keep_activations) keep = &lane.activations.emplace_back();
-    lane.hidden_ND = model::block_forward(weights, student_.config().rms_norm_eps, lane.hidden_ND, lane.layout, keep);
+    lane.hidden_ND =
+        model::block_forward(weights, student_.config().rms_norm_eps, lane.hidden_ND, lane.layout, keep);
   }
 }
 
@@ -133,8 +148,8 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
     const Acquired unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
     for (auto& lane : wave.lanes)
-      lane.teacher_ND =
-          model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND, lane.teacher_layout);
+      lane.teacher_ND = model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND,
+                                             lane.teacher_layout);
   }
 }
 
@@ -157,12 +172,14 @@ void Engine::head(Wave& wave) {
   loss::HeadSide teacher_side;
   if (losses_.needs_teacher_logits()) {
     teacher.emplace(*teacher_, teacher_->layout().head_unit());
-    teacher_side = {model::head_weights(teacher_->layout(), teacher->flat()), teacher_->config().rms_norm_eps, {}};
+    teacher_side = {
+        model::head_weights(teacher_->layout(), teacher->flat()), teacher_->config().rms_norm_eps, {}};
   }
   for (auto& lane : wave.lanes) {
     teacher_side.hidden_ND = lane.teacher_ND;
-    lane.grad_ND = loss::head_loop(losses_, {weights, student_.config().rms_norm_eps, lane.hidden_ND}, teacher_side,
-                                   lane.batch->targets_N, step_targets_, options_.head_rows, gradients, sums_);
+    lane.grad_ND =
+        loss::head_loop(losses_, {weights, student_.config().rms_norm_eps, lane.hidden_ND}, teacher_side,
+                        lane.batch->targets_N, step_targets_, options_.head_rows, gradients, sums_);
     lane.hidden_ND = lane.teacher_ND = at::Tensor();
   }
   if (wave.last && unit != 0) student_.reduce(unit);
@@ -188,7 +205,8 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
     } else {
       kept = model::block_activations(weights, eps, input_ND, lane.layout);
     }
-    lane.grad_ND = model::block_backward(weights, eps, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
+    lane.grad_ND =
+        model::block_backward(weights, eps, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
   }
   if (wave.last) student_.reduce(unit_number);
 }

@@ -1,10 +1,11 @@
 #pragma once
 // One optimizer step's forward and backward, for training from scratch, fine-tuning and distillation alike.
 //
-// A model is a row of units; the engine acquires, releases and reduces them and never looks at how they are stored.
-// Micro-batches advance in waves: every micro-batch of a wave passes a block before the next block is acquired.  Forward
-// keeps block inputs only; backward walks the blocks from the last, computing one block again at a time.  Teacher and
-// student advance together, so that a teacher's hidden state lives only until SquareHead has consumed it.
+// A model is a row of units; the engine acquires, releases and reduces them and never looks at how they are
+// stored. Micro-batches advance in waves: every micro-batch of a wave passes a block before the next block is
+// acquired.  Forward keeps block inputs only; backward walks the blocks from the last, computing one block
+// again at a time.  Teacher and student advance together, so that a teacher's hidden state lives only until
+// SquareHead has consumed it.
 //
 // Shape legend: N tokens of a micro-batch, D hidden.
 
@@ -23,34 +24,37 @@ namespace retort::shard {
 
 /// Packed sequences that go through a block together.
 struct MicroBatch {
-  at::Tensor ids_N, targets_N;             ///< int64; target -1: not counted
-  std::vector<std::int64_t> bounds;        ///< first token of each sequence; last N
-  std::vector<std::int64_t> starts;        ///< first token of each segment that attention stays in; last N
+  at::Tensor ids_N, targets_N;       ///< int64; target -1: not counted
+  std::vector<std::int64_t> bounds;  ///< first token of each sequence; last N
+  std::vector<std::int64_t> starts;  ///< first token of each segment that attention stays in; last N
   std::int64_t num_targets = 0;
 
   std::int64_t tokens() const { return bounds.back(); }
 };
 
 struct EngineOptions {
-  std::int64_t wave = 1;             ///< micro-batches that advance together
-  std::int64_t head_rows = 256;      ///< rows of a chunk of the head loop
-  bool keep_activations = false;     ///< keep what backward needs instead of computing it again; needs resident parameters
+  std::int64_t wave = 1;         ///< micro-batches that advance together
+  std::int64_t head_rows = 256;  ///< rows of a chunk of the head loop
+  bool keep_activations =
+      false;  ///< keep what backward needs instead of computing it again; needs resident parameters
 };
 
 /// Means over the whole step and the whole group.
 struct StepResult {
-  double loss = 0;             ///< weighted
-  loss::LossSums parts;        ///< unweighted, by name
-  std::int64_t tokens = 0;     ///< of all ranks
+  double loss = 0;          ///< weighted
+  loss::LossSums parts;     ///< unweighted, by name
+  std::int64_t tokens = 0;  ///< of all ranks
   std::int64_t targets = 0;
 };
 
 class Engine {
  public:
   /// teacher may be null when no loss needs one.
-  Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group, EngineOptions options);
+  Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
+         EngineOptions options);
 
-  /// Forward and backward of all micro-batches; the student's gradients hold the sum of the step afterwards.  Collective.
+  /// Forward and backward of all micro-batches; the student's gradients hold the sum of the step afterwards.
+  /// Collective.
   StepResult step(std::span<const MicroBatch> batches);
 
  private:

@@ -38,25 +38,30 @@ std::int64_t kept_bytes(const BlockSizes& s, std::int64_t item) {
   return item * (attention + mlp + s.hidden) + 4 * (s.heads + 2);
 }
 
-std::int64_t forward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+std::int64_t forward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
+                           std::int64_t item) {
   const auto attention = item * (tokens * (s.hidden + s.qkv + s.joined + s.hidden) + sequence * s.joined);
   const auto mlp = item * tokens * (s.hidden + s.hidden + 3 * s.width + s.hidden);
   return std::max(attention, mlp);
 }
 
 // Beyond what is kept: the channels before the down projection, or a segment's output of attention.
-std::int64_t forward_bytes_beyond_kept(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+std::int64_t forward_bytes_beyond_kept(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
+                                       std::int64_t item) {
   return item * std::max(tokens * s.width, sequence * s.joined);
 }
 
-std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence, std::int64_t item) {
+std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
+                            std::int64_t item) {
   const auto kept = tokens * kept_bytes(s, item);
   const auto product = item == 2 ? item * s.largest_matrix : 0;
   const auto mlp = kept + item * tokens * (2 * s.width + s.hidden) + product;
   const auto rest = kept - item * tokens * (2 * s.hidden + 2 * s.width);
-  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice; float32 at least.
-  const auto segment = std::max<std::int64_t>(4, item) * sequence *
-                       (s.qkv + 3 * s.joined + 2 * s.kv + 2 * s.heads * std::min<std::int64_t>(128, sequence));
+  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice; float32
+  // at least.
+  const auto segment =
+      std::max<std::int64_t>(4, item) * sequence *
+      (s.qkv + 3 * s.joined + 2 * s.kv + 2 * s.heads * std::min<std::int64_t>(128, sequence));
   const auto attention = rest + item * tokens * (s.hidden + s.joined + s.qkv) + segment;
   return std::max(mlp, attention);
 }
@@ -65,7 +70,8 @@ std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64
 template <typename Bytes>
 std::int64_t over_blocks(const architecture::Config& config, Bytes bytes) {
   std::int64_t largest = 0;
-  for (const auto& block : config.blocks) largest = std::max(largest, bytes(sizes_of(block, config.hidden_size)));
+  for (const auto& block : config.blocks)
+    largest = std::max(largest, bytes(sizes_of(block, config.hidden_size)));
   return largest;
 }
 
@@ -96,47 +102,55 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   plan.items.push_back({"student weights", elements * (master + (shape.trained_on_copies ? item : 0))});
   plan.items.push_back({"gradients", elements * master});
   plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0))});
-  if (shape.teacher) plan.items.push_back({"teacher weights", architecture::make_layout(*shape.teacher).size() * item});
+  if (shape.teacher)
+    plan.items.push_back({"teacher weights", architecture::make_layout(*shape.teacher).size() * item});
   plan.items.push_back({"token ids and positions",
-                        16 * tokens * shape.micro_batches + shape.wave * (rotary_bytes(shape.student, tokens) +
-                        (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
+                        16 * tokens * shape.micro_batches +
+                            shape.wave * (rotary_bytes(shape.student, tokens) +
+                                          (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
   plan.items.push_back({"block inputs", blocks * wave_tokens * hidden * item});
   if (shape.squarehead) plan.items.push_back({"SquareHead gradients", blocks * wave_tokens * hidden * item});
   if (shape.keep_activations) {
     std::int64_t kept = 0;
-    for (const auto& block : shape.student.blocks) kept += wave_tokens * kept_bytes(sizes_of(block, hidden), item);
+    for (const auto& block : shape.student.blocks)
+      kept += wave_tokens * kept_bytes(sizes_of(block, hidden), item);
     plan.items.push_back({"kept activations", kept});
   }
 
   // Forward, head and backward follow each other; the largest of the three decides.
-  const auto forward = item * wave_tokens * (hidden + teacher_hidden) +
-                       std::max(over_blocks(shape.student, [&](const BlockSizes& s) {
-                                  return shape.keep_activations
-                                             ? forward_bytes_beyond_kept(s, tokens, shape.sequence_tokens, item)
-                                             : forward_bytes(s, tokens, shape.sequence_tokens, item);
-                                }),
-                                shape.teacher ? over_blocks(*shape.teacher,
-                                                            [&](const BlockSizes& s) {
-                                                              return forward_bytes(s, tokens, shape.sequence_tokens, item);
-                                                            })
-                                              : 0);
+  const auto forward =
+      item * wave_tokens * (hidden + teacher_hidden) +
+      std::max(over_blocks(shape.student,
+                           [&](const BlockSizes& s) {
+                             return shape.keep_activations
+                                        ? forward_bytes_beyond_kept(s, tokens, shape.sequence_tokens, item)
+                                        : forward_bytes(s, tokens, shape.sequence_tokens, item);
+                           }),
+               shape.teacher ? over_blocks(*shape.teacher,
+                                           [&](const BlockSizes& s) {
+                                             return forward_bytes(s, tokens, shape.sequence_tokens, item);
+                                           })
+                             : 0);
   const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
                     loss::head_loop_bytes(std::min(shape.head_rows, tokens), shape.student.vocab_size, hidden,
                                           teacher_hidden, item, shape.teacher_logits);
-  const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
-                        over_blocks(shape.student, [&](const BlockSizes& s) {
-                          return backward_bytes(s, tokens, shape.sequence_tokens, item);
-                        }) - (shape.keep_activations
-                                  ? over_blocks(shape.student, [&](const BlockSizes& s) { return tokens * kept_bytes(s, item); })
-                                  : 0);
+  const auto backward =
+      item * (wave_tokens * hidden + tokens * hidden) +
+      over_blocks(
+          shape.student,
+          [&](const BlockSizes& s) { return backward_bytes(s, tokens, shape.sequence_tokens, item); }) -
+      (shape.keep_activations
+           ? over_blocks(shape.student, [&](const BlockSizes& s) { return tokens * kept_bytes(s, item); })
+           : 0);
   plan.items.push_back({"work of a block, or of head and losses", std::max({forward, head, backward})});
   return plan;
 }
 
-std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens, std::int64_t item_bytes) {
-  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full speed.  Each
-  // chunk also adds a gradient of the size of the head's matrix; beside the fast products of bfloat16 that is the larger
-  // part, so its chunks are fewer.
+std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
+                              std::int64_t item_bytes) {
+  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full
+  // speed.  Each chunk also adds a gradient of the size of the head's matrix; beside the fast products of
+  // bfloat16 that is the larger part, so its chunks are fewer.
   const std::int64_t logits = std::int64_t{1} << (item_bytes == 2 ? 24 : 22);
   const std::int64_t rows = std::clamp<std::int64_t>(logits / vocab_size / 64 * 64, 128, 1024);
   return std::min(rows, micro_batch_tokens);
@@ -158,9 +172,11 @@ std::string describe(const MemoryPlan& plan) {
 void require_fits(const MemoryPlan& plan, std::int64_t available_bytes) {
   const auto total = plan.total_bytes();
   base::require<base::MemoryError>(
-      total <= available_bytes, "memory: the plan needs ", base::human_bytes(static_cast<std::uint64_t>(total)),
-      ", available are ", base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
-      "; lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model. The plan:\n", describe(plan));
+      total <= available_bytes, "memory: the plan needs ",
+      base::human_bytes(static_cast<std::uint64_t>(total)), ", available are ",
+      base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
+      "; lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model. The plan:\n",
+      describe(plan));
 }
 
 }  // namespace retort::shard

@@ -15,12 +15,12 @@ struct MemoryShape {
   const architecture::Config* teacher = nullptr;  ///< null when no loss needs one
   bool teacher_logits = false;
   bool squarehead = false;
-  bool masked = false;                  ///< 2:4 masks travel with the optimizer
-  bool trained_on_copies = false;       ///< the compute type is not the master's
-  std::int64_t item_bytes = 4;          ///< of the compute type
+  bool masked = false;             ///< 2:4 masks travel with the optimizer
+  bool trained_on_copies = false;  ///< the compute type is not the master's
+  std::int64_t item_bytes = 4;     ///< of the compute type
   std::int64_t micro_batch_tokens = 0;
-  std::int64_t sequence_tokens = 0;     ///< of one packed sequence: the longest segment
-  std::int64_t micro_batches = 1;       ///< of a step
+  std::int64_t sequence_tokens = 0;  ///< of one packed sequence: the longest segment
+  std::int64_t micro_batches = 1;    ///< of a step
   std::int64_t wave = 1;
   std::int64_t head_rows = 256;
   bool keep_activations = false;
@@ -39,7 +39,8 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const MemoryShape& shape);
 
 /// Rows of a chunk of the head loop for which its buffers stay near the cache and the products stay large.
-std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens, std::int64_t item_bytes);
+std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
+                              std::int64_t item_bytes);
 
 /// A table of the plan for people, one item a line.
 std::string describe(const MemoryPlan& plan);

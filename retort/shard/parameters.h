@@ -1,6 +1,7 @@
 #pragma once
-// A model's parameters as the engine sees them: units that are acquired, released and reduced, and nothing else.
-// How they are spread over a group is this interface's secret; in a group of one the three calls are the identity.
+// A model's parameters as the engine sees them: units that are acquired, released and reduced, and nothing
+// else. How they are spread over a group is this interface's secret; in a group of one the three calls are
+// the identity.
 
 #include <ATen/core/Tensor.h>
 
@@ -23,7 +24,8 @@ class Parameters {
   /// The whole unit, flat, in the compute type; valid until release.  Collective.
   virtual at::Tensor acquire(std::int64_t unit) = 0;
   virtual void release(std::int64_t unit) = 0;
-  /// A unit stays in memory between acquire and the next acquire, so that what was computed from it may be kept.
+  /// A unit stays in memory between acquire and the next acquire, so that what was computed from it may be
+  /// kept.
   virtual bool resident() const = 0;
 
   /// Flat float32 buffer (float64 when the compute type is) to which the gradient of the whole unit is added.
@@ -32,8 +34,8 @@ class Parameters {
   virtual void reduce(std::int64_t unit) = 0;
   virtual void zero_gradients() = 0;
 
-  /// This rank's part of the unit, and float32 master weights, reduced gradient and compute copy (undefined when the master
-  /// is the compute copy) of that part.
+  /// This rank's part of the unit, and float32 master weights, reduced gradient and compute copy (undefined
+  /// when the master is the compute copy) of that part.
   virtual optim::UnitRange range(std::int64_t unit) const = 0;
   virtual at::Tensor master(std::int64_t unit) = 0;
   virtual at::Tensor own_gradient(std::int64_t unit) = 0;
@@ -45,8 +47,8 @@ class Parameters {
 
 enum class Use { frozen, trained };
 
-/// Everything on this rank.  frozen: weights in their own type, no gradients.  trained: `weights` holds the master values;
-/// compute copies are made when `compute` is another type.
+/// Everything on this rank.  frozen: weights in their own type, no gradients.  trained: `weights` holds the
+/// master values; compute copies are made when `compute` is another type.
 std::unique_ptr<Parameters> resident_parameters(model::Weights weights, Use use, at::ScalarType compute);
 
 }  // namespace retort::shard

@@ -23,7 +23,9 @@ class ResidentParameters final : public Parameters {
   const architecture::Config& config() const override { return weights_.config; }
   const architecture::Layout& layout() const override { return weights_.layout; }
 
-  at::Tensor acquire(std::int64_t unit) override { return copies_.empty() ? at(weights_.units, unit) : at(copies_, unit); }
+  at::Tensor acquire(std::int64_t unit) override {
+    return copies_.empty() ? at(weights_.units, unit) : at(copies_, unit);
+  }
   void release(std::int64_t) override {}
   bool resident() const override { return true; }
 
@@ -38,12 +40,15 @@ class ResidentParameters final : public Parameters {
   }
   at::Tensor master(std::int64_t unit) override { return at(weights_.units, unit); }
   at::Tensor own_gradient(std::int64_t unit) override { return at(gradients_, unit); }
-  at::Tensor compute_copy(std::int64_t unit) override { return copies_.empty() ? at::Tensor() : at(copies_, unit); }
+  at::Tensor compute_copy(std::int64_t unit) override {
+    return copies_.empty() ? at::Tensor() : at(copies_, unit);
+  }
   model::Weights gathered() override { return weights_; }
 
  private:
   static at::Tensor at(const std::vector<at::Tensor>& list, std::int64_t unit) {
-    base::ensure(unit >= 0 && unit < static_cast<std::int64_t>(list.size()), "a unit that the model has (and trains)");
+    base::ensure(unit >= 0 && unit < static_cast<std::int64_t>(list.size()),
+                 "a unit that the model has (and trains)");
     return list[static_cast<std::size_t>(unit)];
   }
 

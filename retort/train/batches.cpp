@@ -16,18 +16,20 @@ shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at
   }
   batch.bounds.push_back(static_cast<std::int64_t>(ids.size()));
   batch.starts.push_back(static_cast<std::int64_t>(ids.size()));
-  batch.num_targets = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
+  batch.num_targets =
+      std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
   batch.ids_N = model::index_tensor(ids, device);
   batch.targets_N = model::index_tensor(targets, device);
   return batch;
 }
 
-std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences, std::int64_t per_batch,
-                                                  at::Device device) {
+std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences,
+                                                  std::int64_t per_batch, at::Device device) {
   std::vector<shard::MicroBatch> batches;
   for (std::size_t begin = 0; begin < sequences.size(); begin += static_cast<std::size_t>(per_batch))
     batches.push_back(make_micro_batch(
-        sequences.subspan(begin, std::min(static_cast<std::size_t>(per_batch), sequences.size() - begin)), device));
+        sequences.subspan(begin, std::min(static_cast<std::size_t>(per_batch), sequences.size() - begin)),
+        device));
   return batches;
 }
 

@@ -12,7 +12,7 @@ namespace retort::train {
 shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at::Device device);
 
 /// The sequences in groups of `per_batch`, the last may be smaller.
-std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences, std::int64_t per_batch,
-                                                  at::Device device);
+std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences,
+                                                  std::int64_t per_batch, at::Device device);
 
 }  // namespace retort::train

@@ -67,8 +67,8 @@ void read_state(const base::Path& path, const std::vector<NamedTensor>& tensors)
   for (const auto& [name, values] : tensors) {
     const auto bytes = file.bytes(name);
     auto on_host = at::empty({values.numel()}, at::kFloat);
-    base::require<base::ModelError>(bytes.size() == on_host.nbytes(), path.string(), ": ", name, " has ", bytes.size(),
-                                    " bytes, expected ", on_host.nbytes(), ".");
+    base::require<base::ModelError>(bytes.size() == on_host.nbytes(), path.string(), ": ", name, " has ",
+                                    bytes.size(), " bytes, expected ", on_host.nbytes(), ".");
     std::memcpy(on_host.mutable_data_ptr(), bytes.data(), bytes.size());
     at::Tensor(values).copy_(on_host);
   }
@@ -91,15 +91,17 @@ base::Json verified_manifest(const base::Path& checkpoint) {
     manifest = base::parse_json(base::read_file(path));
     base::require<base::ModelError>(manifest.at("format") == kFormat, path.string(), ": format ",
                                     manifest.at("format").dump(), ", expected ", kFormat, ".");
-    base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest), path.string(),
-                                    ": the checksum does not fit, the file is damaged.");
+    base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest),
+                                    path.string(), ": the checksum does not fit, the file is damaged.");
     for (const auto& [name, hash] : manifest.at("files").items())
       base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
-                                      (checkpoint / name).string(), ": the checksum does not fit, the file is damaged.");
+                                      (checkpoint / name).string(),
+                                      ": the checksum does not fit, the file is damaged.");
     (void)manifest.at("step").get<std::int64_t>();
     (void)manifest.at("identity");
   } catch (const base::JsonFault& fault) {
-    throw base::ModelError(base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
+    throw base::ModelError(
+        base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
   } catch (const nlohmann::json::exception& error) {
     throw base::ModelError(base::join(path.string(), ": not a checkpoint's manifest (", error.what(), ")."));
   }
@@ -121,9 +123,13 @@ void save_checkpoint(const CheckpointPlace& place, const Progress& progress, sha
   const auto tensors = state_tensors(parameters, optimizer);
   base::write_directory_atomically(place.directory / step_name(progress.step), [&](const base::Path& target) {
     write_state(target / kState, tensors);
-    base::Json manifest = {{"format", kFormat},         {"step", progress.step},     {"tokens", progress.tokens},
-                                 {"seconds", progress.seconds}, {"cursor", progress.cursor}, {"identity", place.identity},
-                                 {"files", {{kState, base::hash_file(target / kState)}}}};
+    base::Json manifest = {{"format", kFormat},
+                           {"step", progress.step},
+                           {"tokens", progress.tokens},
+                           {"seconds", progress.seconds},
+                           {"cursor", progress.cursor},
+                           {"identity", place.identity},
+                           {"files", {{kState, base::hash_file(target / kState)}}}};
     manifest["checksum"] = checksum_of(manifest);
     base::write_file_atomically(target / kManifest, manifest.dump(1) + "\n");
   });
@@ -148,7 +154,9 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Par
     read_state(checkpoint / kState, state_tensors(parameters, optimizer));
     for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
       if (auto copy = parameters.compute_copy(unit); copy.defined()) copy.copy_(parameters.master(unit));
-    return Progress{.step = manifest.at("step"), .tokens = manifest.at("tokens"), .seconds = manifest.at("seconds"),
+    return Progress{.step = manifest.at("step"),
+                    .tokens = manifest.at("tokens"),
+                    .seconds = manifest.at("seconds"),
                     .cursor = manifest.at("cursor")};
   }
   return {};

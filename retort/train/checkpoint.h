@@ -5,8 +5,8 @@
 //     state.safetensors   unit.U.master, unit.U.m, unit.U.v: float32 ranges of the unit's flat layout
 //     manifest.json       step, data cursor, identity of the stage, checksum of every other file
 //
-// A checkpoint is written under a temporary name and renamed as a whole; one whose manifest or checksum does not fit is
-// passed over for the one before it.
+// A checkpoint is written under a temporary name and renamed as a whole; one whose manifest or checksum does
+// not fit is passed over for the one before it.
 
 #include <cstdint>
 #include <optional>
@@ -27,17 +27,19 @@ struct Progress {
 };
 
 struct CheckpointPlace {
-  base::Path directory;   ///< of the stage's checkpoints
-  base::Json identity;    ///< what must be equal for a checkpoint to belong here
+  base::Path directory;  ///< of the stage's checkpoints
+  base::Json identity;   ///< what must be equal for a checkpoint to belong here
   std::int64_t keep = 2;
 };
 
-/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError, with the earlier ones untouched.
+/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError, with the earlier ones
+/// untouched.
 void save_checkpoint(const CheckpointPlace& place, const Progress& progress, shard::Parameters& parameters,
                      optim::AdamW& optimizer);
 
-/// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells the observer
-/// of each that it passes over.  Throws UsageError when a sound one belongs to another stage or model.
+/// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells
+/// the observer of each that it passes over.  Throws UsageError when a sound one belongs to another stage or
+/// model.
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Parameters& parameters,
                                         optim::AdamW& optimizer, record::Observer& observer);
 

@@ -14,24 +14,26 @@ namespace retort::train {
 enum class Recompute { automatic, always, never };
 
 struct BatchOptions {
-  std::int64_t sequences = 4;       ///< of a micro-batch
-  std::int64_t accumulate = 1;      ///< micro-batches of a step
-  std::int64_t wave = 0;            ///< micro-batches that advance together; 0: all of a step (layer-major), 1: classic accumulation
+  std::int64_t sequences = 4;   ///< of a micro-batch
+  std::int64_t accumulate = 1;  ///< micro-batches of a step
+  std::int64_t wave =
+      0;  ///< micro-batches that advance together; 0: all of a step (layer-major), 1: classic accumulation
 };
 
 struct TrainOptions {
-  std::int64_t tokens = 0;                  ///< budget of the stage; rounded up to whole steps
+  std::int64_t tokens = 0;  ///< budget of the stage; rounded up to whole steps
   std::uint64_t seed = 0;
   data::PackingOptions packing;
   BatchOptions batch;
   optim::OptimOptions optim;
-  std::vector<loss::LossOptions> losses;    ///< empty: cross-entropy (train, finetune), the paper's three (distill)
+  std::vector<loss::LossOptions>
+      losses;  ///< empty: cross-entropy (train, finetune), the paper's three (distill)
   Recompute recompute = Recompute::automatic;
-  std::int64_t head_rows = 0;               ///< tokens of a chunk of head and loss; 0: chosen by the plan
+  std::int64_t head_rows = 0;  ///< tokens of a chunk of head and loss; 0: chosen by the plan
   std::int64_t checkpoint_every_steps = 50;
   std::int64_t keep_checkpoints = 2;
-  std::int64_t evaluate_every_steps = 25;   ///< held-out loss
-  std::int64_t evaluate_tokens = 8192;      ///< per source, for that loss
+  std::int64_t evaluate_every_steps = 25;  ///< held-out loss
+  std::int64_t evaluate_tokens = 8192;     ///< per source, for that loss
 };
 
 }  // namespace retort::train

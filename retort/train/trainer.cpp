@@ -24,12 +24,14 @@ std::int64_t tokens_per_step(const TrainOptions& options) {
 }
 
 std::int64_t wave_of(const TrainOptions& options) {
-  return options.batch.wave > 0 ? std::min(options.batch.wave, options.batch.accumulate) : options.batch.accumulate;
+  return options.batch.wave > 0 ? std::min(options.batch.wave, options.batch.accumulate)
+                                : options.batch.accumulate;
 }
 
 std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
   std::vector<optim::UnitRange> ranges;
-  for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) ranges.push_back(parameters.range(unit));
+  for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
+    ranges.push_back(parameters.range(unit));
   return ranges;
 }
 
@@ -39,8 +41,9 @@ class Loop {
   Loop(TrainSetup& setup, const shard::MemoryShape& shape)
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
-        engine_(setup.student, setup.teacher, setup.losses, setup.group,
-                {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
+        engine_(
+            setup.student, setup.teacher, setup.losses, setup.group,
+            {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
         steps_(num_steps(setup.options)) {
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
     const auto context = s_.options.packing.sequence_length;
@@ -68,7 +71,8 @@ class Loop {
     if (auto saved = load_checkpoint(s_.checkpoints, s_.student, optimizer_, s_.observer)) {
       progress_ = std::move(*saved);
       s_.stream.seek(progress_.cursor);
-      s_.observer.message(record::Level::info, base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
+      s_.observer.message(record::Level::info,
+                          base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
     }
     s_.metrics.drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
     if (progress_.step == 0) record_held_out_before();
@@ -78,7 +82,8 @@ class Loop {
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
   void recall_last_line() {
     for (const auto& line : record::read_metrics(s_.metrics.path()))
-      if (line.value("stage", "") == s_.stage && line.value("step", std::int64_t{0}) == steps_) last_line_ = line;
+      if (line.value("stage", "") == s_.stage && line.value("step", std::int64_t{0}) == steps_)
+        last_line_ = line;
     if (last_line_.contains("held_out")) last_held_out_ = last_line_["held_out"];
   }
 
@@ -116,9 +121,11 @@ class Loop {
 
   void require_finite(const shard::StepResult& result, double norm) const {
     base::require<base::ValidationError>(
-        std::isfinite(result.loss) && std::isfinite(norm), s_.stage, ": step ", progress_.step + 1, " (samples ",
-        first_sample_, " to ", last_sample_, "): ", std::isfinite(result.loss) ? "the gradient's norm" : "the loss",
-        " is not finite; no update was made and the last checkpoint is intact. Lower optim.lr, or look at these samples.");
+        std::isfinite(result.loss) && std::isfinite(norm), s_.stage, ": step ", progress_.step + 1,
+        " (samples ", first_sample_, " to ", last_sample_,
+        "): ", std::isfinite(result.loss) ? "the gradient's norm" : "the loss",
+        " is not finite; no update was made and the last checkpoint is intact. Lower optim.lr, or look at "
+        "these samples.");
   }
 
   void update(double norm) {
@@ -127,8 +134,8 @@ class Loop {
     const auto step = progress_.step + 1;
     rate_factor_ = optim::schedule_factor(s_.options.optim, step, steps_);
     for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
-      optimizer_.update(unit, s_.student.master(unit), s_.student.own_gradient(unit), s_.student.compute_copy(unit), step,
-                        rate_factor_, scale);
+      optimizer_.update(unit, s_.student.master(unit), s_.student.own_gradient(unit),
+                        s_.student.compute_copy(unit), step, rate_factor_, scale);
   }
 
   base::Json held_out_losses() {
@@ -141,7 +148,8 @@ class Loop {
       for (const auto& batch : set.batches) {
         const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
         const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
-        sums.add(eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N, s_.options.head_rows > 0 ? s_.options.head_rows : 256));
+        sums.add(eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N,
+                                    s_.options.head_rows > 0 ? s_.options.head_rows : 256));
       }
       losses[set.source] = sums.nll / static_cast<double>(std::max<std::int64_t>(1, sums.targets));
     }
@@ -165,10 +173,17 @@ class Loop {
   void record(const shard::StepResult& result, double norm, double seconds) {
     const double rate = static_cast<double>(result.tokens) / seconds;
     const auto& options = s_.options;
-    base::Json line = {{"stage", s_.stage}, {"step", progress_.step}, {"tokens", progress_.tokens}, {"loss", result.loss}};
-    record::StepReport report{.stage = s_.stage, .step = progress_.step, .steps = steps_, .tokens = progress_.tokens,
-                              .loss = result.loss, .parts = {}, .lr = options.optim.lr * rate_factor_,
-                              .gradient_norm = norm, .tokens_per_second = rate,
+    base::Json line = {
+        {"stage", s_.stage}, {"step", progress_.step}, {"tokens", progress_.tokens}, {"loss", result.loss}};
+    record::StepReport report{.stage = s_.stage,
+                              .step = progress_.step,
+                              .steps = steps_,
+                              .tokens = progress_.tokens,
+                              .loss = result.loss,
+                              .parts = {},
+                              .lr = options.optim.lr * rate_factor_,
+                              .gradient_norm = norm,
+                              .tokens_per_second = rate,
                               .peak_fraction = rate * flops_per_token_ / peak_flops_,
                               .eta_seconds = progress_.seconds / static_cast<double>(progress_.step) *
                                              static_cast<double>(steps_ - progress_.step),
@@ -224,7 +239,9 @@ class Loop {
 base::Json memory_report(const shard::MemoryPlan& plan, std::int64_t peak_bytes) {
   base::Json items = base::Json::array();
   for (const auto& item : plan.items) items.push_back({{"what", item.what}, {"bytes", item.bytes}});
-  return {{"plan", items}, {"planned_bytes", plan.total_bytes()}, {"peak_bytes", peak_bytes},
+  return {{"plan", items},
+          {"planned_bytes", plan.total_bytes()},
+          {"peak_bytes", peak_bytes},
           {"process_peak_bytes", ops::process_peak_bytes()}};
 }
 
@@ -239,19 +256,21 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
                                 at::ScalarType dtype, std::int64_t available_bytes) {
   const auto tokens = options.packing.sequence_length * options.batch.sequences;
+  const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{.student = student,
                            .teacher = losses.needs_teacher() ? teacher : nullptr,
                            .teacher_logits = losses.needs_teacher_logits(),
                            .squarehead = losses.squarehead.has_value(),
                            .masked = masked,
                            .trained_on_copies = dtype == at::kBFloat16,
-                           .item_bytes = static_cast<std::int64_t>(at::elementSize(dtype)),
+                           .item_bytes = item_bytes,
                            .micro_batch_tokens = tokens,
                            .sequence_tokens = options.packing.sequence_length,
                            .micro_batches = options.batch.accumulate,
                            .wave = wave_of(options),
-                           .head_rows = options.head_rows > 0 ? options.head_rows
-                                                              : shard::choose_head_rows(student.vocab_size, tokens, static_cast<std::int64_t>(at::elementSize(dtype))),
+                           .head_rows = options.head_rows > 0
+                                            ? options.head_rows
+                                            : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
                            .keep_activations = options.recompute != Recompute::always};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)
@@ -260,12 +279,14 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
 }
 
 TrainOutcome train(TrainSetup& setup) {
-  const bool masked = std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
+  const bool masked =
+      std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
   const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
-  const auto shape = memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
-                                  setup.available_bytes);
+  const auto shape = memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked,
+                                  setup.dtype, setup.available_bytes);
   const auto plan = shard::plan_memory(shape);
-  setup.observer.message(record::Level::info, base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
+  setup.observer.message(record::Level::info,
+                         base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
   shard::require_fits(plan, setup.available_bytes);
   Loop loop(setup, shape);
   auto outcome = loop.run();
@@ -273,11 +294,12 @@ TrainOutcome train(TrainSetup& setup) {
   if (outcome.finished) {
     outcome.report["memory"] = memory_report(plan, peak);
     outcome.report["keep_activations"] = shape.keep_activations;
-    setup.observer.message(record::Level::info,
-                           base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),
-                                      " (planned ", base::human_bytes(static_cast<std::uint64_t>(plan.total_bytes())),
-                                      "), of the process ",
-                                      base::human_bytes(static_cast<std::uint64_t>(ops::process_peak_bytes()))));
+    setup.observer.message(
+        record::Level::info,
+        base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),
+                   " (planned ", base::human_bytes(static_cast<std::uint64_t>(plan.total_bytes())),
+                   "), of the process ",
+                   base::human_bytes(static_cast<std::uint64_t>(ops::process_peak_bytes()))));
   }
   return outcome;
 }

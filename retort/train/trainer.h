@@ -1,5 +1,6 @@
 #pragma once
-// The one training loop: from scratch, fine-tuning and distillation differ by losses and teacher, not by code.
+// The one training loop: from scratch, fine-tuning and distillation differ by losses and teacher, not by
+// code.
 
 #include <memory>
 #include <string>
@@ -31,7 +32,7 @@ struct TrainSetup {
   shard::Parameters& student;
   shard::Parameters* teacher = nullptr;
   const loss::Losses& losses;
-  std::vector<at::Tensor> masks;             ///< per unit, uint8 flat or undefined; empty: none
+  std::vector<at::Tensor> masks;  ///< per unit, uint8 flat or undefined; empty: none
   data::SequenceStream& stream;
   std::vector<HeldOutSet> held_out;
   CheckpointPlace checkpoints;
@@ -39,7 +40,7 @@ struct TrainSetup {
   record::Observer& observer;
   comm::Group& group;
   at::Device device;
-  at::ScalarType dtype;                      ///< of computing
+  at::ScalarType dtype;  ///< of computing
   std::int64_t available_bytes = 0;
 };
 
@@ -47,7 +48,7 @@ struct TrainOutcome {
   bool finished = false;  ///< false: stopped on request, state saved
   Progress progress;
   std::int64_t steps = 0;
-  base::Json report;      ///< steps, tokens, seconds, final losses, memory: for the stage's result
+  base::Json report;  ///< steps, tokens, seconds, final losses, memory: for the stage's result
 };
 
 /// Number of steps for a token budget.
@@ -57,9 +58,9 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
                                 at::ScalarType dtype, std::int64_t available_bytes);
 
-/// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there is one.
-/// Throws MemoryError (before the first step), ValidationError (loss or gradient not finite: no update was made),
-/// StorageError, DataError.
+/// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there
+/// is one. Throws MemoryError (before the first step), ValidationError (loss or gradient not finite: no
+/// update was made), StorageError, DataError.
 TrainOutcome train(TrainSetup& setup);
 
 }  // namespace retort::train

@@ -11,7 +11,6 @@
 namespace retort::test {
 namespace {
 
-
 TEST(Help, OfEveryCommandHasExamples) {
   for (const char* command : {"run", "eval", "generate", "tokenize", "detokenize", "info", "recipe"}) {
     const Finished help = run({command, "--help"});

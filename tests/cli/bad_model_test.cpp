@@ -1,5 +1,5 @@
-// Model directories that are damaged, hostile or not supported.  tests/io and tests/text go through all ways in which a
-// file can lie; here it is the way from the file to the person.
+// Model directories that are damaged, hostile or not supported.  tests/io and tests/text go through all ways
+// in which a file can lie; here it is the way from the file to the person.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -34,20 +34,25 @@ struct BadModel {
 
 const std::vector<BadModel>& bad_models() {
   static const std::vector<BadModel> cases = {
-      {"truncated weights", [](const auto& m) { fs::resize_file(m / "model.safetensors", 5000); }, 4, "model.safetensors"},
-      {"empty weights", [](const auto& m) { fs::resize_file(m / "model.safetensors", 0); }, 4, "model.safetensors"},
+      {"truncated weights", [](const auto& m) { fs::resize_file(m / "model.safetensors", 5000); }, 4,
+       "model.safetensors"},
+      {"empty weights", [](const auto& m) { fs::resize_file(m / "model.safetensors", 0); }, 4,
+       "model.safetensors"},
       {"header longer than the file",
        [](const auto& m) { overwrite(m / "model.safetensors", 0, "\xff\xff\xff\xff\xff\xff\xff\x7f"); }, 4,
        "the header claims 9223372036854775807 bytes"},
       {"offsets that overlap",
-       [](const auto& m) { replace(m / "model.safetensors", "\"data_offsets\":[0,", "\"data_offsets\":[8,"); }, 4,
-       "model.safetensors"},
+       [](const auto& m) {
+         replace(m / "model.safetensors", "\"data_offsets\":[0,", "\"data_offsets\":[8,");
+       },
+       4, "model.safetensors"},
       {"shape that overflows",
-       [](const auto& m) { replace(m / "model.safetensors", "\"shape\":[4096,32]", "\"shape\":[1e99,32]"); }, 4,
-       "model.safetensors"},
+       [](const auto& m) { replace(m / "model.safetensors", "\"shape\":[4096,32]", "\"shape\":[1e99,32]"); },
+       4, "model.safetensors"},
       {"weights that are not numbers",
        [](const auto& m) {
-         overwrite(m / "model.safetensors", fs::file_size(m / "model.safetensors") - 4, std::string("\0\0\xc0\x7f", 4));
+         overwrite(m / "model.safetensors", fs::file_size(m / "model.safetensors") - 4,
+                   std::string("\0\0\xc0\x7f", 4));
        },
        4, "holds values that are not finite"},
       {"no weights", [](const auto& m) { fs::remove(m / "model.safetensors"); }, 4, "model.safetensors"},
@@ -58,26 +63,31 @@ const std::vector<BadModel>& bad_models() {
                                      R"({"weight_map": {"model.norm.weight": "../outside.safetensors"}})");
        },
        4, "../outside.safetensors"},
-      {"absurd width", [](const auto& m) { replace(m / "config.json", ": 32,", ": 9223372036854775807,"); }, 4,
-       "hidden_size is 9223372036854775807"},
+      {"absurd width", [](const auto& m) { replace(m / "config.json", ": 32,", ": 9223372036854775807,"); },
+       4, "hidden_size is 9223372036854775807"},
       {"no heads",
-       [](const auto& m) { replace(m / "config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 0"); }, 4,
-       "num_attention_heads"},
-      {"another shape than the weights", [](const auto& m) { replace(m / "config.json", ": 32,", ": 64,"); }, 4,
-       "has shape [4096, 32], expected [4096, 64]"},
+       [](const auto& m) {
+         replace(m / "config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 0");
+       },
+       4, "num_attention_heads"},
+      {"another shape than the weights", [](const auto& m) { replace(m / "config.json", ": 32,", ": 64,"); },
+       4, "has shape [4096, 32], expected [4096, 64]"},
       {"unknown architecture",
-       [](const auto& m) { replace(m / "config.json", "LlamaForCausalLM", "GPT2LMHeadModel"); }, 4, "GPT2LMHeadModel"},
-      {"configuration that is not JSON", [](const auto& m) { fs::resize_file(m / "config.json", 40); }, 4, "config.json"},
+       [](const auto& m) { replace(m / "config.json", "LlamaForCausalLM", "GPT2LMHeadModel"); }, 4,
+       "GPT2LMHeadModel"},
+      {"configuration that is not JSON", [](const auto& m) { fs::resize_file(m / "config.json", 40); }, 4,
+       "config.json"},
       {"configuration nested without end",
        [](const auto& m) { base::write_file_atomically(m / "config.json", std::string(500'000, '[')); }, 4,
        "nested deeper"},
       {"no configuration", [](const auto& m) { fs::remove(m / "config.json"); }, 4, "config.json"},
-      {"tokenizer cut off", [](const auto& m) { fs::resize_file(m / "tokenizer.json", 1000); }, 4, "tokenizer.json"},
+      {"tokenizer cut off", [](const auto& m) { fs::resize_file(m / "tokenizer.json", 1000); }, 4,
+       "tokenizer.json"},
       {"tokenizer with an expression that explodes",
        [](const auto& m) { replace(m / "tokenizer.json", "(?i:'s|'t|", "(a+)+$|(?i:'s|'t|"); }, 4,
        "is not one that Retort knows"},
       {"tokenizer with ids beyond the model",
-       [](const auto& m) { replace(m / "tokenizer.json", "\"vocab\":{", "\"vocab\":{\"~~~\": 70000,"); }, 4,
+       [](const auto& m) { replace(m / "tokenizer.json", "\"vocab\": {", "\"vocab\": {\"~~~\": 70000,"); }, 4,
        "70001 ids, the model 4096"},
       {"no tokenizer", [](const auto& m) { fs::remove(m / "tokenizer.json"); }, 4, "has no tokenizer.json"},
       {"no directory", [](const auto& m) { fs::remove_all(m); }, 4, "no such directory"},
@@ -91,8 +101,9 @@ TEST(BadModel, IsRefusedByEvalInOneSentence) {
     const TinyProject project;
     copy_model(project, "bad");
     bad.damage(project.path("bad"));
-    expect_refusal(project, {"eval", "bad", "--text", "text.txt", "--context", "64", "--per-token", "out.jsonl"}, bad.code,
-                   bad.culprit);
+    expect_refusal(project,
+                   {"eval", "bad", "--text", "text.txt", "--context", "64", "--per-token", "out.jsonl"},
+                   bad.code, bad.culprit);
   }
 }
 
@@ -113,7 +124,8 @@ TEST(BadModel, DoesNotTakeAPromptOrContextLongerThanItWasMadeFor) {
   std::string prompt;
   for (int i = 0; i < 200; ++i) prompt += "the package ";
   expect_refusal(project, {"generate", "m", "--prompt", prompt}, 2, "made for at most 128");
-  expect_refusal(project, {"eval", "m", "--text", "text.txt", "--context", "4096"}, 2, "made for at most 128");
+  expect_refusal(project, {"eval", "m", "--text", "text.txt", "--context", "4096"}, 2,
+                 "made for at most 128");
 }
 
 // The same model with 128 tokens more in its vocabulary.
@@ -148,7 +160,8 @@ TEST(BadModel, WithAnotherVocabularyIsNoTeacher) {
   widen_vocabulary(project.path("wide"));
   expect_refusal(project, {"eval", "m", "--text", "text.txt", "--teacher", "wide"}, 4, "vocabulary of 4096");
   project.write_recipe(
-      {"{name: s, kind: distill, from: ./m, teacher: ./wide, data: [text], tokens: 512, packing: {sequence_length: 64}}"});
+      {"{name: s, kind: distill, from: ./m, teacher: ./wide, data: [text], tokens: 512, packing: "
+       "{sequence_length: 64}}"});
   expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, "the teacher './wide' of 4224");
   project.write_recipe({"{name: s, kind: evaluate, models: [./m, ./wide], data: [text], context: 64}"});
   expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, "./wide has a vocabulary of 4224");

@@ -1,4 +1,5 @@
-// A recipe with every kind of stage, from random weights to scores, on a model so small that it takes a second.
+// A recipe with every kind of stage, from random weights to scores, on a model so small that it takes a
+// second.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,16 +18,19 @@ namespace fs = std::filesystem;
 const std::string kPacking = "packing: {sequence_length: 64}, batch: {sequences: 2}";
 
 std::vector<std::string> every_kind() {
-  return {
-      train_stage(2048, ", evaluate_every_steps: 4, checkpoint_every_steps: 3"),
-      "{name: tuned, kind: finetune, from: born, data: [text], tokens: 512, " + kPacking + ", evaluate_every_steps: 0}",
-      "{name: pruned, kind: prune, from: tuned, data: [text], target: {parameters: 95%}, calibration_tokens: 256, "
-      "sequence_length: 64, width_multiple: 16}",
-      "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 256, sequence_length: 64}",
-      "{name: student, kind: distill, from: sparse, teacher: tuned, data: [text], tokens: 512, " + kPacking +
-          ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}}",
-      "{name: scores, kind: evaluate, models: [tuned, student], data: [text], context: 64, prompt: the package, "
-      "max_new_tokens: 5}"};
+  return {train_stage(2048, ", evaluate_every_steps: 4, checkpoint_every_steps: 3"),
+          "{name: tuned, kind: finetune, from: born, data: [text], tokens: 512, " + kPacking +
+              ", evaluate_every_steps: 0}",
+          "{name: pruned, kind: prune, from: tuned, data: [text], target: {parameters: 95%}, "
+          "calibration_tokens: 256, "
+          "sequence_length: 64, width_multiple: 16}",
+          "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 256, "
+          "sequence_length: 64}",
+          "{name: student, kind: distill, from: sparse, teacher: tuned, data: [text], tokens: 512, " +
+              kPacking + ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}}",
+          "{name: scores, kind: evaluate, models: [tuned, student], data: [text], context: 64, prompt: the "
+          "package, "
+          "max_new_tokens: 5}"};
 }
 
 class EndToEnd : public testing::Test {
@@ -90,7 +94,8 @@ TEST_F(EndToEnd, WritesAnObjectPerStep) {
   for (const auto& line : lines.at("born"))
     if (line.contains("held_out")) measured.insert(line.at("step").get<int>());
   EXPECT_EQ(measured, (std::set<int>{0, 4, 8, 12, 16}));
-  EXPECT_LT(lines.at("born").back().at("loss").get<double>(), lines.at("born").at(1).at("loss").get<double>() - 0.5);
+  EXPECT_LT(lines.at("born").back().at("loss").get<double>(),
+            lines.at("born").at(1).at("loss").get<double>() - 0.5);
 }
 
 TEST_F(EndToEnd, KeepsWhatEachStageFound) {
@@ -98,7 +103,8 @@ TEST_F(EndToEnd, KeepsWhatEachStageFound) {
   ASSERT_EQ(scores.at("models").size(), 2U);
   EXPECT_EQ(scores.at("models")[0].at("mean").at("kl"), 0.0);
   EXPECT_GT(scores.at("models")[1].at("mean").at("kl").get<double>(), 0.0);
-  EXPECT_EQ(scores.at("models")[1].at("generation").at("text").get<std::string>().rfind("the package", 0), 0U);
+  EXPECT_EQ(scores.at("models")[1].at("generation").at("text").get<std::string>().rfind("the package", 0),
+            0U);
   const auto born = base::parse_json(base::read_file(run_path("stages/born.json")));
   EXPECT_EQ(born.at("steps"), 16);
   EXPECT_GT(born.at("memory").at("peak_bytes").get<double>(), 0);
@@ -114,11 +120,13 @@ TEST_F(EndToEnd, ModelsAreReadAgainByTheOtherCommands) {
     const Finished eval = project_->run({"eval", model, "--text", "text.txt", "--context", "64", "--json"});
     ASSERT_EQ(eval.code, 0) << eval.err;
     EXPECT_GT(base::Json::parse(eval.out).at("models")[0].at("mean").at("perplexity").get<double>(), 1);
-    const Finished text = project_->run({"generate", model, "--prompt", "the", "--max-new-tokens", "4", "--json"});
+    const Finished text =
+        project_->run({"generate", model, "--prompt", "the", "--max-new-tokens", "4", "--json"});
     ASSERT_EQ(text.code, 0) << text.err;
     EXPECT_EQ(base::Json::parse(text.out).at("ids").size(), 1 + 1 + 4U);
   }
-  EXPECT_LE(infos.at("pruned").at("parameters").get<double>(), 0.95 * infos.at("tuned").at("parameters").get<double>());
+  EXPECT_LE(infos.at("pruned").at("parameters").get<double>(),
+            0.95 * infos.at("tuned").at("parameters").get<double>());
   EXPECT_EQ(infos.at("pruned").at("sparsity").at("matrices_2_of_4"), 0);
   EXPECT_GT(infos.at("sparse").at("sparsity").at("matrices_2_of_4").get<int>(), 0);
   EXPECT_EQ(infos.at("student").at("sparsity").at("matrices_2_of_4"),
@@ -189,9 +197,9 @@ TEST(Run, DoesOneStageAtATime) {
 TEST(Run, SetOverridesAKeyOfAStageByItsName) {
   const TinyProject project;
   project.write_recipe({train_stage(256)});
-  const Finished finished = project.run_recipe(
-      {"--set", "stages.born.optim.lr=0.002", "--set", "stages.born.optim.schedule=constant", "--set",
-       "stages.born.optim.warmup_fraction=0"});
+  const Finished finished = project.run_recipe({"--set", "stages.born.optim.lr=0.002", "--set",
+                                                "stages.born.optim.schedule=constant", "--set",
+                                                "stages.born.optim.warmup_fraction=0"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(metrics_of(project.path("run")).back().at("lr"), 0.002);
 }

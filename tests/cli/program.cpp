@@ -69,7 +69,8 @@ bool Running::ended() {
 
 Finished Running::wait() {
   if (!ended_) ended_ = ::waitpid(pid_, &status_, 0) == pid_;
-  return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), content(files_ / "out"), err()};
+  return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), content(files_ / "out"),
+          err()};
 }
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input,

@@ -23,8 +23,8 @@ struct Finished {
 /// The program while it runs; killed with the object.
 class Running {
  public:
-  /// Starts RETORT_PROGRAM with these arguments, in the repository unless `directory` says otherwise; the environment is
-  /// the test's without the variable `without`.
+  /// Starts RETORT_PROGRAM with these arguments, in the repository unless `directory` says otherwise; the
+  /// environment is the test's without the variable `without`.
   Running(const std::vector<std::string>& arguments, const std::string& input = "",
           const std::filesystem::path& directory = {}, const char* without = nullptr);
   ~Running();

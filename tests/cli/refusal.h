@@ -26,7 +26,8 @@ inline void expect_refusal(const TinyProject& project, const std::vector<std::st
   const std::string message = said(finished.err);
   EXPECT_EQ(message.rfind("retort: error: ", 0), 0U) << finished.err;
   EXPECT_NE(message.find(culprit), std::string::npos) << "expected " << culprit << " in\n" << finished.err;
-  EXPECT_TRUE(code == 6 || std::count(message.begin(), message.end(), '\n') == 1) << message;  // 6 has a table
+  EXPECT_TRUE(code == 6 || std::count(message.begin(), message.end(), '\n') == 1)
+      << message;  // 6 has a table
   EXPECT_TRUE(files_below(project.path()) == before) << "something was left or changed";
 }
 

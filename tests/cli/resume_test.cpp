@@ -67,7 +67,8 @@ TEST_F(Resume, StopsSavedOnASignalAndGoesOnWithTheSameBits) {
     const Finished stopped = disturb_at(step, [&](Running& running) { running.signal(number); });
     EXPECT_EQ(stopped.code, 85) << stopped.err;
     EXPECT_SAYS(stopped.err, "finishing the step and saving");
-    EXPECT_SAYS(stopped.err, "stopped in stage born, state saved; the same command again goes on from here");
+    EXPECT_SAYS(stopped.err,
+                "stopped in stage born, what was done is saved; the same command again goes on from here");
     EXPECT_FALSE(fs::exists(run_path("models/born")));
     char saved[32];
     std::snprintf(saved, sizeof saved, "step-%08d", last_step());
@@ -103,16 +104,18 @@ TEST_F(Resume, PassesOverADamagedCheckpointForTheOneBefore) {
 TEST_F(Resume, RefusesACheckpointsStageThatStartsFromSomethingElse) {
   copy_model(project_, "start");
   project_.write_recipe(
-      {"{name: born, kind: finetune, from: ./start, data: [text], tokens: 20000, packing: {sequence_length: 64}, "
+      {"{name: born, kind: finetune, from: ./start, data: [text], tokens: 20000, packing: {sequence_length: "
+       "64}, "
        "batch: {sequences: 2}, checkpoint_every_steps: 3}"});
   disturb_at(10, [](Running& running) { running.signal(SIGKILL); });
-  std::fstream weights(project_.path("start/model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream weights(project_.path("start/model.safetensors"),
+                       std::ios::in | std::ios::out | std::ios::binary);
   weights.seekp(-4, std::ios::end);
   weights.write("\0\0\x80\x3f", 4);
   weights.close();
   const Finished finished = project_.run_recipe();
   EXPECT_EQ(finished.code, 2) << finished.err;
-  EXPECT_SAYS(finished.err, "started_from differs");
+  EXPECT_SAYS(finished.err, "(started_from.0.model.safetensors differs)");
 }
 
 TEST(Interrupt, ASecondOneQuitsAtOnce) {
@@ -133,7 +136,8 @@ TEST(Interrupt, StopsAStageThatSavesNothingAndBeginsItAnew) {
   const TinyProject project;
   copy_model(project, "m");
   project.write_recipe(
-      {"{name: pruned, kind: prune, from: ./m, data: [text], target: {parameters: 87%}, calibration_tokens: 9000, "
+      {"{name: pruned, kind: prune, from: ./m, data: [text], target: {parameters: 87%}, calibration_tokens: "
+       "9000, "
        "sequence_length: 64, width_multiple: 1}"});
   Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
   ASSERT_TRUE(wait_until(running, [&] { return running.err().find("stage pruned") != std::string::npos; }));

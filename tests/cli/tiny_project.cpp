@@ -18,8 +18,8 @@ constexpr const char* kConfig =
 
 // Words in an order that no line repeats.
 std::string made_text() {
-  const char* words[] = {"the", "package", "system", "file", "of", "a", "user", "and", "to", "install", "debian", "can",
-                         "be", "is", "run", "with", "server"};
+  const char* words[] = {"the",     "package", "system", "file", "of", "a",   "user", "and",   "to",
+                         "install", "debian",  "can",    "be",   "is", "run", "with", "server"};
   std::string text;
   std::uint32_t state = 1;
   for (int document = 0; document < 200; ++document) {
@@ -62,14 +62,18 @@ Finished TinyProject::run_recipe(const std::vector<std::string>& more) const {
 }
 
 std::string train_stage(int tokens, const std::string& more) {
-  return "{name: born, kind: train, config: config.json, tokenizer: models/europa-5m, data: [text], tokens: " +
+  return "{name: born, kind: train, config: config.json, tokenizer: models/europa-5m, data: [text], "
+         "tokens: " +
          std::to_string(tokens) +
-         ", packing: {sequence_length: 64}, batch: {sequences: 2}, optim: {lr: 3.0e-3}, evaluate_tokens: 512" + more + "}";
+         ", packing: {sequence_length: 64}, batch: {sequences: 2}, optim: {lr: 3.0e-3}, evaluate_tokens: "
+         "512" +
+         more + "}";
 }
 
 std::string finetune_stage(const std::string& from) {
   return "{name: tuned, kind: finetune, from: " + from +
-         ", data: [text], tokens: 512, packing: {sequence_length: 64}, batch: {sequences: 2}, evaluate_tokens: 256}";
+         ", data: [text], tokens: 512, packing: {sequence_length: 64}, batch: {sequences: 2}, "
+         "evaluate_tokens: 256}";
 }
 
 void copy_model(const TinyProject& project, const fs::path& name) {
@@ -87,7 +91,8 @@ std::map<std::string, std::string> files_below(const fs::path& directory) {
   if (!fs::exists(directory)) return files;
   for (const auto& entry : fs::recursive_directory_iterator(directory))
     if (entry.path().filename() != "lock")
-      files[entry.path().lexically_relative(directory)] = entry.is_regular_file() ? base::read_file(entry.path()) : "";
+      files[entry.path().lexically_relative(directory)] =
+          entry.is_regular_file() ? base::read_file(entry.path()) : "";
   return files;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A directory with all that a run needs, so small that a run takes a second: text, and the configuration of a model of
-// 159 thousand parameters with the tokenizer of models/europa-5m.
+// A directory with all that a run needs, so small that a run takes a second: text, and the configuration of a
+// model of 159 thousand parameters with the tokenizer of models/europa-5m.
 
 #include <cstdint>
 #include <filesystem>

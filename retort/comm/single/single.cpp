@@ -25,6 +25,8 @@ class Single final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> single_group() { return std::make_unique<Single>(); }
+std::unique_ptr<Group> single_group() {
+  return std::make_unique<Single>();
+}
 
 }  // namespace retort::comm
