@@ -45,9 +45,9 @@ TEST(Resolve, ReadsTheQuickstart) {
   ASSERT_EQ(recipe.stages.size(), 6U);
   const auto& teacher = std::get<train::TrainOptions>(recipe.stage("teacher").options);
   EXPECT_EQ(recipe.stage("teacher").kind, StageKind::finetune);
-  EXPECT_EQ(teacher.tokens, 60'000);
-  EXPECT_DOUBLE_EQ(teacher.optim.lr, 1e-4);
-  EXPECT_DOUBLE_EQ(teacher.optim.embedding_lr, 1e-5);
+  EXPECT_EQ(teacher.tokens, 330'000);
+  EXPECT_DOUBLE_EQ(teacher.optim.lr, 1e-3);
+  EXPECT_DOUBLE_EQ(teacher.optim.embedding_lr, 2e-4);
   ASSERT_EQ(teacher.losses.size(), 1U);
   EXPECT_DOUBLE_EQ(std::get<prune::PruneOptions>(recipe.stage("pruned").options).target.parameters_fraction,
                    0.6);
