@@ -40,7 +40,7 @@ def main():
     run = Path(sys.argv[1])
     held_out, models = curves(run), scores(run)
     start = json.loads((run / "provenance.json").read_text())["starts"][0]
-    print(f"{start['processor'] if 'processor' in start else ''}, started {start.get('started', '')}, retort {start.get('version', '')}\n")
+    print(f"{start['processor'] if 'processor' in start else ''}, started {start.get('started', '')}, retort {start.get('retort', '')} (git {start.get('git', '')})\n")
     print("| model | parameters | non-zero | perplexity | bits per byte | KL | top-1 agreement | recovery |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, model in models.items():
