@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <utility>
 
@@ -43,6 +44,12 @@ Path behind_links(const Path& path) {
 
 Path parent_of(const Path& path) {
   return path.has_parent_path() ? path.parent_path() : Path(".");
+}
+
+// A directory cannot be renamed over a filled one, but two can change places.  False where the file system
+// cannot do that; then the old one has to step aside, and for a moment neither has the final name.
+bool exchange(const Path& a, const Path& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
 }  // namespace
@@ -108,20 +115,21 @@ void write_file_atomically(const Path& path, std::string_view content) {
 }
 
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill) {
-  const Path temporary = temporary_name(final_path);
+  const Path temporary = temporary_name(final_path), old = temporary.string() + "-old";
   std::error_code ignored;
   std::filesystem::remove_all(temporary, ignored);
+  std::filesystem::remove_all(old, ignored);
   make_directories(temporary);
   try {
     fill(temporary);
     sync_directory(temporary);
-    // A directory cannot be renamed over a filled one: the old one steps aside under a name that clean-up
-    // knows.
-    const Path old = temporary.string() + "-old";
-    std::filesystem::remove_all(old, ignored);
-    if (std::filesystem::exists(final_path)) std::filesystem::rename(final_path, old);
-    if (::rename(temporary.c_str(), final_path.c_str()) != 0) fail(final_path, "renaming", errno);
+    const bool replaces = std::filesystem::exists(final_path);
+    if (!replaces || !exchange(temporary, final_path)) {
+      if (replaces) std::filesystem::rename(final_path, old);
+      if (::rename(temporary.c_str(), final_path.c_str()) != 0) fail(final_path, "renaming", errno);
+    }
     sync_directory(parent_of(final_path));
+    std::filesystem::remove_all(temporary, ignored);  // after an exchange: the old directory
     std::filesystem::remove_all(old, ignored);
   } catch (const std::filesystem::filesystem_error& error) {
     std::filesystem::remove_all(temporary, ignored);

@@ -40,7 +40,8 @@ class AtomicFile {
 void write_file_atomically(const Path& path, std::string_view content);
 
 /// Creates `final_path` as a whole: `fill` writes into a temporary sibling directory, which is synced and
-/// renamed. An existing `final_path` is replaced only after `fill` has succeeded.  Throws StorageError.
+/// renamed. An existing `final_path` is replaced only after `fill` has succeeded, in one step where the file
+/// system can exchange two names.  Throws StorageError.
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill);
 
 /// Creates a directory and its parents; throws StorageError with the cause.

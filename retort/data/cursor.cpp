@@ -2,12 +2,12 @@
 #include <utility>
 
 #include "retort/base/error.h"
-#include "retort/data/packer.h"
+#include "retort/data/shuffled_sequences.h"
 
 namespace retort::data {
 namespace {
 
-base::Json to_json(const StreamCursor::Source& source) {
+base::Json to_json(const PackerCursor::Source& source) {
   const auto& [place, statistics] = source;
   const DocumentReader::Position& start = place.window_start;
   return {
@@ -30,9 +30,9 @@ std::int64_t whole(const base::Json& value) {
   return value.get<std::int64_t>();
 }
 
-StreamCursor::Source source_from_json(const base::Json& json) {
+PackerCursor::Source source_from_json(const base::Json& json) {
   const base::Json& start = json.at("start");
-  StreamCursor::Source source;
+  PackerCursor::Source source;
   source.place = {.epoch = whole(json.at("epoch")),
                   .window = whole(json.at("window")),
                   .taken = whole(json.at("taken")),
@@ -52,19 +52,23 @@ StreamCursor::Source source_from_json(const base::Json& json) {
 }  // namespace
 
 base::Json to_json(const StreamCursor& cursor) {
+  const PackerCursor& start = cursor.window_start;
   base::Json sources = base::Json::array();
-  for (const StreamCursor::Source& source : cursor.sources) sources.push_back(to_json(source));
-  return {{"sequences", cursor.sequences},
-          {"offset_tokens", cursor.offset_tokens},
+  for (const PackerCursor::Source& source : start.sources) sources.push_back(to_json(source));
+  return {{"taken", cursor.taken},
+          {"sequences", start.sequences},
+          {"offset_tokens", start.offset_tokens},
           {"sources", std::move(sources)}};
 }
 
 StreamCursor cursor_from_json(const base::Json& json) {
   try {
     StreamCursor cursor;
-    cursor.sequences = whole(json.at("sequences"));
-    cursor.offset_tokens = whole(json.at("offset_tokens"));
-    for (const base::Json& source : json.at("sources")) cursor.sources.push_back(source_from_json(source));
+    cursor.taken = whole(json.at("taken"));
+    PackerCursor& start = cursor.window_start;
+    start.sequences = whole(json.at("sequences"));
+    start.offset_tokens = whole(json.at("offset_tokens"));
+    for (const base::Json& source : json.at("sources")) start.sources.push_back(source_from_json(source));
     return cursor;
   } catch (const base::Json::exception& error) {
     throw base::DataError(

@@ -35,6 +35,8 @@ struct PackingOptions {
   bool eos = false;                       ///< end-of-text token after each document
   bool attend_across_documents = false;   ///< default: attention and positions start anew with each document
   std::int64_t shuffle_documents = 4096;  ///< documents shuffled among each other at a time; 1: source order
+  std::int64_t shuffle_sequences = 256;   ///< packed sequences shuffled among each other at a time, so that a
+                                          ///< long document does not fill a batch; 1: as they were packed
 };
 
 }  // namespace retort::data

@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/json.h"
 #include "retort/data/source_files.h"
 
 namespace retort::data {
@@ -57,8 +58,8 @@ base::Json source_json(const SourceOptions& source, const std::vector<base::Path
 }
 
 base::Json packing_json(const PackingOptions& packing, const SpecialTokens& special) {
-  return {packing.sequence_length, packing.bos ? special.bos : -1, packing.eos ? special.eos : -1,
-          packing.attend_across_documents, packing.shuffle_documents};
+  return {packing.sequence_length,         packing.bos ? special.bos : -1, packing.eos ? special.eos : -1,
+          packing.attend_across_documents, packing.shuffle_documents,      packing.shuffle_sequences};
 }
 
 std::string fingerprint_of(const base::Json& json) {
@@ -136,14 +137,14 @@ void SequencePacker::count(Mixed& source, const Document& document, std::size_t 
   statistics.skipped_lines = std::max(statistics.skipped_lines, source.documents.reader().skipped_lines());
 }
 
-std::vector<StreamCursor::Source> SequencePacker::snapshot() const {
-  std::vector<StreamCursor::Source> sources;
+std::vector<PackerCursor::Source> SequencePacker::snapshot() const {
+  std::vector<PackerCursor::Source> sources;
   sources.reserve(sources_.size());
   for (const Mixed& source : sources_) sources.push_back({source.documents.place(), source.statistics});
   return sources;
 }
 
-StreamCursor SequencePacker::cursor() const {
+PackerCursor SequencePacker::cursor() const {
   // All tokens of earlier documents are consumed by now: what is left belongs to the last one, because a
   // document is pulled only when fewer tokens are there than a sequence takes.
   const std::size_t left = sequences_ > 0 ? buffer_.size() : document_tokens_;
@@ -152,7 +153,7 @@ StreamCursor SequencePacker::cursor() const {
           .sources = before_};
 }
 
-void SequencePacker::seek(const StreamCursor& cursor) {
+void SequencePacker::seek(const PackerCursor& cursor) {
   bool same = cursor.sources.size() == sources_.size();
   for (std::size_t i = 0; same && i < sources_.size(); ++i)
     same = cursor.sources[i].statistics.name == sources_[i].statistics.name;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "retort/base/json.h"
 #include "retort/data/sequence.h"
 #include "retort/data/shuffled_source.h"
 
@@ -25,9 +24,9 @@ struct SourceStatistics {
   std::int64_t epoch = 0;          ///< complete passes over the source
 };
 
-/// Where a stream stands: the mixture before the document in which the next sequence begins, and how far into
+/// Where a packer stands: the mixture before the document in which the next sequence begins, and how far into
 /// it.
-struct StreamCursor {
+struct PackerCursor {
   struct Source {
     ShuffledSource::Place place;
     SourceStatistics statistics;
@@ -48,9 +47,9 @@ class SequencePacker {
   Sequence next();
 
   /// The state after the last sequence.
-  StreamCursor cursor() const;
+  PackerCursor cursor() const;
   /// Goes on where cursor() was taken; reads at most one window of each source again.
-  void seek(const StreamCursor& cursor);
+  void seek(const PackerCursor& cursor);
   std::vector<SourceStatistics> statistics() const;
 
   /// Identifies everything that the order depends on: seed, options, names and sizes of files.
@@ -68,21 +67,17 @@ class SequencePacker {
   void pull();
   Mixed& most_owed();
   static void count(Mixed& source, const Document& document, std::size_t tokens);
-  std::vector<StreamCursor::Source> snapshot() const;
+  std::vector<PackerCursor::Source> snapshot() const;
 
   PackingOptions packing_;
   Encode encode_;
   SpecialTokens special_;
   std::string fingerprint_;
   std::vector<Mixed> sources_;
-  std::vector<StreamCursor::Source> before_;  // the mixture before the last pulled document
+  std::vector<PackerCursor::Source> before_;  // the mixture before the last pulled document
   TokenBuffer buffer_;
   std::size_t document_tokens_ = 0;  // of the last pulled document
   std::int64_t sequences_ = 0;
 };
-
-/// The cursor as it is saved; reading it back throws DataError when it is damaged.
-base::Json to_json(const StreamCursor& cursor);
-StreamCursor cursor_from_json(const base::Json& json);
 
 }  // namespace retort::data

@@ -22,6 +22,9 @@ void check_packing(const PackingOptions& packing, const SpecialTokens& special) 
   base::require<base::UsageError>(packing.shuffle_documents >= 1,
                                   "packing: expected at least 1 document to shuffle among, found ",
                                   packing.shuffle_documents, ".");
+  base::require<base::UsageError>(packing.shuffle_sequences >= 1,
+                                  "packing: expected shuffle_sequences of 1 or more, found ",
+                                  packing.shuffle_sequences, ".");
   base::require<base::UsageError>(
       !packing.bos || special.bos >= 0,
       "packing: expected a begin-of-text token before each document, found a tokenizer "

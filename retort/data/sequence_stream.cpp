@@ -13,9 +13,10 @@ constexpr std::size_t kPreparedSequences = 32;
 
 SequenceStream::SequenceStream(const std::vector<SourceOptions>& sources, const PackingOptions& packing,
                                Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split)
-    : packer_(sources, packing, std::move(encode), special, seed, split),
-      cursor_(packer_.cursor()),
-      statistics_(packer_.statistics()) {}
+    : sequences_(SequencePacker(sources, packing, std::move(encode), special, seed, split),
+                 packing.shuffle_sequences, seed),
+      cursor_(sequences_.cursor()),
+      statistics_(sequences_.statistics()) {}
 
 SequenceStream::~SequenceStream() {
   stop();
@@ -39,28 +40,28 @@ Sequence SequenceStream::next() {
 
 base::Json SequenceStream::cursor() const {
   base::Json json = to_json(cursor_);
-  json["fingerprint"] = packer_.fingerprint();
+  json["fingerprint"] = sequences_.fingerprint();
   return json;
 }
 
 void SequenceStream::seek(const base::Json& cursor) {
   const StreamCursor target = cursor_from_json(cursor);
   base::require<base::DataError>(
-      cursor.value("fingerprint", base::Json()) == packer_.fingerprint(),
+      cursor.value("fingerprint", base::Json()) == sequences_.fingerprint(),
       "data cursor: expected the sources, packing and seed that it was saved with, found "
       "others; restore them or start a new run.");
   stop();
   queue_.clear();
   error_ = nullptr;
-  packer_.stop_with({});
-  packer_.seek(target);
+  sequences_.stop_with({});
+  sequences_.seek(target);
   cursor_ = target;
-  statistics_ = packer_.statistics();
+  statistics_ = sequences_.statistics();
 }
 
 void SequenceStream::start() {
   stop_ = std::stop_source();
-  packer_.stop_with(stop_.get_token());
+  sequences_.stop_with(stop_.get_token());
   thread_ = std::thread([this, token = stop_.get_token()] { prepare(token); });
 }
 
@@ -77,8 +78,8 @@ void SequenceStream::stop() {
 void SequenceStream::prepare(const std::stop_token& token) {
   try {
     for (;;) {
-      Sequence sequence = packer_.next();
-      Prepared prepared{std::move(sequence), packer_.cursor(), packer_.statistics()};
+      Sequence sequence = sequences_.next();
+      Prepared prepared{std::move(sequence), sequences_.cursor(), sequences_.statistics()};
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return queue_.size() < kPreparedSequences || token.stop_requested(); });

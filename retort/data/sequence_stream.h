@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "retort/base/json.h"
-#include "retort/data/packer.h"
+#include "retort/data/shuffled_sequences.h"
 
 namespace retort::data {
 
@@ -35,7 +35,7 @@ class SequenceStream {
   /// Goes on exactly after a cursor's sequence.  Throws DataError when sources, options or seed are not the
   /// same.
   void seek(const base::Json& cursor);
-  /// As of the last sequence returned, so that they too are the same in every run.
+  /// As of the last sequence returned, so that they too are the same in every run; its whole window counts.
   const std::vector<SourceStatistics>& statistics() const { return statistics_; }
 
  private:
@@ -49,7 +49,7 @@ class SequenceStream {
   void stop();
   void prepare(const std::stop_token& token);
 
-  SequencePacker packer_;  // belongs to the thread while that runs
+  ShuffledSequences sequences_;  // belongs to the thread while that runs
   StreamCursor cursor_;
   std::vector<SourceStatistics> statistics_;
 

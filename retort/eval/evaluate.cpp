@@ -177,7 +177,9 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
     const Stopwatch watch(device);
     const auto hidden_ND = hidden_of(model, packed);
     scores.seconds += watch.seconds();
-    const auto teacher_ND = teacher ? hidden_of(*teacher, packed) : at::Tensor();
+    const auto teacher_ND = !teacher            ? at::Tensor()
+                            : teacher == &model ? hidden_ND
+                                                : hidden_of(*teacher, packed);
     at::Tensor nll_N;
     const auto sums = score_hidden(model.head, hidden_ND, teacher ? &teacher->head : nullptr, teacher_ND,
                                    packed.targets_N, settings.head_rows, on_window ? &nll_N : nullptr);

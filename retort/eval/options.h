@@ -7,7 +7,16 @@
 
 namespace retort::eval {
 
+/// How text is cut for evaluation.
+enum class Windowing {
+  fixed,   ///< the documents of a source joined, cut every `context` tokens: what papers on pruning call
+           ///< perplexity
+  rolling  ///< each document alone, every token of it predicted exactly once, the first from a begin-of-text
+           ///< token, the last window reaching back so that it is full too: lm-eval's loglikelihood_rolling
+};
+
 struct EvaluateOptions {
+  Windowing windows = Windowing::fixed;
   std::int64_t context = 512;  ///< tokens of a window; at most what the model was made for
   std::int64_t tokens = 0;     ///< per source, 0: all of the held-out part
   std::string prompt;          ///< text generated from, for the report; empty: none

@@ -1,18 +1,14 @@
 #pragma once
-// How text is cut for evaluation.  fixed: the documents of a source joined, windows of `context` tokens (what
-// papers on pruning call perplexity).  rolling: each document alone, every token of it predicted exactly
-// once, the first from a begin-of-text token, the last window reaching back so that it is full too (lm-eval's
-// loglikelihood_rolling).
+// Text cut for evaluation.
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 
 #include "retort/data/windows.h"
+#include "retort/eval/options.h"
 
 namespace retort::eval {
-
-enum class Windowing { fixed, rolling };
 
 struct WindowSettings {
   Windowing windowing = Windowing::fixed;

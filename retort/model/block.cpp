@@ -154,7 +154,7 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
   return kept;
 }
 
-at::Tensor block_backward(const BlockWeights& weights, double, const at::Tensor& x_ND, BlockActivations kept,
+at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, BlockActivations kept,
                           const at::Tensor& gout_ND, const TokenLayout& layout,
                           const BlockWeights& gradients) {
   const auto gmid_ND = mlp_backward(weights, kept, gout_ND, gradients);

@@ -58,8 +58,8 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
 
 /// Gradient of the input; adds the gradients of the weights to `gradients` (views into a float32 buffer,
 /// float64 for float64).  Consumes the activations.
-at::Tensor block_backward(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
-                          BlockActivations kept, const at::Tensor& gout_ND, const TokenLayout& layout,
+at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, BlockActivations kept,
+                          const at::Tensor& gout_ND, const TokenLayout& layout,
                           const BlockWeights& gradients);
 
 /// target += a^T b, accumulated in the target's type.

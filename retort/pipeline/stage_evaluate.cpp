@@ -45,10 +45,12 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
   const auto text = read_model_text(model.path, model.parameters->config());
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.sources(stage)) {
-    const auto windows = eval::open_windows(
-        source, data::Split::held_out,
-        {.context = options.context, .tokens = options.tokens, .bos = text.special.bos >= 0}, text.encode(),
-        text.special);
+    const auto windows = eval::open_windows(source, data::Split::held_out,
+                                            {.windowing = options.windows,
+                                             .context = options.context,
+                                             .tokens = options.tokens,
+                                             .bos = text.special.bos >= 0},
+                                            text.encode(), text.special);
     scores.sources.push_back(
         eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
   }
@@ -67,11 +69,15 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
     if (context.observer.stop_requested()) return std::nullopt;
     context.observer.progress(base::join(stage.name, ": models evaluated"), done++,
                               static_cast<std::int64_t>(stage.models.size()));
+    if (name == stage.teacher) {
+      scores.push_back(score(context, stage, teacher, teacher));
+      continue;
+    }
     const auto model = load(context, name, dtype);
     eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
     scores.push_back(score(context, stage, model, teacher));
   }
-  return eval::to_json(options.context, eval::Windowing::fixed, stage.teacher, scores);
+  return eval::to_json(options.context, options.windows, stage.teacher, scores);
 }
 
 }  // namespace retort::pipeline

@@ -34,6 +34,10 @@ void bind_packing(Binder& b, data::PackingOptions& packing) {
           {.doc = "documents shuffled among each other at a time; 1: source order",
            .at_least = 1,
            .at_most = 1 << 24});
+  b.count("shuffle_sequences", packing.shuffle_sequences,
+          {.doc = "packed sequences shuffled among each other at a time; 1: as they were packed",
+           .at_least = 1,
+           .at_most = 1 << 20});
 }
 
 void bind_batch(Binder& b, train::BatchOptions& batch) {
@@ -195,6 +199,8 @@ void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
 }
 
 void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
+  b.choice("windows", options.windows, {"fixed", "rolling"},
+           {.doc = "the documents joined and cut every context tokens, or each document on its own"});
   b.count("context", options.context, {.doc = "tokens of a window", .at_least = 2, .at_most = 1 << 20});
   b.count("tokens", options.tokens, {.doc = "per source; 0: all of the held-out part", .at_least = 0});
   b.text("prompt", options.prompt,

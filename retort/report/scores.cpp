@@ -123,10 +123,12 @@ Html scores_figure(const Json& result, Palette& palette) {
   }
   if (chart.views.empty()) return {};
   const auto context = number(result, "context");
-  return figure(chart,
-                Html("Held-out scores per model and source") +
-                    (context ? Html(", windows of " + fixed(context, 0) + " tokens.") : Html(".")),
-                source_table(result));
+  return figure(
+      chart,
+      Html("Held-out scores per model and source") +
+          (context ? Html(", " + text(result, "windows") + " windows of " + fixed(context, 0) + " tokens.")
+                   : Html(".")),
+      source_table(result));
 }
 
 }  // namespace

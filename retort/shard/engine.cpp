@@ -206,7 +206,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
       kept = model::block_activations(weights, eps, input_ND, lane.layout);
     }
     lane.grad_ND =
-        model::block_backward(weights, eps, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
+        model::block_backward(weights, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
   }
   if (wave.last) student_.reduce(unit_number);
 }

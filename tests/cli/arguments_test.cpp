@@ -102,6 +102,7 @@ TEST(Recipe, KeysAreDocumented) {
   const Finished keys = run({"recipe", "keys"});
   EXPECT_EQ(keys.code, 0);
   EXPECT_SAYS(keys.out, "\nstages.<name>.optim.lr\n");
+  EXPECT_SAYS(base::read_file(source() / "docs" / "recipes.md"), keys.out) << "print them there again";
 }
 
 }  // namespace

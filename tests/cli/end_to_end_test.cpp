@@ -227,7 +227,8 @@ std::string environment_of(pid_t pid) {
 TEST(Threads, SleepWhileTheyWaitUnlessTheEnvironmentHasAPolicy) {
   const TinyProject project;
   project.write_recipe({train_stage(100'000)});
-  Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path(), "OMP_WAIT_POLICY");
+  Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path(),
+                  [] { ::unsetenv("OMP_WAIT_POLICY"); });
   ASSERT_TRUE(wait_until(running, [&] { return !metrics_of(project.path("run")).empty(); })) << running.err();
   EXPECT_SAYS(environment_of(running.pid()), "OMP_WAIT_POLICY=passive");
   const auto provenance = base::parse_json(base::read_file(project.path("run/provenance.json")));

@@ -30,7 +30,7 @@ void redirect(const std::filesystem::path& path, int flags, int descriptor) {
 }  // namespace
 
 Running::Running(const std::vector<std::string>& arguments, const std::string& input,
-                 const std::filesystem::path& directory, const char* without) {
+                 const std::filesystem::path& directory, const std::function<void()>& prepare) {
   const char* program = std::getenv("RETORT_PROGRAM");
   if (!program) throw std::runtime_error("RETORT_PROGRAM is not set; run the tests through ctest.");
   const std::filesystem::path place = directory.empty() ? source() : directory;
@@ -43,7 +43,7 @@ Running::Running(const std::vector<std::string>& arguments, const std::string& i
   redirect(files_ / "in", O_RDONLY, STDIN_FILENO);
   redirect(files_ / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
   redirect(files_ / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
-  if (without) ::unsetenv(without);
+  if (prepare) prepare();
   if (::chdir(place.c_str()) == 0) ::execv(program, argv.data());
   ::_exit(127);
 }
@@ -74,8 +74,8 @@ Finished Running::wait() {
 }
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input,
-             const std::filesystem::path& directory) {
-  return Running(arguments, input, directory).wait();
+             const std::filesystem::path& directory, const std::function<void()>& prepare) {
+  return Running(arguments, input, directory, prepare).wait();
 }
 
 }  // namespace retort::test

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct Finished {
 /// The program while it runs; killed with the object.
 class Running {
  public:
-  /// Starts RETORT_PROGRAM with these arguments, in the repository unless `directory` says otherwise; the
-  /// environment is the test's without the variable `without`.
+  /// Starts RETORT_PROGRAM with these arguments, in the repository unless `directory` says otherwise;
+  /// `prepare` runs in the new process first, for limits and variables.
   Running(const std::vector<std::string>& arguments, const std::string& input = "",
-          const std::filesystem::path& directory = {}, const char* without = nullptr);
+          const std::filesystem::path& directory = {}, const std::function<void()>& prepare = {});
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -47,7 +48,7 @@ class Running {
 
 /// Starts the program and waits for its end.
 Finished run(const std::vector<std::string>& arguments, const std::string& input = "",
-             const std::filesystem::path& directory = {});
+             const std::filesystem::path& directory = {}, const std::function<void()>& prepare = {});
 
 /// True as soon as `condition` holds; false when the program ended or a minute passed without.
 template <typename Condition>

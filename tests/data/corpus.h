@@ -2,8 +2,6 @@
 // Small corpora in a temporary directory, and a tokenizer whose ids can be read back.
 
 #include <gtest/gtest.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -15,6 +13,8 @@
 #include "retort/base/random.h"
 #include "retort/data/document_reader.h"
 #include "retort/data/sequence.h"
+#include "support/compress.h"
+#include "support/message_of.h"
 #include "support/temporary_directory.h"
 
 namespace retort::test {
@@ -27,30 +27,6 @@ inline std::vector<std::int32_t> encode_bytes(std::string_view text) {
   std::vector<std::int32_t> ids;
   for (const char c : text) ids.push_back(kFirstByteId + static_cast<unsigned char>(c));
   return ids;
-}
-
-inline std::string gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-/// With a checksum, as the zstd program writes it.
-inline std::string zstd(const std::string& text) {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-  std::string out(ZSTD_compressBound(text.size()), '\0');
-  out.resize(ZSTD_compress2(context, out.data(), out.size(), text.data(), text.size()));
-  ZSTD_freeCCtx(context);
-  return out;
 }
 
 inline std::string jsonl(const std::vector<std::string>& texts) {
@@ -101,22 +77,5 @@ class Corpus : public ::testing::Test {
 
   TemporaryDirectory directory_;
 };
-
-/// The message of the `E` that `action` throws; anything else fails the test.
-template <typename E, typename Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another kind of error: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
 
 }  // namespace retort::test

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "data/corpus.h"
 #include "retort/base/error.h"
@@ -76,7 +77,8 @@ TEST_P(PackingTest, CutsTheEndlessStreamIntoSequencesWithTheirTargetsAndStarts) 
                          .bos = bos,
                          .eos = eos,
                          .attend_across_documents = across,
-                         .shuffle_documents = 1},
+                         .shuffle_documents = 1,
+                         .shuffle_sequences = 1},
                         encode_bytes, kSpecial, 0);
   Ids ids, document_of;  // the stream written out: two epochs in source order
   for (int i = 0; i < 60; ++i) {
@@ -149,15 +151,38 @@ TEST_F(SequenceStreamTest, IsDeterminedBySeedAndSources) {
   SequenceStream stream(two_sources(), packing, encode_bytes, kSpecial, 11);
   SequenceStream again(two_sources(), packing, encode_bytes, kSpecial, 11);
   SequenceStream other(two_sources(), packing, encode_bytes, kSpecial, 12);
-  SequencePacker alone(two_sources(), packing, encode_bytes, kSpecial, 11);
   bool differs = false;
   for (int i = 0; i < 600; ++i) {
     const Sequence sequence = stream.next();
     expect_same(sequence, again.next());
-    expect_same(sequence, alone.next());
     differs = differs || sequence.ids != other.next().ids;
   }
   EXPECT_TRUE(differs);
+}
+
+TEST_F(SequenceStreamTest, ShufflesPackedSequencesInsideAWindow) {
+  using Content = std::tuple<Ids, Ids, Ids>;
+  const auto content = [](const Sequence& sequence) {
+    return Content(sequence.ids, sequence.targets, sequence.starts);
+  };
+  const PackingOptions packing{.sequence_length = 48, .shuffle_sequences = 16};
+  SequenceStream stream(two_sources(), packing, encode_bytes, kSpecial, 11);
+  SequencePacker packer(two_sources(), packing, encode_bytes, kSpecial, 11);
+  int moved = 0;
+  for (std::int64_t window = 0; window < 20; ++window) {
+    std::vector<Content> given, packed;
+    for (std::int64_t i = 0; i < 16; ++i) {
+      const Sequence sequence = stream.next();
+      ASSERT_EQ(sequence.number, 16 * window + i);
+      given.push_back(content(sequence));
+      packed.push_back(content(packer.next()));
+      moved += given.back() != packed.back() ? 1 : 0;
+    }
+    std::sort(given.begin(), given.end());
+    std::sort(packed.begin(), packed.end());
+    ASSERT_EQ(given, packed) << "each sequence of the window once, and no other";
+  }
+  EXPECT_GT(moved, 200) << "of 320";
 }
 
 TEST_F(SequenceStreamTest, NeverShowsAHeldOutDocument) {
@@ -166,7 +191,7 @@ TEST_F(SequenceStreamTest, NeverShowsAHeldOutDocument) {
   for (const SourceOptions& options : sources)
     for (const std::string& text : texts(options, Split::held_out)) held_out.insert(text);
   ASSERT_GT(held_out.size(), 5U);
-  SequenceStream stream(sources, {.sequence_length = 64}, encode_bytes, kSpecial, 1);
+  SequenceStream stream(sources, {.sequence_length = 64, .shuffle_sequences = 1}, encode_bytes, kSpecial, 1);
   auto seen = texts_of(take(stream, 2000));
   ASSERT_GT(stream.statistics()[0].epoch, 1);
   for (const std::string& text : seen) EXPECT_FALSE(held_out.contains(text)) << text;
@@ -188,7 +213,7 @@ TEST_F(SequenceStreamTest, SharesTokensByWeight) {
 }
 
 TEST_F(SequenceStreamTest, GoesOnExactlyFromACursor) {
-  const PackingOptions packing{.sequence_length = 48, .shuffle_documents = 32};
+  const PackingOptions packing{.sequence_length = 48, .shuffle_documents = 32, .shuffle_sequences = 24};
   SequenceStream stream(two_sources(), packing, encode_bytes, kSpecial, 11);
   const int count = 800;
   std::vector<std::string> cursors;
@@ -239,7 +264,7 @@ TEST_F(SequenceStreamTest, CutsADocumentOfManySequencesAndResumesInside) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i) + " ";
   const auto sources = std::vector{source({write("a.txt", text)})};
-  const PackingOptions packing{.sequence_length = 50};
+  const PackingOptions packing{.sequence_length = 50, .shuffle_sequences = 32};
   SequenceStream stream(sources, packing, encode_bytes, kSpecial, 1);
   take(stream, 100);
   SequenceStream resumed(sources, packing, encode_bytes, kSpecial, 1);
@@ -264,9 +289,11 @@ TEST_F(SequenceStreamTest, RefusesACursorOfOtherDataOrAnotherSeed) {
 }
 
 TEST_F(SequenceStreamTest, RefusesADamagedCursor) {
-  SequenceStream stream(two_sources(), {.sequence_length = 48}, encode_bytes, kSpecial, 1);
+  SequenceStream stream(two_sources(), {.sequence_length = 48, .shuffle_sequences = 4}, encode_bytes,
+                        kSpecial, 1);
   take(stream, 5);
   const base::Json cursor = stream.cursor();
+  const Sequence sixth = stream.next();
   const auto refused = [&](const base::Json& damaged) {
     EXPECT_SAYS(message_of<DataError>([&] { stream.seek(damaged); }), "data cursor");
   };
@@ -282,19 +309,23 @@ TEST_F(SequenceStreamTest, RefusesADamagedCursor) {
   damaged["offset_tokens"] = 1'000'000;
   refused(damaged);
   damaged = cursor;
+  damaged["taken"] = 4;
+  refused(damaged);
+  damaged = cursor;
   damaged["sources"][0]["start"] = {1, 2};
   refused(damaged);
   damaged = cursor;
   damaged["sources"].erase(1);
   refused(damaged);
   stream.seek(cursor);
-  EXPECT_EQ(stream.next().number, 5);
+  EXPECT_EQ(stream.next().ids, sixth.ids);
 }
 
 TEST_F(SequenceStreamTest, GivesWhatIsSoundBeforeTheErrorOfABadLine) {
   const std::string lines = test::jsonl(test::numbered_texts("a", 100));
   SequenceStream stream({source({write("a.jsonl", lines + "{\"text\": \n")})},
-                        {.sequence_length = 100, .shuffle_documents = 10}, encode_bytes, kSpecial, 1);
+                        {.sequence_length = 100, .shuffle_documents = 10, .shuffle_sequences = 4},
+                        encode_bytes, kSpecial, 1);
   const auto read_on = [&] {
     for (int i = 0; i < 1000; ++i) stream.next();
   };

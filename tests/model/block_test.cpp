@@ -51,7 +51,7 @@ void expect_gradients(const BlockCase& c, double allowed) {
       c.weights.units[1], 0.5,
       at::TensorOptions().dtype(c.weights.units[1].scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
   const auto gx_ND =
-      model::block_backward(weights, c.eps(), c.x_ND, std::move(kept), c.gout_ND, c.layout, c.block(gflat));
+      model::block_backward(weights, c.x_ND, std::move(kept), c.gout_ND, c.layout, c.block(gflat));
   expect_close(out_ND, expected_ND, allowed, "output");
   expect_close(gx_ND, x_ND.grad(), allowed, "gradient of the input");
   for (const auto& tensor : c.weights.layout.units[1].tensors)  // adds to what is there
@@ -83,7 +83,7 @@ TEST(Block, LeavesItsInputAndPaddingAlone) {
   const auto weights = c.block(c.weights.units[1]);
   model::block_forward(weights, c.eps(), c.x_ND, c.layout, &kept);
   auto gflat = at::zeros_like(c.weights.units[1]);
-  model::block_backward(weights, c.eps(), c.x_ND, std::move(kept), c.gout_ND, c.layout, c.block(gflat));
+  model::block_backward(weights, c.x_ND, std::move(kept), c.gout_ND, c.layout, c.block(gflat));
   test::expect_identical(c.x_ND, x_before);
   test::expect_identical(c.gout_ND, gout_before);
   auto outside = gflat.clone();

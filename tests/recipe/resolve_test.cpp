@@ -27,7 +27,7 @@ data:
   "no": {path: "true", held_out: {fraction: 0%}}
 stages:
   - {name: t, kind: train, config: c.json, tokenizer: tok, data: [a, b, "no"], tokens: 1.5M, seed: 7, recompute: never, head_rows: 64,
-     packing: {sequence_length: 64, bos: false, eos: true, attend_across_documents: true, shuffle_documents: 1},
+     packing: {sequence_length: 64, bos: false, eos: true, attend_across_documents: true, shuffle_documents: 1, shuffle_sequences: 2},
      batch: {sequences: 2, accumulate: 4, wave: 3}, checkpoint_every_steps: 3, keep_checkpoints: 1, evaluate_every_steps: 0,
      optim: {lr: 1e-5, embedding_lr: 2e-7, beta1: 0.8, beta2: 0.9, eps: 1e-9, weight_decay: 0.1, clip_norm: 0, schedule: constant,
              warmup_steps: 0, final_lr_fraction: 0}}
@@ -36,7 +36,7 @@ stages:
   - {name: d, kind: distill, from: s, teacher: /m/t, data: [a], tokens: 2e5,
      loss: [{kind: kl_divergence, temperature: 0.1, direction: reverse, temperature_squared: false},
             {kind: squarehead, weight: 3, layer_map: surviving, eps: 0}]}
-  - {name: e, kind: evaluate, models: [t, d], teacher: d, data: [a], context: 128, tokens: 1k, prompt: "null", max_new_tokens: 3}
+  - {name: e, kind: evaluate, models: [t, d], teacher: d, data: [a], windows: rolling, context: 128, tokens: 1k, prompt: "null", max_new_tokens: 3}
 )";
 
 TEST(Resolve, ReadsTheQuickstart) {

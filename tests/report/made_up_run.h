@@ -1,35 +1,20 @@
 #pragma once
 // A run directory of made-up numbers, with names and texts that try to break out of the page.
 
-#include <unistd.h>
-
 #include <string>
 
-#include "retort/base/error.h"
 #include "retort/base/files.h"
+#include "support/temporary_directory.h"
 
 namespace retort::report {
 
-/// A directory that lives as long as the object.
-class TemporaryDirectory {
+/// A run directory to be.
+class RunFolder : public test::TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "retort-report-XXXXXX").string();
-    base::ensure(::mkdtemp(pattern.data()) != nullptr, "a temporary directory");
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const base::Path& path() const { return path_; }
   void write(const std::string& name, const std::string& content) const {
-    base::make_directories((path_ / name).parent_path());
-    base::write_file_atomically(path_ / name, content);
+    base::make_directories((path() / name).parent_path());
+    base::write_file_atomically(path() / name, content);
   }
-
- private:
-  base::Path path_;
 };
 
 /// Ends scripts, attributes and comments, and holds the line separators that old JavaScript chokes on.
@@ -49,7 +34,7 @@ inline const char* const kEvaluation = R"({
      "mean": {"nll": 3.52, "perplexity": 33.7844, "bits_per_byte": 1.6650, "kl": 0.21338, "top1_agreement": 0.7421, "recovery": 0.80252},
      "generation": {"prompt": "The package ", "text": "is installed."}}]})";
 
-inline void write_made_up_run(const TemporaryDirectory& run) {
+inline void write_made_up_run(const RunFolder& run) {
   run.write("recipe.yaml", "version: 1\n# " + kHostile + "\n");
   run.write("recipe.json", R"({"name": "demo )" + kHostileJson + R"(", "stages": {
     "teacher": {"kind": "finetune", "from": "models/tiny"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/made_up_run.h"
+#include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/report/assets.h"
 
@@ -42,7 +43,7 @@ std::vector<Json> chart_data(const std::string& page) {
 }
 
 std::string made_up_page() {
-  const TemporaryDirectory run;
+  const RunFolder run;
   write_made_up_run(run);
   return without_assets(html_report(run.path()));
 }
@@ -109,7 +110,7 @@ TEST(Report, ChartDataHoldsTheNumbersWithTitlesAndNames) {
 }
 
 TEST(Report, ATornLastLineOfMetricsIsSkippedAndADamagedOneNoted) {
-  const TemporaryDirectory run;
+  const RunFolder run;
   run.write("metrics.jsonl",
             "{\"stage\": \"a\", \"step\": 7, \"tokens\": 1, \"loss\": 2}\n{\"stage\": oops}\n{\"stage\": "
             "\"a\", \"st");
@@ -119,7 +120,7 @@ TEST(Report, ATornLastLineOfMetricsIsSkippedAndADamagedOneNoted) {
 }
 
 TEST(Report, AnEmptyRunDirectoryGivesAPage) {
-  const TemporaryDirectory run;
+  const RunFolder run;
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page, "<h1>" + run.path().filename().string() + "</h1>"));
   EXPECT_TRUE(contains(page, "has not written any results yet"));
@@ -127,7 +128,7 @@ TEST(Report, AnEmptyRunDirectoryGivesAPage) {
 }
 
 TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
-  const TemporaryDirectory run;
+  const RunFolder run;
   run.write("recipe.yaml", "bytes \xFF\x01");
   run.write("recipe.json", R"({"stages": [{"name": "p", "kind": "prune"}, 3, {"kind": "train"}]})");
   run.write("provenance.json", "[1, 2]");
@@ -149,7 +150,7 @@ TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
 }
 
 TEST(Report, NamesInTheRecipeDoNotLeadOutOfTheRunDirectory) {
-  const TemporaryDirectory outer;
+  const RunFolder outer;
   outer.write("secret.json", R"({"kind": "train", "tokens": 1, "seconds": 77777})");
   outer.write("run/recipe.json", R"({"stages": {"../../secret": {"kind": "train"}}})");
   const std::string page = without_assets(html_report(outer.path() / "run"));
@@ -158,7 +159,7 @@ TEST(Report, NamesInTheRecipeDoNotLeadOutOfTheRunDirectory) {
 }
 
 TEST(Report, IsWrittenWholeAndTheSameEachTime) {
-  const TemporaryDirectory run;
+  const RunFolder run;
   write_made_up_run(run);
   write_report(run.path());
   const std::string first = base::read_file(run.path() / "report.html");

@@ -1,0 +1,42 @@
+// A machine that has less than a command asks for.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+
+#include "cli/refusal.h"
+#include "retort/base/files.h"
+#include "support/outside_data.h"
+
+namespace retort::test {
+namespace {
+
+TEST(BadMachine, WithoutTheDeviceIsNamed) {
+  const auto hide_devices = [] {
+    for (const char* variable : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}) ::setenv(variable, "-1", 1);
+  };
+  const Finished finished =
+      run({"generate", "models/europa-5m", "--prompt", "The", "--device", "cuda"}, "", {}, hide_devices);
+  EXPECT_EQ(finished.code, 5) << finished.err;
+  EXPECT_NE(said(finished.err).find("cuda"), std::string::npos) << finished.err;
+}
+
+TEST(BadMachine, WithoutTheMemoryEndsWithOneSentence) {
+  const TemporaryDirectory directory;
+  const auto model = directory / "patient";
+  std::filesystem::copy(source() / "models" / "europa-5m", model);
+  base::Json config = base::Json::parse(base::read_file(model / "config.json"));
+  config["max_position_embeddings"] = 1 << 20;  // keys and values of so many tokens take several GiB
+  base::write_file_atomically(model / "config.json", config.dump());
+  const auto limit_memory = [] {
+    const rlimit limit{std::uint64_t{2} << 30, std::uint64_t{2} << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+  };
+  const Finished finished = run(
+      {"generate", model.string(), "--prompt", "The", "--max-new-tokens", "1000000"}, "", {}, limit_memory);
+  EXPECT_EQ(finished.code, 6) << finished.err;
+  EXPECT_EQ(said(finished.err).rfind("retort: error: out of memory;", 0), 0U) << finished.err;
+}
+
+}  // namespace
+}  // namespace retort::test
