@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include "cli/program.h"
+#include "retort/base/files.h"
 #include "support/message_of.h"
+#include "support/outside_data.h"
 #include "support/temporary_directory.h"
 
 namespace retort::test {
