@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "retort/architecture/hf_keys.h"
+#include "retort/architecture/hf_per_layer.h"
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/quote.h"
@@ -229,7 +230,9 @@ std::vector<Block> read_blocks(const Reader& in, const Family& family, std::int6
   require<ModelError>(count > 0 && count <= kMaxBlocks, in.where(), ": num_hidden_layers is ", count,
                       ", expected 1 to ", kMaxBlocks, ".");
   const Block block{read_attention(in, family, hidden), DenseMlp{in.required("intermediate_size")}};
-  return std::vector<Block>(static_cast<std::size_t>(count), block);
+  std::vector<Block> blocks(static_cast<std::size_t>(count), block);
+  if (const Json* layers = in.find("per_layer_config")) apply_per_layer_config(*layers, blocks, in.where());
+  return blocks;
 }
 
 Json parse(std::string_view text, const std::string& where) {

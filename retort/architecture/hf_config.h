@@ -28,8 +28,9 @@ struct HfExtras {
   base::Json additional;  ///< an object of further keys, for example where the model comes from; may be null
 };
 
-/// The text of a config.json that transformers 4 and 5 both read.  Throws InternalError for a configuration
-/// that is not uniform.
+/// The text of a config.json that transformers 4 and 5 both read; blocks that differ stand in
+/// per_layer_config, which transformers 5 knows.  Throws InternalError for what neither can say: experts, no
+/// attention at all, no MLP at all.
 std::string hf_config_json(const Config& config, const HfExtras& extras = {});
 
 }  // namespace retort::architecture

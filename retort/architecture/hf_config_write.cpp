@@ -1,5 +1,5 @@
 #include "retort/architecture/hf_config.h"
-#include "retort/base/error.h"
+#include "retort/architecture/hf_per_layer.h"
 
 namespace retort::architecture {
 namespace {
@@ -12,17 +12,18 @@ Json tokens_json(const std::vector<std::int32_t>& ids) {
 }
 
 void write_shape(const Config& config, Json& json) {
-  const Block& block = config.blocks.front();
-  const auto* mlp = std::get_if<DenseMlp>(&block.mlp);
+  const Block block = common_block(config.blocks);
   json["head_dim"] = block.attention->head_dim;
   json["hidden_size"] = config.hidden_size;
-  json["intermediate_size"] = mlp->width;
+  json["intermediate_size"] = std::get<DenseMlp>(block.mlp).width;
   json["max_position_embeddings"] = config.max_position_embeddings;
   json["num_attention_heads"] = block.attention->num_heads;
   json["num_hidden_layers"] = config.blocks.size();
   json["num_key_value_heads"] = block.attention->num_kv_heads;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
   json["vocab_size"] = config.vocab_size;
+  if (const Json layers = per_layer_config(config.blocks, block); !layers.empty())
+    json["per_layer_config"] = layers;
 }
 
 void write_numbers(const Config& config, Json& json) {
@@ -51,9 +52,6 @@ void write_family(const Config& config, Json& json) {
 }  // namespace
 
 std::string hf_config_json(const Config& config, const HfExtras& extras) {
-  base::require<base::InternalError>(config.uniform(),
-                                     "hf_config_json: the blocks differ, expected a uniform ",
-                                     config.architecture, "; a stock configuration cannot describe them.");
   Json json = Json::object();
   write_family(config, json);
   write_shape(config, json);

@@ -98,7 +98,6 @@ constexpr std::array kRefused{
     RefusedKey{"num_local_experts", is_zero_or_one, kExperts},
     RefusedKey{"num_experts", is_zero_or_one, kExperts},
     RefusedKey{"n_routed_experts", is_zero, kExperts},
-    RefusedKey{"per_layer_config", is_empty, kShapes},
     RefusedKey{"block_configs", is_empty, kShapes},
     RefusedKey{"pruned_heads", is_empty, kShapes},
     RefusedKey{"pretraining_tp", is_one, "matrix products cut into slices"},
@@ -107,12 +106,13 @@ constexpr std::array kRefused{
     RefusedKey{"auto_map", never, "code that comes with the model"},
 };
 
-constexpr std::array<std::string_view, 21> kHonoured{"architectures",
+constexpr std::array<std::string_view, 22> kHonoured{"architectures",
                                                      "model_type",
                                                      "vocab_size",
                                                      "hidden_size",
                                                      "intermediate_size",
                                                      "num_hidden_layers",
+                                                     "per_layer_config",
                                                      "num_attention_heads",
                                                      "num_key_value_heads",
                                                      "head_dim",

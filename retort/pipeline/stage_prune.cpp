@@ -6,6 +6,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/greedy.h"
+#include "retort/prune/searched.h"
 #include "retort/prune/sparsify.h"
 
 namespace retort::pipeline {
@@ -49,7 +50,12 @@ base::Json compress(const Context& context, const Stage& stage, Work work) {
 base::Json run_prune_stage(const Context& context, const Stage& stage) {
   return compress<prune::PruneOptions>(
       context, stage, [&](const auto& input, const auto& domains, const auto& options) {
-        return prune::prune_greedy(input, domains, options, context.observer);
+        const bool stepwise =
+            options.units == prune::Units::uniform && options.search.method == prune::SearchMethod::greedy;
+        if (stepwise) return prune::prune_greedy(input, domains, options, context.observer);
+        return prune::prune_searched(input, domains, options,
+                                     context.directory.checkpoints(stage.name) / "search.jsonl",
+                                     context.observer);
       });
 }
 

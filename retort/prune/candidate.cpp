@@ -30,6 +30,10 @@ const std::vector<std::int64_t>* Candidate::find(std::int64_t block) const {
              : nullptr;
 }
 
+bool Candidate::attends(std::int64_t block) const {
+  return !std::binary_search(without_attention.begin(), without_attention.end(), block);
+}
+
 std::int64_t mlp_width(const architecture::Block& block) {
   const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp);
   return dense ? dense->width : 0;
@@ -51,6 +55,31 @@ Candidate without_block(const Candidate& candidate, std::int64_t block) {
   base::ensure(found != smaller.blocks.end() && *found == block, "only a kept block can be dropped");
   smaller.channels.erase(smaller.channels.begin() + (found - smaller.blocks.begin()));
   smaller.blocks.erase(found);
+  std::erase(smaller.without_attention, block);
+  return smaller;
+}
+
+Candidate without_attention(const architecture::Config& input, const Candidate& candidate,
+                            std::int64_t block) {
+  const auto* channels = candidate.find(block);
+  base::ensure(channels != nullptr && candidate.attends(block), "only a kept attention can be dropped");
+  if (channels->empty()) return without_block(candidate, block);
+  auto smaller = candidate;
+  if (input.blocks[static_cast<std::size_t>(block)].attention)
+    smaller.without_attention.insert(
+        std::lower_bound(smaller.without_attention.begin(), smaller.without_attention.end(), block), block);
+  return smaller;
+}
+
+Candidate with_channels(const architecture::Config& input, const Candidate& candidate, std::int64_t block,
+                        std::vector<std::int64_t> channels) {
+  base::ensure(candidate.find(block) != nullptr, "only a kept MLP can be narrowed");
+  const bool attends = input.blocks[static_cast<std::size_t>(block)].attention && candidate.attends(block);
+  if (channels.empty() && !attends) return without_block(candidate, block);
+  auto smaller = candidate;
+  const auto place =
+      std::lower_bound(smaller.blocks.begin(), smaller.blocks.end(), block) - smaller.blocks.begin();
+  smaller.channels[static_cast<std::size_t>(place)] = std::move(channels);
   return smaller;
 }
 
@@ -75,8 +104,11 @@ architecture::Config config_of(const architecture::Config& input, const Candidat
   config.blocks.clear();
   for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
     auto block = input.blocks[static_cast<std::size_t>(candidate.blocks[i])];
+    if (!candidate.attends(candidate.blocks[i])) block.attention.reset();
     if (auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp))
       dense->width = static_cast<std::int64_t>(candidate.channels[i].size());
+    if (mlp_width(block) == 0 && std::holds_alternative<architecture::DenseMlp>(block.mlp))
+      block.mlp = std::monostate{};
     config.blocks.push_back(std::move(block));
   }
   return config;
@@ -90,6 +122,7 @@ std::string stable_hash(const Candidate& candidate) {
   base::Hasher hasher;
   feed(hasher, candidate.blocks);
   for (const auto& channels : candidate.channels) feed(hasher, channels);
+  if (!candidate.without_attention.empty()) feed(hasher, candidate.without_attention);
   return hasher.hex();
 }
 

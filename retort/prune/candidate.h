@@ -1,6 +1,6 @@
 #pragma once
-// A smaller model inside a larger one: which blocks and which MLP channels stay.  Everything else (shapes,
-// parameter count, masks, slices) follows from it.
+// A smaller model inside a larger one: which blocks, attentions and MLP channels stay.  Everything else
+// (shapes, parameter count, masks, slices) follows from it.
 
 #include <cstdint>
 #include <string>
@@ -11,11 +11,14 @@
 namespace retort::prune {
 
 struct Candidate {
-  std::vector<std::int64_t> blocks;                 ///< kept blocks of the input model, rising
-  std::vector<std::vector<std::int64_t>> channels;  ///< of each kept block, rising
+  std::vector<std::int64_t> blocks;                  ///< kept blocks of the input model, rising
+  std::vector<std::vector<std::int64_t>> channels;   ///< of each kept block, rising; none: no MLP
+  std::vector<std::int64_t> without_attention = {};  ///< kept blocks whose attention is dropped, rising
 
   /// The kept channels of a block of the input model; null when the block is dropped.
   const std::vector<std::int64_t>* find(std::int64_t block) const;
+  /// Whether a kept block of the input model keeps its attention.
+  bool attends(std::int64_t block) const;
   bool operator==(const Candidate&) const = default;
 };
 
@@ -29,6 +32,12 @@ Candidate without_block(const Candidate& candidate, std::int64_t block);
 /// kept. scores: per block of the input model, one value per channel of the input.
 Candidate narrowed(const Candidate& candidate, std::int64_t width,
                    const std::vector<std::vector<double>>& scores);
+
+/// Without the attention of a kept block, or without its MLP; a block that has neither is dropped.
+Candidate without_attention(const architecture::Config& input, const Candidate& candidate,
+                            std::int64_t block);
+Candidate with_channels(const architecture::Config& input, const Candidate& candidate, std::int64_t block,
+                        std::vector<std::int64_t> channels);
 
 architecture::Config config_of(const architecture::Config& input, const Candidate& candidate);
 /// Unique saved parameters.

@@ -11,7 +11,6 @@
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
-#include "retort/prune/surgery.h"
 
 namespace retort::prune {
 namespace {
@@ -82,7 +81,7 @@ std::vector<std::vector<double>> Search::channel_scores() const {
   if (options_.channels)
     for (const auto block : candidate().blocks) {
       const auto i = static_cast<std::size_t>(block);
-      scores[i] = prune::channel_scores(wanda_score, evaluator_.statistics()[i],
+      scores[i] = prune::channel_scores(score_of(options_.channel_ranking), evaluator_.statistics()[i],
                                         weights_of_block(input_, block).down_DI);
     }
   return scores;
@@ -157,37 +156,6 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
                                "), worst domain ", evaluator_.domain_names()[evaluation.worst_domain]));
 }
 
-// The sliced model must compute what the masked one did when it was chosen.
-double proved(const Evaluator& evaluator, const Candidate& candidate, const model::Weights& weights) {
-  const double difference = evaluator.difference(candidate, weights);
-  const double allowed = weights.units.front().scalar_type() == at::kDouble  ? 1e-9
-                         : weights.units.front().scalar_type() == at::kFloat ? 1e-4
-                                                                             : 0.05;
-  base::require<base::ValidationError>(difference <= allowed,
-                                       "prune: the sliced model's output differs from the masked "
-                                       "model's by ",
-                                       difference, " of the largest value, allowed are ", allowed,
-                                       "; nothing was saved, please report this.");
-  return difference;
-}
-
-void report_torn_layers(const model::Weights& input, const model::Weights& output,
-                        record::Observer& observer) {
-  std::size_t expected = 0;
-  for (const auto& name : input.lineage.sparse_layers) {
-    const auto place = input.layout.find(name);
-    const auto block = place ? input.layout.units[place->unit].block_index : -1;
-    const auto teacher_block = block < 0 ? -1 : input.lineage.blocks[static_cast<std::size_t>(block)];
-    expected +=
-        std::binary_search(output.lineage.blocks.begin(), output.lineage.blocks.end(), teacher_block) ? 1 : 0;
-  }
-  if (const auto kept = output.lineage.sparse_layers.size(); kept < expected)
-    observer.message(record::Level::warning,
-                     base::join("prune: ", expected - kept, " layers were ", input.lineage.pattern,
-                                " sparse and no longer are, because channels between their "
-                                "weights were removed; sparsify after pruning."));
-}
-
 }  // namespace
 
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
@@ -195,21 +163,10 @@ PruneResult prune_greedy(const model::Weights& input, const std::vector<Calibrat
   const auto start = std::chrono::steady_clock::now();
   Search search(input, domains, options, observer);
   search.run();
-  const auto& candidate = search.candidate();
-  PruneResult result{.weights = sliced(input, candidate), .report = {}};
-  const double difference = proved(search.evaluator(), candidate, result.weights);
-  report_torn_layers(input, result.weights, observer);
-  result.report = {
-      {"kind", "prune"},
-      {"parameters_before", architecture::num_parameters(input.config)},
-      {"parameters_target", search.target()},
-      {"parameters_after", architecture::num_parameters(result.weights.config)},
-      {"blocks_before", input.config.blocks.size()},
-      {"width_before", mlp_width(input.config.blocks.front())},
-      {"kept", {{"blocks", candidate.blocks}, {"channels", candidate.channels}}},
-      {"sliced_output_difference", difference},
-      {"decisions", search.decisions()},
-      {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}};
+  auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
+  result.report["parameters_target"] = search.target();
+  result.report["decisions"] = search.decisions();
+  result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 

@@ -9,23 +9,18 @@
 
 #include <vector>
 
-#include "retort/base/json.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/options.h"
+#include "retort/prune/result.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
 
-struct PruneResult {
-  model::Weights weights;
-  base::Json report;  ///< {"kind": "prune", "parameters_before", "decisions": [...], ...}
-};
-
-/// Channels are ranked by wanda_score on the calibration text, again after each step.  Throws UsageError for
-/// an unreachable target, DataError for unusable text, ValidationError for activations that are not finite
-/// and for a sliced model whose output differs from the masked one's; StoppedError when the observer asks to
-/// stop.
+/// Channels are ranked by the score of the options on the calibration text, again after each step.  Throws
+/// UsageError for an unreachable target, DataError for unusable text, ValidationError for activations that
+/// are not finite and for a sliced model whose output differs from the masked one's; StoppedError when the
+/// observer asks to stop.
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                          const PruneOptions& options, record::Observer& observer);
 

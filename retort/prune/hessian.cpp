@@ -34,6 +34,10 @@ at::Tensor hessian_of(const HessianSums& sums, const std::string& who) {
   return hessian_CC;
 }
 
+double output_error(const at::Tensor& change_RC, const at::Tensor& hessian_CC) {
+  return 0.5 * at::mm(change_RC, hessian_CC).mul_(change_RC).sum(at::kDouble).item<double>();
+}
+
 std::optional<HessianFactor> try_factorise(const at::Tensor& hessian_CC, double dampening_fraction) {
   HessianFactor factor;
   factor.damped_CC = hessian_CC.clone();

@@ -2,7 +2,7 @@
 // The Hessian of a linear layer's squared output error, and its factor for the sweep of sparse_gpt.h.
 // Source: Frantar & Alistarh, SparseGPT (2023), sections 3 and 4.
 //
-// Shape legend: N tokens, C columns of the weight (inputs of the layer).
+// Shape legend: N tokens, R rows, C columns of the weight (inputs of the layer).
 
 #include <ATen/core/Tensor.h>
 
@@ -28,6 +28,9 @@ void accumulate_hessian(HessianSums& sums, const at::Tensor& x_NC, std::int64_t 
 /// H = 2 / sequences * sum x^T x.  Throws ValidationError naming `who` when it is not finite or zero
 /// throughout.
 at::Tensor hessian_of(const HessianSums& sums, const std::string& who);
+
+/// 1/2 tr(dW H dW^T): half the squared change of a layer's output, per sequence.
+double output_error(const at::Tensor& change_RC, const at::Tensor& hessian_CC);
 
 struct HessianFactor {
   at::Tensor damped_CC;           ///< H with 1 on the diagonal of dead columns, plus lambda I

@@ -12,6 +12,24 @@ at::Tensor activation_score(const ChannelStatistics& statistics, const at::Tenso
   return statistics.absolute_I / static_cast<double>(statistics.tokens);
 }
 
+at::Tensor fluctuation_score(const ChannelStatistics& statistics, const at::Tensor& down_DI) {
+  const auto tokens = static_cast<double>(statistics.tokens);
+  const auto variance_I = (statistics.squares_I / tokens - (statistics.sum_I / tokens).square()).clamp_min(0);
+  return variance_I * down_DI.to(at::kDouble).square().sum(at::IntArrayRef{0});
+}
+
+ChannelScore score_of(ChannelRanking ranking) {
+  switch (ranking) {
+    case ChannelRanking::activation:
+      return activation_score;
+    case ChannelRanking::fluctuation:
+      return fluctuation_score;
+    case ChannelRanking::wanda:
+      break;
+  }
+  return wanda_score;
+}
+
 std::vector<double> channel_scores(const ChannelScore& score, const ChannelStatistics& statistics,
                                    const at::Tensor& down_DI) {
   const auto values_I = score(statistics, down_DI).to(at::kCPU).to(at::kDouble).contiguous();

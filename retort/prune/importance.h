@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "retort/prune/options.h"
 #include "retort/prune/statistics.h"
 
 namespace retort::prune {
@@ -22,6 +23,13 @@ using ChannelScore =
 at::Tensor wanda_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
 /// Mean |a_c|.  Source: Minitron (Muralidharan et al. 2024), with one mean over all tokens.
 at::Tensor activation_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
+
+/// Variance of a_c times ||W_down[:, c]||^2: what a constant in the channel's place would not give.  Source:
+/// FLAP (An et al. 2023), WIFV.
+at::Tensor fluctuation_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
+
+/// The function behind a recipe's name.
+ChannelScore score_of(ChannelRanking ranking);
 
 /// The score on the host.
 std::vector<double> channel_scores(const ChannelScore& score, const ChannelStatistics& statistics,

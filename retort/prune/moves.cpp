@@ -45,7 +45,7 @@ void check_options(const architecture::Config& input, const PruneOptions& option
                                   "prune: width_multiple: expected at least 1, found ",
                                   options.width_multiple, ".");
   base::require<base::UsageError>(
-      !options.channels || input.uniform(),
+      options.units != Units::uniform || !options.channels || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch channels off.");
   const auto& weights = options.objective;
@@ -95,7 +95,9 @@ Move narrowing_to(const architecture::Config& input, const Candidate& candidate,
 std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options) {
   check_options(input, options);
   const auto& target = options.target;
-  const auto before = architecture::num_parameters(input), least = smallest_parameters(input, options);
+  const auto before = architecture::num_parameters(input);
+  // What other units reach, their search space knows.
+  const auto least = options.units == Units::uniform ? smallest_parameters(input, options) : 1;
   base::require<base::UsageError>(
       (target.parameters_fraction > 0) != (target.parameters > 0),
       "prune: target: expected either a fraction of the parameters or their number, found ",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "retort/base/error.h"
 
@@ -30,8 +31,8 @@ at::Tensor channel_mask(const std::vector<std::int64_t>& channels, std::int64_t 
 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
-  std::vector<bool> keeps;                                                 // per block of the input
-  std::vector<at::Tensor> masks_I;                                         // undefined: no channel is dropped
+  std::vector<bool> keeps, attends, transforms;  // per block of the input: anything, attention, MLP
+  std::vector<at::Tensor> masks_I;               // undefined: no channel is dropped
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
   std::function<void(std::int64_t block, const at::Tensor& channels_NI)> channels;  // kept blocks
 
@@ -39,6 +40,8 @@ struct Evaluator::Pass {
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
       const auto* kept = candidate.find(block);
       keeps.push_back(kept != nullptr);
+      attends.push_back(candidate.attends(block));
+      transforms.push_back(kept != nullptr && !kept->empty());
       const auto width = mlp_width(input.config.blocks[static_cast<std::size_t>(block)]);
       masks_I.push_back(kept ? channel_mask(*kept, width, input.units.front().options()) : at::Tensor());
     }
@@ -49,18 +52,19 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
                      const EvaluatorOptions& options)
     : input_(input),
       weights_(options.weights),
-      batches_(calibration_batches(domains, input.config, input.units.front().device())),
+      batches_(
+          calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)),
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
   plan_cache(options.cache_bytes);
   settle(whole(input.config));
-  std::vector<eval::ScoreSums> sums(domains.size());
   const Pass pass(input_, current_);
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
+    place_.push_back(goes_on ? place_.back() + 1 : 0);
     teacher_hidden_.push_back(output(batch, pass, num_blocks(input_)));
-    sums[batches_[batch].domain].add(score(batch, teacher_hidden_.back(), false));
+    teacher_nll_.push_back(score(batch, teacher_hidden_.back(), false).nll);
   }
-  for (const auto& sum : sums) teacher_nll_.push_back(sum.nll / static_cast<double>(sum.targets));
 }
 
 void Evaluator::plan_cache(std::int64_t cache_bytes) {
@@ -76,6 +80,7 @@ std::int64_t Evaluator::first_change(const Candidate& candidate) const {
   for (std::int64_t block = 0; block < num_blocks(input_); ++block) {
     const auto *now = current_.find(block), *then = candidate.find(block);
     if ((now == nullptr) != (then == nullptr) || (now && *now != *then)) return block;
+    if (now && current_.attends(block) != candidate.attends(block)) return block;
   }
   return num_blocks(input_);
 }
@@ -97,8 +102,11 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
       hooks.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
         if (tap == model::Tap::down_input) pass.channels(block, x_NC);
       };
-    hidden_ND = model::block_forward(weights_of_block(input_, block), input_.config.rms_norm_eps, hidden_ND,
-                                     batches_[batch].layout, nullptr, &hooks);
+    auto weights = weights_of_block(input_, block);
+    if (!pass.attends[i]) weights.shape.attention.reset();
+    if (!pass.transforms[i]) weights.down_DI = at::Tensor();
+    hidden_ND = model::block_forward(weights, input_.config.rms_norm_eps, hidden_ND, batches_[batch].layout,
+                                     nullptr, &hooks);
   }
   return hidden_ND;
 }
@@ -134,13 +142,14 @@ eval::ScoreSums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND,
                             rows);
 }
 
-Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums) const {
+Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums,
+                                    const std::vector<double>& teacher_nll) const {
   Evaluation result;
   const auto count = static_cast<double>(sums.size());
   for (std::size_t domain = 0; domain < sums.size(); ++domain) {
     Cost cost;
     const auto targets = static_cast<double>(sums[domain].targets);
-    cost.delta_log_perplexity = sums[domain].nll / targets - teacher_nll_[domain];
+    cost.delta_log_perplexity = (sums[domain].nll - teacher_nll[domain]) / targets;
     cost.kl = sums[domain].kl / targets;
     cost.objective = weights_.perplexity * cost.delta_log_perplexity + weights_.kl * cost.kl;
     base::require<base::ValidationError>(std::isfinite(cost.objective),
@@ -156,13 +165,32 @@ Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums) co
   return result;
 }
 
-Evaluation Evaluator::evaluate(const Candidate& candidate) const {
+Evaluation Evaluator::evaluate(const Candidate& candidate, std::int64_t batches) const {
   const Pass pass(input_, candidate);
   const auto begin = first_change(candidate);
   std::vector<eval::ScoreSums> sums(domain_names_.size());
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+  std::vector<double> teacher_nll(domain_names_.size(), 0);
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    if (place_[batch] >= batches) continue;
     sums[batches_[batch].domain].add(score(batch, output(batch, pass, begin), true));
-  return evaluation_of(sums);
+    teacher_nll[batches_[batch].domain] += teacher_nll_[batch];
+  }
+  return evaluation_of(sums, teacher_nll);
+}
+
+std::int64_t Evaluator::tokens(std::int64_t batches) const {
+  std::int64_t sum = 0;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+    if (place_[batch] < batches) sum += batches_[batch].layout.tokens();
+  return sum;
+}
+
+std::int64_t Evaluator::most_batches() const {
+  return *std::max_element(place_.begin(), place_.end()) + 1;
+}
+
+double Evaluator::input_nll() const {
+  return std::accumulate(teacher_nll_.begin(), teacher_nll_.end(), 0.0);
 }
 
 double Evaluator::difference(const Candidate& candidate, const model::Weights& sliced) const {

@@ -19,19 +19,59 @@ struct ObjectiveWeights {
   double kl = 1.0;
 };
 
+/// What a search may remove, and so which shapes the result may have.
+enum class Units {
+  uniform,     ///< blocks, and channels of all MLPs alike: a stock configuration describes the result
+  blocks,      ///< blocks
+  sub_blocks,  ///< attentions and MLPs, each on its own
+  per_layer    ///< attentions, and MLP channels of each block on its own
+};
+
+enum class SearchMethod { greedy, tabu, evolution, random, additive };
+
+struct SearchOptions {
+  SearchMethod method = SearchMethod::greedy;
+  std::int64_t budget_tokens = 400'000;  ///< of forward passes of the whole model; 0: without limit
+  double tolerance = 0.005;  ///< of the model's parameters: how far below the target the result may end
+};
+
+/// By what the channels of an MLP are ranked; see importance.h.
+enum class ChannelRanking { wanda, activation, fluctuation };
+
 struct PruneOptions {
   Target target;
-  bool blocks = true;    ///< candidates: drop one block
-  bool channels = true;  ///< candidates: narrow every MLP by width_multiple channels
+  Units units = Units::uniform;
+  SearchOptions search;
+  bool blocks = true;    ///< uniform: candidates that drop one block
+  bool channels = true;  ///< uniform: candidates that narrow every MLP by width_multiple channels
   std::int64_t width_multiple = 32;
+  ChannelRanking channel_ranking = ChannelRanking::wanda;
+  bool compensate = true;  ///< fit down_proj to the channels that stay, where that helps on held-out batches
   ObjectiveWeights objective;
   std::int64_t calibration_tokens = 16384;  ///< over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };
 
+/// How the weights of a group that go are chosen.
+enum class MaskChoice {
+  saliency,  ///< each for itself, w^2 / U_kk^2: the authors' approximation
+  exact  ///< all sets of a group compared, six for 2:4, by what removing them together costs when all that is
+         ///< not yet fixed makes up for it
+};
+
+/// What makes a layer sparse.
+enum class SparseMethod {
+  sparse_gpt,  ///< the sweep below, with update of the weights that stay
+  wanda,       ///< the least |w| ||x||_2 of each group become 0.  Source: Sun et al. (2023)
+  magnitude    ///< the least |w|
+};
+
 struct SparsifyOptions {
   std::string pattern = "2:4";
+  SparseMethod method = SparseMethod::sparse_gpt;
+  MaskChoice mask = MaskChoice::saliency;  ///< of sparse_gpt
+  bool polish = false;  ///< least squares for the chosen masks, kept per layer where held-out inputs agree
   std::vector<std::string>
       layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks
   std::vector<std::int64_t> blocks;  ///< empty: every block

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/model/dtype.h"
+#include "retort/prune/polish.h"
 #include "retort/prune/sparse_gpt.h"
 #include "retort/prune/stop.h"
 
@@ -22,6 +24,8 @@ struct NamedRole {
   std::string name;
   Role role;
 };
+constexpr std::array kMethodNames = {"sparse_gpt", "wanda", "magnitude"};
+
 const std::array<NamedRole, 7> kLinearLayers = {{{"q_proj", Role::query},
                                                  {"k_proj", Role::key},
                                                  {"v_proj", Role::value},
@@ -69,18 +73,25 @@ std::vector<bool> chosen_blocks(const SparsifyOptions& options, std::size_t coun
   return chosen;
 }
 
+// What a layer's inputs say: the Hessian that weights are fitted to, and one of held-out text.
+struct Inputs {
+  at::Tensor hessian_CC, guard_CC;  // the second only for polishing
+};
+
 class Sparsifier {
  public:
   Sparsifier(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
              const SparsifyOptions& options, record::Observer& observer)
       : observer_(observer),
         options_(options),
-        sweep_{model::parse_pattern(options.pattern), options.block_size, options.dampening_fraction},
+        sweep_{model::parse_pattern(options.pattern), options.block_size, options.dampening_fraction,
+               options.mask},
         roles_(chosen_roles(options)),
         blocks_(chosen_blocks(options, input.config.blocks.size())),
         weights_(model::converted(input, input.units.front().scalar_type())),
         batches_(calibration_batches(domains, input.config, input.units.front().device())) {
     check_layers();
+    choose_guards();
     for (const auto& batch : batches_) hidden_ND_.push_back(embedded(weights_, batch));
   }
 
@@ -92,10 +103,12 @@ class Sparsifier {
            std::find(roles_.begin(), roles_.end(), tensor.role) != roles_.end();
   }
   void check_layers();
+  void choose_guards();
   void sparsify_group(std::int64_t block, const LayerGroup& group);
-  HessianSums collected(std::int64_t block, Tap tap) const;
-  void sparsify_layer(std::size_t unit, const architecture::Tensor& tensor, const at::Tensor& hessian_CC,
-                      const HessianFactor& factor);
+  Inputs collected(std::int64_t block, Tap tap, const std::string& who) const;
+  void sparsify_layer(std::size_t unit, const architecture::Tensor& tensor, const Inputs& inputs,
+                      const std::optional<HessianFactor>& factor);
+  base::Json polish(const at::Tensor& weight_RC, const Inputs& inputs, SparseResult& result) const;
   void advance(std::int64_t block);
   void list_sparse_layers();
   double zeros_fraction() const;
@@ -107,6 +120,7 @@ class Sparsifier {
   std::vector<bool> blocks_;
   model::Weights weights_;
   std::vector<CalibrationBatch> batches_;
+  std::vector<bool> guards_;           // per batch: held out from the Hessians, to judge what polishing does
   std::vector<at::Tensor> hidden_ND_;  // per batch: input of the block at hand
   base::Json layers_ = base::Json::array();
   std::int64_t chosen_ = 0;
@@ -137,19 +151,39 @@ void Sparsifier::check_layers() {
       chosen_ > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }
 
-HessianSums Sparsifier::collected(std::int64_t block, Tap tap) const {
-  HessianSums sums;
+// Every eighth batch of a domain, and its last one.
+void Sparsifier::choose_guards() {
+  constexpr std::int64_t kEvery = 8;
+  guards_.assign(batches_.size(), false);
+  if (!options_.polish) return;
+  std::int64_t of_domain = 0, guards = 0;
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    of_domain = i > 0 && batches_[i].domain == batches_[i - 1].domain ? of_domain + 1 : 0;
+    const bool last = i + 1 == batches_.size() || batches_[i + 1].domain != batches_[i].domain;
+    guards_[i] = of_domain > 0 && (of_domain % kEvery == kEvery - 1 || last);
+    guards += guards_[i] ? 1 : 0;
+  }
+  base::require<base::DataError>(
+      guards > 0,
+      "sparsify: polish keeps part of the calibration text to judge its results, and a "
+      "source gave less than two batches; use more calibration_tokens.");
+}
+
+Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who) const {
+  HessianSums fitted, guard;
   const auto views = weights_of_block(weights_, block);
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     const model::BlockHooks hooks{.tap =
                                       [&](Tap at, const at::Tensor& x_NC) {
-                                        if (at == tap) accumulate_hessian(sums, x_NC, batches_[i].sequences);
+                                        if (at == tap)
+                                          accumulate_hessian(guards_[i] ? guard : fitted, x_NC,
+                                                             batches_[i].sequences);
                                       },
                                   .channel_mask_I = {}};
     model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
                          &hooks);
   }
-  return sums;
+  return {hessian_of(fitted, who), options_.polish ? hessian_of(guard, who) : at::Tensor()};
 }
 
 void Sparsifier::sparsify_group(std::int64_t block, const LayerGroup& group) {
@@ -160,37 +194,63 @@ void Sparsifier::sparsify_group(std::int64_t block, const LayerGroup& group) {
     if (const auto* tensor = shape.find(role); tensor && is_chosen(shape, *tensor)) tensors.push_back(tensor);
   if (tensors.empty()) return;
   stop_if_asked(observer_, "sparsify");
-  const auto hessian_CC = hessian_of(collected(block, group.tap), tensors.front()->name);
-  const auto factor = factorise(hessian_CC, sweep_.dampening_fraction, tensors.front()->name);
-  if (factor.dampening_fraction > sweep_.dampening_fraction)
+  const auto& first = tensors.front()->name;
+  const auto inputs = collected(block, group.tap, first);
+  std::optional<HessianFactor> factor;
+  if (options_.method == SparseMethod::sparse_gpt)
+    factor = factorise(inputs.hessian_CC, sweep_.dampening_fraction, first);
+  if (factor && factor->dampening_fraction > sweep_.dampening_fraction)
     observer_.message(
         record::Level::warning,
-        base::join(tensors.front()->name, ": the Hessian needed a dampening of ", factor.dampening_fraction,
-                   " instead of ", sweep_.dampening_fraction, "; more calibration text would help."));
-  for (const auto* tensor : tensors) sparsify_layer(unit, *tensor, hessian_CC, factor);
+        base::join(first, ": the Hessian needed a dampening of ", factor->dampening_fraction, " instead of ",
+                   sweep_.dampening_fraction, "; more calibration text would help."));
+  for (const auto* tensor : tensors) sparsify_layer(unit, *tensor, inputs, factor);
 }
 
-void Sparsifier::sparsify_layer(std::size_t unit, const architecture::Tensor& tensor,
-                                const at::Tensor& hessian_CC, const HessianFactor& factor) {
+void Sparsifier::sparsify_layer(std::size_t unit, const architecture::Tensor& tensor, const Inputs& inputs,
+                                const std::optional<HessianFactor>& factor) {
   const auto start = std::chrono::steady_clock::now();
   auto weight_RC = weights_.tensor(unit, tensor);
-  const auto result = sparsify_weight(weight_RC, hessian_CC, factor, sweep_, tensor.name);
+  auto result = factor
+                    ? sparsify_weight(weight_RC, inputs.hessian_CC, *factor, sweep_, tensor.name)
+                    : mask_weight(weight_RC, inputs.hessian_CC, options_.method, sweep_.pattern, tensor.name);
+  base::Json layer = {
+      {"name", tensor.name}, {"rows", tensor.rows()}, {"cols", tensor.cols()}, {"loss", result.loss}};
+  if (factor) {
+    layer["dampening"] = result.dampening_fraction;
+    layer["identity_residual"] = result.identity_residual;
+  }
+  if (options_.polish) layer["polish"] = polish(weight_RC, inputs, result);
+  layer["relative_error"] = result.relative_error;
   // What follows shall see the values that the file will hold.
   const auto saved_RC = result.weight_RC.to(model::scalar_type(weights_.file_dtype));
   base::require<base::ValidationError>(
       saved_RC.isfinite().all().item<bool>() && model::holds(sweep_.pattern, saved_RC), tensor.name,
       ": is not finite or not ", options_.pattern, " after the cast to the file's type; nothing was saved.");
   weight_RC.copy_(saved_RC);
-  layers_.push_back(
-      {{"name", tensor.name},
-       {"rows", tensor.rows()},
-       {"cols", tensor.cols()},
-       {"dampening", result.dampening_fraction},
-       {"loss", result.loss},
-       {"identity_residual", result.identity_residual},
-       {"relative_error", result.relative_error},
-       {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}});
+  layer["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  layers_.push_back(std::move(layer));
   observer_.progress("sparsify: layers", static_cast<std::int64_t>(layers_.size()), chosen_);
+}
+
+// Keeps the polished weights only if they err less on text that they were not fitted to.
+base::Json Sparsifier::polish(const at::Tensor& weight_RC, const Inputs& inputs, SparseResult& result) const {
+  const auto type = inputs.hessian_CC.scalar_type();
+  const auto original_RC = weight_RC.to(type);
+  const auto polished =
+      least_squares_polish(original_RC, result.weight_RC.to(type), result.mask_RC, inputs.hessian_CC);
+  const auto guard_error = [&](const at::Tensor& sparse_RC) {
+    return relative_output_error(original_RC, sparse_RC.to(type), inputs.guard_CC);
+  };
+  const double before = guard_error(result.weight_RC), after = guard_error(polished.weight_RC);
+  if (after < before) {
+    result.weight_RC = polished.weight_RC.to(weight_RC.scalar_type());
+    result.relative_error = relative_output_error(original_RC, polished.weight_RC, inputs.hessian_CC);
+  }
+  return {{"kept", after < before},
+          {"held_out_error_before", before},
+          {"held_out_error_after", after},
+          {"iterations", polished.iterations}};
 }
 
 void Sparsifier::advance(std::int64_t block) {
@@ -237,6 +297,7 @@ SparsifyResult Sparsifier::run() {
   result.report = {
       {"kind", "sparsify"},
       {"pattern", options_.pattern},
+      {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
       {"layers", layers_},
       {"zeros_fraction", zeros_fraction()},
       {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}};

@@ -11,6 +11,7 @@ void ChannelStatistics::add(const at::Tensor& channels_NI, const std::string& wh
   part.tokens = channels_NI.size(0);
   const auto absolute_NI = channels_NI.abs();
   part.absolute_I = absolute_NI.sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
+  part.sum_I = channels_NI.sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
   part.maximum_I = absolute_NI.amax(0).to(at::kDouble);
   // Squares of bfloat16 and float32 are made in float32 at least; a channel whose square overflows that is
   // reported.
@@ -26,11 +27,13 @@ void ChannelStatistics::add(const at::Tensor& channels_NI, const std::string& wh
 void ChannelStatistics::merge(const ChannelStatistics& other) {
   if (!other.absolute_I.defined()) return;
   if (!absolute_I.defined()) {
-    *this = {other.tokens, other.absolute_I.clone(), other.squares_I.clone(), other.maximum_I.clone()};
+    *this = {other.tokens, other.absolute_I.clone(), other.sum_I.clone(), other.squares_I.clone(),
+             other.maximum_I.clone()};
     return;
   }
   tokens += other.tokens;
   absolute_I.add_(other.absolute_I);
+  sum_I.add_(other.sum_I);
   squares_I.add_(other.squares_I);
   maximum_I = at::maximum(maximum_I, other.maximum_I);
 }

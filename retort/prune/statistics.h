@@ -14,6 +14,7 @@ namespace retort::prune {
 struct ChannelStatistics {
   std::int64_t tokens = 0;
   at::Tensor absolute_I;  ///< sum of |a|, float64; undefined before the first tokens
+  at::Tensor sum_I;       ///< sum of a, float64
   at::Tensor squares_I;   ///< sum of a^2, float64
   at::Tensor maximum_I;   ///< max |a|, float64
 

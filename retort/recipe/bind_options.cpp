@@ -160,11 +160,32 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                         {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
           },
           {.doc = "where pruning ends", .required = true});
+  b.choice("units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
+           {.doc = "what may go: blocks and the channels of all MLPs alike; blocks; attentions and MLPs; "
+                   "attentions, and the channels of each MLP on its own"});
+  b.group("search",
+          [&](Binder& inner) {
+            inner.choice("method", options.search.method,
+                         {"greedy", "tabu", "evolution", "random", "additive"},
+                         {.doc = "tabu begins from the best of the simple methods"});
+            inner.count("budget_tokens", options.search.budget_tokens,
+                        {.doc = "forward passes of the whole model; 0: without limit", .at_least = 0});
+            inner.number("tolerance", options.search.tolerance,
+                         {.doc = "how far below the target the result may end, of all parameters",
+                          .at_least = 0,
+                          .at_most = 0.5});
+          },
+          {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});
   b.flag("channels", options.channels, {.doc = "candidates: narrow every MLP by width_multiple channels"});
   if (!options.blocks && !options.channels)
     b.mistake("blocks", "nothing to prune: blocks and channels are both false");
   b.count("width_multiple", options.width_multiple, {.doc = "channels", .at_least = 1, .at_most = 1 << 20});
+  b.choice("channel_ranking", options.channel_ranking, {"wanda", "activation", "fluctuation"},
+           {.doc = "which channels go first: least |W| ||a||, least mean |a|, or least var(a) ||W||^2"});
+  b.flag(
+      "compensate", options.compensate,
+      {.doc = "fit down_proj to the channels that stay, where that helps on text that it was not fitted to"});
   b.group("objective",
           [&](Binder& inner) {
             inner.number("perplexity", options.objective.perplexity,
@@ -181,7 +202,13 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
 }
 
 void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
-  b.one_of("pattern", options.pattern, {"2:4"}, {.doc = "kept weights of each group"});
+  b.one_of("pattern", options.pattern, {"2:4", "1:4", "4:8"}, {.doc = "kept weights of each group"});
+  b.choice("method", options.method, {"sparse_gpt", "wanda", "magnitude"},
+           {.doc = "sparse_gpt also updates the weights that stay; the others are for comparison"});
+  b.choice("mask", options.mask, {"saliency", "exact"},
+           {.doc = "of sparse_gpt: each weight for itself, or all sets of a group compared"});
+  b.flag("polish", options.polish,
+         {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs"});
   b.texts("layers", options.layers,
           {.doc = "module names such as gate_proj",
            .may_be_empty = true,

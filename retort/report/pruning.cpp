@@ -1,4 +1,4 @@
-// A picture of what is left of the model, and why: the decisions of the greedy search.
+// A picture of what is left of the model, and why: the decisions of the greedy search, the course of others.
 #include <algorithm>
 #include <set>
 
@@ -21,6 +21,7 @@ struct Survivors {
   bool width_known = false;                        ///< otherwise at least this
   std::vector<std::size_t> kept;                   ///< original index of each block that is left
   std::vector<std::vector<std::size_t>> channels;  ///< of each block that is left
+  std::vector<std::size_t> without_attention;      ///< of those left
   std::map<std::size_t, std::string> dropped_at;   ///< original index -> step
 };
 
@@ -28,6 +29,7 @@ Survivors survivors_of(const Json& result) {
   Survivors model;
   const Json& kept = field(result, "kept");
   model.kept = indices(field(kept, "blocks"), kMaxBlocks);
+  model.without_attention = indices(field(kept, "without_attention"), kMaxBlocks);
   for (const Json& list : elements(field(kept, "channels"))) {
     model.channels.push_back(indices(list, kMaxChannels));
     for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
@@ -99,7 +101,10 @@ void picture_row(Table& table, const Survivors& model, std::size_t block) {
     return;
   }
   const auto position = static_cast<std::size_t>(found - model.kept.begin());
-  const std::string now = "kept as block " + std::to_string(position);
+  const auto& deaf = model.without_attention;
+  const bool attends = std::find(deaf.begin(), deaf.end(), block) == deaf.end();
+  const std::string now =
+      "kept as block " + std::to_string(position) + (attends ? "" : ", without attention");
   if (position >= model.channels.size()) {
     table.row({name, now, kMissing, "", ""});
     return;
@@ -176,6 +181,52 @@ Html candidate_table(const Json& result) {
   return table.empty() ? Html() : details("All candidates that were measured", table.html());
 }
 
+bool was_searched(const Stage& stage) {
+  return stage.kind == "prune" && !elements(field(stage.result, "curve")).empty();
+}
+
+/// Best objective so far against what was spent, a line for each stage that searched.
+Html search_figure(const RunFiles& run) {
+  Palette palette;
+  View view{.name = "", .y_title = "best f so far (nats)"};
+  Table table("", {{"Stage", "", true},
+                   {"Method", "", true},
+                   {"Units", "", true},
+                   {"f", "nats"},
+                   {"\u0394 log perplexity", "nats"},
+                   {"KL", "nats per token"},
+                   {"Worst domain", "", true},
+                   {"Evaluations", ""},
+                   {"Tokens", "spent"},
+                   {"One-shot", "f"},
+                   {"Additive", "f"},
+                   {"Greedy", "f"}});
+  for (const Stage& stage : run.stages) {
+    if (!was_searched(stage)) continue;
+    const Json& result = stage.result;
+    const auto color = palette.color(stage.name);
+    Series series{.name = stage.name, .color = color, .dash = color, .marks = true};
+    for (const Json& point : elements(field(result, "curve")))
+      if (const auto& pair = elements(point); pair.size() == 2 && number(pair[0]) && number(pair[1]))
+        series.points.emplace_back(*number(pair[0]), *number(pair[1]));
+    if (const auto spent = number(result, "tokens_spent"); spent && !series.points.empty())
+      series.points.emplace_back(*spent, series.points.back().second);
+    view.series.push_back(std::move(series));
+    const Json& starts = field(result, "starts");
+    table.row({stage.name, text(result, "method"), text(result, "units"),
+               fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
+               fixed(number(result, "kl"), 4), text(result, "worst_domain"),
+               count(number(result, "evaluations")), count(number(result, "tokens_spent")),
+               fixed(number(starts, "one_shot"), 4), fixed(number(starts, "additive"), 4),
+               fixed(number(starts, "greedy"), 4)});
+  }
+  if (view.series.empty()) return {};
+  const Chart chart{
+      .tokens_on_x = true, .x_title = "tokens spent (passes of the whole model)", .views = {view}};
+  return figure(chart, "The searches: the best candidate so far, measured on all of the calibration text.",
+                table.html());
+}
+
 Html totals(const Json& result) {
   const auto before = number(result, "parameters_before"), after = number(result, "parameters_after"),
              target = number(result, "parameters_target");
@@ -198,7 +249,7 @@ Html pruning(const RunFiles& run) {
     body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
             candidate_table(stage.result);
   }
-  return body;
+  return body + search_figure(run);
 }
 
 }  // namespace retort::report

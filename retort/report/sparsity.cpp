@@ -96,7 +96,9 @@ Html sparsity(const RunFiles& run) {
     const Chart chart = error_chart(stage.result);
     const Html table = layer_table(stage.result);
     if (!chart.views.empty())
-      body += figure(chart, "Error that 2:4 leaves in each layer, after the weight update.", table);
+      body += figure(chart,
+                     "Error that sparsity leaves in each layer, relative to its output on calibration text.",
+                     table);
     else
       body += table;
   }

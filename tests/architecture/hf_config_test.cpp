@@ -6,6 +6,7 @@
 #include "configs_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "support/message_of.h"
 #include "support/outside_data.h"
 
 namespace retort::architecture {
@@ -48,10 +49,54 @@ TEST(HfConfig, CarriesFurtherKeys) {
   EXPECT_EQ(json["retort"]["a"], 1);
 }
 
-TEST(HfConfig, WillNotWriteBlocksThatDiffer) {
+TEST(HfConfig, DescribesBlocksThatDifferLayerByLayer) {
   Config config = small_config();
-  config.blocks[1].mlp = DenseMlp{80};
+  config.blocks.resize(5, config.blocks.front());
+  const auto width = std::get<DenseMlp>(config.blocks[0].mlp).width;
+  config.blocks[1].mlp = DenseMlp{width / 2};
+  config.blocks[2].attention.reset();
+  config.blocks[3].mlp = std::monostate{};
+  config.blocks[4].attention->num_heads /= 2;
+  config.blocks[4].attention->num_kv_heads = 1;
+  const std::string text = hf_config_json(config);
+  EXPECT_EQ(parse_hf_config(text, "config.json"), config);
+  const Json json = Json::parse(text);
+  EXPECT_EQ(json["intermediate_size"], width);
+  EXPECT_EQ(
+      json["per_layer_config"],
+      (Json{{"1", {{"intermediate_size", width / 2}}},
+            {"2", {{"skip", {"attention"}}}},
+            {"3", {{"skip", {"mlp"}}}},
+            {"4",
+             {{"num_attention_heads", config.blocks[4].attention->num_heads}, {"num_key_value_heads", 1}}}}));
+  EXPECT_FALSE(Json::parse(hf_config_json(small_config())).contains("per_layer_config"));
+}
+
+TEST(HfConfig, WillNotWriteAModelWithoutAnyAttentionOrMlp) {
+  Config config = small_config();
+  for (auto& block : config.blocks) block.attention.reset();
   EXPECT_THROW(hf_config_json(config), base::InternalError);
+  config = small_config();
+  for (auto& block : config.blocks) block.mlp = std::monostate{};
+  EXPECT_THROW(hf_config_json(config), base::InternalError);
+}
+
+TEST(HfConfig, RefusesLayersThatItDoesNotUnderstand) {
+  const auto refusal = [](const Json& layers) {
+    Json json = Json::parse(hf_config_json(small_config()));
+    json["per_layer_config"] = layers;
+    return test::message_of<base::ModelError>([&] { parse_hf_config(json.dump(), "config.json"); });
+  };
+  EXPECT_SAYS(refusal({{"99", Json::object()}}), "99");
+  EXPECT_SAYS(refusal({{"one", Json::object()}}), "one");
+  EXPECT_SAYS(refusal({{"0", 3}}), "expected an object");
+  EXPECT_SAYS(refusal(7), "expected an object");
+  EXPECT_SAYS(refusal({{"0", {{"sliding_window", 4}}}}), "sliding_window");
+  EXPECT_SAYS(refusal({{"0", {{"skip", {"norm"}}}}}), "norm");
+  EXPECT_SAYS(refusal({{"0", {{"skip", "mlp"}}}}), "list");
+  EXPECT_SAYS(refusal({{"0", {{"intermediate_size", "wide"}}}}), "whole number");
+  EXPECT_NE(refusal({{"0", {{"intermediate_size", -4}}}}), "");
+  EXPECT_NE(refusal({{"0", {{"num_key_value_heads", 3}}}}), "");
 }
 
 TEST(HfConfig, NotesWhatItDoesNotKnow) {

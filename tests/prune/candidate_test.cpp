@@ -31,6 +31,25 @@ TEST(Candidate, NarrowingKeepsTheHighestScoresAndTheirOrder) {
   EXPECT_EQ(narrow.blocks, candidate.blocks);
 }
 
+TEST(Candidate, HalvesOfBlocksGoOnTheirOwn) {
+  const auto config = test::tiny_config();
+  const auto all = prune::whole(config);
+  const auto deaf = prune::without_attention(config, all, 1);
+  EXPECT_TRUE(deaf.attends(0));
+  EXPECT_FALSE(deaf.attends(1));
+  EXPECT_FALSE(prune::config_of(config, deaf).blocks[1].attention);
+  EXPECT_EQ(prune::parameters_of(config, all) - prune::parameters_of(config, deaf),
+            architecture::num_parameters(config.blocks[1], config.hidden_size) -
+                architecture::num_parameters(
+                    architecture::Block{.attention = {}, .mlp = config.blocks[1].mlp}, config.hidden_size));
+  const auto thin = prune::with_channels(config, deaf, 0, {});
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(prune::config_of(config, thin).blocks[0].mlp));
+  // A block without both is gone.
+  EXPECT_EQ(prune::with_channels(config, deaf, 1, {}), prune::without_block(all, 1));
+  EXPECT_EQ(prune::without_attention(config, thin, 0), prune::without_block(deaf, 0));
+  EXPECT_NE(prune::stable_hash(deaf), prune::stable_hash(all));
+}
+
 TEST(Candidate, HashTellsCandidatesApartAndNeverChanges) {
   const Candidate a{{0, 1}, {{0, 1}, {2}}}, b{{0, 1}, {{0}, {1, 2}}};
   EXPECT_NE(prune::stable_hash(a), prune::stable_hash(b));
@@ -129,6 +148,21 @@ TEST(Importance, WandaWeighsTheColumnWithTheNormOfItsInput) {
   EXPECT_NEAR(score[1], 0, 1e-12);
   EXPECT_NEAR(score[2], 2 * std::sqrt(2.0), 1e-6);
   EXPECT_NEAR(prune::channel_scores(prune::activation_score, statistics, down)[0], 3.5, 1e-6);
+  // Planted outliers: a channel times s whose column is divided by s is the same channel.
+  for (const auto ranking : {prune::ChannelRanking::wanda, prune::ChannelRanking::fluctuation}) {
+    base::Random random(3, 3);
+    auto values = at::empty({50, 6}, at::kDouble);
+    for (std::int64_t k = 0; k < values.numel(); ++k)
+      values.mutable_data_ptr<double>()[k] = random.next_normal() + 0.3 * static_cast<double>(k % 6);
+    const auto columns = values.narrow(0, 0, 4).contiguous();
+    const auto factors = at::tensor({1.0, 1000.0, 1.0, 0.01, 1.0, 7.0}, at::kDouble);
+    prune::ChannelStatistics plain, planted;
+    plain.add(values, "block");
+    planted.add(values * factors, "block");
+    const auto before = prune::channel_scores(prune::score_of(ranking), plain, columns);
+    const auto after = prune::channel_scores(prune::score_of(ranking), planted, columns / factors);
+    for (std::size_t c = 0; c < 6; ++c) EXPECT_NEAR(after[c] / before[c], 1, 1e-5);
+  }
 }
 
 TEST(Importance, StatisticsOfPartsMergeToThoseOfTheWhole) {
@@ -142,6 +176,15 @@ TEST(Importance, StatisticsOfPartsMergeToThoseOfTheWhole) {
   EXPECT_LT(test::largest_difference(first.squares_I, all.squares_I), 1e-12);
   EXPECT_LT(test::largest_difference(first.absolute_I, all.absolute_I), 1e-12);
   EXPECT_TRUE(at::equal(first.maximum_I, all.maximum_I));
+}
+
+TEST(Importance, FluctuationIsTheVarianceTimesTheColumn) {
+  prune::ChannelStatistics statistics;
+  statistics.add(at::tensor({1.0, 5.0, 3.0, 5.0, 8.0, 5.0}, at::kDouble).view({3, 2}), "block");
+  const auto down = at::tensor({3.0, 1.0, 4.0, 1.0}, at::kDouble).view({2, 2});
+  const auto score = prune::channel_scores(prune::fluctuation_score, statistics, down);
+  EXPECT_NEAR(score[0], (1.0 + 9 + 64) / 3 * 25 - 16.0 * 25, 1e-6);
+  EXPECT_NEAR(score[1], 0, 1e-6) << "a constant channel can be replaced by a constant";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "retort/model/head.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
+#include "support/message_of.h"
 
 namespace retort::test {
 
@@ -75,18 +76,6 @@ inline at::Tensor plain_logits(const model::Weights& weights, const prune::Calib
   return model::logits(
       model::head_weights(layout, weights.units[static_cast<std::size_t>(layout.head_unit())]),
       weights.config.rms_norm_eps, hidden_ND);
-}
-
-/// The message of the E that `call` throws; a failure when it throws nothing or something else.
-template <typename E, typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {

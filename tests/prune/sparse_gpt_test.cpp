@@ -5,6 +5,7 @@
 #include "prune/json_for_tests.h"
 #include "prune/models_for_tests.h"
 #include "retort/base/error.h"
+#include "retort/prune/polish.h"
 #include "support/outside_data.h"
 
 namespace retort {
@@ -101,6 +102,93 @@ TEST(SparseGpt, ErrsLessThanSimplerMethodsAndMoreThanLeastSquares) {
   EXPECT_NEAR(full, errors["sparsegpt_full"].get<double>(), 1e-6);
   EXPECT_NEAR(best, errors["exact_LS_on_same_mask"].get<double>(), 1e-4);
   EXPECT_TRUE(magnitude > wanda && wanda > mask_only && mask_only > full && full > best);
+}
+
+TEST(SparseGpt, MasksByScoreAreTheSimplerMethods) {
+  const Golden golden;
+  const auto& errors = golden.json["errors"];
+  const auto error = [&](prune::SparseMethod method) {
+    const auto result = prune::mask_weight(golden.weight, golden.hessian, method, {}, "layer");
+    EXPECT_TRUE(at::equal(result.weight_RC, golden.weight * result.mask_RC));
+    EXPECT_NEAR(result.loss, golden.error(result.weight_RC), 1e-9);
+    return result.loss;
+  };
+  EXPECT_NEAR(error(prune::SparseMethod::magnitude), errors["magnitude"].get<double>(), 1e-6);
+  EXPECT_NEAR(error(prune::SparseMethod::wanda), errors["wanda"].get<double>(), 1e-6);
+}
+
+TEST(SparseGpt, PolishIsLeastSquaresForTheMask) {
+  const Golden golden;
+  const auto result = sparsify_weight(golden.weight, golden.hessian, SweepOptions{}, "layer");
+  const auto polished = prune::least_squares_polish(golden.weight, result.weight_RC, result.mask_RC,
+                                                    golden.hessian, {.iterations = 2000, .tolerance = 1e-12});
+  EXPECT_NEAR(golden.error(polished.weight_RC), golden.json["errors"]["exact_LS_on_same_mask"].get<double>(),
+              1e-4);
+  EXPECT_TRUE(at::equal(polished.weight_RC.ne(0), result.mask_RC));
+  // Few steps improve already, and none makes it worse.
+  double last = golden.error(result.weight_RC);
+  for (const std::int64_t steps : {1, 4, 16, 64}) {
+    const auto some = prune::least_squares_polish(golden.weight, result.weight_RC, result.mask_RC,
+                                                  golden.hessian, {.iterations = steps, .tolerance = 0});
+    EXPECT_LT(golden.error(some.weight_RC), last) << steps;
+    last = golden.error(some.weight_RC);
+  }
+}
+
+TEST(SparseGpt, ExactChoiceIsTheBestOfAllSets) {
+  // A single group: the sweep's loss is that of the best least squares over the six sets, row by row.
+  const auto x = random_matrix(40, 4, 5), mix = random_matrix(4, 4, 6), weight = random_matrix(50, 4, 7);
+  const auto inputs = at::mm(x, mix);
+  const auto hessian = at::mm(inputs.t(), inputs);
+  const auto result =
+      sparsify_weight(weight, hessian, {.pattern = {}, .mask = prune::MaskChoice::exact}, "layer");
+  const auto damped = hessian + 0.01 * hessian.diagonal().mean() * at::eye(4, at::kDouble);
+  double best = 0;
+  for (std::int64_t r = 0; r < 50; ++r) {
+    double least = 1e300;
+    for (int a = 0; a < 4; ++a)
+      for (int b = a + 1; b < 4; ++b) {
+        auto keep = at::zeros({1, 4}, at::kDouble);
+        keep[0][a] = keep[0][b] = 1;
+        const auto row = weight.narrow(0, r, 1);
+        const auto change = row - least_squares(row, damped, keep);
+        least = std::min(least, 0.5 * at::mm(change, damped).mul(change).sum().item<double>());
+      }
+    best += least;
+  }
+  EXPECT_NEAR(result.loss, best, 1e-9 * best);
+  const auto saliency = sparsify_weight(weight, hessian, SweepOptions{}, "layer");
+  EXPECT_GT(saliency.loss, 1.01 * result.loss) << "the case separates the two";
+}
+
+TEST(SparseGpt, ExactChoiceKeepsThePatternAndTheIdentity) {
+  const Golden golden;
+  for (const model::Pattern pattern : {model::Pattern{2, 4}, model::Pattern{1, 4}, model::Pattern{4, 8}}) {
+    const auto result = sparsify_weight(golden.weight, golden.hessian,
+                                        {.pattern = pattern, .mask = prune::MaskChoice::exact}, "layer");
+    EXPECT_TRUE(model::holds(pattern, result.weight_RC));
+    EXPECT_LT(result.identity_residual, 1e-9);
+  }
+  const auto wide = random_matrix(2, 32, 9);
+  EXPECT_THROW(
+      sparsify_weight(wide, golden.hessian, {.pattern = {8, 16}, .mask = prune::MaskChoice::exact}, "layer"),
+      base::UsageError);
+}
+
+TEST(SparseGpt, RowsMayBeSplit) {
+  const Golden golden;
+  for (const auto mask : {prune::MaskChoice::saliency, prune::MaskChoice::exact}) {
+    const SweepOptions options{.pattern = {}, .mask = mask};
+    const auto whole = sparsify_weight(golden.weight, golden.hessian, options, "layer");
+    for (const std::int64_t first : {1, 2, 5}) {
+      const auto top = sparsify_weight(golden.weight.narrow(0, 0, first), golden.hessian, options, "layer");
+      const auto rest =
+          sparsify_weight(golden.weight.narrow(0, first, 6 - first), golden.hessian, options, "layer");
+      EXPECT_LT(test::largest_difference(at::cat({top.weight_RC, rest.weight_RC}), whole.weight_RC), 1e-12);
+      EXPECT_TRUE(at::equal(at::cat({top.mask_RC, rest.mask_RC}), whole.mask_RC));
+      EXPECT_NEAR(top.loss + rest.loss, whole.loss, 1e-9 * whole.loss);
+    }
+  }
 }
 
 TEST(SparseGpt, DampeningMakesFewInputsEnough) {

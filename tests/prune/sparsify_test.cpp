@@ -84,6 +84,50 @@ TEST(Sparsify, ReportsEachLayer) {
   EXPECT_LT(layer["relative_error"].get<double>(), 1);
 }
 
+TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
+  record::Observer observer;
+  SparsifyOptions options;
+  const auto first_layer = [&] {
+    const auto result = sparsify(dense_model(), test::random_domains(40, 200), options, observer);
+    EXPECT_NO_THROW(model::check_pattern(result.weights));
+    EXPECT_EQ(result.weights.lineage.pattern, options.pattern);
+    // It sees the same inputs whatever the method.
+    return find_layer(result.report, "model.layers.0.self_attn.q_proj.weight");
+  };
+  const auto relative = [](const base::Json& layer) { return layer.at("relative_error").get<double>(); };
+  const auto sweep = first_layer();
+  options.method = prune::SparseMethod::magnitude;
+  const auto magnitude = first_layer();
+  options.method = prune::SparseMethod::wanda;
+  const auto wanda = first_layer();
+  options.method = prune::SparseMethod::sparse_gpt;
+  options.mask = prune::MaskChoice::exact;
+  const auto exact = first_layer();
+  options.polish = true;
+  const auto polish = first_layer().at("polish");
+  EXPECT_LE(relative(wanda), relative(magnitude));
+  EXPECT_LT(relative(sweep), relative(wanda));
+  EXPECT_LE(relative(exact), 1.05 * relative(sweep)) << "greedy over groups, so not always less";
+  EXPECT_FALSE(wanda.contains("dampening"));
+  EXPECT_TRUE(sweep.contains("identity_residual"));
+  EXPECT_EQ(polish.at("kept").get<bool>(), polish.at("held_out_error_after").get<double>() <
+                                               polish.at("held_out_error_before").get<double>());
+  EXPECT_GT(polish.at("iterations"), 0);
+  options.pattern = "1:4";
+  first_layer();
+  options.pattern = "4:8";
+  first_layer();
+}
+
+TEST(Sparsify, PolishNeedsTextToJudgeBy) {
+  record::Observer observer;
+  SparsifyOptions options;
+  options.polish = true;
+  EXPECT_SAYS(test::message_of<base::DataError>(
+                  [&] { sparsify(dense_model(), test::random_domains(40), options, observer); }),
+              "calibration_tokens");
+}
+
 TEST(Sparsify, OnlyChosenLayersOfChosenBlocksChange) {
   record::Observer observer;
   SparsifyOptions options;

@@ -57,6 +57,37 @@ TEST(Surgery, MaskedIsSlicedWithBlocksDropped) {
   expect_masked_is_sliced(weights, prune::without_block(prune::whole(weights.config), 0));
 }
 
+// A branch whose last matrix is zero adds nothing: the same as not having it.
+TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
+  const auto weights = test::tiny_model(test::tiny_config(4));
+  auto candidate = prune::without_attention(weights.config, prune::whole(weights.config), 1);
+  candidate = prune::with_channels(weights.config, candidate, 2, {});
+  candidate = prune::with_channels(weights.config, candidate, 3, {1, 2, 5, 9});
+  candidate = prune::without_attention(weights.config, candidate, 3);
+  auto zeroed = model::converted(weights, at::kDouble);
+  zeroed.tensor("model.layers.1.self_attn.o_proj.weight").zero_();
+  zeroed.tensor("model.layers.2.mlp.down_proj.weight").zero_();
+  zeroed.tensor("model.layers.3.self_attn.o_proj.weight").zero_();
+  std::vector<at::Tensor> masks(4);
+  masks[3] = at::zeros({16}, at::kDouble);
+  for (const std::int64_t channel : {1, 2, 5, 9}) masks[3][channel] = 1;
+  const auto domains = test::random_domains(weights.config.vocab_size, 2, 48);
+  const auto sliced = prune::sliced(weights, candidate);
+  for (const auto& batch : prune::calibration_batches(domains, weights.config, at::kCPU)) {
+    const auto expected = test::plain_logits(zeroed, batch, masks);
+    EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
+    EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
+  }
+  const prune::Evaluator evaluator(weights, domains, {});
+  EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
+
+  const test::TemporaryDirectory directory;
+  model::save_model(sliced, directory / "model", {}, {});
+  const auto again = model::load_weights(directory / "model", at::kDouble, at::kCPU);
+  EXPECT_EQ(again.config.blocks, sliced.config.blocks);
+  EXPECT_EQ(again.lineage.channels, sliced.lineage.channels);
+}
+
 TEST(Surgery, MaskedIsSlicedWithChannelsRemoved) {
   auto candidate =
       prune::whole(test::tiny_config().blocks.empty() ? architecture::Config() : test::tiny_config());

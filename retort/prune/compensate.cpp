@@ -1,0 +1,212 @@
+#include "retort/prune/compensate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/eval/score.h"
+#include "retort/model/dtype.h"
+#include "retort/prune/stop.h"
+
+namespace retort::prune {
+namespace {
+
+constexpr std::int64_t kGuardEvery = 5;
+
+// Every fifth batch of a domain, and its last one; false where a domain has only one batch.
+bool choose_guards(const std::vector<CalibrationBatch>& batches, std::vector<bool>& guards) {
+  std::int64_t place = 0;
+  bool enough = true;
+  guards.clear();
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const bool first = i == 0 || batches[i - 1].domain != batches[i].domain;
+    const bool last = i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain;
+    place = first ? 0 : place + 1;
+    enough = enough && !(first && last);
+    guards.push_back(!first && (last || place % kGuardEvery == kGuardEvery - 1));
+  }
+  return enough;
+}
+
+// X'^T X' and X^T X' over tokens.
+struct Sums {
+  at::Tensor kept_KK, cross_IK;
+
+  void add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
+    const auto wide_NK = kept_NK.to(at::kDouble), products_KK = at::mm(wide_NK.t(), wide_NK);
+    const auto products_IK = at::mm(x_NI.to(at::kDouble).t(), wide_NK);
+    kept_KK = kept_KK.defined() ? kept_KK.add_(products_KK) : products_KK;
+    cross_IK = cross_IK.defined() ? cross_IK.add_(products_IK) : products_IK;
+  }
+  // ||W' X' - W X||^2 without the part that W' does not change.
+  double error(const at::Tensor& weight_DI, const at::Tensor& fitted_DK) const {
+    const auto products_DK = at::mm(fitted_DK, kept_KK) - 2 * at::mm(weight_DI, cross_IK);
+    return (products_DK * fitted_DK).sum().item<double>();
+  }
+};
+
+at::Tensor fitted(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const Sums& sums,
+                  double dampening) {
+  const auto gap_DK = at::mm(weight_DI, sums.cross_IK) - at::mm(kept_DK, sums.kept_KK);
+  auto damped_KK = sums.kept_KK.clone();
+  auto diagonal_K = damped_KK.diagonal();
+  diagonal_K.add_(dampening * diagonal_K.mean().item<double>() + 1e-300);
+  const auto [lower_KK, info] = at::linalg_cholesky_ex(damped_KK);
+  if (info.item<int>() != 0) return {};
+  return kept_DK + at::cholesky_solve(gap_DK.t(), lower_KK).t();
+}
+
+class Compensation {
+ public:
+  Compensation(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
+               const std::vector<CalibrationDomain>& domains, const CompensationOptions& options,
+               record::Observer& observer)
+      : input_(input),
+        candidate_(candidate),
+        sliced_(sliced),
+        plain_(model::converted(sliced, sliced.units.front().scalar_type())),
+        options_(options),
+        observer_(observer),
+        batches_(
+            calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)) {}
+
+  base::Json run();
+
+ private:
+  // The hidden states of one model, per batch.
+  struct Stream {
+    const model::Weights& weights;
+    std::vector<at::Tensor> hidden_ND;
+  };
+  using Tapped = std::function<void(const at::Tensor& channels)>;
+  void start(Stream& stream) const {
+    for (const auto& batch : batches_) stream.hidden_ND.push_back(embedded(stream.weights, batch));
+  }
+  at::Tensor block_output(const Stream& stream, std::int64_t block, std::size_t batch,
+                          const Tapped& tapped = {}) const;
+  void advance(Stream& stream, std::int64_t block) const {
+    for (std::size_t i = 0; i < batches_.size(); ++i) stream.hidden_ND[i] = block_output(stream, block, i);
+  }
+  // A fitted layer is dense.
+  bool is_sparse(std::int64_t position) const {
+    const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(position));
+    const auto& name = sliced_.layout.units[unit].find(architecture::Role::down)->name;
+    const auto& sparse = sliced_.lineage.sparse_layers;
+    return std::find(sparse.begin(), sparse.end(), name) != sparse.end();
+  }
+  void fit(const Stream& dense, const Stream& changed, std::int64_t block, std::int64_t position);
+  double guard_objective(const Stream& dense, const Stream& other, const eval::HeadScorer& scorer) const;
+
+  const model::Weights& input_;
+  const Candidate& candidate_;
+  model::Weights& sliced_;
+  model::Weights plain_;
+  const CompensationOptions& options_;
+  record::Observer& observer_;
+  std::vector<CalibrationBatch> batches_;
+  std::vector<bool> guards_;
+  base::Json layers_ = base::Json::array();
+};
+
+at::Tensor Compensation::block_output(const Stream& stream, std::int64_t block, std::size_t batch,
+                                      const Tapped& tapped) const {
+  const model::BlockHooks hooks{.tap =
+                                    [&](model::Tap tap, const at::Tensor& x_NC) {
+                                      if (tapped && tap == model::Tap::down_input) tapped(x_NC);
+                                    },
+                                .channel_mask_I = {}};
+  return model::block_forward(weights_of_block(stream.weights, block), stream.weights.config.rms_norm_eps,
+                              stream.hidden_ND[batch], batches_[batch].layout, nullptr, &hooks);
+}
+
+void Compensation::fit(const Stream& dense, const Stream& changed, std::int64_t block,
+                       std::int64_t position) {
+  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(position));
+  const auto& tensor = *sliced_.layout.units[unit].find(architecture::Role::down);
+  Sums fit_sums, guard_sums;
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    at::Tensor x_NI, kept_NK;
+    block_output(dense, block, i, [&](const at::Tensor& channels) { x_NI = channels; });
+    block_output(changed, position, i, [&](const at::Tensor& channels) { kept_NK = channels; });
+    (guards_[i] ? guard_sums : fit_sums).add(x_NI, kept_NK);
+  }
+  base::require<base::ValidationError>(
+      fit_sums.cross_IK.isfinite().all().item<bool>(), tensor.name,
+      ": its inputs on the calibration text are not finite (NaN or infinity); the model is damaged.");
+  auto weight_DK = sliced_.tensor(unit, tensor);
+  const auto whole_DI = weights_of_block(input_, block).down_DI.to(at::kDouble);
+  const auto kept_DK = weight_DK.to(at::kDouble);
+  const auto solution_DK = fitted(whole_DI, kept_DK, fit_sums, options_.dampening_fraction);
+  // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
+  const auto saved_DK =
+      solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
+  const double before = guard_sums.error(whole_DI, kept_DK),
+               after = guard_sums.error(whole_DI, saved_DK.to(at::kDouble));
+  if (after < before) weight_DK.copy_(saved_DK);
+  layers_.push_back({{"name", tensor.name}, {"kept", after < before}, {"held_out_gain", before - after}});
+}
+
+// f of objective.h on the guards, domains with equal weights.
+double Compensation::guard_objective(const Stream& dense, const Stream& other,
+                                     const eval::HeadScorer& scorer) const {
+  std::vector<eval::ScoreSums> sums;
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    if (!guards_[i]) continue;
+    sums.resize(std::max(sums.size(), batches_[i].domain + 1));
+    sums[batches_[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &scorer, dense.hidden_ND[i],
+                                                    batches_[i].targets_N, options_.batch_tokens));
+  }
+  double objective = 0;
+  for (const auto& sum : sums)
+    objective +=
+        (options_.objective.perplexity * (sum.nll - sum.teacher_nll) + options_.objective.kl * sum.kl) /
+        static_cast<double>(std::max<std::int64_t>(sum.targets, 1));
+  return objective / static_cast<double>(sums.size());
+}
+
+base::Json Compensation::run() {
+  if (!choose_guards(batches_, guards_)) {
+    observer_.message(
+        record::Level::warning,
+        "prune: no compensation, because a source gave less than two batches of calibration text, one "
+        "to fit and one to judge; raise calibration_tokens.");
+    return nullptr;
+  }
+  Stream dense{input_, {}}, changed{sliced_, {}}, plain{plain_, {}};
+  for (auto* stream : {&dense, &changed, &plain}) start(*stream);
+  std::int64_t position = 0;
+  for (std::int64_t block = 0; block < std::ssize(input_.config.blocks); ++block) {
+    stop_if_asked(observer_, "prune");
+    const auto* channels = candidate_.find(block);
+    const auto width = mlp_width(input_.config.blocks[static_cast<std::size_t>(block)]);
+    if (channels) {
+      if (!channels->empty() && std::ssize(*channels) < width && !is_sparse(position))
+        fit(dense, changed, block, position);
+      advance(changed, position);
+      advance(plain, position++);
+    }
+    advance(dense, block);
+    observer_.progress("prune: blocks compensated", block + 1, std::ssize(input_.config.blocks));
+  }
+  if (layers_.empty()) return nullptr;
+  const auto unit = static_cast<std::size_t>(input_.layout.head_unit());
+  const eval::HeadScorer scorer(input_.config, input_.layout, input_.units[unit]);
+  const double before = guard_objective(dense, plain, scorer),
+               after = guard_objective(dense, changed, scorer);
+  if (!(after < before)) sliced_.units = plain_.units;
+  return {{"kept", after < before},
+          {"held_out_objective_before", before},
+          {"held_out_objective_after", after},
+          {"layers", layers_}};
+}
+
+}  // namespace
+
+base::Json compensate(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
+                      const std::vector<CalibrationDomain>& domains, const CompensationOptions& options,
+                      record::Observer& observer) {
+  return Compensation(input, candidate, sliced, domains, options, observer).run();
+}
+
+}  // namespace retort::prune

@@ -1,0 +1,68 @@
+#include "retort/prune/result.h"
+
+#include <algorithm>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/prune/compensate.h"
+#include "retort/prune/surgery.h"
+
+namespace retort::prune {
+namespace {
+
+// The sliced model must compute what the masked one did when it was chosen.
+double proved(const Evaluator& evaluator, const Candidate& candidate, const model::Weights& weights) {
+  const double difference = evaluator.difference(candidate, weights);
+  const double allowed = weights.units.front().scalar_type() == at::kDouble  ? 1e-9
+                         : weights.units.front().scalar_type() == at::kFloat ? 1e-4
+                                                                             : 0.05;
+  base::require<base::ValidationError>(difference <= allowed,
+                                       "prune: the sliced model's output differs from the masked "
+                                       "model's by ",
+                                       difference, " of the largest value, allowed are ", allowed,
+                                       "; nothing was saved, please report this.");
+  return difference;
+}
+
+void report_torn_layers(const model::Weights& input, const model::Weights& output,
+                        record::Observer& observer) {
+  std::size_t expected = 0;
+  for (const auto& name : input.lineage.sparse_layers) {
+    const auto place = input.layout.find(name);
+    const auto block = place ? input.layout.units[place->unit].block_index : -1;
+    const auto teacher_block = block < 0 ? -1 : input.lineage.blocks[static_cast<std::size_t>(block)];
+    expected +=
+        std::binary_search(output.lineage.blocks.begin(), output.lineage.blocks.end(), teacher_block) ? 1 : 0;
+  }
+  if (const auto kept = output.lineage.sparse_layers.size(); kept < expected)
+    observer.message(record::Level::warning,
+                     base::join("prune: ", expected - kept, " layers were ", input.lineage.pattern,
+                                " sparse and no longer are, because channels between their "
+                                "weights were removed; sparsify after pruning."));
+}
+
+}  // namespace
+
+PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
+                        const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
+                        record::Observer& observer) {
+  PruneResult result{.weights = sliced(input, candidate), .report = {}};
+  const double difference = proved(evaluator, candidate, result.weights);
+  report_torn_layers(input, result.weights, observer);
+  result.report = {{"kind", "prune"},
+                   {"parameters_before", architecture::num_parameters(input.config)},
+                   {"parameters_after", architecture::num_parameters(result.weights.config)},
+                   {"blocks_before", input.config.blocks.size()},
+                   {"width_before", mlp_width(input.config.blocks.front())},
+                   {"kept",
+                    {{"blocks", candidate.blocks},
+                     {"channels", candidate.channels},
+                     {"without_attention", candidate.without_attention}}},
+                   {"sliced_output_difference", difference}};
+  if (options.compensate)
+    result.report["compensation"] =
+        compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);
+  return result;
+}
+
+}  // namespace retort::prune

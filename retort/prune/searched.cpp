@@ -1,0 +1,203 @@
+#include "retort/prune/searched.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <chrono>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/prune/importance.h"
+#include "retort/prune/journal_file.h"
+#include "retort/prune/model_space.h"
+#include "retort/prune/moves.h"
+#include "retort/prune/objective.h"
+#include "retort/prune/stop.h"
+#include "retort/search/additive.h"
+#include "retort/search/evolution.h"
+#include "retort/search/greedy.h"
+#include "retort/search/tabu.h"
+
+namespace retort::prune {
+namespace {
+
+using search::Journal;
+using search::State;
+
+constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive"};
+constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
+constexpr std::int64_t kBatchTokens = 512;
+constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
+
+std::vector<std::vector<double>> channel_scores(const model::Weights& input, const Evaluator& evaluator,
+                                                ChannelRanking ranking) {
+  std::vector<std::vector<double>> scores(input.config.blocks.size());
+  for (std::size_t block = 0; block < scores.size(); ++block)
+    if (mlp_width(input.config.blocks[block]) > 0)
+      scores[block] =
+          prune::channel_scores(score_of(ranking), evaluator.statistics()[block],
+                                weights_of_block(input, static_cast<std::int64_t>(block)).down_DI);
+  return scores;
+}
+
+// Everything that the course of a search depends on.
+std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
+                        const std::vector<CalibrationDomain>& domains) {
+  base::Json json = {{"method", kMethodNames[static_cast<std::size_t>(options.search.method)]},
+                     {"units", kUnitNames[static_cast<std::size_t>(options.units)]},
+                     {"budget_tokens", options.search.budget_tokens},
+                     {"channel_ranking", static_cast<int>(options.channel_ranking)},
+                     {"bounds", {space.least_removed, space.most_removed}},
+                     {"objective", {options.objective.perplexity, options.objective.kl}},
+                     {"seed", options.seed},
+                     {"input_nll", evaluator.input_nll()}};
+  for (const auto& unit : space.units) json["space"].push_back({unit.name, unit.removed});
+  for (const auto& domain : domains)
+    for (const auto& sequence : domain.sequences) json["ids"].push_back(sequence.ids);
+  const std::string text = json.dump();
+  base::Hasher hasher;
+  hasher.update(text.data(), text.size());
+  return hasher.hex();
+}
+
+class Searched {
+ public:
+  Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer)
+      : options_(options),
+        observer_(observer),
+        target_(target_parameters(input.config, options)),
+        evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
+        space_(input.config, options, target_, channel_scores(input, evaluator_, options.channel_ranking)),
+        file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
+        journal_(
+            space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },
+            {.budget = static_cast<double>(options.search.budget_tokens),
+             .rungs = static_cast<std::int32_t>(kRungParts.size()),
+             .charge =
+                 [this](const State& state, std::int32_t rung) {
+                   return static_cast<double>(evaluator_.tokens(batches(rung))) * space_.work(state);
+                 },
+             .on_entry = [this](const Journal::Entry& entry) { file_.append(entry); }},
+            file_.earlier()) {}
+
+  void run() {
+    search::run_search([this] { search_by_method(); });
+    base::require<base::UsageError>(
+        journal_.best().has_value(), "prune: search.budget_tokens of ", options_.search.budget_tokens,
+        " did not suffice to evaluate one candidate on the whole calibration text of ", evaluator_.tokens(),
+        " tokens; give more, or less calibration text.");
+  }
+  Candidate candidate() const { return space_.candidate(journal_.best()->state); }
+  const Evaluator& evaluator() const { return evaluator_; }
+  base::Json report() const;
+
+ private:
+  // At least one batch of each domain.
+  std::int64_t batches(std::int32_t rung) const {
+    const auto all = evaluator_.most_batches();
+    return std::max<std::int64_t>(1, all / kRungParts[static_cast<std::size_t>(rung)]);
+  }
+  std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
+  void search_by_method();
+  void tabu();
+
+  const PruneOptions& options_;
+  record::Observer& observer_;
+  std::int64_t target_;
+  Evaluator evaluator_;
+  ModelSpace space_;
+  JournalFile file_;
+  Journal journal_;
+  base::Json starts_ = base::Json::object();
+};
+
+std::vector<double> Searched::objectives(std::span<const State> states, std::int32_t rung) {
+  std::vector<double> values;
+  for (const auto& state : states) {
+    stop_if_asked(observer_, "prune");
+    values.push_back(evaluator_.evaluate(space_.candidate(state), batches(rung)).mean.objective);
+  }
+  observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
+                     options_.search.budget_tokens);
+  return values;
+}
+
+void Searched::search_by_method() {
+  switch (options_.search.method) {
+    case SearchMethod::greedy:
+      search::greedy(journal_);
+      return;
+    case SearchMethod::additive:
+      journal_.objective(
+          search::least_additive(space_.space(), search::Proxy::probed(space_.space(), journal_, 2)),
+          journal_.last_rung());
+      return;
+    case SearchMethod::random:
+      search::random_search(journal_, options_.seed, std::int64_t{1} << 20);
+      return;
+    case SearchMethod::evolution:
+      search::evolution(journal_, {}, {.seed = options_.seed});
+      return;
+    case SearchMethod::tabu:
+      tabu();
+  }
+}
+
+// Begins from the best of the simple methods, all within the budget.
+void Searched::tabu() {
+  auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  std::vector<State> starts;
+  const auto start = [&](const char* name, State state) {
+    starts_[name] = journal_.objective(state, journal_.last_rung());
+    starts.push_back(std::move(state));
+  };
+  start("one_shot", search::one_shot(space_.space(), proxy));
+  if (!space_.space().removed_together) start("additive", search::least_additive(space_.space(), proxy));
+  start("greedy", search::greedy(journal_));
+  search::tabu(journal_, std::move(proxy), starts, {.seed = options_.seed});
+}
+
+base::Json Searched::report() const {
+  const auto& best = *journal_.best();
+  const auto evaluation = evaluator_.evaluate(space_.candidate(best.state));
+  base::Json report = {{"parameters_target", target_},
+                       {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
+                       {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
+                       {"objective", best.objective},
+                       {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
+                       {"kl", evaluation.mean.kl},
+                       {"worst_domain", evaluator_.domain_names()[evaluation.worst_domain]},
+                       {"evaluations", journal_.entries().size()},
+                       {"tokens_spent", journal_.spent()},
+                       {"tokens_budget", options_.search.budget_tokens},
+                       {"starts", starts_},
+                       {"curve", base::Json::array()}};
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    report["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
+  for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
+  return report;
+}
+
+}  // namespace
+
+PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                           const PruneOptions& options, const base::Path& journal_file,
+                           record::Observer& observer) {
+  const auto start = std::chrono::steady_clock::now();
+  Searched searched(input, domains, options, journal_file, observer);
+  searched.run();
+  auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
+  result.report.update(searched.report());
+  result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  observer.message(record::Level::info,
+                   base::join("prune: ", kMethodNames[static_cast<std::size_t>(options.search.method)],
+                              " search, f ", result.report["objective"].get<double>(), ", ",
+                              result.report["parameters_after"].get<std::int64_t>(), " parameters left of ",
+                              result.report["parameters_before"].get<std::int64_t>(), " after ",
+                              result.report["evaluations"].get<std::int64_t>(), " evaluations"));
+  return result;
+}
+
+}  // namespace retort::prune

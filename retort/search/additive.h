@@ -1,0 +1,21 @@
+#pragma once
+// One-shot choices from scores of single units, as most released tools make them: no interaction is seen.
+
+#include <vector>
+
+#include "retort/search/proxy.h"
+#include "retort/search/space.h"
+
+namespace retort::search {
+
+/// The feasible state with the least sum of additions, exactly: dynamic programming over what is removed, in
+/// units of the greatest common divisor of all removals.  Of equals the one with the lower levels in later
+/// units.  Throws UsageError when no state is feasible, when removals do not add up, and when the table would
+/// hold more than 2^27 entries.
+State least_additive(const Space& space, const Proxy& scores);
+
+/// Steps of one level in the order of their addition per parameter, the least first, until enough is removed;
+/// a step that would remove too much is passed over.  Throws UsageError when that ends outside the bounds.
+State one_shot(const Space& space, const Proxy& scores);
+
+}  // namespace retort::search

@@ -1,0 +1,40 @@
+#include "retort/search/evolution.h"
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/search/race.h"
+#include "retort/search/sampling.h"
+
+namespace retort::search {
+
+void random_search(Journal& journal, std::uint64_t seed, std::int64_t states) {
+  for (std::int64_t i = 0; i < states; ++i) {
+    base::Random random(seed, base::stream_of(base::join("random/", i)));
+    journal.objective(random_state(journal.space(), random), journal.last_rung());
+  }
+}
+
+void evolution(Journal& journal, const std::vector<State>& starts, const EvolutionOptions& options) {
+  const Space& space = journal.space();
+  auto first = starts;
+  for (std::int64_t i = 0; i < options.starts; ++i) {
+    base::Random random(options.seed, base::stream_of(base::join("evolution/start/", i)));
+    first.push_back(random_state(space, random));
+  }
+  base::require<base::UsageError>(!first.empty(), "search: evolution needs a start, found none.");
+  auto parent = race(journal, first, {.finalists = 1}).front();
+  for (std::int64_t generation = 0; generation < options.generations; ++generation) {
+    std::vector<State> offspring;
+    for (std::int64_t i = 0; i < options.offspring; ++i) {
+      base::Random random(options.seed, base::stream_of(base::join("evolution/", generation, "/", i)));
+      const auto a = random.next_below(3), b = random.next_below(3);
+      offspring.push_back(
+          level_switched(space, parent.state, 1 + static_cast<std::int64_t>(std::min(a, b)), random));
+    }
+    const auto winner = race(journal, offspring, {.finalists = options.finalists}).front();
+    if (winner.objective <= parent.objective) parent = winner;
+  }
+}
+
+}  // namespace retort::search

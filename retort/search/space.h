@@ -1,0 +1,44 @@
+#pragma once
+// What a search chooses from: a row of units, each at one of several levels, and a window for what they may
+// remove together.  Nothing here knows a model: the same searches serve blocks, parts of blocks and widths.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace retort::search {
+
+/// The level of each unit.  Level 0 keeps all of the unit, a higher one keeps less.
+using State = std::vector<std::int32_t>;
+
+struct Unit {
+  std::string name;                   ///< "block 3 attention"
+  std::vector<std::int64_t> removed;  ///< by each level, in parameters; removed[0] is 0, then rising
+};
+
+struct Space {
+  std::vector<Unit> units;
+  std::int64_t least_removed = 0;  ///< a state within these bounds is feasible
+  std::int64_t most_removed = 0;
+  /// Set where the units do not simply add up, for example when one width serves all blocks.
+  std::function<std::int64_t(const State&)> removed_together;
+
+  /// Set where some states are no models at all, for example without any attention.
+  std::function<bool(const State&)> admits;
+
+  std::int64_t removed(const State& state) const;
+  /// Within the bounds, and admitted.
+  bool feasible(const State& state) const;
+  std::int32_t highest(std::size_t unit) const {
+    return static_cast<std::int32_t>(units[unit].removed.size()) - 1;
+  }
+  State whole() const { return State(units.size(), 0); }
+};
+
+/// Throws UsageError: no unit, a unit without levels, removals that do not rise, bounds that no state meets
+/// because even all units at their highest level remove too little, or that contradict each other.
+void validate(const Space& space);
+
+}  // namespace retort::search

@@ -1,0 +1,117 @@
+#include "retort/prune/compensate.h"
+
+#include <gtest/gtest.h>
+
+#include "prune/models_for_tests.h"
+#include "retort/base/error.h"
+#include "retort/prune/surgery.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+using prune::compensate;
+
+std::vector<prune::CalibrationDomain> text() {
+  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
+}
+
+Candidate without_channels(const architecture::Config& config, std::int64_t block,
+                           const std::vector<std::int64_t>& gone) {
+  auto candidate = prune::whole(config);
+  auto channels = candidate.channels[static_cast<std::size_t>(block)];
+  for (const auto channel : gone) std::erase(channels, channel);
+  return prune::with_channels(config, candidate, block, channels);
+}
+
+double logit_error(const model::Weights& expected, const model::Weights& given) {
+  double worst = 0;
+  for (const auto& batch : prune::calibration_batches(text(), expected.config, at::kCPU))
+    worst = std::max(worst, test::largest_difference(test::plain_logits(expected, batch),
+                                                     test::plain_logits(given, batch)));
+  return worst;
+}
+
+// Two channels that always agree: the one that stays takes over the other's column.
+TEST(Compensate, RestoresWhatAnotherChannelKnows) {
+  auto input = test::tiny_model(test::tiny_config());
+  for (const char* name : {"model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"}) {
+    auto weight = input.tensor(name);
+    weight[7].copy_(weight[2]);
+  }
+  input.file_dtype = io::Dtype::f32;
+  const auto candidate = without_channels(input.config, 1, {7});
+  auto sliced = prune::sliced(input, candidate);
+  const double before = logit_error(input, sliced);
+  record::Observer observer;
+  const auto report =
+      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  EXPECT_GT(before, 0.1);
+  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  const auto down = input.tensor("model.layers.1.mlp.down_proj.weight");
+  const auto fitted = sliced.tensor("model.layers.1.mlp.down_proj.weight");
+  EXPECT_LT(test::largest_difference(fitted.select(1, 2), down.select(1, 2) + down.select(1, 7)), 1e-5);
+}
+
+TEST(Compensate, IsTheLeastSquaresSolution) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
+  auto sliced = prune::sliced(input, candidate);
+  record::Observer observer;
+  compensate(input, candidate, sliced, text(), {.dampening_fraction = 0, .objective = {}}, observer);
+  // The channels of the first block, all and kept, from the batches that were fitted to.
+  std::vector<at::Tensor> all, kept;
+  std::int64_t place = 0;
+  const auto batches = prune::calibration_batches(text(), input.config, at::kCPU, 512);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    place = i > 0 && batches[i].domain == batches[i - 1].domain ? place + 1 : 0;
+    if (place == 4 || i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain) continue;
+    const model::BlockHooks hooks{.tap =
+                                      [&](model::Tap tap, const at::Tensor& x) {
+                                        if (tap == model::Tap::down_input) all.push_back(x.clone());
+                                      },
+                                  .channel_mask_I = {}};
+    model::block_forward(prune::weights_of_block(input, 0), input.config.rms_norm_eps,
+                         prune::embedded(input, batches[i]), batches[i].layout, nullptr, &hooks);
+    kept.push_back(all.back().index_select(1, model::index_tensor(candidate.channels[0], at::kCPU)));
+  }
+  const auto x = at::cat(all), x_kept = at::cat(kept);
+  const auto outputs = at::mm(x, input.tensor("model.layers.0.mlp.down_proj.weight").t());
+  const auto expected = std::get<0>(at::linalg_lstsq(x_kept, outputs)).t();
+  EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.0.mlp.down_proj.weight"), expected), 1e-5);
+}
+
+TEST(Compensate, HelpsOnTextThatItDidNotSee) {
+  const auto input = test::tiny_model(test::tiny_config());
+  auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
+  candidate = prune::without_block(candidate, 1);
+  candidate = prune::with_channels(input.config, candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
+  auto sliced = prune::sliced(input, candidate);
+  record::Observer observer;
+  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+  EXPECT_EQ(report.at("layers").size(), 2U);
+  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
+                                               report.at("held_out_objective_before").get<double>());
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  for (const auto& layer : report.at("layers"))
+    EXPECT_EQ(layer.at("kept").get<bool>(), layer.at("held_out_gain").get<double>() > 0);
+}
+
+TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const auto candidate = without_channels(input.config, 0, {0, 3});
+  auto sliced = prune::sliced(input, candidate);
+  const auto before = sliced.units[1].clone();
+  record::Observer observer;
+  EXPECT_TRUE(
+      compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer).is_null());
+  EXPECT_TRUE(at::equal(sliced.units[1], before));
+  auto whole = prune::sliced(input, prune::without_block(prune::whole(input.config), 1));
+  EXPECT_TRUE(compensate(input, prune::without_block(prune::whole(input.config), 1), whole, text(),
+                         {.objective = {}}, observer)
+                  .is_null());
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,152 @@
+#include "retort/prune/searched.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "prune/models_for_tests.h"
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/prune/model_space.h"
+#include "retort/prune/moves.h"
+#include "retort/prune/stop.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using prune::prune_searched;
+using prune::PruneOptions;
+using prune::SearchMethod;
+using prune::Units;
+
+model::Weights small_model(std::size_t blocks = 4) {
+  return test::tiny_model(test::tiny_config(blocks, 16));
+}
+
+std::vector<prune::CalibrationDomain> text() {
+  return test::random_domains(40, 40, 64);  // five batches of a domain
+}
+
+PruneOptions options_of(Units units, SearchMethod method) {
+  PruneOptions options;
+  options.target.parameters_fraction = 0.6;
+  options.units = units;
+  options.width_multiple = 4;
+  options.search = {.method = method, .budget_tokens = 200'000, .tolerance = 0.15};
+  return options;
+}
+
+class Searched : public ::testing::TestWithParam<std::tuple<Units, SearchMethod>> {};
+
+TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
+  const auto [units, method] = GetParam();
+  if (units == Units::uniform && method == SearchMethod::additive) return;  // its parts do not add up
+  const auto input = small_model(6);
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  const auto options = options_of(units, method);
+  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+  const auto all = architecture::num_parameters(input.config);
+  const auto left = architecture::num_parameters(result.weights.config);
+  EXPECT_LE(left, prune::target_parameters(input.config, options));
+  EXPECT_GE(static_cast<double>(left), 0.45 * static_cast<double>(all) - 1);
+  EXPECT_EQ(result.report.at("parameters_after").get<std::int64_t>(), left);
+  EXPECT_LE(result.report.at("tokens_spent").get<double>(), 200'000);
+  EXPECT_GE(result.report.at("curve").size(), 1U);
+  EXPECT_TRUE(units == Units::sub_blocks || units == Units::per_layer || result.weights.config.uniform());
+  // f of the saved model, computed from the beginning.
+  const prune::Evaluator evaluator(input, text(), {});
+  const auto& kept = result.report.at("kept");
+  const prune::Candidate candidate{kept.at("blocks"), kept.at("channels"), kept.at("without_attention")};
+  EXPECT_NEAR(evaluator.evaluate(candidate).mean.objective, result.report.at("objective").get<double>(),
+              1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, Searched,
+    ::testing::Combine(::testing::Values(Units::uniform, Units::blocks, Units::sub_blocks, Units::per_layer),
+                       ::testing::Values(SearchMethod::greedy, SearchMethod::tabu, SearchMethod::evolution,
+                                         SearchMethod::random, SearchMethod::additive)));
+
+TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
+  const auto input = small_model();
+  record::Observer observer;
+  const test::TemporaryDirectory directory;
+  auto options = options_of(Units::sub_blocks, SearchMethod::tabu);
+  options.search.budget_tokens = 2'000'000;
+  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+
+  const auto target = prune::target_parameters(input.config, options);
+  const prune::Evaluator evaluator(input, text(), {});
+  const prune::ModelSpace space(input.config, options, target, {});
+  double best = 1e300;
+  int feasible = 0;
+  for (std::int32_t bits = 0; bits < 256; ++bits) {
+    search::State state(8);
+    for (std::size_t unit = 0; unit < 8; ++unit) state[unit] = bits >> unit & 1;
+    if (!space.space().feasible(state)) continue;
+    ++feasible;
+    best = std::min(best, evaluator.evaluate(space.candidate(state)).mean.objective);
+  }
+  EXPECT_GT(feasible, 5);
+  EXPECT_NEAR(result.report.at("objective").get<double>(), best, 1e-12);
+}
+
+// Asks to stop after some evaluations.
+class Impatient : public record::Observer {
+ public:
+  explicit Impatient(int questions) : left_(questions) {}
+  bool stop_requested() const override { return left_-- <= 0; }
+
+ private:
+  mutable int left_;
+};
+
+TEST(SearchedModel, GoesOnWhereItWasStopped) {
+  const auto input = small_model();
+  const auto options = options_of(Units::per_layer, SearchMethod::tabu);
+  const test::TemporaryDirectory directory;
+  record::Observer patient;
+  const auto expected = prune_searched(input, text(), options, directory / "whole.jsonl", patient).report;
+  for (const int questions : {1, 17, 60}) {
+    Impatient observer(questions);
+    EXPECT_THROW(prune_searched(input, text(), options, directory / "parts.jsonl", observer),
+                 prune::StoppedError);
+  }
+  // Half a line, as a crash may leave it.
+  std::ofstream(directory / "parts.jsonl", std::ios::app) << "{\"state\": [0, 1";
+  auto resumed = prune_searched(input, text(), options, directory / "parts.jsonl", patient).report;
+  for (const char* key : {"kept", "curve", "evaluations", "tokens_spent", "objective"})
+    EXPECT_EQ(resumed.at(key), expected.at(key)) << key;
+  EXPECT_EQ(base::read_file(directory / "parts.jsonl"), base::read_file(directory / "whole.jsonl"));
+  // Another search does not take this one's evaluations for its own.
+  auto other = options;
+  other.objective.kl = 0;
+  const auto changed = prune_searched(input, text(), other, directory / "parts.jsonl", patient).report;
+  EXPECT_NE(changed.at("objective"), expected.at("objective"));
+}
+
+TEST(SearchedModel, SaysWhatIsImpossible) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  const auto message = [&](const PruneOptions& options) {
+    return test::message_of<base::UsageError>(
+        [&] { prune_searched(input, text(), options, directory / "search.jsonl", observer); });
+  };
+  auto options = options_of(Units::per_layer, SearchMethod::tabu);
+  options.target.parameters_fraction = 0.01;
+  EXPECT_SAYS(message(options), "target");
+  options = options_of(Units::blocks, SearchMethod::greedy);
+  options.search.tolerance = 0;
+  EXPECT_SAYS(message(options), "bounds");
+  options = options_of(Units::per_layer, SearchMethod::random);
+  options.search.budget_tokens = 10;
+  EXPECT_SAYS(message(options), "budget_tokens");
+  options = options_of(Units::uniform, SearchMethod::additive);
+  EXPECT_SAYS(message(options), "add up");
+}
+
+}  // namespace
+}  // namespace retort

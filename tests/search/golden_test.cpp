@@ -1,0 +1,81 @@
+// The two cases of the reference: one that additive scores miss, one that greedy misses.
+#include <gtest/gtest.h>
+
+#include "retort/search/additive.h"
+#include "retort/search/greedy.h"
+#include "retort/search/sampling.h"
+#include "retort/search/tabu.h"
+#include "search/problems.h"
+
+namespace retort::search {
+namespace {
+
+using test::golden_problem;
+
+State members(const base::Json& indices, std::size_t units) {
+  State state(units, 0);
+  for (const auto& index : indices) state[index.get<std::size_t>()] = 1;
+  return state;
+}
+
+TEST(Golden, AdditiveScoresMissWhatGreedyFinds) {
+  base::Json golden;
+  const auto problem = golden_problem("tabu", golden);
+  auto journal = problem.journal();
+  const auto additive = least_additive(problem.space, Proxy::probed(problem.space, journal, 1));
+  EXPECT_NEAR(problem.objective(additive), golden.at("additive").get<double>(), 1e-12);
+  EXPECT_EQ(one_shot(problem.space, Proxy::probed(problem.space, journal, 1)), additive);
+  EXPECT_NEAR(problem.objective(greedy(journal)), golden.at("greedy").get<double>(), 1e-12);
+  EXPECT_NEAR(test::least_objective(problem), golden.at("brute").get<double>(), 1e-12);
+}
+
+TEST(Golden, TabuFindsTheOptimumFromTwentyRandomStarts) {
+  base::Json golden;
+  const auto problem = golden_problem("tabu", golden);
+  const auto optimum = members(golden.at("optimum"), problem.space.units.size());
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    base::Random random(seed, 3);
+    auto journal = problem.journal();
+    // The reference's settings: all neighbours, 60 iterations, tenures about the root of 16, no restarts.
+    tabu(journal, Proxy(problem.space), {random_state(problem.space, random)},
+         {.seed = seed,
+          .iterations = 60,
+          .candidates = 1000,
+          .tenure_min = 2,
+          .tenure_max = 5,
+          .stagnation = 0});
+    ASSERT_TRUE(journal.best());
+    EXPECT_EQ(journal.best()->state, optimum) << seed;
+    EXPECT_NEAR(journal.best()->objective, golden.at("brute").get<double>(), 1e-12);
+  }
+}
+
+TEST(Golden, TabuFindsItWithShortCandidateListsToo) {
+  base::Json golden;
+  const auto problem = golden_problem("tabu", golden);
+  const double optimum = golden.at("brute").get<double>();
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    base::Random random(seed, 3);
+    auto journal = problem.journal();
+    const auto start = random_state(problem.space, random);
+    tabu(journal, Proxy::probed(problem.space, journal, 1), {start}, {.seed = seed, .iterations = 60});
+    found += journal.best()->objective < optimum + 1e-12 ? 1 : 0;
+  }
+  EXPECT_GE(found, 18) << "of 20, with 20 of 60 neighbours evaluated in an iteration";
+}
+
+TEST(Golden, TabuLeavesTheTrapOfGreedy) {
+  base::Json golden;
+  const auto problem = golden_problem("tabu_trap", golden);
+  auto journal = problem.journal();
+  const auto trapped = greedy(journal);
+  EXPECT_EQ(trapped, members(golden.at("greedy_set"), 4));
+  EXPECT_NEAR(journal.best()->objective, golden.at("greedy").get<double>(), 1e-12);
+  tabu(journal, Proxy::probed(problem.space, journal, 1), {trapped}, {.iterations = 20});
+  EXPECT_EQ(journal.best()->state, members(golden.at("optimum"), 4));
+  EXPECT_NEAR(journal.best()->objective, golden.at("brute").get<double>(), 1e-12);
+}
+
+}  // namespace
+}  // namespace retort::search

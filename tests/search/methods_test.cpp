@@ -1,0 +1,136 @@
+// Searches on problems small enough to go through all states.
+#include <gtest/gtest.h>
+
+#include "retort/base/error.h"
+#include "retort/search/additive.h"
+#include "retort/search/evolution.h"
+#include "retort/search/greedy.h"
+#include "retort/search/neighbourhood.h"
+#include "retort/search/sampling.h"
+#include "retort/search/tabu.h"
+#include "search/problems.h"
+#include "support/message_of.h"
+
+namespace retort::search {
+namespace {
+
+using test::least_objective;
+using test::random_problem;
+
+Proxy exact_additions(const test::Problem& problem) {
+  Proxy proxy(problem.space);
+  for (std::size_t unit = 0; unit < problem.additions.size(); ++unit)
+    for (std::size_t level = 0; level < problem.additions[unit].size(); ++level)
+      proxy.set(unit, static_cast<std::int32_t>(level), problem.additions[unit][level]);
+  return proxy;
+}
+
+TEST(LeastAdditive, IsTheOptimumWhereUnitsDoNotInteract) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto problem = random_problem(seed, 3, 0);
+    const auto state = least_additive(problem.space, exact_additions(problem));
+    EXPECT_TRUE(problem.space.feasible(state));
+    EXPECT_NEAR(problem.objective(state), least_objective(problem), 1e-12) << seed;
+  }
+}
+
+TEST(Proxy, ProbesAndLearns) {
+  const auto problem = random_problem(1, 2, 0);
+  auto journal = problem.journal();
+  const auto all = Proxy::probed(problem.space, journal, 100);
+  for (std::size_t unit = 0; unit < problem.additions.size(); ++unit)
+    for (std::int32_t level = 0; level <= problem.space.highest(unit); ++level)
+      EXPECT_NEAR(all.addition(unit, level), problem.additions[unit][static_cast<std::size_t>(level)], 1e-12);
+  auto ends = Proxy::probed(problem.space, journal, 1);
+  EXPECT_NEAR(ends.addition(1, 2), problem.additions[1][4] * 60 / 130, 1e-12) << "interpolated";
+  const State from{0, 2, 0, 0}, to{1, 0, 0, 0};
+  const double before = ends.difference(from, to);
+  ends.learn(from, to, before + 1);
+  EXPECT_NEAR(ends.difference(from, to), before + 0.5, 1e-12) << "half of the error";
+  EXPECT_EQ(ends.addition(1, 0), 0);
+}
+
+TEST(Neighbours, AreFeasibleDistinctAndComplete) {
+  base::Json golden;
+  const auto swaps = test::golden_problem("tabu", golden);
+  base::Random random(1, 1);
+  const auto state = random_state(swaps.space, random);
+  const auto found = neighbours(swaps.space, state, Proxy(swaps.space));
+  EXPECT_EQ(found.size(), 60U) << "k (n - k) swaps";
+
+  const auto problem = random_problem(2, 4, 0);
+  const auto start = random_state(problem.space, random);
+  const auto around = neighbours(problem.space, start, exact_additions(problem));
+  EXPECT_GT(around.size(), 15U);
+  for (std::size_t i = 0; i < around.size(); ++i) {
+    EXPECT_TRUE(problem.space.feasible(around[i]));
+    EXPECT_NE(around[i], start);
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(around[i], around[j]);
+  }
+}
+
+TEST(Greedy, EndsWithinTheBounds) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto problem = random_problem(seed, 4, 0.2);
+    auto journal = problem.journal();
+    const auto state = greedy(journal);
+    EXPECT_TRUE(problem.space.feasible(state));
+    EXPECT_EQ(journal.best()->objective, problem.objective(state));
+  }
+}
+
+TEST(Tabu, FindsTheBestOfAllStatesInMostCasesAndIsNeverWorseThanItsStart) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto problem = random_problem(seed, 3, 0.5);  // 1000 states
+    auto journal = problem.journal(300);
+    State start;
+    run_search([&] {
+      start = greedy(journal);
+      tabu(journal, Proxy::probed(problem.space, journal, 2), {start}, {.seed = seed});
+    });
+    EXPECT_LE(journal.best()->objective, problem.objective(start));
+    EXPECT_TRUE(problem.space.feasible(journal.best()->state));
+    EXPECT_LE(journal.spent(), 300);
+    found += journal.best()->objective <= least_objective(problem) + 1e-12 ? 1 : 0;
+  }
+  EXPECT_GE(found, 16);
+}
+
+TEST(Baselines, StayFeasibleAndKeepTheirBest) {
+  const auto problem = random_problem(5, 4, 0.3);
+  double least = 1e300;
+  auto journal = problem.journal(400);
+  run_search([&] { random_search(journal, 1, 1000000); });
+  for (const auto& entry : journal.entries()) {
+    EXPECT_TRUE(problem.space.feasible(entry.state));
+    least = std::min(least, entry.objective);
+  }
+  EXPECT_EQ(journal.best()->objective, least);
+  EXPECT_EQ(journal.spent(), 400);
+
+  auto evolved = problem.journal(400);
+  run_search([&] { evolution(evolved, {}, {.seed = 1}); });
+  EXPECT_LT(evolved.best()->objective, journal.best()->objective) << "selection helps";
+  for (const auto& entry : evolved.entries()) EXPECT_TRUE(problem.space.feasible(entry.state));
+}
+
+TEST(Bounds, ThatNothingMeetsAreRefused) {
+  auto problem = random_problem(1, 2, 0);
+  problem.space.least_removed = problem.space.most_removed = 71;
+  EXPECT_SAYS(
+      test::message_of<base::UsageError>([&] { least_additive(problem.space, Proxy(problem.space)); }), "71");
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { one_shot(problem.space, Proxy(problem.space)); }),
+              "71");
+  auto journal = problem.journal();
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { greedy(journal); }), "71");
+  base::Random random(1, 1);
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { random_state(problem.space, random); }), "71");
+  problem.space.most_removed = problem.space.least_removed = 1000;
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { validate(problem.space); }), "1000");
+  problem.space.units.clear();
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { validate(problem.space); }), "units");
+}
+
+}  // namespace
+}  // namespace retort::search
