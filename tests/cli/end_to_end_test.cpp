@@ -235,5 +235,36 @@ TEST(Threads, SleepWhileTheyWaitUnlessTheEnvironmentHasAPolicy) {
   EXPECT_EQ(provenance.at("starts")[0].at("command")[0], "retort");
 }
 
+TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
+  const TinyProject project;
+  const auto calibration = [](const std::string& tokens) {
+    return "data: [text], calibration_tokens: " + tokens + ", sequence_length: 64";
+  };
+  project.write_recipe(
+      {train_stage(512),
+       "{name: pruned, kind: prune, from: born, target: {parameters: 97%}, units: per_layer, width_multiple: "
+       "16, " +
+           calibration("2k") + ", search: {method: tabu, budget_tokens: 60k, tolerance: 10%}}",
+       "{name: sparse, kind: sparsify, from: pruned, mask: exact, polish: true, " + calibration("6k") + "}",
+       "{name: student, kind: distill, from: sparse, teacher: born, data: [text], tokens: 512, " + kPacking +
+           "}",
+       "{name: scores, kind: evaluate, models: [born, student], data: [text], windows: rolling, context: "
+       "64}"});
+  const Finished finished = project.run_recipe();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto config = base::parse_json(base::read_file(project.path("run/models/student/config.json")));
+  EXPECT_TRUE(config.contains("per_layer_config")) << config.dump();
+  const auto pruned = base::parse_json(base::read_file(project.path("run/stages/pruned.json")));
+  EXPECT_EQ(pruned.at("method"), "tabu");
+  EXPECT_TRUE(pruned.at("starts").contains("greedy"));
+  EXPECT_LE(pruned.at("tokens_spent").get<double>(), 60'000);
+  EXPECT_SAYS(finished.out, "student ");
+  EXPECT_EQ(
+      project.run({"generate", "run/models/student", "--prompt", "the package", "--max-new-tokens", "5"})
+          .code,
+      0);
+  EXPECT_EQ(project.run({"info", "run/models/student"}).code, 0);
+}
+
 }  // namespace
 }  // namespace retort::test
