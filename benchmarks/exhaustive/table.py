@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads what exhaustive printed and prints a Markdown table: for each number of removed units and method the median and worst
-distance from the optimum, and how many of all choices are better than the one that was found."""
+"""Reads what exhaustive printed and prints Markdown tables: for each number of removed units, how far from the optimum each
+method ends, as the median over its seeds, and in brackets how many of all choices are better than that."""
 
 import json
 import statistics
@@ -9,23 +9,24 @@ import sys
 METHODS = ["one_shot", "additive", "greedy", "random", "evolution", "tabu"]
 
 
+def cell(runs, optimum):
+    gaps = sorted(run["objective"] - optimum for run in runs)
+    better = statistics.median(run["better_choices"] for run in runs)
+    text = "0" if gaps[len(gaps) // 2] < 1e-9 else f"{gaps[len(gaps) // 2]:.4f} ({better:.0f})"
+    misses = sum(gap > 1e-9 for gap in gaps)
+    return text + (f", {misses} of {len(runs)} miss" if 0 < misses < len(runs) else "")
+
+
 def main():
     for path in sys.argv[1:]:
         data = json.load(open(path, encoding="utf-8"))
-        print(f"{data['model']}, {data['units']}, {data['tokens']} tokens\n")
-        print("| removed | choices | optimum f | median f | " + " | ".join(METHODS) + " |")
-        print("|---:|---:|---:|---:|" + "---:|" * len(METHODS))
+        print(f"{data['model'].rsplit('/', 1)[-1]}, {data['units']}, {data['tokens']} tokens\n")
+        print("| removed | choices | evaluations | optimum f | median f | " + " | ".join(METHODS) + " |")
+        print("|---:|---:|---:|---:|---:|" + "---:|" * len(METHODS))
         for result in data["results"]:
-            cells = []
-            for method in METHODS:
-                runs = result["methods"][method]
-                gaps = [run["objective"] - result["optimum"] for run in runs]
-                better = [run["better_choices"] for run in runs]
-                cells.append(f"{statistics.median(gaps):+.4f} ({statistics.median(better):.0f})"
-                             + (f", worst {max(gaps):+.4f}" if len(runs) > 1 and max(gaps) > statistics.median(gaps) else "")
-                             + f", {statistics.median(run['evaluations'] for run in runs):.0f} evals")
-            print(f"| {result['removed']} | {result['choices']} | {result['optimum']:.4f} | {result['median']:.4f} | "
-                  + " | ".join(cells) + " |")
+            spent = max(run["evaluations"] for runs in result["methods"].values() for run in runs)
+            print(f"| {result['removed']} | {result['choices']} | {spent} | {result['optimum']:.4f} | {result['median']:.4f} | "
+                  + " | ".join(cell(result["methods"][method], result["optimum"]) for method in METHODS) + " |")
         print()
 
 

@@ -138,6 +138,29 @@ Candidate ModelSpace::candidate(const search::State& state) const {
   return candidate;
 }
 
+search::Proxy ModelSpace::proxy_of(const std::vector<Influence>& influences) const {
+  search::Proxy proxy(space_);
+  double every_mlp = 0;
+  for (const auto& influence : influences) every_mlp += influence.mlp;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& part = parts_[i];
+    for (std::int32_t level = 1; level <= space_.highest(i); ++level) {
+      double whole = every_mlp, share = 1;
+      if (part.block >= 0) {
+        const auto& influence = influences[static_cast<std::size_t>(part.block)];
+        whole = part.kind == Part::Kind::block       ? influence.block
+                : part.kind == Part::Kind::attention ? influence.attention
+                                                     : influence.mlp;
+      }
+      if (!part.widths.empty())
+        share = 1 - static_cast<double>(part.widths[static_cast<std::size_t>(level)]) /
+                        static_cast<double>(part.widths.front());
+      proxy.set(i, level, whole * share);
+    }
+  }
+  return proxy;
+}
+
 std::int64_t ModelSpace::parameters(const search::State& state) const {
   return parameters_of(input_, candidate(state));
 }

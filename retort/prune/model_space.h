@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "retort/prune/candidate.h"
+#include "retort/prune/influence.h"
 #include "retort/prune/options.h"
+#include "retort/search/proxy.h"
 #include "retort/search/space.h"
 
 namespace retort::prune {
@@ -23,6 +25,8 @@ class ModelSpace {
 
   const search::Space& space() const { return space_; }
   Candidate candidate(const search::State& state) const;
+  /// Scores for one_shot: the influence of what a level removes, of a width in proportion.
+  search::Proxy proxy_of(const std::vector<Influence>& influences) const;
   /// The share of the whole model's matrix products that a token still passes in the blocks.
   double work(const search::State& state) const;
 

@@ -27,7 +27,7 @@ enum class Units {
   per_layer    ///< attentions, and MLP channels of each block on its own
 };
 
-enum class SearchMethod { greedy, tabu, evolution, random, additive };
+enum class SearchMethod { greedy, tabu, evolution, random, additive, influence };
 
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;

@@ -25,7 +25,7 @@ namespace {
 using search::Journal;
 using search::State;
 
-constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive"};
+constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive", "influence"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
@@ -65,7 +65,9 @@ class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
            const PruneOptions& options, const base::Path& journal_file, record::Observer& observer)
-      : options_(options),
+      : input_(input),
+        domains_(domains),
+        options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
@@ -102,7 +104,10 @@ class Searched {
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   void search_by_method();
   void tabu();
+  State by_influence() const;
 
+  const model::Weights& input_;
+  const std::vector<CalibrationDomain>& domains_;
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
@@ -134,6 +139,9 @@ void Searched::search_by_method() {
           search::least_additive(space_.space(), search::Proxy::probed(space_.space(), journal_, 2)),
           journal_.last_rung());
       return;
+    case SearchMethod::influence:
+      journal_.objective(by_influence(), journal_.last_rung());
+      return;
     case SearchMethod::random:
       search::random_search(journal_, options_.seed, std::int64_t{1} << 20);
       return;
@@ -145,6 +153,12 @@ void Searched::search_by_method() {
   }
 }
 
+State Searched::by_influence() const {
+  const auto batches =
+      calibration_batches(domains_, input_.config, input_.units.front().device(), kBatchTokens);
+  return search::one_shot(space_.space(), space_.proxy_of(influences(input_, batches)));
+}
+
 // Begins from the best of the simple methods, all within the budget.
 void Searched::tabu() {
   auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
@@ -153,6 +167,7 @@ void Searched::tabu() {
     starts_[name] = journal_.objective(state, journal_.last_rung());
     starts.push_back(std::move(state));
   };
+  start("influence", by_influence());
   start("one_shot", search::one_shot(space_.space(), proxy));
   if (!space_.space().removed_together) start("additive", search::least_additive(space_.space(), proxy));
   start("greedy", search::greedy(journal_));

@@ -198,6 +198,7 @@ Html search_figure(const RunFiles& run) {
                    {"Worst domain", "", true},
                    {"Evaluations", ""},
                    {"Tokens", "spent"},
+                   {"Influence", "f"},
                    {"One-shot", "f"},
                    {"Additive", "f"},
                    {"Greedy", "f"}});
@@ -217,8 +218,8 @@ Html search_figure(const RunFiles& run) {
                fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
                fixed(number(result, "kl"), 4), text(result, "worst_domain"),
                count(number(result, "evaluations")), count(number(result, "tokens_spent")),
-               fixed(number(starts, "one_shot"), 4), fixed(number(starts, "additive"), 4),
-               fixed(number(starts, "greedy"), 4)});
+               fixed(number(starts, "influence"), 4), fixed(number(starts, "one_shot"), 4),
+               fixed(number(starts, "additive"), 4), fixed(number(starts, "greedy"), 4)});
   }
   if (view.series.empty()) return {};
   const Chart chart{

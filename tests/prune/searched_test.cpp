@@ -7,6 +7,7 @@
 #include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/prune/influence.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/stop.h"
@@ -67,7 +68,38 @@ INSTANTIATE_TEST_SUITE_P(
     Methods, Searched,
     ::testing::Combine(::testing::Values(Units::uniform, Units::blocks, Units::sub_blocks, Units::per_layer),
                        ::testing::Values(SearchMethod::greedy, SearchMethod::tabu, SearchMethod::evolution,
-                                         SearchMethod::random, SearchMethod::additive)));
+                                         SearchMethod::random, SearchMethod::additive,
+                                         SearchMethod::influence)));
+
+TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
+  const auto input = small_model();
+  const auto domains = test::random_domains(40, 3, 64);
+  const auto batches = prune::calibration_batches(domains, input.config, at::kCPU);
+  const auto influences = prune::influences(input, batches);
+  ASSERT_EQ(influences.size(), 4U);
+  std::vector<double> expected(4, 0);
+  for (const auto& batch : batches) {  // two domains of one batch each
+    auto hidden = prune::embedded(input, batch);
+    for (std::size_t block = 0; block < 4; ++block) {
+      const auto next = model::block_forward(prune::weights_of_block(input, static_cast<std::int64_t>(block)),
+                                             input.config.rms_norm_eps, hidden, batch.layout);
+      const auto cosine = (hidden * next).sum(1) / (hidden.norm(2, 1) * next.norm(2, 1));
+      expected[block] += (1 - cosine.mean().item<double>()) / 2;
+      hidden = next;
+    }
+  }
+  for (std::size_t block = 0; block < 4; ++block) {
+    EXPECT_NEAR(influences[block].block, expected[block], 1e-9);
+    EXPECT_GT(influences[block].attention, 0);
+    EXPECT_GT(influences[block].mlp, 0);
+  }
+  // A branch that adds nothing has none.
+  auto silent = model::converted(input, at::kDouble);
+  silent.tensor("model.layers.2.self_attn.o_proj.weight").zero_();
+  const auto after = prune::influences(silent, batches)[2];
+  EXPECT_NEAR(after.attention, 0, 1e-12);
+  EXPECT_NEAR(after.block, after.mlp, 1e-12);
+}
 
 TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const auto input = small_model();
