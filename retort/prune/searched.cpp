@@ -27,6 +27,7 @@ using search::State;
 
 constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive", "influence"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
+constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 8, .steps = 16};
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
 
@@ -61,6 +62,15 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   return hasher.hex();
 }
 
+// Batches of each domain at each fidelity, at least one; short texts have fewer fidelities.
+std::vector<std::int64_t> rungs_of(std::int64_t batches) {
+  std::vector<std::int64_t> rungs;
+  for (const auto part : kRungParts)
+    if (const auto count = std::max<std::int64_t>(1, batches / part); rungs.empty() || count > rungs.back())
+      rungs.push_back(count);
+  return rungs;
+}
+
 class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
@@ -71,12 +81,13 @@ class Searched {
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
+        rungs_(rungs_of(evaluator_.most_batches())),
         space_(input.config, options, target_, channel_scores(input, evaluator_, options.channel_ranking)),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
         journal_(
             space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },
             {.budget = static_cast<double>(options.search.budget_tokens),
-             .rungs = static_cast<std::int32_t>(kRungParts.size()),
+             .rungs = static_cast<std::int32_t>(rungs_.size()),
              .charge =
                  [this](const State& state, std::int32_t rung) {
                    return static_cast<double>(evaluator_.tokens(batches(rung))) * space_.work(state);
@@ -96,11 +107,7 @@ class Searched {
   base::Json report() const;
 
  private:
-  // At least one batch of each domain.
-  std::int64_t batches(std::int32_t rung) const {
-    const auto all = evaluator_.most_batches();
-    return std::max<std::int64_t>(1, all / kRungParts[static_cast<std::size_t>(rung)]);
-  }
+  std::int64_t batches(std::int32_t rung) const { return rungs_[static_cast<std::size_t>(rung)]; }
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   void search_by_method();
   void tabu();
@@ -112,6 +119,7 @@ class Searched {
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
+  std::vector<std::int64_t> rungs_;
   ModelSpace space_;
   JournalFile file_;
   Journal journal_;
@@ -132,7 +140,7 @@ std::vector<double> Searched::objectives(std::span<const State> states, std::int
 void Searched::search_by_method() {
   switch (options_.search.method) {
     case SearchMethod::greedy:
-      search::greedy(journal_);
+      search::greedy(journal_, search::Proxy::probed(space_.space(), journal_, 2), kGreedy);
       return;
     case SearchMethod::additive:
       journal_.objective(
@@ -170,7 +178,7 @@ void Searched::tabu() {
   start("influence", by_influence());
   start("one_shot", search::one_shot(space_.space(), proxy));
   if (!space_.space().removed_together) start("additive", search::least_additive(space_.space(), proxy));
-  start("greedy", search::greedy(journal_));
+  start("greedy", search::greedy(journal_, proxy, kGreedy));
   search::tabu(journal_, std::move(proxy), starts, {.seed = options_.seed});
 }
 

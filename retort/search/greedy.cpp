@@ -5,20 +5,40 @@
 
 #include "retort/search/additive.h"
 #include "retort/search/neighbourhood.h"
-#include "retort/search/proxy.h"
 
 namespace retort::search {
 namespace {
 
-std::vector<State> steps_up(const Space& space, const State& state) {
+// Each unit raised until it removes `at_least`, but not beyond the bounds where a lower level removes
+// anything.
+std::vector<State> steps_up(const Space& space, const State& state, std::int64_t at_least) {
   std::vector<State> steps;
+  const auto before = space.removed(state);
   for (std::size_t unit = 0; unit < state.size(); ++unit) {
+    std::optional<State> step;
     auto next = state;
-    while (++next[unit] <= space.highest(unit))
-      if (space.removed(next) > space.removed(state)) break;
-    if (next[unit] <= space.highest(unit)) steps.push_back(std::move(next));
+    while (++next[unit] <= space.highest(unit)) {
+      const auto removed = space.removed(next);
+      if (removed <= before) continue;
+      if (step && removed > space.most_removed) break;
+      step = next;
+      if (removed - before >= at_least) break;
+    }
+    if (step) steps.push_back(*std::move(step));
   }
   return steps;
+}
+
+// The steps with the least guess per parameter; all of them when `count` is 0.
+void shortlist(const Space& space, const State& state, const Proxy& proxy, std::int64_t count,
+               std::vector<State>& steps) {
+  if (count <= 0 || std::ssize(steps) <= count) return;
+  const auto guess = [&](const State& step) {
+    return proxy.difference(state, step) / static_cast<double>(space.removed(step) - space.removed(state));
+  };
+  std::stable_sort(steps.begin(), steps.end(),
+                   [&](const State& a, const State& b) { return guess(a) < guess(b); });
+  steps.resize(static_cast<std::size_t>(count));
 }
 
 // The index of the least value; of equals the first.
@@ -33,12 +53,17 @@ std::size_t least(std::size_t count, Value value) {
 }  // namespace
 
 State greedy(Journal& journal, const GreedyOptions& options) {
+  return greedy(journal, Proxy(journal.space()), options);
+}
+
+State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
   const Space& space = journal.space();
-  Proxy proxy(space);
+  const auto at_least = options.steps > 0 ? space.least_removed / options.steps : 1;
   auto state = space.whole();
   double objective = journal.objective(state, options.rung);
   while (space.removed(state) < space.least_removed) {
-    auto steps = steps_up(space, state);
+    auto steps = steps_up(space, state, at_least);
+    shortlist(space, state, proxy, options.candidates, steps);
     auto objectives = journal.objectives(steps, options.rung);
     for (std::size_t i = 0; i < steps.size(); ++i) proxy.learn(state, steps[i], objectives[i] - objective);
     const auto removed = space.removed(state);

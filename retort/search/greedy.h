@@ -2,18 +2,23 @@
 // From the whole model, always the step that costs least per parameter, measured again after each.
 
 #include "retort/search/journal.h"
+#include "retort/search/proxy.h"
 
 namespace retort::search {
 
 struct GreedyOptions {
-  std::int32_t rung = 0;  ///< at which steps are compared; the result is evaluated at the last rung too
+  std::int32_t rung = 0;        ///< at which steps are compared; the result is evaluated at the last rung too
+  std::int64_t candidates = 0;  ///< steps that are evaluated, the best by the proxy's guess; 0: all
+  std::int64_t steps = 0;       ///< a step removes at least this part of what is to go; 0: a level at a time
 };
 
-/// A step raises one unit by one level, or by as many as it takes to remove anything. The score of a step is
-/// (f after - f before) / parameters that it removes. Once the cheapest step reaches the bounds, only steps
-/// that end within them compete, and the least f wins.  Where no single step does, the state is repaired by
-/// what the steps so far have shown, and where that fails, it is the least additive one by them.  Returns the
-/// state; it is feasible.  Throws UsageError when none is found.
+/// A step raises one unit.  The score of a step is (f after - f before) / parameters that it removes. Once
+/// the cheapest step reaches the bounds, only steps that end within them compete, and the least f wins. Where
+/// no single step does, the state is repaired by what the steps so far have shown, and where that fails, it
+/// is the least additive one by them.  Returns the state; it is feasible.  Throws UsageError when none is
+/// found.
 State greedy(Journal& journal, const GreedyOptions& options = {});
+/// The same with guesses for the shortlists.
+State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options);
 
 }  // namespace retort::search

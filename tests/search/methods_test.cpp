@@ -79,6 +79,23 @@ TEST(Greedy, EndsWithinTheBounds) {
   }
 }
 
+TEST(Greedy, IsCheapWithShortlistsAndLargeSteps) {
+  double all = 0, few = 0;
+  std::size_t all_evaluations = 0, few_evaluations = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto problem = random_problem(seed, 6, 0.2);
+    auto thorough = problem.journal(), lazy = problem.journal();
+    all += problem.objective(greedy(thorough));
+    const auto state = greedy(lazy, Proxy::probed(problem.space, lazy, 2), {.candidates = 3, .steps = 6});
+    EXPECT_TRUE(problem.space.feasible(state));
+    few += problem.objective(state);
+    all_evaluations += thorough.entries().size();
+    few_evaluations += lazy.entries().size();
+  }
+  RecordProperty("objectives", std::to_string(all / 10) + " " + std::to_string(few / 10));
+  EXPECT_LT(few_evaluations, all_evaluations * 7 / 10);
+}
+
 TEST(Tabu, FindsTheBestOfAllStatesInMostCasesAndIsNeverWorseThanItsStart) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
