@@ -27,7 +27,7 @@ using search::State;
 
 constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive", "influence"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
-constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 8, .steps = 16};
+constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24};
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
 

@@ -6,8 +6,8 @@
 
 namespace retort::prune {
 
-/// Channels are ranked once, by the score of the options on the whole model.  Greedy goes in about sixteen
-/// steps and evaluates eight units in each, the best by a guess from single units.  Candidates race over
+/// Channels are ranked once, by the score of the options on the whole model.  Greedy goes in about 24
+/// steps and evaluates six units in each, the best by a guess from single units.  Candidates race over
 /// three parts of the calibration text, a sixteenth, a quarter and all of it; `budget_tokens` counts the
 /// blocks that a candidate still has, whatever the cache saves.  Every evaluation is appended to
 /// `journal_file`; with the file of an interrupted run the search takes the same path without evaluating

@@ -45,8 +45,23 @@ Proxy Proxy::probed(const Space& space, Journal& journal, std::int32_t probes) {
       }
       below = level;
     }
+    if (probed_levels(space.highest(unit), probes).size() == 2) proxy.bend(unit, removed);
   }
   return proxy;
+}
+
+// Removing half costs less than half: where two probes show that, a parabola through 0 and both is the better
+// guess between them.  Never below 0, because nothing was seen there.
+void Proxy::bend(std::size_t unit, const std::vector<std::int64_t>& removed) {
+  auto& additions = additions_[unit];
+  const auto middle = (removed.size() - 1) / 2;
+  const auto x1 = static_cast<double>(removed[middle]), x2 = static_cast<double>(removed.back());
+  const double first = additions[middle] / x1, second = (additions.back() - additions[middle]) / (x2 - x1);
+  if (second <= first || first <= 0) return;
+  for (std::size_t level = 1; level + 1 < removed.size(); ++level) {
+    const auto x = static_cast<double>(removed[level]);
+    additions[level] = std::max(0.0, first * x + (second - first) / x2 * x * (x - x1));
+  }
 }
 
 double Proxy::objective(const State& state) const {

@@ -17,7 +17,8 @@ class Proxy {
   explicit Proxy(const Space& space);
 
   /// From the objectives of single units: the highest level and `probes` - 1 in between are evaluated at rung
-  /// 0, the levels between them are interpolated in the parameters removed.
+  /// 0, the levels between them are interpolated in the parameters removed, with two probes by a parabola
+  /// where it is convex.
   static Proxy probed(const Space& space, Journal& journal, std::int32_t probes);
 
   double addition(std::size_t unit, std::int32_t level) const {
@@ -34,6 +35,7 @@ class Proxy {
   void learn(const State& from, const State& to, double measured_difference);
 
  private:
+  void bend(std::size_t unit, const std::vector<std::int64_t>& removed);
   std::vector<std::vector<double>> additions_;
 };
 

@@ -43,6 +43,10 @@ TEST(Proxy, ProbesAndLearns) {
       EXPECT_NEAR(all.addition(unit, level), problem.additions[unit][static_cast<std::size_t>(level)], 1e-12);
   auto ends = Proxy::probed(problem.space, journal, 1);
   EXPECT_NEAR(ends.addition(1, 2), problem.additions[1][4] * 60 / 130, 1e-12) << "interpolated";
+  // The additions are squares of what is removed: a parabola through half and all of it meets them.
+  const auto bent = Proxy::probed(problem.space, journal, 2);
+  for (std::int32_t level = 1; level <= 4; ++level)
+    EXPECT_NEAR(bent.addition(1, level), problem.additions[1][static_cast<std::size_t>(level)], 1e-12);
   const State from{0, 2, 0, 0}, to{1, 0, 0, 0};
   const double before = ends.difference(from, to);
   ends.learn(from, to, before + 1);
