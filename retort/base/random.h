@@ -3,8 +3,11 @@
 // is one integer and any thread can compute any draw.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace retort::base {
 
@@ -34,6 +37,13 @@ class Random {
   std::uint64_t stream_;
   std::uint64_t position_ = 0;
 };
+
+/// Fisher-Yates: every order of `items` is equally likely.
+template <typename Item>
+void shuffle(std::vector<Item>& items, Random& random) {
+  for (std::size_t left = items.size(); left > 1; --left)
+    std::swap(items[left - 1], items[random.next_below(left)]);
+}
 
 /// A stream number from a name, so that streams of different purposes never meet.
 std::uint64_t stream_of(std::string_view name);

@@ -40,8 +40,7 @@ void ShuffledSequences::load() {
   std::vector<Sequence> window;
   for (std::int64_t i = 0; i < sequences_; ++i) window.push_back(packer_.next());
   base::Random random(seed_, base::stream_of(base::join("sequences/", cursor_.window_start.sequences)));
-  for (std::size_t left = window.size(); left > 1; --left)
-    std::swap(window[left - 1], window[random.next_below(left)]);
+  base::shuffle(window, random);
   window_ = std::move(window);
 }
 

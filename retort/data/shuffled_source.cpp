@@ -8,13 +8,12 @@
 namespace retort::data {
 namespace {
 
-// Fisher-Yates; the source's name and place are part of the stream, so that no two windows share their draws.
+// The source's name and place are part of the stream, so that no two windows share their draws.
 void shuffle(std::vector<Document>& documents, std::uint64_t seed, const std::string& source,
              const ShuffledSource::Place& place) {
   const std::string stream = base::join("shuffle/", source, "/", place.epoch, "/", place.window);
   base::Random random(seed, base::stream_of(stream));
-  for (std::size_t left = documents.size(); left > 1; --left)
-    std::swap(documents[left - 1], documents[random.next_below(left)]);
+  base::shuffle(documents, random);
 }
 
 }  // namespace

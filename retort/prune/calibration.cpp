@@ -70,6 +70,17 @@ std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationD
   return batches;
 }
 
+std::vector<bool> guard_batches(const std::vector<CalibrationBatch>& batches, std::int64_t every) {
+  std::vector<bool> guards;
+  std::int64_t place = 0;  // within its domain
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    place = i > 0 && batches[i - 1].domain == batches[i].domain ? place + 1 : 0;
+    const bool last = i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain;
+    guards.push_back(place > 0 && (last || place % every == every - 1));
+  }
+  return guards;
+}
+
 at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch) {
   return model::embed(model::embedding_matrix(weights.layout, weights.units.front()), batch.ids_N);
 }

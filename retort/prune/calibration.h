@@ -37,6 +37,10 @@ std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationD
                                                   const architecture::Config& config, at::Device device,
                                                   std::int64_t batch_tokens = 2048);
 
+/// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a domain and its last
+/// one, never its first, so that a domain with a single batch has none.
+std::vector<bool> guard_batches(const std::vector<CalibrationBatch>& batches, std::int64_t every);
+
 /// Embedded tokens: the input of block 0.
 at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch);
 /// Views of one block.

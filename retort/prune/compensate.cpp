@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <set>
 
 #include "retort/base/error.h"
 #include "retort/eval/score.h"
@@ -14,19 +15,13 @@ namespace {
 
 constexpr std::int64_t kGuardEvery = 5;
 
-// Every fifth batch of a domain, and its last one; false where a domain has only one batch.
-bool choose_guards(const std::vector<CalibrationBatch>& batches, std::vector<bool>& guards) {
-  std::int64_t place = 0;
-  bool enough = true;
-  guards.clear();
+bool every_domain_has_one(const std::vector<CalibrationBatch>& batches, const std::vector<bool>& guards) {
+  std::set<std::size_t> domains, judged;
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    const bool first = i == 0 || batches[i - 1].domain != batches[i].domain;
-    const bool last = i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain;
-    place = first ? 0 : place + 1;
-    enough = enough && !(first && last);
-    guards.push_back(!first && (last || place % kGuardEvery == kGuardEvery - 1));
+    domains.insert(batches[i].domain);
+    if (guards[i]) judged.insert(batches[i].domain);
   }
-  return enough;
+  return judged == domains;
 }
 
 // X'^T X' and X^T X' over tokens.
@@ -166,7 +161,8 @@ double Compensation::guard_objective(const Stream& dense, const Stream& other,
 }
 
 base::Json Compensation::run() {
-  if (!choose_guards(batches_, guards_)) {
+  guards_ = guard_batches(batches_, kGuardEvery);
+  if (!every_domain_has_one(batches_, guards_)) {
     observer_.message(
         record::Level::warning,
         "prune: no compensation, because a source gave less than two batches of calibration text, one "

@@ -76,15 +76,10 @@ class Search {
   base::Json decisions_ = base::Json::array();
 };
 
+// Measured on the current candidate, which has no statistics of dropped blocks.
 std::vector<std::vector<double>> Search::channel_scores() const {
-  std::vector<std::vector<double>> scores(input_.config.blocks.size());
-  if (options_.channels)
-    for (const auto block : candidate().blocks) {
-      const auto i = static_cast<std::size_t>(block);
-      scores[i] = prune::channel_scores(score_of(options_.channel_ranking), evaluator_.statistics()[i],
-                                        weights_of_block(input_, block).down_DI);
-    }
-  return scores;
+  if (!options_.channels) return std::vector<std::vector<double>>(input_.config.blocks.size());
+  return prune::channel_scores(options_.channel_ranking, input_, evaluator_.statistics());
 }
 
 Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {

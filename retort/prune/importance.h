@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "retort/model/weights.h"
 #include "retort/prune/options.h"
 #include "retort/prune/statistics.h"
 
@@ -31,7 +32,11 @@ at::Tensor fluctuation_score(const ChannelStatistics& statistics, const at::Tens
 /// The function behind a recipe's name.
 ChannelScore score_of(ChannelRanking ranking);
 
-/// The score on the host.
+/// The score on the host; per block, empty for those without statistics.
+std::vector<std::vector<double>> channel_scores(ChannelRanking ranking, const model::Weights& weights,
+                                                const std::vector<ChannelStatistics>& statistics);
+
+/// Of one block.
 std::vector<double> channel_scores(const ChannelScore& score, const ChannelStatistics& statistics,
                                    const at::Tensor& down_DI);
 

@@ -46,11 +46,7 @@ void JournalFile::read(const std::string& fingerprint) {
 }
 
 void JournalFile::append(const Entry& entry) {
-  write_line(to_json(entry).dump());
-}
-
-void JournalFile::write_line(const std::string& line) {
-  out_ << line << '\n' << std::flush;
+  out_ << to_json(entry).dump() << '\n' << std::flush;
   base::require<base::StorageError>(
       out_.good(), path_.string(), ": cannot be written; free some space and start again, nothing was lost.");
 }

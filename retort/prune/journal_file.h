@@ -23,7 +23,6 @@ class JournalFile {
 
  private:
   void read(const std::string& fingerprint);
-  void write_line(const std::string& line);
 
   base::Path path_;
   std::vector<search::Journal::Entry> earlier_;

@@ -31,17 +31,6 @@ constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24}
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
 
-std::vector<std::vector<double>> channel_scores(const model::Weights& input, const Evaluator& evaluator,
-                                                ChannelRanking ranking) {
-  std::vector<std::vector<double>> scores(input.config.blocks.size());
-  for (std::size_t block = 0; block < scores.size(); ++block)
-    if (mlp_width(input.config.blocks[block]) > 0)
-      scores[block] =
-          prune::channel_scores(score_of(ranking), evaluator.statistics()[block],
-                                weights_of_block(input, static_cast<std::int64_t>(block)).down_DI);
-  return scores;
-}
-
 // Everything that the course of a search depends on.
 std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
                         const std::vector<CalibrationDomain>& domains) {
@@ -82,7 +71,8 @@ class Searched {
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
         rungs_(rungs_of(evaluator_.most_batches())),
-        space_(input.config, options, target_, channel_scores(input, evaluator_, options.channel_ranking)),
+        space_(input.config, options, target_,
+               channel_scores(options.channel_ranking, input, evaluator_.statistics())),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
         journal_(
             space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },

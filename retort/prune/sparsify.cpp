@@ -24,6 +24,7 @@ struct NamedRole {
   std::string name;
   Role role;
 };
+constexpr std::int64_t kGuardEvery = 8;
 constexpr std::array kMethodNames = {"sparse_gpt", "wanda", "magnitude"};
 
 const std::array<NamedRole, 7> kLinearLayers = {{{"q_proj", Role::query},
@@ -151,20 +152,12 @@ void Sparsifier::check_layers() {
       chosen_ > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }
 
-// Every eighth batch of a domain, and its last one.
 void Sparsifier::choose_guards() {
-  constexpr std::int64_t kEvery = 8;
   guards_.assign(batches_.size(), false);
   if (!options_.polish) return;
-  std::int64_t of_domain = 0, guards = 0;
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
-    of_domain = i > 0 && batches_[i].domain == batches_[i - 1].domain ? of_domain + 1 : 0;
-    const bool last = i + 1 == batches_.size() || batches_[i + 1].domain != batches_[i].domain;
-    guards_[i] = of_domain > 0 && (of_domain % kEvery == kEvery - 1 || last);
-    guards += guards_[i] ? 1 : 0;
-  }
+  guards_ = guard_batches(batches_, kGuardEvery);
   base::require<base::DataError>(
-      guards > 0,
+      std::find(guards_.begin(), guards_.end(), true) != guards_.end(),
       "sparsify: polish keeps part of the calibration text to judge its results, and a "
       "source gave less than two batches; use more calibration_tokens.");
 }

@@ -64,12 +64,6 @@ void Proxy::bend(std::size_t unit, const std::vector<std::int64_t>& removed) {
   }
 }
 
-double Proxy::objective(const State& state) const {
-  double sum = 0;
-  for (std::size_t unit = 0; unit < state.size(); ++unit) sum += addition(unit, state[unit]);
-  return sum;
-}
-
 double Proxy::difference(const State& from, const State& to) const {
   double sum = 0;
   for (std::size_t unit = 0; unit < from.size(); ++unit)

@@ -27,8 +27,6 @@ class Proxy {
   void set(std::size_t unit, std::int32_t level, double addition) {
     additions_[unit][static_cast<std::size_t>(level)] = addition;
   }
-  /// The guess for a state; the whole model has 0.
-  double objective(const State& state) const;
   /// The guess for `to` minus that for `from`.
   double difference(const State& from, const State& to) const;
   /// Half of the error of a measured difference is spread over the units that differ.
