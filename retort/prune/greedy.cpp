@@ -3,14 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/prune/importance.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/unit_scores.h"
 
 namespace retort::prune {
 namespace {
@@ -25,8 +26,13 @@ struct Trial {
 };
 
 base::Json to_json(const Move& move) {
-  if (move.action == Move::Action::drop_block) return {{"action", "drop_block"}, {"block", move.block}};
-  return {{"action", "narrow"}, {"width", move.width}};
+  constexpr std::array kNames = {"drop_block", "narrow", "narrow_attention", "narrow_hidden"};
+  base::Json json = {{"action", kNames[static_cast<std::size_t>(move.action)]}};
+  if (move.action == Move::Action::drop_block)
+    json["block"] = move.block;
+  else
+    json["width"] = move.width;
+  return json;
 }
 
 base::Json to_json(const Trial& trial) {
@@ -61,9 +67,8 @@ class Search {
 
  private:
   void step();
-  std::vector<std::vector<double>> channel_scores() const;
-  Trial measured(const Move& move, const std::vector<std::vector<double>>& scores) const;
-  std::size_t chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const;
+  Trial measured(const Move& move, const UnitScores& scores) const;
+  std::size_t chosen(std::vector<Trial>& trials, const UnitScores& scores) const;
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
   const model::Weights& input_;
@@ -76,14 +81,8 @@ class Search {
   base::Json decisions_ = base::Json::array();
 };
 
-// Measured on the current candidate, which has no statistics of dropped blocks.
-std::vector<std::vector<double>> Search::channel_scores() const {
-  if (!options_.channels) return std::vector<std::vector<double>>(input_.config.blocks.size());
-  return prune::channel_scores(options_.channel_ranking, input_, evaluator_.statistics());
-}
-
-Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {
-  Trial trial{.move = move, .candidate = moved(candidate(), move, scores), .evaluation = {}};
+Trial Search::measured(const Move& move, const UnitScores& scores) const {
+  Trial trial{.move = move, .candidate = moved(input_.config, candidate(), move, scores), .evaluation = {}};
   trial.evaluation = evaluator_.evaluate(trial.candidate);
   trial.parameters = parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
@@ -101,7 +100,7 @@ std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value val
   return best;
 }
 
-std::size_t Search::chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const {
+std::size_t Search::chosen(std::vector<Trial>& trials, const UnitScores& scores) const {
   const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
   const auto best = least(
       trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
@@ -115,8 +114,8 @@ std::size_t Search::chosen(std::vector<Trial>& trials, const std::vector<std::ve
 }
 
 void Search::step() {
-  const auto scores = channel_scores();
-  const auto moves = moves_from(candidate(), options_);
+  const auto scores = unit_scores(options_.channel_ranking, input_, evaluator_.statistics());
+  const auto moves = moves_from(input_.config, candidate(), options_);
   const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
   std::vector<Trial> trials;
   for (const auto& move : moves) {

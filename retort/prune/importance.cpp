@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "retort/prune/calibration.h"
-
 namespace retort::prune {
 
 at::Tensor wanda_score(const ChannelStatistics& statistics, const at::Tensor& down_DI) {
@@ -37,16 +35,6 @@ std::vector<double> channel_scores(const ChannelScore& score, const ChannelStati
   const auto values_I = score(statistics, down_DI).to(at::kCPU).to(at::kDouble).contiguous();
   const auto* begin = values_I.const_data_ptr<double>();
   return {begin, begin + values_I.numel()};
-}
-
-std::vector<std::vector<double>> channel_scores(ChannelRanking ranking, const model::Weights& weights,
-                                                const std::vector<ChannelStatistics>& statistics) {
-  std::vector<std::vector<double>> scores(statistics.size());
-  for (std::size_t block = 0; block < scores.size(); ++block)
-    if (statistics[block].tokens > 0)
-      scores[block] = channel_scores(score_of(ranking), statistics[block],
-                                     weights_of_block(weights, static_cast<std::int64_t>(block)).down_DI);
-  return scores;
 }
 
 }  // namespace retort::prune

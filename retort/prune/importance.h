@@ -9,7 +9,6 @@
 #include <functional>
 #include <vector>
 
-#include "retort/model/weights.h"
 #include "retort/prune/options.h"
 #include "retort/prune/statistics.h"
 
@@ -32,11 +31,7 @@ at::Tensor fluctuation_score(const ChannelStatistics& statistics, const at::Tens
 /// The function behind a recipe's name.
 ChannelScore score_of(ChannelRanking ranking);
 
-/// The score on the host; per block, empty for those without statistics.
-std::vector<std::vector<double>> channel_scores(ChannelRanking ranking, const model::Weights& weights,
-                                                const std::vector<ChannelStatistics>& statistics);
-
-/// Of one block.
+/// The score on the host.
 std::vector<double> channel_scores(const ChannelScore& score, const ChannelStatistics& statistics,
                                    const at::Tensor& down_DI);
 

@@ -8,12 +8,12 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
-#include "retort/prune/importance.h"
 #include "retort/prune/journal_file.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/unit_scores.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
 #include "retort/search/greedy.h"
@@ -72,7 +72,7 @@ class Searched {
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
         rungs_(rungs_of(evaluator_.most_batches())),
         space_(input.config, options, target_,
-               channel_scores(options.channel_ranking, input, evaluator_.statistics())),
+               unit_scores(options.channel_ranking, input, evaluator_.statistics())),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
         journal_(
             space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },

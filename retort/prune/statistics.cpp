@@ -19,7 +19,7 @@ void ChannelStatistics::add(const at::Tensor& channels_NI, const std::string& wh
   part.squares_I = wide_NI.square().sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
   base::require<base::ValidationError>(
       part.squares_I.isfinite().all().item<bool>(), who,
-      ": the MLP's activations on the calibration text are not finite (NaN or infinity); "
+      ": activations on the calibration text are not finite (NaN or infinity); "
       "the model is damaged or its compute type too narrow, use float32.");
   merge(part);
 }

@@ -1,8 +1,8 @@
 #pragma once
-// What the channels of an MLP do on calibration text: sums over tokens, so that parts merge by adding, in
-// float64.
+// What the inputs of linear layers do on calibration text, feature by feature: sums over tokens, so that
+// parts merge by adding, in float64.
 //
-// Shape legend: N tokens, I width of the MLP.
+// Shape legend: N tokens, I features, for example channels of an MLP.
 
 #include <ATen/core/Tensor.h>
 
@@ -18,10 +18,15 @@ struct ChannelStatistics {
   at::Tensor squares_I;   ///< sum of a^2, float64
   at::Tensor maximum_I;   ///< max |a|, float64
 
-  /// Adds the inputs of down_proj.  Throws ValidationError naming `who` when a sum is not finite.
+  /// Adds the inputs of a linear layer.  Throws ValidationError naming `who` when a sum is not finite.
   void add(const at::Tensor& channels_NI, const std::string& who);
   /// Adds the statistics of other tokens; the result depends on the order only by rounding.
   void merge(const ChannelStatistics& other);
+};
+
+/// Of the inputs of one block's linear layers, by their model::Tap; empty for parts that a block lacks.
+struct BlockStatistics {
+  ChannelStatistics qkv_input, output_input, gate_up_input, down_input;
 };
 
 }  // namespace retort::prune

@@ -160,9 +160,10 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                         {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
           },
           {.doc = "where pruning ends", .required = true});
-  b.choice("units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
-           {.doc = "what may go: blocks and the channels of all MLPs alike; blocks; attentions and MLPs; "
-                   "attentions, and the channels of each MLP on its own"});
+  b.choice(
+      "units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
+      {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
+              "attentions and MLPs; KV groups and channels of each block on its own"});
   b.group("search",
           [&](Binder& inner) {
             inner.choice("method", options.search.method,
@@ -177,15 +178,20 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
           },
           {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});
+  b.flag("heads", options.heads,
+         {.doc = "candidates: one KV group (a key and value head with its query heads) of every attention"});
   b.flag("channels", options.channels, {.doc = "candidates: narrow every MLP by width_multiple channels"});
-  if (!options.blocks && !options.channels)
-    b.mistake("blocks", "nothing to prune: blocks and channels are both false");
-  b.count("width_multiple", options.width_multiple, {.doc = "channels", .at_least = 1, .at_most = 1 << 20});
+  b.flag("hidden", options.hidden, {.doc = "candidates: narrow the hidden size by width_multiple features"});
+  if (!options.blocks && !options.heads && !options.channels && !options.hidden)
+    b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
+  b.count("width_multiple", options.width_multiple,
+          {.doc = "channels or features", .at_least = 1, .at_most = 1 << 20});
   b.choice("channel_ranking", options.channel_ranking, {"wanda", "activation", "fluctuation"},
-           {.doc = "which channels go first: least |W| ||a||, least mean |a|, or least var(a) ||W||^2"});
+           {.doc = "which heads, channels and features go first: least |W| ||a||, least mean |a|, or least "
+                   "var(a) ||W||^2"});
   b.flag(
       "compensate", options.compensate,
-      {.doc = "fit down_proj to the channels that stay, where that helps on text that it was not fitted to"});
+      {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
   b.group("objective",
           [&](Binder& inner) {
             inner.number("perplexity", options.objective.perplexity,

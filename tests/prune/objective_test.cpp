@@ -94,10 +94,10 @@ TEST(Objective, StatisticsAreThoseOfTheCurrentCandidate) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
   Evaluator evaluator(weights, test::random_domains(config.vocab_size), {});
-  EXPECT_EQ(evaluator.statistics()[1].tokens, 2 * 3 * 24);
+  EXPECT_EQ(evaluator.statistics()[1].down_input.tokens, 2 * 3 * 24);
   evaluator.settle(some_candidate(config));
-  EXPECT_EQ(evaluator.statistics()[1].tokens, 0);
-  const auto& squares = evaluator.statistics()[2].squares_I;
+  EXPECT_EQ(evaluator.statistics()[1].down_input.tokens, 0);
+  const auto& squares = evaluator.statistics()[2].down_input.squares_I;
   EXPECT_EQ(squares[1].item<double>(), 0);
   EXPECT_GT(squares[3].item<double>(), 0);
 }
