@@ -7,10 +7,10 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/prune/importance.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/surgery.h"
 
 namespace retort::prune {
 namespace {
@@ -43,12 +43,14 @@ base::Json to_json(const Trial& trial) {
 class Search {
  public:
   Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-         const PruneOptions& options, record::Observer& observer)
+         const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given)
       : input_(input),
+        given_(given),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective}),
+        batches_(calibration_batches(domains, input.config, input.units.front().device())),
         parameters_(architecture::num_parameters(input.config)) {}
 
   void run() {
@@ -61,25 +63,33 @@ class Search {
 
  private:
   void step();
-  std::vector<std::vector<double>> channel_scores() const;
+  std::vector<std::vector<double>> channel_scores();
   Trial measured(const Move& move, const std::vector<std::vector<double>>& scores) const;
   std::size_t chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const;
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
   const model::Weights& input_;
+  const std::vector<BlockScores>* given_;
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
-  std::int64_t parameters_;  // of the current candidate
+  std::vector<CalibrationBatch> batches_;  // for the ranking of channels
+  std::int64_t inactive_channels_ = 0;     // of the current candidate
+  std::int64_t parameters_;                // of the current candidate
   double objective_ = 0;
   base::Json decisions_ = base::Json::array();
 };
 
-// Measured on the current candidate, which has no statistics of dropped blocks.
-std::vector<std::vector<double>> Search::channel_scores() const {
+// Measured on the current candidate, if they are not given.
+std::vector<std::vector<double>> Search::channel_scores() {
   if (!options_.channels) return std::vector<std::vector<double>>(input_.config.blocks.size());
-  return prune::channel_scores(options_.channel_ranking, input_, evaluator_.statistics());
+  if (given_) return channels_of(*given_);
+  const auto scores = measured_scores(sliced(input_, candidate()), batches_,
+                                      {options_.channel_ranking, options_.winsorise_quantile});
+  inactive_channels_ = 0;
+  for (const auto& block : scores) inactive_channels_ += block.inactive_channels;
+  return channels_in_input(scores, input_.config, candidate());
 }
 
 Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {
@@ -138,6 +148,7 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   base::Json decision = {{"step", decisions_.size() + 1}};
   decision.update(to_json(trial));
   decision["parameters"] = trial.parameters;
+  if (options_.channels && !given_) decision["inactive_channels"] = inactive_channels_;
   decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
@@ -154,9 +165,10 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 }  // namespace
 
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                         const PruneOptions& options, record::Observer& observer) {
+                         const PruneOptions& options, record::Observer& observer,
+                         const std::vector<BlockScores>* given) {
   const auto start = std::chrono::steady_clock::now();
-  Search search(input, domains, options, observer);
+  Search search(input, domains, options, observer, given);
   search.run();
   auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
   result.report["parameters_target"] = search.target();
