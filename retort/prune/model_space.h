@@ -7,7 +7,7 @@
 #include "retort/prune/candidate.h"
 #include "retort/prune/influence.h"
 #include "retort/prune/options.h"
-#include "retort/prune/unit_scores.h"
+#include "retort/prune/ranking.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
 

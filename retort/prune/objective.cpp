@@ -27,18 +27,12 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   return mask_I;
 }
 
-ChannelStatistics& at_tap(BlockStatistics& statistics, model::Tap tap) {
-  switch (tap) {
-    case model::Tap::qkv_input:
-      return statistics.qkv_input;
-    case model::Tap::output_input:
-      return statistics.output_input;
-    case model::Tap::gate_up_input:
-      return statistics.gate_up_input;
-    case model::Tap::down_input:
-      break;
-  }
-  return statistics.down_input;
+// What has passed the blocks up to `block`; -1: the embedding.
+void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
+  base::require<base::ValidationError>(
+      hidden_ND.isfinite().all().item<bool>(), block < 0 ? "embedding" : base::join("block ", block),
+      ": its output on the calibration text is not finite (NaN or infinity); the model is damaged or its "
+      "compute type too narrow, use float32.");
 }
 
 }  // namespace
@@ -49,7 +43,6 @@ struct Evaluator::Pass {
   std::vector<at::Tensor> masks_I, masks_Y;      // of channels and heads; undefined: none is dropped
   at::Tensor mask_D;                             // of hidden features
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
-  std::function<void(std::int64_t block, model::Tap tap, const at::Tensor& x_NC)> tap;  // kept blocks
 
   Pass(const model::Weights& input, const Candidate& candidate) {
     const auto options = input.units.front().options();
@@ -122,9 +115,8 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
     const auto i = static_cast<std::size_t>(block);
     if (pass.before) pass.before(block, hidden_ND);
     if (!pass.keeps[i]) continue;
-    model::BlockHooks hooks{
+    const model::BlockHooks hooks{
         .channel_mask_I = pass.masks_I[i], .head_mask_Y = pass.masks_Y[i], .hidden_mask_D = pass.mask_D};
-    if (pass.tap) hooks.tap = [&](model::Tap tap, const at::Tensor& x_NC) { pass.tap(block, tap, x_NC); };
     auto weights = weights_of_block(input_, block);
     if (!pass.attends[i]) weights.shape.attention.reset();
     if (!pass.transforms[i]) weights.down_DI = at::Tensor();
@@ -136,25 +128,17 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
 
 void Evaluator::settle(const Candidate& candidate) {
   const auto blocks = num_blocks(input_);
-  std::vector<BlockStatistics> statistics(static_cast<std::size_t>(blocks));
   std::vector<std::vector<at::Tensor>> kept(batches_.size());
   Pass pass(input_, candidate);
-  pass.tap = [&](std::int64_t block, model::Tap tap, const at::Tensor& x_NC) {
-    at_tap(statistics[static_cast<std::size_t>(block)], tap).add(x_NC, base::join("block ", block));
-  };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     kept[batch].resize(static_cast<std::size_t>((blocks - 1) / stride_ + 1));
     pass.before = [&](std::int64_t block, const at::Tensor& x_ND) {
-      base::require<base::ValidationError>(
-          x_ND.isfinite().all().item<bool>(), "block ", block,
-          ": its input on the calibration text is not finite (NaN or infinity); the model "
-          "is damaged or its compute type too narrow, use float32.");
+      require_finite(x_ND, block - 1);
       if (block > 0 && block % stride_ == 0) kept[batch][static_cast<std::size_t>(block / stride_)] = x_ND;
     };
-    output(batch, pass, 0);
+    require_finite(output(batch, pass, 0), blocks - 1);
   }
   kept_ = std::move(kept);
-  statistics_ = std::move(statistics);
   current_ = candidate;
 }
 

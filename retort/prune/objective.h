@@ -19,7 +19,6 @@
 #include "retort/prune/calibration.h"
 #include "retort/prune/candidate.h"
 #include "retort/prune/options.h"
-#include "retort/prune/statistics.h"
 
 namespace retort::prune {
 
@@ -65,8 +64,6 @@ class Evaluator {
   /// Makes a candidate the current one.  Throws as the constructor does.
   void settle(const Candidate& candidate);
   const Candidate& current() const { return current_; }
-  /// Of the current candidate, per block of the input; empty for dropped blocks.
-  const std::vector<BlockStatistics>& statistics() const { return statistics_; }
 
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
@@ -94,7 +91,6 @@ class Evaluator {
   std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
   std::vector<double> teacher_nll_;            // [batch], sum over targets
   Candidate current_;
-  std::vector<BlockStatistics> statistics_;
 };
 
 }  // namespace retort::prune

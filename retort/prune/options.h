@@ -37,7 +37,7 @@ struct SearchOptions {
 };
 
 /// By what heads, channels and hidden features are ranked; see importance.h.
-enum class ChannelRanking { wanda, activation, fluctuation };
+enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
 
 struct PruneOptions {
   Target target;
@@ -49,9 +49,16 @@ struct PruneOptions {
   bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
   std::int64_t width_multiple = 32;
   ChannelRanking channel_ranking = ChannelRanking::wanda;
+  double winsorise_quantile = 0.999;  ///< for the ranking |a| of each channel is cut there; 1: nowhere
   bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
   ObjectiveWeights objective;
   std::int64_t calibration_tokens = 16384;  ///< over all domains
+  std::int64_t sequence_length = 512;
+  std::uint64_t seed = 0;
+};
+
+struct ProfileOptions {
+  std::int64_t calibration_tokens = 131072;  ///< over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };

@@ -13,7 +13,6 @@
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
-#include "retort/prune/unit_scores.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
 #include "retort/search/greedy.h"
@@ -33,11 +32,13 @@ constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batche
 
 // Everything that the course of a search depends on.
 std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
+                        const std::vector<BlockScores>& scores,
                         const std::vector<CalibrationDomain>& domains) {
   base::Json json = {{"method", kMethodNames[static_cast<std::size_t>(options.search.method)]},
                      {"units", kUnitNames[static_cast<std::size_t>(options.units)]},
                      {"budget_tokens", options.search.budget_tokens},
                      {"channel_ranking", static_cast<int>(options.channel_ranking)},
+                     {"winsorise_quantile", options.winsorise_quantile},
                      {"bounds", {space.least_removed, space.most_removed}},
                      {"objective", {options.objective.perplexity, options.objective.kl}},
                      {"seed", options.seed},
@@ -48,6 +49,8 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   const std::string text = json.dump();
   base::Hasher hasher;
   hasher.update(text.data(), text.size());
+  for (const auto& block : scores)
+    hasher.update(block.channels.data(), block.channels.size() * sizeof(double));
   return hasher.hex();
 }
 
@@ -63,7 +66,8 @@ std::vector<std::int64_t> rungs_of(std::int64_t batches) {
 class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer)
+           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer,
+           const std::vector<BlockScores>* given)
       : input_(input),
         domains_(domains),
         options_(options),
@@ -71,9 +75,14 @@ class Searched {
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
         rungs_(rungs_of(evaluator_.most_batches())),
-        space_(input.config, options, target_,
-               unit_scores(options.channel_ranking, input, evaluator_.statistics())),
-        file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
+        scores_(given
+                    ? *given
+                    : measured_scores(input,
+                                      calibration_batches(domains, input.config, input.units.front().device(),
+                                                          kBatchTokens),
+                                      {options.channel_ranking, options.winsorise_quantile, options.hidden})),
+        space_(input.config, options, target_, unit_scores(scores_)),
+        file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
         journal_(
             space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },
             {.budget = static_cast<double>(options.search.budget_tokens),
@@ -110,6 +119,7 @@ class Searched {
   std::int64_t target_;
   Evaluator evaluator_;
   std::vector<std::int64_t> rungs_;
+  std::vector<BlockScores> scores_;
   ModelSpace space_;
   JournalFile file_;
   Journal journal_;
@@ -189,6 +199,9 @@ base::Json Searched::report() const {
                        {"curve", base::Json::array()}};
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     report["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
+  std::int64_t inactive = 0;
+  for (const auto& block : scores_) inactive += block.inactive_channels;
+  report["inactive_channels"] = inactive;
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
   return report;
 }
@@ -197,9 +210,9 @@ base::Json Searched::report() const {
 
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                            const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer) {
+                           record::Observer& observer, const std::vector<BlockScores>* given) {
   const auto start = std::chrono::steady_clock::now();
-  Searched searched(input, domains, options, journal_file, observer);
+  Searched searched(input, domains, options, journal_file, observer, given);
   searched.run();
   auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
   result.report.update(searched.report());
