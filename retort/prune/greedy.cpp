@@ -84,12 +84,17 @@ class Search {
 // Measured on the current candidate, if they are not given.
 std::vector<std::vector<double>> Search::channel_scores() {
   if (!options_.channels) return std::vector<std::vector<double>>(input_.config.blocks.size());
-  if (given_) return channels_of(*given_);
-  const auto scores = measured_scores(sliced(input_, candidate()), batches_,
-                                      {options_.channel_ranking, options_.winsorise_quantile});
+  auto scores =
+      given_ ? channels_of(*given_)
+             : channels_in_input(measured_scores(sliced(input_, candidate()), batches_,
+                                                 {options_.channel_ranking, options_.winsorise_quantile}),
+                                 input_.config, candidate());
   inactive_channels_ = 0;
-  for (const auto& block : scores) inactive_channels_ += block.inactive_channels;
-  return channels_in_input(scores, input_.config, candidate());
+  for (const auto block : candidate().blocks)
+    for (const auto channel : *candidate().find(block))
+      inactive_channels_ +=
+          is_inactive(scores[static_cast<std::size_t>(block)][static_cast<std::size_t>(channel)]) ? 1 : 0;
+  return scores;
 }
 
 Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {
@@ -148,7 +153,7 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   base::Json decision = {{"step", decisions_.size() + 1}};
   decision.update(to_json(trial));
   decision["parameters"] = trial.parameters;
-  if (options_.channels && !given_) decision["inactive_channels"] = inactive_channels_;
+  if (options_.channels) decision["inactive_channels"] = inactive_channels_;
   decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;

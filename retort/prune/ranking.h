@@ -7,7 +7,7 @@
 // block (at least one) with the largest contributions, go last: +infinity.  Contributions, not activations,
 // because planted scales change the latter only.
 
-#include <functional>
+#include <limits>
 #include <vector>
 
 #include "retort/model/weights.h"
@@ -30,6 +30,11 @@ struct RankingOptions {
 struct BlockStatistics {
   ChannelStatistics output_input, down_input;
 };
+
+/// Whether a score marks an inactive channel.
+inline bool is_inactive(double score) {
+  return score == -std::numeric_limits<double>::infinity();
+}
 
 /// The higher, the later it goes; empty where the block has none.
 struct BlockScores {

@@ -141,6 +141,18 @@ TEST(Profile, OfSomethingElseIsBegunAnew) {
   EXPECT_TRUE(made.files() == fresh.files());
 }
 
+TEST(Profile, WithoutItsHiddenStatesBeginsAnew) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  const Place made, fresh;
+  record::Observer observer;
+  Impatient impatient(9);
+  EXPECT_THROW(profile(weights, text(), made.place(), impatient), prune::StoppedError);
+  EXPECT_EQ(std::filesystem::remove(made.place().scratch / "hidden-2.raw"), true);
+  profile(weights, text(), made.place(), observer);
+  profile(weights, text(), fresh.place(), observer);
+  EXPECT_TRUE(made.files() == fresh.files());
+}
+
 TEST(Profile, RanksAsAMeasurementDoes) {
   const auto weights = test::tiny_model(test::tiny_config());
   const Place made;
