@@ -25,6 +25,7 @@ class Preflight {
     for (const auto& name : stage.data) check_source(recipe_.source(name));
     for (const auto& name : models_of(stage)) check_model(stage, name);
     if (stage.kind == StageKind::train) check_beginning(stage);
+    check_profile(stage);
     check_lengths(stage);
     check_vocabularies(stage);
     if (const auto plan = known_memory(recipe_, stage, dtype_))
@@ -63,6 +64,19 @@ class Preflight {
     (void)read_model_text(name, config);
   }
 
+  void check_profile(const Stage& stage) const {
+    base::require<base::UsageError>(
+        stage.profile.empty() || request_.only_stage.empty() || finished(stage.profile), "stage '",
+        stage.name, "': needs the profile of stage '", stage.profile, "', which is not finished in ",
+        request_.run_directory.string(), "; run that stage first.");
+    const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
+    base::require<base::UsageError>(
+        stage.profile.empty() || !options || options->channel_ranking != prune::ChannelRanking::taylor,
+        "stage '", stage.name,
+        "': channel_ranking taylor needs gradients, which a profile does not hold; leave profile out or "
+        "choose another ranking.");
+  }
+
   static void check_beginning(const Stage& stage) {
     std::error_code ignored;
     base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
@@ -98,6 +112,8 @@ class Preflight {
       require_context(stage.name, "packing.sequence_length", options->packing.sequence_length,
                       stage.kind == StageKind::train ? starting_config(stage) : config_of(stage.from));
     if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
+      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
+    if (const auto* options = std::get_if<prune::ProfileOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<prune::SparsifyOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));

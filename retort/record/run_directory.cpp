@@ -124,12 +124,6 @@ Path RunDirectory::result_path(std::string_view stage) const {
   return path_ / "stages" / (std::string(stage) + ".json");
 }
 
-Path RunDirectory::stage_directory(std::string_view stage) const {
-  Path directory = path_ / "stages" / stage;
-  base::make_directories(directory);
-  return directory;
-}
-
 bool RunDirectory::finished(std::string_view stage) const {
   std::error_code ignored;
   return std::filesystem::is_regular_file(result_path(stage), ignored);

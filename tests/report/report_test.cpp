@@ -149,6 +149,27 @@ TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
   EXPECT_NO_THROW(chart_data(page));
 }
 
+TEST(Report, ShowsWhatAProfileFound) {
+  const RunFolder run;
+  run.write("recipe.json", R"({"stages": {"seen": {"kind": "profile", "from": "m"}}})");
+  run.write("stages/seen.json", R"({"kind": "profile", "tokens": 4096, "blocks": [
+    {"block": 0, "inactive_channels": [3, 9],
+     "massive_channels": [{"channel": 7, "maximum": 812.5, "over_median": 431}],
+     "taps": {"down_input": {"features": 64, "mean": 0.125, "maximum": 812.5,
+                             "quantiles": [[0.5, 0.0625], [0.99, 0.75], [0.999, 1.5]]}}},
+    {"block": 1, "taps": {"qkv_input": {"features": 32}}}, 7,
+    {"block": 2, "inactive_channels": 5, "massive_channels": [1, {"channel": "x"}],
+     "taps": {"down_input": {"features": 1e300, "quantiles": [4, [0.999, "y"]]}}}]})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "<section id=\"profile\">"));
+  EXPECT_TRUE(contains(page, "7 (431 x)"));
+  EXPECT_TRUE(contains(page, "<td>2</td>") || contains(page, ">2</td>"));
+  const auto charts = chart_data(page);
+  ASSERT_EQ(charts.size(), 1U);
+  EXPECT_TRUE(contains(charts[0].dump(), "812.5"));
+  EXPECT_TRUE(contains(charts[0].dump(), "1.5"));
+}
+
 TEST(Report, NamesInTheRecipeDoNotLeadOutOfTheRunDirectory) {
   const RunFolder outer;
   outer.write("secret.json", R"({"kind": "train", "tokens": 1, "seconds": 77777})");
