@@ -124,6 +124,10 @@ Path RunDirectory::result_path(std::string_view stage) const {
   return path_ / "stages" / (std::string(stage) + ".json");
 }
 
+Path RunDirectory::documents_path(std::string_view stage) const {
+  return path_ / "stages" / (std::string(stage) + ".documents.jsonl");
+}
+
 Path RunDirectory::stage_directory(std::string_view stage) const {
   Path directory = path_ / "stages" / stage;
   base::make_directories(directory);
