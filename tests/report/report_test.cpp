@@ -136,6 +136,36 @@ TEST(Report, ChartsReliabilityOfAllSourcesTogetherWithTheDiagonal) {
   EXPECT_EQ(chart["views"][1]["series"][0]["data"].size(), 1u);
 }
 
+TEST(Report, ChartsHeldOutLossAgainstStepsTooWhereBatchesDiffer) {
+  const RunFolder run;
+  run.write("recipe.json",
+            R"({"name": "batches", "stages": {"small": {"kind": "distill"}, "large": {"kind": "distill"}}})");
+  const auto metrics = [&](const std::string& large_step) {
+    run.write("metrics.jsonl", R"({"stage": "small", "step": 0, "tokens": 0, "held_out": {"a": 5}})"
+                               "\n"
+                               R"({"stage": "small", "step": 4, "tokens": 4096, "held_out": {"a": 4}})"
+                               "\n"
+                               R"({"stage": "large", "step": 0, "tokens": 0, "held_out": {"a": 5}})"
+                               "\n"
+                               R"({"stage": "large", "step": )" +
+                                   large_step + R"(, "tokens": 4096, "held_out": {"a": 4.5}})" + "\n");
+  };
+  metrics("1");
+  const auto charts = chart_data(without_assets(html_report(run.path())));
+  ASSERT_EQ(charts.size(), 2u);
+  EXPECT_TRUE(charts[0]["tokens"].get<bool>());
+  EXPECT_EQ(charts[0]["views"][0]["series"][1]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 4096.0, "y": 4.5}])"));
+  EXPECT_EQ(charts[1]["x"], "steps of the stage");
+  EXPECT_FALSE(charts[1]["tokens"].get<bool>());
+  EXPECT_EQ(charts[1]["views"][0]["series"][0]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 4.0, "y": 4.0}])"));
+  EXPECT_EQ(charts[1]["views"][0]["series"][1]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 1.0, "y": 4.5}])"));
+  metrics("4");
+  EXPECT_EQ(chart_data(without_assets(html_report(run.path()))).size(), 1u);
+}
+
 TEST(Report, ATornLastLineOfMetricsIsSkippedAndADamagedOneNoted) {
   const RunFolder run;
   run.write("metrics.jsonl",
