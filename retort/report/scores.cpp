@@ -59,6 +59,12 @@ Html summary_table(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
+/// Mean confidence minus accuracy.
+std::string percentage_points(const Json& scores) {
+  const auto gap = number(scores, "confidence_gap");
+  return signed_fixed(gap ? Number(*gap * 100) : Number(), 2);
+}
+
 Html confidence_table(const Json& result) {
   Table table(
       "Loss above the teacher\u2019s on the same documents, with the interval that 2,000 draws of documents "
@@ -70,7 +76,7 @@ Html confidence_table(const Json& result) {
        {"NLL \u2212 teacher\u2019s", "nats per token"},
        {"Interval", "95 %"},
        {"Calibration error", ""},
-       {"Confidence \u2212 accuracy", ""}});
+       {"Confidence \u2212 accuracy", "percentage points"}});
   const std::string teacher = text(result, "teacher");
   for (const Json& model : elements(field(result, "models"))) {
     if (!documents(model)) continue;
@@ -78,7 +84,7 @@ Html confidence_table(const Json& result) {
     const Difference difference = nll_difference(model, name == teacher);
     const Json& mean = field(model, "mean");
     table.row({name, count(documents(model)), difference.value, difference.interval,
-               percent(number(mean, "ece"), 2), percent(number(mean, "confidence_gap"), 2)},
+               percent(number(mean, "ece"), 2), percentage_points(mean)},
               name == teacher ? "reference" : "");
   }
   return table.empty() ? Html() : table.html();
@@ -95,14 +101,14 @@ Html source_table(const Json& result) {
                    {"KL", "nats per token"},
                    {"Top-1", "agreement"},
                    {"Calibration error", ""},
-                   {"Confidence \u2212 accuracy", ""}});
+                   {"Confidence \u2212 accuracy", "percentage points"}});
   for (const Json& model : elements(field(result, "models")))
     for (const Json& source : elements(field(model, "sources")))
       table.row({text(model, "name"), text(source, "name"), count(number(source, "tokens")),
                  bytes(number(source, "bytes")), fixed(number(source, "nll"), 4),
                  fixed(number(source, "perplexity"), 2), fixed(number(source, "bits_per_byte"), 4),
                  fixed(number(source, "kl"), 4), percent(number(source, "top1_agreement")),
-                 percent(number(source, "ece"), 2), percent(number(source, "confidence_gap"), 2)});
+                 percent(number(source, "ece"), 2), percentage_points(source)});
   return table.empty() ? Html() : table.html();
 }
 
