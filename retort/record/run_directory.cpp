@@ -124,6 +124,10 @@ Path RunDirectory::result_path(std::string_view stage) const {
   return path_ / "stages" / (std::string(stage) + ".json");
 }
 
+Path RunDirectory::documents_path(std::string_view stage) const {
+  return path_ / "stages" / (std::string(stage) + ".documents.jsonl");
+}
+
 bool RunDirectory::finished(std::string_view stage) const {
   std::error_code ignored;
   return std::filesystem::is_regular_file(result_path(stage), ignored);

@@ -9,6 +9,7 @@
 //   checkpoints/<stage>/        state of a stage that is not finished
 //   stages/<stage>.json         what a finished stage found; its existence means finished
 //   stages/<stage>/             files of a stage that are neither model nor checkpoint
+//   stages/<stage>.documents.jsonl   what an evaluate stage found for each document
 //   report.html  report.json    written by the report layer
 //   lock                        held while a process works here
 
@@ -45,6 +46,7 @@ class RunDirectory {
   base::Path model_directory(std::string_view stage) const { return path_ / "models" / stage; }
   base::Path checkpoints(std::string_view stage) const { return path_ / "checkpoints" / stage; }
   base::Path result_path(std::string_view stage) const;
+  base::Path documents_path(std::string_view stage) const;
   /// A place for files of a stage that are neither model, checkpoint nor result; not created.
   base::Path stage_directory(std::string_view stage) const { return path_ / "stages" / stage; }
 
