@@ -106,7 +106,7 @@ class Experiment:
         """Settles what must be the same in all runs, deals out the documents once, and checks them each time."""
         self.out.mkdir(parents=True, exist_ok=True)
         settled = {"budget_tokens": self.options.budget_tokens, "distill_tokens": self.options.distill_tokens,
-                   "measure": self.options.measure, "models": {}}
+                   "calibration_tokens": self.options.calibration_tokens, "measure": self.options.measure, "models": {}}
         for model in dict.fromkeys(run.model for run in self.runs):
             settled["models"][model] = dataclasses.asdict(MODELS[model])
             settled["models"][model]["weights"] = sha256(Path(self.model_directory(model)) / "model.safetensors")
@@ -181,7 +181,7 @@ class Experiment:
             "stages": [
                 {"name": "pruned", "kind": "prune", "from": model, "data": ["search_" + source for source in sources],
                  "target": {"parameters": run.keep}, "units": run.space, "width_multiple": settings.width_multiple,
-                 "calibration_tokens": settings.calibration_tokens, "sequence_length": settings.sequence_length,
+                 "calibration_tokens": self.options.calibration_tokens or settings.calibration_tokens, "sequence_length": settings.sequence_length,
                  "search": {"method": run.method, "budget_tokens": self.options.budget_tokens, "tolerance": 0.005}},
                 {"name": "student", "kind": "distill", "from": "pruned", "teacher": model, "data": sources,
                  "tokens": self.options.distill_tokens, "packing": {"sequence_length": settings.sequence_length},
@@ -289,6 +289,10 @@ def write_json(path, value):
     temporary.replace(path)
 
 
+def count(text):
+    return int(float(text[:-1]) * 1000) if text.endswith("k") else int(text)
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="retort")
@@ -301,8 +305,9 @@ def arguments():
     parser.add_argument("--seeds", type=int, default=0, help="at most so many of each setting")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--measure", choices=("test", "selection"), default="test", help="selection: for choices made before the experiment")
-    parser.add_argument("--budget-tokens", type=int, default=400_000, help="of each search, in forward passes of the whole model")
-    parser.add_argument("--distill-tokens", type=int, default=100_000)
+    parser.add_argument("--budget-tokens", type=count, default="400k", help="of each search, in forward passes of the whole model")
+    parser.add_argument("--distill-tokens", type=count, default="100k")
+    parser.add_argument("--calibration-tokens", type=count, default="0", help="of the searches, instead of what the protocol says")
     parser.add_argument("--list", action="store_true", help="print the runs in their order, and which are done")
     options = parser.parse_args()
     if options.babyllama and not options.stories:

@@ -27,7 +27,15 @@ enum class Units {
   per_layer    ///< attentions, and MLP channels of each block on its own
 };
 
-enum class SearchMethod { greedy, tabu, evolution, random, additive, influence };
+enum class SearchMethod {
+  greedy,
+  tabu,
+  evolution,
+  random,
+  additive,
+  influence,
+  staged  ///< inactive channels, blocks, channels, then Tabu search: the order of Dickmann et al. (2025)
+};
 
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;

@@ -166,7 +166,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   b.group("search",
           [&](Binder& inner) {
             inner.choice("method", options.search.method,
-                         {"greedy", "tabu", "evolution", "random", "additive", "influence"},
+                         {"greedy", "tabu", "evolution", "random", "additive", "influence", "staged"},
                          {.doc = "tabu begins from the best of the simple methods"});
             inner.count("budget_tokens", options.search.budget_tokens,
                         {.doc = "forward passes of the whole model; 0: without limit", .at_least = 0});
