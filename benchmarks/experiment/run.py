@@ -196,17 +196,30 @@ class Experiment:
             return False
         recipe = place / "recipe.yaml"
         write_json(recipe, self.recipe(run))  # JSON is YAML
-        self.call(["run", str(recipe), "--run-dir", str(place / "run")], place / "run.log")
-        stage = {name: json.loads((place / "run" / "stages" / f"{name}.json").read_text()) for name in ("pruned", "student")}
-        search = {name: value for name, value in stage["pruned"].items() if name != "kept"}
-        result = dataclasses.asdict(run) | {
-            "retort": self.version, "search": search, "kept": stage["pruned"]["kept"], "distill_seconds": stage["student"]["seconds"],
-            "before": self.measured(place / "run/models/pruned", run.model, place),
-            "after": self.measured(place / "run/models/student", run.model, place)}
+        command = ["run", str(recipe), "--run-dir", str(place / "run")]
+        self.call([*command, "--stage", "pruned"], place / "run.log")
+        pruned = stage_result(place, "pruned")
+        result = dataclasses.asdict(run) | {"retort": self.version, "kept": pruned.pop("kept"), "search": pruned}
+        twin = self.twin(run, result["kept"])
+        if twin:
+            result |= {name: twin[name] for name in ("distill_seconds", "before", "after")} | {"same_student_as": twin["method"]}
+        else:
+            self.call([*command, "--stage", "student"], place / "run.log")
+            result |= {"distill_seconds": stage_result(place, "student")["seconds"],
+                       "before": self.measured(place / "run/models/pruned", run.model, place),
+                       "after": self.measured(place / "run/models/student", run.model, place)}
         write_json(place / "result.json", result)
-        for name in ("pruned", "student"):
-            (place / "run/models" / name / "model.safetensors").unlink()  # the recipe and the seed make it again
+        for weights in place.glob("run/models/*/model.safetensors"):
+            weights.unlink()  # the recipe and the seed make it again
         return True
+
+    def twin(self, run, kept):
+        """The result of another method that kept the same parts with the same seed: what follows is the same, bit by bit."""
+        for path in (self.out / run.place()).parents[1].glob(f"*/seed-{run.seed}/result.json"):
+            other = json.loads(path.read_text())
+            if other["kept"] == kept and other["retort"] == self.version:
+                return other
+        return None
 
     def measured(self, model, name, place):
         """{source: [[targets, summed NLL] of each document]}: every document on its own, in nats."""
@@ -287,6 +300,10 @@ def write_json(path, value):
     temporary = path.with_suffix(".writing")
     temporary.write_text(json.dumps(value, indent=1 if path.suffix == ".yaml" else None) + "\n")
     temporary.replace(path)
+
+
+def stage_result(place, stage):
+    return json.loads((place / "run" / "stages" / f"{stage}.json").read_text())
 
 
 def count(text):

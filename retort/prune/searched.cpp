@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -30,11 +29,11 @@ using search::State;
 constexpr std::array kMethodNames = {"greedy",   "tabu",      "evolution", "random",
                                      "additive", "influence", "staged"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
-const search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24};
-static int envi(const char* n, int d) { const char* v = getenv(n); return v ? atoi(v) : d; }
-static const search::GreedyOptions kStart{.rung = 0, .candidates = envi("GC", 4), .steps = envi("GS", 12)};
-static const std::int64_t kCandidates = envi("TC", 6), kRandomCandidates = envi("TR", 2);
-const std::int64_t kBatchTokens = envi("BT", 512);
+constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24};
+// A start of Tabu search is coarser, so that most of a small budget is left for it.
+constexpr search::GreedyOptions kStart{.rung = 0, .candidates = 4, .steps = 12};
+constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
+constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
 
 // Everything that the course of a search depends on.
