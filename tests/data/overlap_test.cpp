@@ -2,6 +2,7 @@
 #include "retort/data/overlap.h"
 
 #include "data/corpus.h"
+#include "retort/base/error.h"
 
 namespace retort::data {
 namespace {

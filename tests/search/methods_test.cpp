@@ -123,7 +123,7 @@ TEST(Staged, RemovesBlocksThenChannelsAndNoOtherAttention) {
   options.start[1] = 1;
   auto journal = problem.journal();
   const auto state = staged(journal, Proxy(problem.space), options);
-  EXPECT_EQ(state, (State{0, 2, 0, 1, 1, 4, 0, 1})) << "20 + 120 of block 2, then the cheapest channels";
+  EXPECT_EQ(state, (State{0, 1, 0, 2, 1, 4, 0, 1})) << "20 + 120 of block 2, then 4, 4 and 5 by channels";
   EXPECT_EQ(journal.best()->state, state);
 
   options.channels = {};  // as where only whole parts can go
