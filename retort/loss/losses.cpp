@@ -30,8 +30,9 @@ Losses make_losses(const std::vector<LossOptions>& options, const Blocks& blocks
   for (const auto& option : options) {
     std::string name = "squarehead";
     if (option.kind == LossKind::squarehead) {
-      losses.squarehead.emplace(
-          option, layer_map(option.layer_map, blocks.student, blocks.teacher, blocks.survivors));
+      losses.squarehead.emplace(option,
+                                layer_map(option.layer_map, blocks.student, blocks.teacher, blocks.survivors),
+                                blocks.features);
     } else {
       losses.on_logits.push_back(option.kind == LossKind::cross_entropy ? cross_entropy(option)
                                                                         : kl_divergence(option));

@@ -29,7 +29,9 @@ struct Losses {
 /// What the losses need to know about the two models.
 struct Blocks {
   std::int64_t student = 0, teacher = 0;
-  std::vector<std::int64_t> survivors;
+  std::vector<std::int64_t> survivors = {};
+  /// The teacher's hidden feature that each of the student's was; empty: as many, or not known.
+  std::vector<std::int64_t> features = {};
 };
 
 /// Throws UsageError: no loss, the same loss twice, a bad layer map.

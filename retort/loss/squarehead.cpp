@@ -11,10 +11,21 @@ at::Tensor pool_features(const at::Tensor& x_NF, std::int64_t width) {
   return at::adaptive_avg_pool1d(x_NF.unsqueeze(0), {width}).squeeze(0).contiguous();
 }
 
+SquareHead::SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map,
+                       const std::vector<std::int64_t>& features)
+    : weight_(options.weight), eps_(options.eps), layer_map_(std::move(layer_map)) {
+  if (!features.empty()) features_D = at::tensor(features, at::kLong);
+}
+
+at::Tensor SquareHead::comparable(const at::Tensor& teacher_NF, std::int64_t width) const {
+  return features_D.defined() ? teacher_NF.index_select(1, features_D.to(teacher_NF.device()))
+                              : pool_features(teacher_NF, width);
+}
+
 double SquareHead::add(const at::Tensor& student_ND, const at::Tensor& teacher_NF,
                        const std::vector<std::int64_t>& bounds, double step_tokens,
                        at::Tensor grad_ND) const {
-  const auto teacher_ND = pool_features(teacher_NF, student_ND.size(1));
+  const auto teacher_ND = comparable(teacher_NF, student_ND.size(1));
   const double layers = static_cast<double>(layer_map_.size());
   double value = 0;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {

@@ -18,8 +18,10 @@ namespace retort::loss {
 /// has the difference.
 class SquareHead {
  public:
-  SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map)
-      : weight_(options.weight), eps_(options.eps), layer_map_(std::move(layer_map)) {}
+  /// `features`: the teacher's feature that each of the student's is compared with; empty: the teacher's are
+  /// pooled where their number differs.
+  SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map,
+             const std::vector<std::int64_t>& features = {});
 
   double weight() const { return weight_; }
   /// Teacher block of student block i.
@@ -32,7 +34,10 @@ class SquareHead {
              const std::vector<std::int64_t>& bounds, double step_tokens, at::Tensor grad_ND) const;
 
  private:
+  at::Tensor comparable(const at::Tensor& teacher_NF, std::int64_t width) const;
+
   double weight_, eps_;
+  at::Tensor features_D;  // undefined: pooled
   std::vector<std::int64_t> layer_map_;
 };
 

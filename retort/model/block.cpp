@@ -54,6 +54,11 @@ void call(const BlockHooks* hooks, Tap tap, const at::Tensor& x) {
   if (hooks && hooks->tap) hooks->tap(tap, x);
 }
 
+at::Tensor added(at::Tensor branch_ND, const at::Tensor& x_ND, const BlockHooks* hooks) {
+  if (hooks && hooks->hidden_mask_D.defined()) branch_ND.mul_(hooks->hidden_mask_D);
+  return branch_ND.add_(x_ND);
+}
+
 at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
                             const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
   if (!w.shape.attention) return x_ND;
@@ -62,9 +67,10 @@ at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor&
   auto qkv_NX = rotated_qkv(w, norm.y_ND, layout);
   const auto heads = split_heads(qkv_NX, *w.shape.attention);
   auto attention = ops::attention(heads.q_NHE, heads.k_NKE, heads.v_NKE, layout.starts);
-  const auto joined_NY = attention.out_NHE.flatten(1);
+  auto joined_NY = attention.out_NHE.flatten(1);
+  if (hooks && hooks->head_mask_Y.defined()) joined_NY = joined_NY * hooks->head_mask_Y;
   call(hooks, Tap::output_input, joined_NY);
-  auto mid_ND = project(joined_NY, w.output_DY).add_(x_ND);
+  auto mid_ND = added(project(joined_NY, w.output_DY), x_ND, hooks);
   if (keep) {
     keep->attention_norm = std::move(norm);
     keep->qkv_NX = std::move(qkv_NX);
@@ -82,7 +88,7 @@ at::Tensor mlp_branch(const BlockWeights& w, double eps, const at::Tensor& mid_N
   auto channels_NI = ops::swiglu(gate_up_N2I);
   if (hooks && hooks->channel_mask_I.defined()) channels_NI.mul_(hooks->channel_mask_I);
   call(hooks, Tap::down_input, channels_NI);
-  auto out_ND = project(channels_NI, w.down_DI).add_(mid_ND);
+  auto out_ND = added(project(channels_NI, w.down_DI), mid_ND, hooks);
   if (keep) {
     keep->mlp_norm = std::move(norm);
     keep->gate_up_N2I = std::move(gate_up_N2I);

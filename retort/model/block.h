@@ -6,7 +6,7 @@
 //   x -> RMSNorm -> q k v -> RoPE -> attention -> o -> + x = mid -> RMSNorm -> gate up -> SwiGLU -> down -> +
 //   mid
 //
-// Shape legend: N tokens, D hidden, X = (H + 2K) E fused query, key and value, I width of the MLP.
+// Shape legend: N tokens, D hidden, X = (H + 2K) E fused query, key and value, Y = H E, I width of the MLP.
 
 #include <ATen/core/Tensor.h>
 
@@ -33,9 +33,10 @@ enum class Tap { qkv_input, output_input, gate_up_input, down_input };
 
 /// What a caller may add to a forward pass; empty members cost nothing.
 struct BlockHooks {
-  std::function<void(Tap, const at::Tensor& x_NC)> tap;
-  at::Tensor
-      channel_mask_I;  ///< multiplies the channels of the MLP: 0 removes one without rebuilding anything
+  std::function<void(Tap, const at::Tensor& x_NC)> tap = {};
+  /// Multiply the channels of the MLP, the inputs of o_proj, and what attention and MLP add to the hidden
+  /// state: 0 removes a channel, head or feature without rebuilding anything.
+  at::Tensor channel_mask_I = {}, head_mask_Y = {}, hidden_mask_D = {};
 };
 
 /// What backward needs besides the block's input.

@@ -1,5 +1,6 @@
 #pragma once
-// Where a model comes from: which blocks, channels and 2:4 layers it has relative to its original teacher.
+// Where a model comes from: which blocks, heads, channels, hidden features and 2:4 layers it has relative to
+// its original teacher.
 
 #include <cstdint>
 #include <string>
@@ -15,10 +16,12 @@ struct Lineage {
   std::vector<std::int64_t> blocks;  ///< block i was block blocks[i] of the teacher
   std::vector<std::vector<std::int64_t>>
       channels;  ///< per block, the teacher's channel numbers that are left
+  std::vector<std::vector<std::int64_t>> kv_groups;  ///< per block, the same of its KV groups
+  std::vector<std::int64_t> hidden;                  ///< the teacher's hidden features that are left
   std::vector<std::string>
       sparse_layers;    ///< names of weights that are 2:4 sparse, in this model's numbering
   std::string pattern;  ///< "2:4" when sparse_layers is not empty
-  std::int64_t teacher_blocks = 0;
+  std::int64_t teacher_blocks = 0, teacher_hidden = 0;
 
   bool identity() const;
 };

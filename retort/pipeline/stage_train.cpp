@@ -76,8 +76,15 @@ struct Models {
   std::unique_ptr<shard::Parameters> student, teacher;
   std::vector<at::Tensor> masks;
   base::Json inputs = base::Json::array();
-  std::vector<std::int64_t> survivors;
+  loss::Blocks blocks;
 };
+
+// How the student's hidden features correspond to the teacher's, where both are known.
+std::vector<std::int64_t> features_of(const model::Lineage& student, const architecture::Config& teacher) {
+  const bool sliced = std::ssize(student.hidden) < student.teacher_hidden;
+  return sliced && teacher.hidden_size == student.teacher_hidden ? student.hidden
+                                                                 : std::vector<std::int64_t>();
+}
 
 Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
                    bool needs_teacher) {
@@ -85,7 +92,9 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   auto weights = starting_weights(context, stage, options);
   require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, weights.config);
   models.masks = model::masks_of(weights);
-  models.survivors = weights.lineage.blocks;
+  const auto lineage = weights.lineage;
+  models.blocks.student = std::ssize(weights.config.blocks);
+  models.blocks.survivors = lineage.blocks;
   if (!stage.from.empty())
     models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
@@ -96,6 +105,8 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     auto teacher = model::load_weights(path, context.dtype, context.device);
     require_same_vocabulary(stage, models.student->config(), teacher.config);
     compare_tokenizers(context, stage);
+    models.blocks.teacher = std::ssize(teacher.config.blocks);
+    models.blocks.features = features_of(lineage, teacher.config);
     models.inputs.push_back(describe_input(stage.teacher, path));
     models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
   }
@@ -123,9 +134,7 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   const auto& options = std::get<train::TrainOptions>(stage.options);
   const auto loss_options = losses_of(stage, options);
   auto models = load_models(context, stage, options, any_needs_teacher(loss_options));
-  const auto teacher_blocks = models.teacher ? models.teacher->layout().num_blocks() : 0;
-  const auto losses = loss::make_losses(
-      loss_options, {models.student->layout().num_blocks(), teacher_blocks, models.survivors});
+  const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special,
                               options.seed);

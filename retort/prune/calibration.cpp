@@ -30,43 +30,54 @@ void check_domain(const CalibrationDomain& domain, std::int64_t vocab_size) {
                                  "': expected text to predict, found none; add text to the source.");
 }
 
-CalibrationBatch make_batch(const architecture::Config& config, std::size_t domain,
-                            const data::Sequence* sequences, std::size_t count, at::Device device) {
+}  // namespace
+
+CalibrationBatch make_batch(const architecture::Config& config, const std::vector<CalibrationDomain>& domains,
+                            const BatchPlace& place, at::Device device) {
+  const auto* sequences = &domains[place.domain].sequences[place.first];
   std::vector<std::int32_t> ids, targets;
-  std::vector<std::int64_t> starts;
-  for (const auto* sequence = sequences; sequence != sequences + count; ++sequence) {
+  std::vector<std::int64_t> starts, sequence_starts;
+  for (const auto* sequence = sequences; sequence != sequences + place.count; ++sequence) {
+    sequence_starts.push_back(static_cast<std::int64_t>(ids.size()));
     for (const auto start : sequence->starts) starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
     ids.insert(ids.end(), sequence->ids.begin(), sequence->ids.end());
     targets.insert(targets.end(), sequence->targets.begin(), sequence->targets.end());
   }
   starts.push_back(static_cast<std::int64_t>(ids.size()));
   static_assert(data::kNoTarget == -1, "what the losses skip");
-  return {.domain = domain,
-          .sequences = static_cast<std::int64_t>(count),
+  return {.domain = place.domain,
+          .sequences = static_cast<std::int64_t>(place.count),
           .ids_N = model::index_tensor(ids, device),
           .targets_N = model::index_tensor(targets, device),
-          .layout = model::make_token_layout(config, std::move(starts), device)};
+          .layout = model::make_token_layout(config, std::move(starts), device),
+          .sequence_starts = std::move(sequence_starts)};
 }
 
-}  // namespace
-
-std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
-                                                  const architecture::Config& config, at::Device device,
-                                                  std::int64_t batch_tokens) {
+std::vector<BatchPlace> batch_places(const std::vector<CalibrationDomain>& domains, std::int64_t vocab_size,
+                                     std::int64_t batch_tokens) {
   base::require<base::DataError>(!domains.empty(),
                                  "calibration: expected at least one source of text, found none; name one.");
-  std::vector<CalibrationBatch> batches;
+  std::vector<BatchPlace> places;
   for (std::size_t domain = 0; domain < domains.size(); ++domain) {
-    check_domain(domains[domain], config.vocab_size);
+    check_domain(domains[domain], vocab_size);
     const auto& sequences = domains[domain].sequences;
     for (std::size_t begin = 0, end = 0; begin < sequences.size(); begin = end) {
       auto tokens = static_cast<std::int64_t>(sequences[end++].ids.size());
       while (end < sequences.size() &&
              tokens + static_cast<std::int64_t>(sequences[end].ids.size()) <= batch_tokens)
         tokens += static_cast<std::int64_t>(sequences[end++].ids.size());
-      batches.push_back(make_batch(config, domain, &sequences[begin], end - begin, device));
+      places.push_back({domain, begin, end - begin, tokens});
     }
   }
+  return places;
+}
+
+std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
+                                                  const architecture::Config& config, at::Device device,
+                                                  std::int64_t batch_tokens) {
+  std::vector<CalibrationBatch> batches;
+  for (const auto& place : batch_places(domains, config.vocab_size, batch_tokens))
+    batches.push_back(make_batch(config, domains, place, device));
   return batches;
 }
 

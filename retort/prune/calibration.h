@@ -29,10 +29,22 @@ struct CalibrationBatch {
   std::int64_t sequences = 0;
   at::Tensor ids_N, targets_N;  ///< int64; target -1: does not count
   model::TokenLayout layout;
+  std::vector<std::int64_t> sequence_starts;  ///< first token of each sequence
+};
+
+/// Which sequences make a batch.
+struct BatchPlace {
+  std::size_t domain = 0, first = 0, count = 0;
+  std::int64_t tokens = 0;
 };
 
 /// Batches of about `batch_tokens` tokens, in the order of domains and sequences.
 /// Throws DataError: no domain, a domain without a target, an id outside the vocabulary.
+std::vector<BatchPlace> batch_places(const std::vector<CalibrationDomain>& domains, std::int64_t vocab_size,
+                                     std::int64_t batch_tokens);
+CalibrationBatch make_batch(const architecture::Config& config, const std::vector<CalibrationDomain>& domains,
+                            const BatchPlace& place, at::Device device);
+/// All of them at once.
 std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
                                                   const architecture::Config& config, at::Device device,
                                                   std::int64_t batch_tokens = 2048);

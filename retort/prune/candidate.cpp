@@ -21,6 +21,13 @@ void feed(base::Hasher& hasher, const std::vector<std::int64_t>& numbers) {
   hasher.update(bytes.data(), bytes.size());
 }
 
+// As many query heads stay for each group as it had.
+void keep_groups(std::optional<architecture::Attention>& attention, std::int64_t groups) {
+  if (groups == 0) return attention.reset();
+  attention->num_heads = attention->num_heads / attention->num_kv_heads * groups;
+  attention->num_kv_heads = groups;
+}
+
 }  // namespace
 
 const std::vector<std::int64_t>* Candidate::find(std::int64_t block) const {
@@ -31,7 +38,8 @@ const std::vector<std::int64_t>* Candidate::find(std::int64_t block) const {
 }
 
 bool Candidate::attends(std::int64_t block) const {
-  return !std::binary_search(without_attention.begin(), without_attention.end(), block);
+  const auto found = groups.find(block);
+  return found == groups.end() || !found->second.empty();
 }
 
 std::int64_t mlp_width(const architecture::Block& block) {
@@ -39,12 +47,29 @@ std::int64_t mlp_width(const architecture::Block& block) {
   return dense ? dense->width : 0;
 }
 
+std::int64_t kv_groups(const architecture::Block& block) {
+  return block.attention ? block.attention->num_kv_heads : 0;
+}
+
+std::vector<std::int64_t> counted(std::int64_t count) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+std::vector<std::int64_t> kept_groups(const architecture::Config& input, const Candidate& candidate,
+                                      std::int64_t block) {
+  if (!candidate.find(block)) return {};
+  const auto found = candidate.groups.find(block);
+  return found != candidate.groups.end() ? found->second
+                                         : counted(kv_groups(input.blocks[static_cast<std::size_t>(block)]));
+}
+
 Candidate whole(const architecture::Config& config) {
   Candidate candidate;
   for (const auto& block : config.blocks) {
     candidate.blocks.push_back(static_cast<std::int64_t>(candidate.blocks.size()));
-    auto& channels = candidate.channels.emplace_back(static_cast<std::size_t>(mlp_width(block)));
-    std::iota(channels.begin(), channels.end(), 0);
+    candidate.channels.push_back(counted(mlp_width(block)));
   }
   return candidate;
 }
@@ -55,27 +80,28 @@ Candidate without_block(const Candidate& candidate, std::int64_t block) {
   base::ensure(found != smaller.blocks.end() && *found == block, "only a kept block can be dropped");
   smaller.channels.erase(smaller.channels.begin() + (found - smaller.blocks.begin()));
   smaller.blocks.erase(found);
-  std::erase(smaller.without_attention, block);
+  smaller.groups.erase(block);
   return smaller;
 }
 
-Candidate without_attention(const architecture::Config& input, const Candidate& candidate,
-                            std::int64_t block) {
+Candidate with_groups(const architecture::Config& input, const Candidate& candidate, std::int64_t block,
+                      std::vector<std::int64_t> groups) {
   const auto* channels = candidate.find(block);
-  base::ensure(channels != nullptr && candidate.attends(block), "only a kept attention can be dropped");
-  if (channels->empty()) return without_block(candidate, block);
+  base::ensure(channels != nullptr, "only a kept attention can be narrowed");
+  if (groups.empty() && channels->empty()) return without_block(candidate, block);
   auto smaller = candidate;
-  if (input.blocks[static_cast<std::size_t>(block)].attention)
-    smaller.without_attention.insert(
-        std::lower_bound(smaller.without_attention.begin(), smaller.without_attention.end(), block), block);
+  if (std::ssize(groups) < kv_groups(input.blocks[static_cast<std::size_t>(block)]))
+    smaller.groups[block] = std::move(groups);
+  else
+    smaller.groups.erase(block);
   return smaller;
 }
 
 Candidate with_channels(const architecture::Config& input, const Candidate& candidate, std::int64_t block,
                         std::vector<std::int64_t> channels) {
   base::ensure(candidate.find(block) != nullptr, "only a kept MLP can be narrowed");
-  const bool attends = input.blocks[static_cast<std::size_t>(block)].attention && candidate.attends(block);
-  if (channels.empty() && !attends) return without_block(candidate, block);
+  if (channels.empty() && kept_groups(input, candidate, block).empty())
+    return without_block(candidate, block);
   auto smaller = candidate;
   const auto place =
       std::lower_bound(smaller.blocks.begin(), smaller.blocks.end(), block) - smaller.blocks.begin();
@@ -83,18 +109,23 @@ Candidate with_channels(const architecture::Config& input, const Candidate& cand
   return smaller;
 }
 
+std::vector<std::int64_t> highest(std::vector<std::int64_t> numbers, std::int64_t count,
+                                  const std::vector<double>& scores) {
+  base::ensure(count >= 0 && count <= std::ssize(numbers), "narrowing never widens");
+  std::stable_sort(numbers.begin(), numbers.end(), [&](std::int64_t a, std::int64_t b) {
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+  });
+  numbers.resize(static_cast<std::size_t>(count));
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 Candidate narrowed(const Candidate& candidate, std::int64_t width,
                    const std::vector<std::vector<double>>& scores) {
   auto narrow = candidate;
   for (std::size_t i = 0; i < narrow.blocks.size(); ++i) {
-    const auto& score = scores[static_cast<std::size_t>(narrow.blocks[i])];
     auto& channels = narrow.channels[i];
-    base::ensure(width >= 0 && width <= static_cast<std::int64_t>(channels.size()), "narrowing never widens");
-    std::stable_sort(channels.begin(), channels.end(), [&](std::int64_t a, std::int64_t b) {
-      return score[static_cast<std::size_t>(a)] > score[static_cast<std::size_t>(b)];
-    });
-    channels.resize(static_cast<std::size_t>(width));
-    std::sort(channels.begin(), channels.end());
+    channels = highest(std::move(channels), width, scores[static_cast<std::size_t>(narrow.blocks[i])]);
   }
   return narrow;
 }
@@ -102,9 +133,14 @@ Candidate narrowed(const Candidate& candidate, std::int64_t width,
 architecture::Config config_of(const architecture::Config& input, const Candidate& candidate) {
   auto config = input;
   config.blocks.clear();
+  if (!candidate.hidden.empty()) {
+    config.hidden_size = std::ssize(candidate.hidden);
+    config.rms_norm_eps *= static_cast<double>(input.hidden_size) / static_cast<double>(config.hidden_size);
+  }
   for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
     auto block = input.blocks[static_cast<std::size_t>(candidate.blocks[i])];
-    if (!candidate.attends(candidate.blocks[i])) block.attention.reset();
+    if (const auto kept = candidate.groups.find(candidate.blocks[i]); kept != candidate.groups.end())
+      keep_groups(block.attention, std::ssize(kept->second));
     if (auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp))
       dense->width = static_cast<std::int64_t>(candidate.channels[i].size());
     if (mlp_width(block) == 0 && std::holds_alternative<architecture::DenseMlp>(block.mlp))
@@ -122,7 +158,11 @@ std::string stable_hash(const Candidate& candidate) {
   base::Hasher hasher;
   feed(hasher, candidate.blocks);
   for (const auto& channels : candidate.channels) feed(hasher, channels);
-  if (!candidate.without_attention.empty()) feed(hasher, candidate.without_attention);
+  for (const auto& [block, groups] : candidate.groups) {
+    feed(hasher, {block});
+    feed(hasher, groups);
+  }
+  if (!candidate.hidden.empty()) feed(hasher, candidate.hidden);
   return hasher.hex();
 }
 

@@ -13,6 +13,9 @@
 namespace retort::prune {
 namespace {
 
+using architecture::Layout;
+using architecture::Role;
+
 constexpr std::int64_t kGuardEvery = 5;
 
 bool every_domain_has_one(const std::vector<CalibrationBatch>& batches, const std::vector<bool>& guards) {
@@ -74,24 +77,22 @@ class Compensation {
     const model::Weights& weights;
     std::vector<at::Tensor> hidden_ND;
   };
-  using Tapped = std::function<void(const at::Tensor& channels)>;
   void start(Stream& stream) const {
     for (const auto& batch : batches_) stream.hidden_ND.push_back(embedded(stream.weights, batch));
   }
   at::Tensor block_output(const Stream& stream, std::int64_t block, std::size_t batch,
-                          const Tapped& tapped = {}) const;
+                          const model::BlockHooks* hooks = nullptr) const {
+    return model::block_forward(weights_of_block(stream.weights, block), stream.weights.config.rms_norm_eps,
+                                stream.hidden_ND[batch], batches_[batch].layout, nullptr, hooks);
+  }
+  at::Tensor inputs_of(Role role, const Stream& stream, std::int64_t block, std::size_t batch) const;
   void advance(Stream& stream, std::int64_t block) const {
     for (std::size_t i = 0; i < batches_.size(); ++i) stream.hidden_ND[i] = block_output(stream, block, i);
   }
-  // A fitted layer is dense.
-  bool is_sparse(std::int64_t position) const {
-    const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(position));
-    const auto& name = sliced_.layout.units[unit].find(architecture::Role::down)->name;
-    const auto& sparse = sliced_.lineage.sparse_layers;
-    return std::find(sparse.begin(), sparse.end(), name) != sparse.end();
-  }
-  void fit(const Stream& dense, const Stream& changed, std::int64_t block, std::int64_t position);
-  double guard_objective(const Stream& dense, const Stream& other, const eval::HeadScorer& scorer) const;
+  bool wanted(Role role, std::int64_t block, std::int64_t position) const;
+  at::Tensor input_weight(Role role, std::int64_t block) const;
+  void fit(Role role, const Stream& dense, const Stream& changed, std::int64_t block, std::int64_t position);
+  double guard_objective(const Stream& dense, const Stream& other) const;
 
   const model::Weights& input_;
   const Candidate& candidate_;
@@ -104,33 +105,48 @@ class Compensation {
   base::Json layers_ = base::Json::array();
 };
 
-at::Tensor Compensation::block_output(const Stream& stream, std::int64_t block, std::size_t batch,
-                                      const Tapped& tapped) const {
-  const model::BlockHooks hooks{.tap =
-                                    [&](model::Tap tap, const at::Tensor& x_NC) {
-                                      if (tapped && tap == model::Tap::down_input) tapped(x_NC);
-                                    },
-                                .channel_mask_I = {}};
-  return model::block_forward(weights_of_block(stream.weights, block), stream.weights.config.rms_norm_eps,
-                              stream.hidden_ND[batch], batches_[batch].layout, nullptr, &hooks);
+at::Tensor Compensation::inputs_of(Role role, const Stream& stream, std::int64_t block,
+                                   std::size_t batch) const {
+  const auto wanted = role == Role::output ? model::Tap::output_input : model::Tap::down_input;
+  at::Tensor inputs_NI;
+  const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
+    if (tap == wanted) inputs_NI = x_NC;
+  }};
+  block_output(stream, block, batch, &hooks);
+  return inputs_NI;
 }
 
-void Compensation::fit(const Stream& dense, const Stream& changed, std::int64_t block,
+// Dense layers that lost inputs or outputs; a fitted layer would not stay sparse.
+bool Compensation::wanted(Role role, std::int64_t block, std::int64_t position) const {
+  const auto& layout = sliced_.layout.units[static_cast<std::size_t>(Layout::block_unit(position))];
+  const auto* tensor = layout.find(role);
+  const auto& sparse = sliced_.lineage.sparse_layers;
+  if (!tensor || std::find(sparse.begin(), sparse.end(), tensor->name) != sparse.end()) return false;
+  const auto* original = input_.layout.units[static_cast<std::size_t>(Layout::block_unit(block))].find(role);
+  return tensor->shape != original->shape;
+}
+
+// Of the larger model, without the outputs that are gone.
+at::Tensor Compensation::input_weight(Role role, std::int64_t block) const {
+  const auto weights = weights_of_block(input_, block);
+  auto weight_DI = (role == Role::output ? weights.output_DY : weights.down_DI).to(at::kDouble);
+  if (candidate_.hidden.empty()) return weight_DI;
+  return weight_DI.index_select(0, model::index_tensor(candidate_.hidden, weight_DI.device()));
+}
+
+void Compensation::fit(Role role, const Stream& dense, const Stream& changed, std::int64_t block,
                        std::int64_t position) {
-  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(position));
-  const auto& tensor = *sliced_.layout.units[unit].find(architecture::Role::down);
+  const auto unit = static_cast<std::size_t>(Layout::block_unit(position));
+  const auto& tensor = *sliced_.layout.units[unit].find(role);
   Sums fit_sums, guard_sums;
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
-    at::Tensor x_NI, kept_NK;
-    block_output(dense, block, i, [&](const at::Tensor& channels) { x_NI = channels; });
-    block_output(changed, position, i, [&](const at::Tensor& channels) { kept_NK = channels; });
-    (guards_[i] ? guard_sums : fit_sums).add(x_NI, kept_NK);
-  }
+  for (std::size_t i = 0; i < batches_.size(); ++i)
+    (guards_[i] ? guard_sums : fit_sums)
+        .add(inputs_of(role, dense, block, i), inputs_of(role, changed, position, i));
   base::require<base::ValidationError>(
       fit_sums.cross_IK.isfinite().all().item<bool>(), tensor.name,
       ": its inputs on the calibration text are not finite (NaN or infinity); the model is damaged.");
   auto weight_DK = sliced_.tensor(unit, tensor);
-  const auto whole_DI = weights_of_block(input_, block).down_DI.to(at::kDouble);
+  const auto whole_DI = input_weight(role, block);
   const auto kept_DK = weight_DK.to(at::kDouble);
   const auto solution_DK = fitted(whole_DI, kept_DK, fit_sums, options_.dampening_fraction);
   // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
@@ -143,13 +159,17 @@ void Compensation::fit(const Stream& dense, const Stream& changed, std::int64_t 
 }
 
 // f of objective.h on the guards, domains with equal weights.
-double Compensation::guard_objective(const Stream& dense, const Stream& other,
-                                     const eval::HeadScorer& scorer) const {
+double Compensation::guard_objective(const Stream& dense, const Stream& other) const {
+  const auto scorer_of = [](const model::Weights& weights) {
+    return eval::HeadScorer(weights.config, weights.layout,
+                            weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
+  };
+  const auto teacher = scorer_of(dense.weights), scorer = scorer_of(other.weights);
   std::vector<eval::ScoreSums> sums;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     if (!guards_[i]) continue;
     sums.resize(std::max(sums.size(), batches_[i].domain + 1));
-    sums[batches_[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &scorer, dense.hidden_ND[i],
+    sums[batches_[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &teacher, dense.hidden_ND[i],
                                                     batches_[i].targets_N, options_.batch_tokens));
   }
   double objective = 0;
@@ -174,11 +194,9 @@ base::Json Compensation::run() {
   std::int64_t position = 0;
   for (std::int64_t block = 0; block < std::ssize(input_.config.blocks); ++block) {
     stop_if_asked(observer_, "prune");
-    const auto* channels = candidate_.find(block);
-    const auto width = mlp_width(input_.config.blocks[static_cast<std::size_t>(block)]);
-    if (channels) {
-      if (!channels->empty() && std::ssize(*channels) < width && !is_sparse(position))
-        fit(dense, changed, block, position);
+    if (candidate_.find(block)) {
+      for (const auto role : {Role::output, Role::down})
+        if (wanted(role, block, position)) fit(role, dense, changed, block, position);
       advance(changed, position);
       advance(plain, position++);
     }
@@ -186,10 +204,7 @@ base::Json Compensation::run() {
     observer_.progress("prune: blocks compensated", block + 1, std::ssize(input_.config.blocks));
   }
   if (layers_.empty()) return nullptr;
-  const auto unit = static_cast<std::size_t>(input_.layout.head_unit());
-  const eval::HeadScorer scorer(input_.config, input_.layout, input_.units[unit]);
-  const double before = guard_objective(dense, plain, scorer),
-               after = guard_objective(dense, changed, scorer);
+  const double before = guard_objective(dense, plain), after = guard_objective(dense, changed);
   if (!(after < before)) sliced_.units = plain_.units;
   return {{"kept", after < before},
           {"held_out_objective_before", before},

@@ -3,14 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/prune/importance.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/surgery.h"
 
 namespace retort::prune {
 namespace {
@@ -25,8 +26,13 @@ struct Trial {
 };
 
 base::Json to_json(const Move& move) {
-  if (move.action == Move::Action::drop_block) return {{"action", "drop_block"}, {"block", move.block}};
-  return {{"action", "narrow"}, {"width", move.width}};
+  constexpr std::array kNames = {"drop_block", "narrow", "narrow_attention", "narrow_hidden"};
+  base::Json json = {{"action", kNames[static_cast<std::size_t>(move.action)]}};
+  if (move.action == Move::Action::drop_block)
+    json["block"] = move.block;
+  else
+    json["width"] = move.width;
+  return json;
 }
 
 base::Json to_json(const Trial& trial) {
@@ -43,12 +49,14 @@ base::Json to_json(const Trial& trial) {
 class Search {
  public:
   Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-         const PruneOptions& options, record::Observer& observer)
+         const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given)
       : input_(input),
+        given_(given),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective}),
+        batches_(calibration_batches(domains, input.config, input.units.front().device())),
         parameters_(architecture::num_parameters(input.config)) {}
 
   void run() {
@@ -61,29 +69,37 @@ class Search {
 
  private:
   void step();
-  std::vector<std::vector<double>> channel_scores() const;
-  Trial measured(const Move& move, const std::vector<std::vector<double>>& scores) const;
-  std::size_t chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const;
+  UnitScores scores();
+  Trial measured(const Move& move, const UnitScores& scores) const;
+  std::size_t chosen(std::vector<Trial>& trials, const UnitScores& scores) const;
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
   const model::Weights& input_;
+  const std::vector<BlockScores>* given_;
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
-  std::int64_t parameters_;  // of the current candidate
+  std::vector<CalibrationBatch> batches_;  // for the ranking of channels
+  std::int64_t inactive_channels_ = 0;     // of the current candidate
+  std::int64_t parameters_;                // of the current candidate
   double objective_ = 0;
   base::Json decisions_ = base::Json::array();
 };
 
-// Measured on the current candidate, which has no statistics of dropped blocks.
-std::vector<std::vector<double>> Search::channel_scores() const {
-  if (!options_.channels) return std::vector<std::vector<double>>(input_.config.blocks.size());
-  return prune::channel_scores(options_.channel_ranking, input_, evaluator_.statistics());
+// Measured on the current candidate, if they are not given.
+UnitScores Search::scores() {
+  if (given_) return unit_scores(*given_);
+  const auto of_blocks =
+      measured_scores(sliced(input_, candidate()), batches_,
+                      {options_.channel_ranking, options_.winsorise_quantile, options_.hidden});
+  inactive_channels_ = 0;
+  for (const auto& block : of_blocks) inactive_channels_ += block.inactive_channels;
+  return in_input(unit_scores(of_blocks), input_.config, candidate());
 }
 
-Trial Search::measured(const Move& move, const std::vector<std::vector<double>>& scores) const {
-  Trial trial{.move = move, .candidate = moved(candidate(), move, scores), .evaluation = {}};
+Trial Search::measured(const Move& move, const UnitScores& scores) const {
+  Trial trial{.move = move, .candidate = moved(input_.config, candidate(), move, scores), .evaluation = {}};
   trial.evaluation = evaluator_.evaluate(trial.candidate);
   trial.parameters = parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
@@ -101,7 +117,7 @@ std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value val
   return best;
 }
 
-std::size_t Search::chosen(std::vector<Trial>& trials, const std::vector<std::vector<double>>& scores) const {
+std::size_t Search::chosen(std::vector<Trial>& trials, const UnitScores& scores) const {
   const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
   const auto best = least(
       trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
@@ -115,8 +131,8 @@ std::size_t Search::chosen(std::vector<Trial>& trials, const std::vector<std::ve
 }
 
 void Search::step() {
-  const auto scores = channel_scores();
-  const auto moves = moves_from(candidate(), options_);
+  const auto scores = this->scores();
+  const auto moves = moves_from(input_.config, candidate(), options_);
   const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
   std::vector<Trial> trials;
   for (const auto& move : moves) {
@@ -138,6 +154,7 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   base::Json decision = {{"step", decisions_.size() + 1}};
   decision.update(to_json(trial));
   decision["parameters"] = trial.parameters;
+  if (options_.channels && !given_) decision["inactive_channels"] = inactive_channels_;
   decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
@@ -154,9 +171,10 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 }  // namespace
 
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                         const PruneOptions& options, record::Observer& observer) {
+                         const PruneOptions& options, record::Observer& observer,
+                         const std::vector<BlockScores>* given) {
   const auto start = std::chrono::steady_clock::now();
-  Search search(input, domains, options, observer);
+  Search search(input, domains, options, observer, given);
   search.run();
   auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
   result.report["parameters_target"] = search.target();

@@ -12,16 +12,19 @@
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/options.h"
+#include "retort/prune/ranking.h"
 #include "retort/prune/result.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
 
-/// Channels are ranked by the score of the options on the calibration text, again after each step.  Throws
+/// Channels are ranked by the score of the options on the calibration text, again after each step; or by
+/// `given`, scores of the input's own blocks such as profile_scores().  Throws
 /// UsageError for an unreachable target, DataError for unusable text, ValidationError for activations that
 /// are not finite and for a sliced model whose output differs from the masked one's; StoppedError when the
 /// observer asks to stop.
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                         const PruneOptions& options, record::Observer& observer);
+                         const PruneOptions& options, record::Observer& observer,
+                         const std::vector<BlockScores>* given = nullptr);
 
 }  // namespace retort::prune

@@ -34,6 +34,26 @@ at::Tensor hessian_of(const HessianSums& sums, const std::string& who) {
   return hessian_CC;
 }
 
+ScaledInverse scaled_inverse(const HessianSums& sums, double dampening_fraction, const std::string& who) {
+  base::ensure(sums.products_CC.defined(), "an inverse Hessian needs calibration text");
+  ScaledInverse result{.root_C = sums.products_CC.diagonal().sqrt(), .inverse_CC = {}};
+  const auto units_C = at::where(result.root_C.gt(0), result.root_C, at::ones_like(result.root_C));
+  const auto scaled_CC = sums.products_CC / units_C / units_C.unsqueeze(1);
+  for (double fraction = dampening_fraction;; fraction = std::min(1.0, fraction * 10)) {
+    auto damped_CC = scaled_CC.clone();
+    damped_CC.diagonal().fill_(1 + fraction);
+    const auto [lower_CC, info] = at::linalg_cholesky_ex(damped_CC);
+    if (info.item<int>() == 0) {
+      result.inverse_CC = at::cholesky_inverse(lower_CC);
+      return result;
+    }
+    base::require<base::ValidationError>(
+        fraction < 1, who,
+        ": the Hessian of its inputs cannot be factorised even with its diagonal doubled; the model is "
+        "damaged or the calibration text too short.");
+  }
+}
+
 double output_error(const at::Tensor& change_RC, const at::Tensor& hessian_CC) {
   return 0.5 * at::mm(change_RC, hessian_CC).mul_(change_RC).sum(at::kDouble).item<double>();
 }

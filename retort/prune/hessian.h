@@ -39,6 +39,16 @@ struct HessianFactor {
   double dampening_fraction = 0;  ///< lambda / mean of the diagonal
 };
 
+/// H in units in which every input has the mean square 1, damped by a fraction of *each* diagonal element, so
+/// that multiplying an input by s and dividing its weights by s changes nothing that is computed from it.
+struct ScaledInverse {
+  at::Tensor root_C;      ///< root of the sums' diagonal; 0: the input was always 0
+  at::Tensor inverse_CC;  ///< of (R^-1 H R^-1 + fraction I) with R = diag(root), 1 for columns without input
+};
+
+/// Raises the fraction as factorise() does; throws as it.
+ScaledInverse scaled_inverse(const HessianSums& sums, double dampening_fraction, const std::string& who);
+
 /// None when a Cholesky factorisation fails.  Arithmetic in H's type.
 std::optional<HessianFactor> try_factorise(const at::Tensor& hessian_CC, double dampening_fraction);
 

@@ -1,14 +1,20 @@
 #pragma once
-// How much a channel of an MLP matters, from its statistics and the column of down_proj that reads it.
-// A score is a function; another score is another function with this signature.
+// How much a channel of an MLP matters, from its statistics and the column of down_proj that reads it; the
+// same for KV groups, from the inputs of o_proj.  A score is a function; another score is another function
+// with this signature.
 //
-// Shape legend: D hidden, I width of the MLP.
+// Multiplying a row of up_proj by s and dividing the column of down_proj by s changes no model.  It changes
+// no score of wanda, fluctuation, taylor and obs; activation and minitron look at activations alone, so they
+// do not claim that.
+//
+// Shape legend: D hidden, I width of the MLP, Y = H E inputs of o_proj.
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <vector>
 
+#include "retort/model/block.h"
 #include "retort/model/weights.h"
 #include "retort/prune/options.h"
 #include "retort/prune/statistics.h"
@@ -29,15 +35,35 @@ at::Tensor activation_score(const ChannelStatistics& statistics, const at::Tenso
 /// FLAP (An et al. 2023), WIFV.
 at::Tensor fluctuation_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
 
+/// || mean over tokens of |a_c| ||_2 over sequences.  Source: Minitron (Muralidharan et al. 2024).
+at::Tensor minitron_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
+
+/// |sum over tokens of a_c * dL/da_c|, L the cross-entropy: the first-order change of the loss without the
+/// channel.  Needs statistics.gradient_I.  Source: Molchanov et al. (2019); LLM-Pruner (Ma et al. 2023).
+at::Tensor taylor_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
+
+/// sum_i W_down[i, c]^2 / (2 [H^-1]_cc): the output error that is left when the other channels make up for
+/// the missing one.  H is damped in proportion to its own diagonal.  Needs statistics.hessian.  Source: ZipLM
+/// (Kurtic et al. 2023).
+at::Tensor obs_score(const ChannelStatistics& statistics, const at::Tensor& down_DI);
+
 /// The function behind a recipe's name.
 ChannelScore score_of(ChannelRanking ranking);
 
-/// The score on the host; per block, empty for those without statistics.
-std::vector<std::vector<double>> channel_scores(ChannelRanking ranking, const model::Weights& weights,
-                                                const std::vector<ChannelStatistics>& statistics);
-
-/// Of one block.
+/// The score on the host.
 std::vector<double> channel_scores(const ChannelScore& score, const ChannelStatistics& statistics,
                                    const at::Tensor& down_DI);
+
+/// One value per KV group of a block, its query heads together, from the statistics of o_proj's inputs.
+/// wanda and activation: the sum over the group's columns; minitron: their norm; fluctuation: the mean of
+/// their squares, as FLAP has it; taylor: |sum| of the signed products; obs: what removing all columns of the
+/// group at once costs, 1/2 tr(W_S ([H^-1]_SS)^-1 W_S^T).  Empty for a block without attention.
+std::vector<double> group_scores(ChannelRanking ranking, const model::BlockWeights& weights,
+                                 const ChannelStatistics& output_input);
+
+/// Scores of several layers on one scale: (score - mean) / standard deviation of each layer, infinite scores
+/// left out and left as they are.  A layer whose scores are all equal gets 0.  Only for rankings over layers;
+/// within a layer it changes no order.  Source: FLAP (An et al. 2023), section 3.
+std::vector<std::vector<double>> standardised(const std::vector<std::vector<double>>& scores);
 
 }  // namespace retort::prune

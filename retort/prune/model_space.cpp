@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -18,15 +17,10 @@ std::vector<std::int64_t> widths_of(std::int64_t width, std::int64_t multiple, b
   return widths;
 }
 
-std::vector<std::int64_t> ranked(const std::vector<double>& scores, std::int64_t width) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(width));
-  std::iota(order.begin(), order.end(), 0);
-  base::ensure(scores.size() == order.size() || scores.empty(), "a score for every channel");
-  if (!scores.empty())
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-    });
-  return order;
+// Equal scores where there are none.
+void complete(std::vector<double>& scores, std::int64_t count) {
+  base::ensure(scores.empty() || std::ssize(scores) == count, "a score for each");
+  scores.resize(static_cast<std::size_t>(count), 0);
 }
 
 double products(const architecture::Config& config) {
@@ -39,119 +33,139 @@ double products(const architecture::Config& config) {
 }  // namespace
 
 ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-                       std::vector<std::vector<double>> channel_scores)
-    : input_(input) {
-  channel_scores.resize(input.blocks.size());
-  for (std::size_t block = 0; block < input.blocks.size(); ++block)
-    ranked_.push_back(ranked(channel_scores[block], mlp_width(input.blocks[block])));
+                       const UnitScores& scores)
+    : input_(input), scores_(scores) {
+  complete(scores_.hidden, input.hidden_size);
+  scores_.channels.resize(input.blocks.size());
+  scores_.groups.resize(input.blocks.size());
+  for (std::size_t block = 0; block < input.blocks.size(); ++block) {
+    complete(scores_.channels[block], mlp_width(input.blocks[block]));
+    complete(scores_.groups[block], kv_groups(input.blocks[block]));
+  }
   const auto all = architecture::num_parameters(input);
   space_.most_removed =
       all - target + static_cast<std::int64_t>(options.search.tolerance * static_cast<double>(all));
   space_.least_removed = all - target;
-
-  using Kind = Part::Kind;
-  for (std::int64_t block = 0; block < static_cast<std::int64_t>(input.blocks.size()); ++block) {
-    const auto& shape = input.blocks[static_cast<std::size_t>(block)];
-    const auto width = mlp_width(shape);
-    if (options.units == Units::uniform || options.units == Units::blocks) {
-      add({Kind::block, block, {}}, base::join("block ", block));
-      continue;
-    }
-    if (shape.attention) add({Kind::attention, block, {}}, base::join("attention ", block));
-    const bool whole_only = options.units == Units::sub_blocks;
-    if (width > 0)
-      add({Kind::mlp, block,
-           whole_only ? std::vector<std::int64_t>{width, 0} : widths_of(width, options.width_multiple, true)},
-          base::join("MLP ", block));
-  }
-  space_.admits = [this](const search::State& state) {
-    const auto blocks = config_of(input_, candidate(state)).blocks;
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [](const auto& block) { return block.attention.has_value(); }) &&
-           std::any_of(blocks.begin(), blocks.end(), [](const auto& block) { return mlp_width(block) > 0; });
-  };
-  if (options.units == Units::uniform) {
-    base::require<base::UsageError>(
-        input.uniform(),
-        "prune: uniform units need blocks of one shape with dense MLPs, which this "
-        "model does not have; choose other units.");
-    space_.removed_together = [this](const search::State& state) {
-      return architecture::num_parameters(input_) - parameters(state);
-    };
-    add({Kind::width, -1, widths_of(mlp_width(input.blocks.front()), options.width_multiple, false)},
-        "width");
-  }
+  space_.admits = [this](const search::State& state) { return admits(state); };
+  for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block) add_by_block(options, block);
+  if (options.units == Units::uniform) add_uniform(options);
   search::validate(space_);
 }
 
-void ModelSpace::add(Part part, const std::string& name) {
-  const auto levels = part.widths.empty() ? std::size_t{2} : part.widths.size();
-  parts_.push_back(std::move(part));
-  // What each level removes from the whole model.
-  search::Unit unit{.name = name, .removed = {0}};
-  const auto& added = parts_.back();
-  const auto block = added.kind == Part::Kind::width ? std::int64_t{0} : added.block;
+void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
+  using Kind = Part::Kind;
   const auto& shape = input_.blocks[static_cast<std::size_t>(block)];
-  const auto whole_block = architecture::num_parameters(shape, input_.hidden_size);
-  const auto copies = added.kind == Part::Kind::width ? static_cast<std::int64_t>(input_.blocks.size()) : 1;
-  for (std::size_t level = 1; level < levels; ++level) {
-    auto smaller = shape;
-    std::int64_t left = 0;
-    if (added.kind == Part::Kind::attention) smaller.attention.reset();
-    if (!added.widths.empty()) {
-      if (added.widths[level] > 0)
-        smaller.mlp = architecture::DenseMlp{added.widths[level]};
-      else
-        smaller.mlp = std::monostate{};
-    }
-    if (added.kind != Part::Kind::block) left = architecture::num_parameters(smaller, input_.hidden_size);
-    unit.removed.push_back(copies * (whole_block - left));
+  if (options.units == Units::uniform || options.units == Units::blocks) {
+    if (options.units == Units::blocks || options.blocks)
+      add({Kind::block, block}, base::join("block ", block));
+    return;
   }
+  const bool whole_only = options.units == Units::sub_blocks;
+  const auto widths = [&](std::int64_t width, std::int64_t multiple) {
+    return whole_only ? std::vector<std::int64_t>{width, 0} : widths_of(width, multiple, true);
+  };
+  if (const auto groups = kv_groups(shape); groups > 0)
+    add({Kind::attention, block, widths(groups, 1)}, base::join("attention ", block));
+  if (const auto width = mlp_width(shape); width > 0)
+    add({Kind::mlp, block, widths(width, options.width_multiple)}, base::join("MLP ", block));
+}
+
+void ModelSpace::add_uniform(const PruneOptions& options) {
+  using Kind = Part::Kind;
+  base::require<base::UsageError>(input_.uniform(),
+                                  "prune: uniform units need blocks of one shape with dense MLPs, which this "
+                                  "model does not have; choose other units.");
+  space_.removed_together = [this](const search::State& state) {
+    return architecture::num_parameters(input_) - parameters(state);
+  };
+  const auto& shape = input_.blocks.front();
+  const auto widths = [&](Kind kind, std::int64_t width, std::int64_t multiple, const char* name) {
+    if (auto levels = widths_of(width, multiple, false); levels.size() > 1)
+      add({kind, -1, std::move(levels)}, name);
+  };
+  if (options.heads) widths(Kind::attention, kv_groups(shape), 1, "KV groups");
+  if (options.channels) widths(Kind::mlp, mlp_width(shape), options.width_multiple, "width");
+  if (options.hidden) widths(Kind::hidden, input_.hidden_size, options.width_multiple, "hidden size");
+}
+
+void ModelSpace::add(Part part, const std::string& name) {
+  const auto levels = static_cast<std::int32_t>(part.widths.empty() ? 2 : part.widths.size());
+  search::Unit unit{.name = name, .removed = {0}};
+  const auto all = architecture::num_parameters(input_);
+  for (std::int32_t level = 1; level < levels; ++level)
+    unit.removed.push_back(all - parameters_of(input_, applied(whole(input_), part, level)));
+  parts_.push_back(std::move(part));
   space_.units.push_back(std::move(unit));
 }
 
-Candidate ModelSpace::narrowed_block(const Candidate& candidate, std::int64_t block,
+// A model has at least one attention and at least one MLP.
+bool ModelSpace::admits(const search::State& state) const {
+  std::vector<bool> attends, transforms;
+  for (const auto& block : input_.blocks) {
+    attends.push_back(block.attention.has_value());
+    transforms.push_back(mlp_width(block) > 0);
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& part = parts_[i];
+    const bool gone =
+        state[i] > 0 && (part.widths.empty() || part.widths[static_cast<std::size_t>(state[i])] == 0);
+    if (!gone) continue;
+    const auto block = static_cast<std::size_t>(part.block);
+    if (part.kind != Part::Kind::mlp) attends[block] = false;
+    if (part.kind != Part::Kind::attention) transforms[block] = false;
+  }
+  const auto any = [](const std::vector<bool>& blocks) {
+    return std::find(blocks.begin(), blocks.end(), true) != blocks.end();
+  };
+  return any(attends) && any(transforms);
+}
+
+Candidate ModelSpace::narrowed_block(const Candidate& candidate, Part::Kind kind, std::int64_t block,
                                      std::int64_t width) const {
-  const auto& order = ranked_[static_cast<std::size_t>(block)];
-  std::vector<std::int64_t> channels(order.begin(), order.begin() + width);
-  std::sort(channels.begin(), channels.end());
-  return with_channels(input_, candidate, block, std::move(channels));
+  const auto i = static_cast<std::size_t>(block);
+  if (kind == Part::Kind::attention)
+    return with_groups(input_, candidate, block,
+                       highest(counted(kv_groups(input_.blocks[i])), width, scores_.groups[i]));
+  return with_channels(input_, candidate, block,
+                       highest(counted(mlp_width(input_.blocks[i])), width, scores_.channels[i]));
+}
+
+Candidate ModelSpace::applied(const Candidate& candidate, const Part& part, std::int32_t level) const {
+  if (part.kind == Part::Kind::block) return without_block(candidate, part.block);
+  const auto width = part.widths[static_cast<std::size_t>(level)];
+  auto smaller = candidate;
+  if (part.kind == Part::Kind::hidden) {
+    smaller.hidden = highest(counted(input_.hidden_size), width, scores_.hidden);
+    return smaller;
+  }
+  if (part.block >= 0) return narrowed_block(candidate, part.kind, part.block, width);
+  for (const auto block : candidate.blocks) smaller = narrowed_block(smaller, part.kind, block, width);
+  return smaller;
 }
 
 Candidate ModelSpace::candidate(const search::State& state) const {
   auto candidate = whole(input_);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto& part = parts_[i];
-    if (state[i] == 0) continue;
-    const auto level = static_cast<std::size_t>(state[i]);
-    if (part.kind == Part::Kind::block) {
-      candidate = without_block(candidate, part.block);
-    } else if (part.kind == Part::Kind::attention) {
-      candidate = without_attention(input_, candidate, part.block);
-    } else if (part.kind == Part::Kind::mlp) {
-      candidate = narrowed_block(candidate, part.block, part.widths[level]);
-    } else {
-      for (const auto block : std::vector(candidate.blocks))
-        candidate = narrowed_block(candidate, block, part.widths[level]);
-    }
-  }
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (state[i] > 0) candidate = applied(candidate, parts_[i], state[i]);
   return candidate;
 }
 
 search::Proxy ModelSpace::proxy_of(const std::vector<Influence>& influences) const {
   search::Proxy proxy(space_);
-  double every_mlp = 0;
-  for (const auto& influence : influences) every_mlp += influence.mlp;
+  Influence every;
+  for (const auto& influence : influences) {
+    every.block += influence.block;
+    every.attention += influence.attention;
+    every.mlp += influence.mlp;
+  }
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto& part = parts_[i];
     for (std::int32_t level = 1; level <= space_.highest(i); ++level) {
-      double whole = every_mlp, share = 1;
-      if (part.block >= 0) {
-        const auto& influence = influences[static_cast<std::size_t>(part.block)];
-        whole = part.kind == Part::Kind::block       ? influence.block
-                : part.kind == Part::Kind::attention ? influence.attention
-                                                     : influence.mlp;
-      }
+      const auto& influence = part.block < 0 ? every : influences[static_cast<std::size_t>(part.block)];
+      const double whole = part.kind == Part::Kind::attention ? influence.attention
+                           : part.kind == Part::Kind::mlp     ? influence.mlp
+                                                              : influence.block;
+      double share = 1;
       if (!part.widths.empty())
         share = 1 - static_cast<double>(part.widths[static_cast<std::size_t>(level)]) /
                         static_cast<double>(part.widths.front());

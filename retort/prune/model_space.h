@@ -7,6 +7,7 @@
 #include "retort/prune/candidate.h"
 #include "retort/prune/influence.h"
 #include "retort/prune/options.h"
+#include "retort/prune/ranking.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
 
@@ -14,11 +15,12 @@ namespace retort::prune {
 
 class ModelSpace {
  public:
-  /// `channel_scores`: per block, one value per channel; a narrower MLP keeps the channels with the highest.
+  /// `scores`: a narrower MLP, attention or hidden state keeps what has the highest; those that are empty
+  /// count as equal.
   /// A state is feasible from `target` down to `target` - tolerance * the model's parameters.  Throws
   /// UsageError: a target that the units cannot reach; uniform units for blocks that differ.
   ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-             std::vector<std::vector<double>> channel_scores);
+             const UnitScores& scores);
 
   ModelSpace(const ModelSpace&) = delete;  // the space refers to this object
   ModelSpace& operator=(const ModelSpace&) = delete;
@@ -32,16 +34,22 @@ class ModelSpace {
 
  private:
   struct Part {
-    enum class Kind { block, attention, mlp, width } kind;
-    std::int64_t block;                ///< -1 for width
-    std::vector<std::int64_t> widths;  ///< by level, of mlp and width
+    enum class Kind { block, attention, mlp, hidden } kind;
+    std::int64_t block;  ///< -1: every block alike
+    std::vector<std::int64_t> widths =
+        {};  ///< by level: KV groups, channels or hidden features; none: a block
   };
+  void add_uniform(const PruneOptions& options);
+  void add_by_block(const PruneOptions& options, std::int64_t block);
   void add(Part part, const std::string& name);
+  bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;
-  Candidate narrowed_block(const Candidate& candidate, std::int64_t block, std::int64_t width) const;
+  Candidate applied(const Candidate& candidate, const Part& part, std::int32_t level) const;
+  Candidate narrowed_block(const Candidate& candidate, Part::Kind kind, std::int64_t block,
+                           std::int64_t width) const;
 
   architecture::Config input_;
-  std::vector<std::vector<std::int64_t>> ranked_;  ///< per block, channels by score, the highest first
+  UnitScores scores_;
   std::vector<Part> parts_;
   search::Space space_;
 };

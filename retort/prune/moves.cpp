@@ -24,30 +24,40 @@ std::int64_t parameters_at(const architecture::Config& input, const Candidate& c
   return parameters_of(input, narrow);
 }
 
+std::int64_t hidden_of(const architecture::Config& input, const Candidate& candidate) {
+  return candidate.hidden.empty() ? input.hidden_size : std::ssize(candidate.hidden);
+}
+
 std::int64_t smallest_parameters(const architecture::Config& input, const PruneOptions& options) {
-  auto candidate = whole(input);
-  if (!options.blocks)
-    return parameters_at(input, candidate, std::min(options.width_multiple, width_of(candidate)));
+  auto narrow = input;
+  for (auto& block : narrow.blocks) {
+    if (options.channels && mlp_width(block) > 0)
+      block.mlp = architecture::DenseMlp{std::min(options.width_multiple, mlp_width(block))};
+    if (options.heads && block.attention)
+      block.attention = architecture::Attention{block.attention->num_heads / block.attention->num_kv_heads, 1,
+                                                block.attention->head_dim};
+  }
+  if (options.hidden) narrow.hidden_size = std::min(options.width_multiple, input.hidden_size);
+  if (!options.blocks) return architecture::num_parameters(narrow);
   std::int64_t smallest = architecture::num_parameters(input);
-  for (const auto block : candidate.blocks) {
-    Candidate one{{block}, {candidate.channels[static_cast<std::size_t>(block)]}};
-    const auto width = options.channels ? std::min(options.width_multiple, width_of(one)) : width_of(one);
-    smallest = std::min(smallest, parameters_at(input, one, width));
+  for (const auto& block : std::vector(narrow.blocks)) {
+    narrow.blocks = {block};
+    smallest = std::min(smallest, architecture::num_parameters(narrow));
   }
   return smallest;
 }
 
 void check_options(const architecture::Config& input, const PruneOptions& options) {
   base::require<base::UsageError>(
-      options.blocks || options.channels,
-      "prune: neither blocks nor channels may be removed; switch one of the two on.");
+      options.blocks || options.heads || options.channels || options.hidden,
+      "prune: neither blocks nor heads, channels or hidden features may be removed; switch one of them on.");
   base::require<base::UsageError>(options.width_multiple >= 1,
                                   "prune: width_multiple: expected at least 1, found ",
                                   options.width_multiple, ".");
   base::require<base::UsageError>(
-      options.units != Units::uniform || !options.channels || input.uniform(),
+      options.units != Units::uniform || !(options.heads || options.channels) || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
-      "have; switch channels off.");
+      "have; switch heads and channels off.");
   const auto& weights = options.objective;
   base::require<base::UsageError>(
       weights.perplexity >= 0 && weights.kl >= 0 && weights.perplexity + weights.kl > 0,
@@ -58,24 +68,52 @@ void check_options(const architecture::Config& input, const PruneOptions& option
 }  // namespace
 
 std::string describe(const Move& move) {
-  return move.action == Move::Action::drop_block ? base::join("drop block ", move.block)
-                                                 : base::join("narrow MLPs to ", move.width);
+  switch (move.action) {
+    case Move::Action::drop_block:
+      return base::join("drop block ", move.block);
+    case Move::Action::narrow:
+      return base::join("narrow MLPs to ", move.width);
+    case Move::Action::narrow_attention:
+      return base::join("narrow attentions to ", move.width, " KV groups");
+    case Move::Action::narrow_hidden:
+      break;
+  }
+  return base::join("narrow hidden states to ", move.width);
 }
 
-std::vector<Move> moves_from(const Candidate& candidate, const PruneOptions& options) {
+std::vector<Move> moves_from(const architecture::Config& input, const Candidate& candidate,
+                             const PruneOptions& options) {
   std::vector<Move> moves;
   if (options.blocks && candidate.blocks.size() > 1)
     for (const auto block : candidate.blocks)
       moves.push_back({.action = Move::Action::drop_block, .block = block});
+  const auto groups = std::ssize(kept_groups(input, candidate, candidate.blocks.front()));
+  if (options.heads && groups > 1)
+    moves.push_back({.action = Move::Action::narrow_attention, .width = groups - 1});
   const auto width = width_of(candidate), next = next_width(width, options.width_multiple);
   if (options.channels && next < width) moves.push_back({.action = Move::Action::narrow, .width = next});
+  const auto hidden = hidden_of(input, candidate), less = next_width(hidden, options.width_multiple);
+  if (options.hidden && less < hidden)
+    moves.push_back({.action = Move::Action::narrow_hidden, .width = less});
   return moves;
 }
 
-Candidate moved(const Candidate& candidate, const Move& move,
-                const std::vector<std::vector<double>>& channel_scores) {
-  return move.action == Move::Action::drop_block ? without_block(candidate, move.block)
-                                                 : narrowed(candidate, move.width, channel_scores);
+Candidate moved(const architecture::Config& input, const Candidate& candidate, const Move& move,
+                const UnitScores& scores) {
+  if (move.action == Move::Action::drop_block) return without_block(candidate, move.block);
+  if (move.action == Move::Action::narrow) return narrowed(candidate, move.width, scores.channels);
+  auto narrow = candidate;
+  if (move.action == Move::Action::narrow_hidden) {
+    const auto hidden = candidate.hidden.empty() ? counted(input.hidden_size) : candidate.hidden;
+    narrow.hidden = highest(hidden, move.width, scores.hidden);
+    return narrow;
+  }
+  for (const auto block : candidate.blocks) {
+    const auto groups = highest(kept_groups(input, candidate, block), move.width,
+                                scores.groups[static_cast<std::size_t>(block)]);
+    narrow = with_groups(input, narrow, block, groups);
+  }
+  return narrow;
 }
 
 Move narrowing_to(const architecture::Config& input, const Candidate& candidate, const PruneOptions& options,

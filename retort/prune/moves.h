@@ -7,25 +7,27 @@
 
 #include "retort/prune/candidate.h"
 #include "retort/prune/options.h"
+#include "retort/prune/ranking.h"
 
 namespace retort::prune {
 
-/// Drop one block, or narrow the MLPs of all blocks to one width.
+/// Drop one block, or narrow all blocks to one width.
 struct Move {
-  enum class Action { drop_block, narrow };
+  enum class Action { drop_block, narrow, narrow_attention, narrow_hidden };
   Action action = Action::drop_block;
   std::int64_t block = -1;  ///< drop_block: its number in the input
-  std::int64_t width = -1;  ///< narrow: channels of every MLP afterwards
+  std::int64_t width = -1;  ///< afterwards: channels of every MLP, KV groups of every attention, hidden size
 };
 
 /// "drop block 3", "narrow MLPs to 448"
 std::string describe(const Move& move);
 
-/// Every block in turn, while more than one is left; then narrowing to the next multiple of width_multiple
-/// below.
-std::vector<Move> moves_from(const Candidate& candidate, const PruneOptions& options);
-Candidate moved(const Candidate& candidate, const Move& move,
-                const std::vector<std::vector<double>>& channel_scores);
+/// Every block in turn, while more than one is left; then one KV group less, and channels and hidden size at
+/// the next multiple of width_multiple below.
+std::vector<Move> moves_from(const architecture::Config& input, const Candidate& candidate,
+                             const PruneOptions& options);
+Candidate moved(const architecture::Config& input, const Candidate& candidate, const Move& move,
+                const UnitScores& scores);
 
 /// The widest narrowing that leaves at most `parameters`; width -1 when there is none.
 Move narrowing_to(const architecture::Config& input, const Candidate& candidate, const PruneOptions& options,

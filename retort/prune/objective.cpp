@@ -18,13 +18,21 @@ std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
 }
 
-// 1 for kept channels; undefined when all are.
-at::Tensor channel_mask(const std::vector<std::int64_t>& channels, std::int64_t width,
-                        const at::TensorOptions& options) {
-  if (static_cast<std::int64_t>(channels.size()) == width) return {};
+// 1 for what is kept; undefined when all is.
+at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
+                   const at::TensorOptions& options) {
+  if (std::ssize(kept) == width) return {};
   auto mask_I = at::zeros({width}, options);
-  mask_I.index_fill_(0, model::index_tensor(channels, options.device()), 1);
+  mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
   return mask_I;
+}
+
+// What has passed the blocks up to `block`; -1: the embedding.
+void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
+  base::require<base::ValidationError>(
+      hidden_ND.isfinite().all().item<bool>(), block < 0 ? "embedding" : base::join("block ", block),
+      ": its output on the calibration text is not finite (NaN or infinity); the model is damaged or its "
+      "compute type too narrow, use float32.");
 }
 
 }  // namespace
@@ -32,19 +40,26 @@ at::Tensor channel_mask(const std::vector<std::int64_t>& channels, std::int64_t 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
   std::vector<bool> keeps, attends, transforms;  // per block of the input: anything, attention, MLP
-  std::vector<at::Tensor> masks_I;               // undefined: no channel is dropped
+  std::vector<at::Tensor> masks_I, masks_Y;      // of channels and heads; undefined: none is dropped
+  at::Tensor mask_D;                             // of hidden features
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
-  std::function<void(std::int64_t block, const at::Tensor& channels_NI)> channels;  // kept blocks
 
   Pass(const model::Weights& input, const Candidate& candidate) {
+    const auto options = input.units.front().options();
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
       const auto* kept = candidate.find(block);
       keeps.push_back(kept != nullptr);
       attends.push_back(candidate.attends(block));
       transforms.push_back(kept != nullptr && !kept->empty());
-      const auto width = mlp_width(input.config.blocks[static_cast<std::size_t>(block)]);
-      masks_I.push_back(kept ? channel_mask(*kept, width, input.units.front().options()) : at::Tensor());
+      const auto& shape = input.config.blocks[static_cast<std::size_t>(block)];
+      masks_I.push_back(kept ? mask_of(*kept, mlp_width(shape), options) : at::Tensor());
+      masks_Y.push_back(at::Tensor());
+      if (const auto groups = mask_of(kept_groups(input.config, candidate, block), kv_groups(shape), options);
+          kept && shape.attention && groups.defined())
+        masks_Y.back() = groups.repeat_interleave(shape.attention->num_heads / shape.attention->num_kv_heads *
+                                                  shape.attention->head_dim);
     }
+    if (!candidate.hidden.empty()) mask_D = mask_of(candidate.hidden, input.config.hidden_size, options);
   }
 };
 
@@ -77,10 +92,12 @@ void Evaluator::plan_cache(std::int64_t cache_bytes) {
 }
 
 std::int64_t Evaluator::first_change(const Candidate& candidate) const {
+  if (current_.hidden != candidate.hidden) return 0;
   for (std::int64_t block = 0; block < num_blocks(input_); ++block) {
     const auto *now = current_.find(block), *then = candidate.find(block);
     if ((now == nullptr) != (then == nullptr) || (now && *now != *then)) return block;
-    if (now && current_.attends(block) != candidate.attends(block)) return block;
+    if (now && kept_groups(input_.config, current_, block) != kept_groups(input_.config, candidate, block))
+      return block;
   }
   return num_blocks(input_);
 }
@@ -93,15 +110,13 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
     hidden_ND = kept_[batch][static_cast<std::size_t>(block / stride_)];
   else
     hidden_ND = embedded(input_, batches_[batch]);
+  if (block == 0 && pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
   for (; block < num_blocks(input_); ++block) {
     const auto i = static_cast<std::size_t>(block);
     if (pass.before) pass.before(block, hidden_ND);
     if (!pass.keeps[i]) continue;
-    model::BlockHooks hooks{.tap = {}, .channel_mask_I = pass.masks_I[i]};
-    if (pass.channels)
-      hooks.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
-        if (tap == model::Tap::down_input) pass.channels(block, x_NC);
-      };
+    const model::BlockHooks hooks{
+        .channel_mask_I = pass.masks_I[i], .head_mask_Y = pass.masks_Y[i], .hidden_mask_D = pass.mask_D};
     auto weights = weights_of_block(input_, block);
     if (!pass.attends[i]) weights.shape.attention.reset();
     if (!pass.transforms[i]) weights.down_DI = at::Tensor();
@@ -113,25 +128,17 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
 
 void Evaluator::settle(const Candidate& candidate) {
   const auto blocks = num_blocks(input_);
-  std::vector<ChannelStatistics> statistics(static_cast<std::size_t>(blocks));
   std::vector<std::vector<at::Tensor>> kept(batches_.size());
   Pass pass(input_, candidate);
-  pass.channels = [&](std::int64_t block, const at::Tensor& channels_NI) {
-    statistics[static_cast<std::size_t>(block)].add(channels_NI, base::join("block ", block));
-  };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     kept[batch].resize(static_cast<std::size_t>((blocks - 1) / stride_ + 1));
     pass.before = [&](std::int64_t block, const at::Tensor& x_ND) {
-      base::require<base::ValidationError>(
-          x_ND.isfinite().all().item<bool>(), "block ", block,
-          ": its input on the calibration text is not finite (NaN or infinity); the model "
-          "is damaged or its compute type too narrow, use float32.");
+      require_finite(x_ND, block - 1);
       if (block > 0 && block % stride_ == 0) kept[batch][static_cast<std::size_t>(block / stride_)] = x_ND;
     };
-    output(batch, pass, 0);
+    require_finite(output(batch, pass, 0), blocks - 1);
   }
   kept_ = std::move(kept);
-  statistics_ = std::move(statistics);
   current_ = candidate;
 }
 
@@ -198,7 +205,9 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
   double worst = 0;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     if (batch > 0 && batches_[batch].domain == batches_[batch - 1].domain) continue;
-    const auto masked_ND = output(batch, pass, 0);
+    auto masked_ND = output(batch, pass, 0);
+    if (pass.mask_D.defined())
+      masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
     auto hidden_ND = embedded(sliced, batches_[batch]);
     for (std::int64_t block = 0; block < num_blocks(sliced); ++block)
       hidden_ND = model::block_forward(weights_of_block(sliced, block), sliced.config.rms_norm_eps, hidden_ND,

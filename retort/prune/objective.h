@@ -2,11 +2,11 @@
 // What a candidate costs: f = w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input || candidate), nats per
 // token at temperature 1, per domain of the calibration text, then averaged over domains with equal weights.
 //
-// The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels are
-// multiplied by 0.  The hidden states of a "current" candidate are kept as far as they fit, so that a
-// candidate which first differs from it at block l costs only the blocks from l on.
+// The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
+// hidden features are multiplied by 0.  The hidden states of a "current" candidate are kept as far as they
+// fit, so that a candidate which first differs from it at block l costs only the blocks from l on.
 //
-// Shape legend: N tokens of a batch, D hidden, I width of the MLP.
+// Shape legend: N tokens of a batch, D hidden, I width of the MLP, Y inputs of o_proj.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +19,6 @@
 #include "retort/prune/calibration.h"
 #include "retort/prune/candidate.h"
 #include "retort/prune/options.h"
-#include "retort/prune/statistics.h"
 
 namespace retort::prune {
 
@@ -65,8 +64,6 @@ class Evaluator {
   /// Makes a candidate the current one.  Throws as the constructor does.
   void settle(const Candidate& candidate);
   const Candidate& current() const { return current_; }
-  /// Of the current candidate, per block of the input; empty for dropped blocks and blocks without an MLP.
-  const std::vector<ChannelStatistics>& statistics() const { return statistics_; }
 
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
@@ -94,7 +91,6 @@ class Evaluator {
   std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
   std::vector<double> teacher_nll_;            // [batch], sum over targets
   Candidate current_;
-  std::vector<ChannelStatistics> statistics_;
 };
 
 }  // namespace retort::prune

@@ -21,10 +21,11 @@ struct ObjectiveWeights {
 
 /// What a search may remove, and so which shapes the result may have.
 enum class Units {
-  uniform,     ///< blocks, and channels of all MLPs alike: a stock configuration describes the result
+  uniform,     ///< blocks, and heads, channels and hidden features of all blocks alike: a stock configuration
+               ///< describes the result
   blocks,      ///< blocks
   sub_blocks,  ///< attentions and MLPs, each on its own
-  per_layer    ///< attentions, and MLP channels of each block on its own
+  per_layer    ///< KV groups and MLP channels of each block on its own
 };
 
 enum class SearchMethod {
@@ -43,20 +44,29 @@ struct SearchOptions {
   double tolerance = 0.005;  ///< of the model's parameters: how far below the target the result may end
 };
 
-/// By what the channels of an MLP are ranked; see importance.h.
-enum class ChannelRanking { wanda, activation, fluctuation };
+/// By what heads, channels and hidden features are ranked; see importance.h.
+enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
 
 struct PruneOptions {
   Target target;
   Units units = Units::uniform;
   SearchOptions search;
   bool blocks = true;    ///< uniform: candidates that drop one block
+  bool heads = true;     ///< uniform: candidates that drop one KV group of every attention
   bool channels = true;  ///< uniform: candidates that narrow every MLP by width_multiple channels
+  bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
   std::int64_t width_multiple = 32;
   ChannelRanking channel_ranking = ChannelRanking::wanda;
-  bool compensate = true;  ///< fit down_proj to the channels that stay, where that helps on held-out batches
+  double winsorise_quantile = 0.999;  ///< for the ranking |a| of each channel is cut there; 1: nowhere
+  bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
   ObjectiveWeights objective;
   std::int64_t calibration_tokens = 16384;  ///< over all domains
+  std::int64_t sequence_length = 512;
+  std::uint64_t seed = 0;
+};
+
+struct ProfileOptions {
+  std::int64_t calibration_tokens = 131072;  ///< over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };

@@ -41,6 +41,13 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
+std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
+                                                       const Candidate& candidate) {
+  std::vector<std::vector<std::int64_t>> groups;
+  for (const auto block : candidate.blocks) groups.push_back(kept_groups(input, candidate, block));
+  return groups;
+}
+
 }  // namespace
 
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
@@ -49,16 +56,20 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
   PruneResult result{.weights = sliced(input, candidate), .report = {}};
   const double difference = proved(evaluator, candidate, result.weights);
   report_torn_layers(input, result.weights, observer);
-  result.report = {{"kind", "prune"},
-                   {"parameters_before", architecture::num_parameters(input.config)},
-                   {"parameters_after", architecture::num_parameters(result.weights.config)},
-                   {"blocks_before", input.config.blocks.size()},
-                   {"width_before", mlp_width(input.config.blocks.front())},
-                   {"kept",
-                    {{"blocks", candidate.blocks},
-                     {"channels", candidate.channels},
-                     {"without_attention", candidate.without_attention}}},
-                   {"sliced_output_difference", difference}};
+  result.report = {
+      {"kind", "prune"},
+      {"parameters_before", architecture::num_parameters(input.config)},
+      {"parameters_after", architecture::num_parameters(result.weights.config)},
+      {"blocks_before", input.config.blocks.size()},
+      {"width_before", mlp_width(input.config.blocks.front())},
+      {"kv_groups_before", kv_groups(input.config.blocks.front())},
+      {"hidden_before", input.config.hidden_size},
+      {"kept",
+       {{"blocks", candidate.blocks},
+        {"channels", candidate.channels},
+        {"kv_groups", groups_by_block(input.config, candidate)},
+        {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
+      {"sliced_output_difference", difference}};
   if (options.compensate)
     result.report["compensation"] =
         compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);

@@ -8,7 +8,6 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
-#include "retort/prune/importance.h"
 #include "retort/prune/journal_file.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
@@ -38,11 +37,13 @@ constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batche
 
 // Everything that the course of a search depends on.
 std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
+                        const std::vector<BlockScores>& scores,
                         const std::vector<CalibrationDomain>& domains) {
   base::Json json = {{"method", kMethodNames[static_cast<std::size_t>(options.search.method)]},
                      {"units", kUnitNames[static_cast<std::size_t>(options.units)]},
                      {"budget_tokens", options.search.budget_tokens},
                      {"channel_ranking", static_cast<int>(options.channel_ranking)},
+                     {"winsorise_quantile", options.winsorise_quantile},
                      {"bounds", {space.least_removed, space.most_removed}},
                      {"objective", {options.objective.perplexity, options.objective.kl}},
                      {"seed", options.seed},
@@ -53,6 +54,8 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   const std::string text = json.dump();
   base::Hasher hasher;
   hasher.update(text.data(), text.size());
+  for (const auto& block : scores)
+    hasher.update(block.channels.data(), block.channels.size() * sizeof(double));
   return hasher.hex();
 }
 
@@ -68,7 +71,8 @@ std::vector<std::int64_t> rungs_of(std::int64_t batches) {
 class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer)
+           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer,
+           const std::vector<BlockScores>* given)
       : input_(input),
         domains_(domains),
         options_(options),
@@ -76,9 +80,14 @@ class Searched {
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
         rungs_(rungs_of(evaluator_.most_batches())),
-        space_(input.config, options, target_,
-               channel_scores(options.channel_ranking, input, evaluator_.statistics())),
-        file_(journal_file, fingerprint(space_.space(), options, evaluator_, domains)),
+        scores_(given
+                    ? *given
+                    : measured_scores(input,
+                                      calibration_batches(domains, input.config, input.units.front().device(),
+                                                          kBatchTokens),
+                                      {options.channel_ranking, options.winsorise_quantile, options.hidden})),
+        space_(input.config, options, target_, unit_scores(scores_)),
+        file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
         journal_(
             space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },
             {.budget = static_cast<double>(options.search.budget_tokens),
@@ -118,6 +127,7 @@ class Searched {
   std::int64_t target_;
   Evaluator evaluator_;
   std::vector<std::int64_t> rungs_;
+  std::vector<BlockScores> scores_;
   ModelSpace space_;
   JournalFile file_;
   Journal journal_;
@@ -186,9 +196,7 @@ void Searched::tabu() {
 
 void Searched::staged() {
   auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
-  auto options =
-      staged_options(space_, whole(input_.config),
-                     channel_scores(options_.channel_ranking, input_, evaluator_.statistics()));
+  auto options = staged_options(space_, whole(input_.config), scores_);
   options.greedy = kStart;
   const auto start = admitted("staged", search::staged(journal_, proxy, options));
   tabu_from(std::move(proxy), {start});
@@ -216,6 +224,9 @@ base::Json Searched::report() const {
                        {"curve", base::Json::array()}};
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     report["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
+  std::int64_t inactive = 0;
+  for (const auto& block : scores_) inactive += block.inactive_channels;
+  report["inactive_channels"] = inactive;
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
   return report;
 }
@@ -224,9 +235,9 @@ base::Json Searched::report() const {
 
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                            const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer) {
+                           record::Observer& observer, const std::vector<BlockScores>* given) {
   const auto start = std::chrono::steady_clock::now();
-  Searched searched(input, domains, options, journal_file, observer);
+  Searched searched(input, domains, options, journal_file, observer, given);
   searched.run();
   auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
   result.report.update(searched.report());

@@ -166,13 +166,9 @@ Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who
   HessianSums fitted, guard;
   const auto views = weights_of_block(weights_, block);
   for (std::size_t i = 0; i < batches_.size(); ++i) {
-    const model::BlockHooks hooks{.tap =
-                                      [&](Tap at, const at::Tensor& x_NC) {
-                                        if (at == tap)
-                                          accumulate_hessian(guards_[i] ? guard : fitted, x_NC,
-                                                             batches_[i].sequences);
-                                      },
-                                  .channel_mask_I = {}};
+    const model::BlockHooks hooks{.tap = [&](Tap at, const at::Tensor& x_NC) {
+      if (at == tap) accumulate_hessian(guards_[i] ? guard : fitted, x_NC, batches_[i].sequences);
+    }};
     model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
                          &hooks);
   }

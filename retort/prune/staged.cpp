@@ -7,16 +7,6 @@
 namespace retort::prune {
 namespace {
 
-constexpr double kInactive = 0.01;  // of the median score
-
-std::int64_t inactive_channels(std::vector<double> scores) {
-  if (scores.empty()) return 0;
-  const auto middle = scores.begin() + static_cast<std::ptrdiff_t>(scores.size() / 2);
-  std::nth_element(scores.begin(), middle, scores.end());
-  return std::count_if(scores.begin(), scores.end(),
-                       [limit = kInactive * *middle](double score) { return score < limit; });
-}
-
 Candidate with_level(const ModelSpace& space, std::size_t unit, std::int32_t level) {
   auto state = space.space().whole();
   state[unit] = level;
@@ -43,13 +33,13 @@ bool has_channels(const ModelSpace& space, std::size_t unit, const Candidate& wh
 
 // The highest level that removes inactive channels only.
 std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const Candidate& whole,
-                            const std::vector<std::vector<double>>& scores) {
+                            const std::vector<BlockScores>& scores) {
   for (auto level = space.space().highest(unit); level > 0; --level) {
     const auto candidate = with_level(space, unit, level);
     const bool inactive = std::all_of(whole.blocks.begin(), whole.blocks.end(), [&](std::int64_t block) {
       const auto* kept = candidate.find(block);
       return kept && std::ssize(*whole.find(block)) - std::ssize(*kept) <=
-                         inactive_channels(scores[static_cast<std::size_t>(block)]);
+                         scores[static_cast<std::size_t>(block)].inactive_channels;
     });
     if (inactive) return level;
   }
@@ -59,7 +49,7 @@ std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const Can
 }  // namespace
 
 search::StagedOptions staged_options(const ModelSpace& space, const Candidate& whole,
-                                     const std::vector<std::vector<double>>& scores) {
+                                     const std::vector<BlockScores>& scores) {
   search::StagedOptions options;
   options.start = space.space().whole();
   std::map<std::int64_t, std::vector<std::size_t>> blocks;

@@ -9,10 +9,9 @@
 
 namespace retort::prune {
 
-/// A channel is inactive when its score is below a hundredth of its MLP's median; `scores` as for ModelSpace,
-/// empty for blocks without channels.  Units are told apart by what their highest level does to `whole`, the
-/// model of the space.
+/// `scores` of the model of the space say how many channels are inactive; ranking.h has the rule.  Units are
+/// told apart by what their highest level does to `whole`, that model.
 search::StagedOptions staged_options(const ModelSpace& space, const Candidate& whole,
-                                     const std::vector<std::vector<double>>& scores);
+                                     const std::vector<BlockScores>& scores);
 
 }  // namespace retort::prune

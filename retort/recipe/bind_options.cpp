@@ -160,9 +160,10 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                         {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
           },
           {.doc = "where pruning ends", .required = true});
-  b.choice("units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
-           {.doc = "what may go: blocks and the channels of all MLPs alike; blocks; attentions and MLPs; "
-                   "attentions, and the channels of each MLP on its own"});
+  b.choice(
+      "units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
+      {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
+              "attentions and MLPs; KV groups and channels of each block on its own"});
   b.group("search",
           [&](Binder& inner) {
             inner.choice("method", options.search.method,
@@ -178,15 +179,26 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
           },
           {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});
+  b.flag("heads", options.heads,
+         {.doc = "candidates: one KV group (a key and value head with its query heads) of every attention"});
   b.flag("channels", options.channels, {.doc = "candidates: narrow every MLP by width_multiple channels"});
-  if (!options.blocks && !options.channels)
-    b.mistake("blocks", "nothing to prune: blocks and channels are both false");
-  b.count("width_multiple", options.width_multiple, {.doc = "channels", .at_least = 1, .at_most = 1 << 20});
-  b.choice("channel_ranking", options.channel_ranking, {"wanda", "activation", "fluctuation"},
-           {.doc = "which channels go first: least |W| ||a||, least mean |a|, or least var(a) ||W||^2"});
+  b.flag("hidden", options.hidden, {.doc = "candidates: narrow the hidden size by width_multiple features"});
+  if (!options.blocks && !options.heads && !options.channels && !options.hidden)
+    b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
+  b.count("width_multiple", options.width_multiple,
+          {.doc = "channels or features", .at_least = 1, .at_most = 1 << 20});
+  b.choice("channel_ranking", options.channel_ranking,
+           {"wanda", "activation", "fluctuation", "minitron", "taylor", "obs"},
+           {.doc = "which heads, channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "
+                   "norm over sequences "
+                   "of mean |a|, |sum a dL/da|, or W^2 / 2[H^-1]"});
+  b.number("winsorise_quantile", options.winsorise_quantile,
+           {.doc = "for the ranking |a| of each channel is cut at this quantile; 1: nowhere",
+            .at_least = 0.5,
+            .at_most = 1});
   b.flag(
       "compensate", options.compensate,
-      {.doc = "fit down_proj to the channels that stay, where that helps on text that it was not fitted to"});
+      {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
   b.group("objective",
           [&](Binder& inner) {
             inner.number("perplexity", options.objective.perplexity,
@@ -221,6 +233,12 @@ void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
   b.count("block_size", options.block_size,
           {.doc = "columns of one sweep block", .at_least = 4, .at_most = 1 << 16});
   if (options.block_size % 4 != 0) b.mistake("block_size", "expected a multiple of 4");
+  b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
+  b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
+  b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
+}
+
+void bind_profile(Binder& b, prune::ProfileOptions& options) {
   b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});

@@ -10,6 +10,7 @@ void bind_source(Binder& binder, data::SourceOptions& source);
 void bind_train(Binder& binder, train::TrainOptions& options, StageKind kind);
 void bind_prune(Binder& binder, prune::PruneOptions& options);
 void bind_sparsify(Binder& binder, prune::SparsifyOptions& options);
+void bind_profile(Binder& binder, prune::ProfileOptions& options);
 void bind_evaluate(Binder& binder, eval::EvaluateOptions& options);
 
 }  // namespace retort::recipe

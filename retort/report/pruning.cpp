@@ -21,7 +21,7 @@ struct Survivors {
   bool width_known = false;                        ///< otherwise at least this
   std::vector<std::size_t> kept;                   ///< original index of each block that is left
   std::vector<std::vector<std::size_t>> channels;  ///< of each block that is left
-  std::vector<std::size_t> without_attention;      ///< of those left
+  std::vector<std::size_t> groups;                 ///< KV groups of each block that is left; none: not known
   std::map<std::size_t, std::string> dropped_at;   ///< original index -> step
 };
 
@@ -29,7 +29,8 @@ Survivors survivors_of(const Json& result) {
   Survivors model;
   const Json& kept = field(result, "kept");
   model.kept = indices(field(kept, "blocks"), kMaxBlocks);
-  model.without_attention = indices(field(kept, "without_attention"), kMaxBlocks);
+  for (const Json& list : elements(field(kept, "kv_groups")))
+    model.groups.push_back(indices(list, kMaxChannels).size());
   for (const Json& list : elements(field(kept, "channels"))) {
     model.channels.push_back(indices(list, kMaxChannels));
     for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
@@ -96,21 +97,20 @@ void picture_row(Table& table, const Survivors& model, std::size_t block) {
   if (found == model.kept.end()) {
     const auto step = model.dropped_at.find(block);
     table.row({name, step == model.dropped_at.end() ? "dropped" : "dropped in step " + step->second, kMissing,
-               "", ""},
+               kMissing, "", ""},
               "dropped");
     return;
   }
   const auto position = static_cast<std::size_t>(found - model.kept.begin());
-  const auto& deaf = model.without_attention;
-  const bool attends = std::find(deaf.begin(), deaf.end(), block) == deaf.end();
-  const std::string now =
-      "kept as block " + std::to_string(position) + (attends ? "" : ", without attention");
+  const std::string now = "kept as block " + std::to_string(position);
+  const auto groups =
+      position < model.groups.size() ? std::to_string(model.groups[position]) : std::string(kMissing);
   if (position >= model.channels.size()) {
-    table.row({name, now, kMissing, "", ""});
+    table.row({name, now, groups, kMissing, "", ""});
     return;
   }
   const auto& channels = model.channels[position];
-  table.row({name, now, std::to_string(channels.size()), width_bar(channels.size(), model.width),
+  table.row({name, now, groups, std::to_string(channels.size()), width_bar(channels.size(), model.width),
              channel_strip(channels, model.width)});
 }
 
@@ -124,6 +124,7 @@ Html picture(const Survivors& model) {
           "; the strip shows which, from the first channel to the last: the darker, the more of them.",
       {{"Block", ""},
        {"", "", true},
+       {"KV groups", ""},
        {"Channels", ""},
        {"Share kept", "", true},
        {"Which channels", "", true}});
@@ -134,7 +135,10 @@ Html picture(const Survivors& model) {
 std::string what_of(const Json& decision) {
   const std::string action = text(decision, "action");
   if (action == "drop_block") return "drop block " + fixed(number(decision, "block"), 0);
-  if (action == "narrow") return "narrow MLPs to " + fixed(number(decision, "width"), 0);
+  const std::string width = fixed(number(decision, "width"), 0);
+  if (action == "narrow") return "narrow MLPs to " + width;
+  if (action == "narrow_attention") return "narrow attentions to " + width + " KV groups";
+  if (action == "narrow_hidden") return "narrow hidden states to " + width;
   return action;
 }
 

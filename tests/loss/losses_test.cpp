@@ -66,6 +66,16 @@ TEST(SquareHead, ValueAndGradientEqualTheFormulaAlsoWithAWiderTeacher) {
   }
 }
 
+TEST(SquareHead, ComparesWithTheFeaturesThatWereKept) {
+  const auto teacher = at::randn({6, 5}, at::kDouble);
+  const std::vector<std::int64_t> kept = {0, 2, 3};
+  const loss::SquareHead head({.kind = LossKind::squarehead, .weight = 1, .eps = 0}, {0}, kept);
+  auto grad = at::zeros({6, 3}, at::kDouble);
+  const auto same = at::stack({teacher.select(1, 0), teacher.select(1, 2), teacher.select(1, 3)}, 1);
+  EXPECT_NEAR(head.add(same, teacher, {0, 6}, 6, grad), 0, 1e-15);
+  EXPECT_NEAR(head.add(at::zeros({6, 3}, at::kDouble), teacher, {0, 6}, 6, grad), 1, 1e-12);
+}
+
 TEST(SquareHead, PoolsFeaturesIntoBinsThatMayShareElements) {
   const auto x = at::arange(10, at::kDouble).unsqueeze(0);
   expect_close(loss::pool_features(x, 4), at::tensor({1.0, 3.0, 6.0, 8.0}, at::kDouble).unsqueeze(0), 1e-15);

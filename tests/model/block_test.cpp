@@ -96,7 +96,7 @@ TEST(Block, TapsSeeTheInputsOfTheLinearLayers) {
   const BlockCase c(Parts::both);
   std::map<model::Tap, at::Tensor> seen;
   const model::BlockHooks hooks{
-      .tap = [&](model::Tap tap, const at::Tensor& x_NC) { seen[tap] = x_NC.clone(); }, .channel_mask_I = {}};
+      .tap = [&](model::Tap tap, const at::Tensor& x_NC) { seen[tap] = x_NC.clone(); }};
   const auto weights = c.block(c.weights.units[1]);
   const auto out_ND = model::block_forward(weights, c.eps(), c.x_ND, c.layout, nullptr, &hooks);
   ASSERT_EQ(seen.size(), 4U);
@@ -114,7 +114,7 @@ TEST(Block, AMaskedChannelIsAsGoodAsAMissingOne) {
   mask_I.narrow(0, 7, 9).zero_();
   auto cut = c.weights.units[1].clone();
   c.block(cut).down_DI.narrow(1, 7, 9).zero_();
-  const model::BlockHooks hooks{.tap = {}, .channel_mask_I = mask_I};
+  const model::BlockHooks hooks{.channel_mask_I = mask_I};
   expect_close(model::block_forward(c.block(c.weights.units[1]), c.eps(), c.x_ND, c.layout, nullptr, &hooks),
                model::block_forward(c.block(cut), c.eps(), c.x_ND, c.layout), 1e-13);
 }

@@ -34,7 +34,7 @@ TEST(Candidate, NarrowingKeepsTheHighestScoresAndTheirOrder) {
 TEST(Candidate, HalvesOfBlocksGoOnTheirOwn) {
   const auto config = test::tiny_config();
   const auto all = prune::whole(config);
-  const auto deaf = prune::without_attention(config, all, 1);
+  const auto deaf = prune::with_groups(config, all, 1, {});
   EXPECT_TRUE(deaf.attends(0));
   EXPECT_FALSE(deaf.attends(1));
   EXPECT_FALSE(prune::config_of(config, deaf).blocks[1].attention);
@@ -46,8 +46,35 @@ TEST(Candidate, HalvesOfBlocksGoOnTheirOwn) {
   EXPECT_TRUE(std::holds_alternative<std::monostate>(prune::config_of(config, thin).blocks[0].mlp));
   // A block without both is gone.
   EXPECT_EQ(prune::with_channels(config, deaf, 1, {}), prune::without_block(all, 1));
-  EXPECT_EQ(prune::without_attention(config, thin, 0), prune::without_block(deaf, 0));
+  EXPECT_EQ(prune::with_groups(config, thin, 0, {}), prune::without_block(deaf, 0));
   EXPECT_NE(prune::stable_hash(deaf), prune::stable_hash(all));
+}
+
+TEST(Candidate, AKvGroupTakesItsQueryHeadsWithIt) {
+  const auto config = test::tiny_config();
+  const auto narrow = prune::with_groups(config, prune::whole(config), 1, {1});
+  EXPECT_TRUE(narrow.attends(1));
+  EXPECT_EQ(prune::kept_groups(config, narrow, 1), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(prune::kept_groups(config, narrow, 0), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(prune::config_of(config, narrow).blocks[1].attention, (architecture::Attention{2, 1, 4}));
+  EXPECT_EQ(prune::config_of(config, narrow).blocks[0].attention, config.blocks[0].attention);
+  // Two query heads, a key and a value head of 4 features each, in and out.
+  EXPECT_EQ(prune::parameters_of(config, prune::whole(config)) - prune::parameters_of(config, narrow),
+            16 * 4 * (2 + 1 + 1 + 2));
+  EXPECT_EQ(prune::with_groups(config, narrow, 1, {0, 1}), prune::whole(config));
+  EXPECT_NE(prune::stable_hash(narrow), prune::stable_hash(prune::whole(config)));
+  EXPECT_NE(prune::stable_hash(narrow),
+            prune::stable_hash(prune::with_groups(config, prune::whole(config), 1, {0})));
+}
+
+TEST(Candidate, FewerHiddenFeaturesMakeEpsSmaller) {
+  const auto config = test::tiny_config();
+  auto candidate = prune::whole(config);
+  candidate.hidden = {0, 2, 3, 7, 8, 9, 10, 15};
+  const auto smaller = prune::config_of(config, candidate);
+  EXPECT_EQ(smaller.hidden_size, 8);
+  EXPECT_DOUBLE_EQ(smaller.rms_norm_eps, 2 * config.rms_norm_eps);
+  EXPECT_EQ(smaller.blocks, config.blocks);
 }
 
 TEST(Candidate, HashTellsCandidatesApartAndNeverChanges) {
@@ -61,18 +88,42 @@ TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
   const auto config = test::tiny_config(3, 15);
   PruneOptions options;
   options.width_multiple = 4;
-  auto moves = prune::moves_from(prune::whole(config), options);
+  options.heads = false;
+  auto moves = prune::moves_from(config, prune::whole(config), options);
   ASSERT_EQ(moves.size(), 4u);
   EXPECT_EQ(moves[2].block, 2);
   EXPECT_EQ(moves[3].width, 12);
   options.blocks = false;
-  EXPECT_EQ(prune::moves_from(prune::whole(config), options).size(), 1u);
+  EXPECT_EQ(prune::moves_from(config, prune::whole(config), options).size(), 1u);
+  options.heads = options.hidden = true;
+  moves = prune::moves_from(config, prune::whole(config), options);
+  ASSERT_EQ(moves.size(), 3u);
+  EXPECT_EQ(moves[0].action, Move::Action::narrow_attention);
+  EXPECT_EQ(moves[0].width, 1);
+  EXPECT_EQ(moves[2].action, Move::Action::narrow_hidden);
+  EXPECT_EQ(moves[2].width, 12);
+}
+
+TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
+  const auto config = test::tiny_config(2);
+  const prune::UnitScores scores{
+      .channels = {}, .groups = {{1, 2}, {2, 1}}, .hidden = {9, 1, 8, 2, 7, 3, 6, 4, 5, 0, 0, 0, 0, 0, 0, 0}};
+  auto candidate = prune::moved(config, prune::whole(config),
+                                {.action = Move::Action::narrow_attention, .block = -1, .width = 1}, scores);
+  EXPECT_EQ(prune::kept_groups(config, candidate, 0), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(prune::kept_groups(config, candidate, 1), (std::vector<std::int64_t>{0}));
+  for (const std::int64_t width : {12, 4})
+    candidate = prune::moved(config, candidate,
+                             {.action = Move::Action::narrow_hidden, .block = -1, .width = width}, scores);
+  EXPECT_EQ(candidate.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
 }
 
 TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
   PruneOptions options;
   options.width_multiple = 4;
-  EXPECT_TRUE(prune::moves_from(Candidate{{2}, {{1, 3, 5, 7}}}, options).empty());
+  const auto config = test::tiny_config();
+  const auto last = prune::with_groups(config, Candidate{{2}, {{1, 3, 5, 7}}}, 2, {0});
+  EXPECT_TRUE(prune::moves_from(config, last, options).empty());
 }
 
 TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
@@ -104,7 +155,7 @@ TEST(Target, OutOfReachIsRefusedWithTheRange) {
   PruneOptions options;
   options.width_multiple = 4;
   auto smallest = config;
-  smallest.blocks = {{.attention = architecture::Attention{4, 2, 4}, .mlp = architecture::DenseMlp{4}}};
+  smallest.blocks = {{.attention = architecture::Attention{2, 1, 4}, .mlp = architecture::DenseMlp{4}}};
   const auto least = architecture::num_parameters(smallest), before = architecture::num_parameters(config);
   for (const auto parameters : {least - 1, before, before + 1}) {
     options.target = {.parameters_fraction = 0, .parameters = parameters};
@@ -124,7 +175,7 @@ TEST(Target, NeedsOneWayAndSomethingToRemove) {
   options.target = {.parameters_fraction = 0.9, .parameters = 1000};
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
   options.target = {.parameters_fraction = 0.9, .parameters = 0};
-  options.blocks = options.channels = false;
+  options.blocks = options.heads = options.channels = false;
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
 }
 
@@ -135,7 +186,7 @@ TEST(Target, NarrowingNeedsUniformBlocks) {
   options.width_multiple = 4;
   options.target = {.parameters_fraction = 0.9, .parameters = 0};
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
-  options.channels = false;
+  options.channels = options.heads = false;
   EXPECT_GT(prune::target_parameters(config, options), 0);
 }
 
@@ -162,6 +213,36 @@ TEST(Importance, WandaWeighsTheColumnWithTheNormOfItsInput) {
     const auto before = prune::channel_scores(prune::score_of(ranking), plain, columns);
     const auto after = prune::channel_scores(prune::score_of(ranking), planted, columns / factors);
     for (std::size_t c = 0; c < 6; ++c) EXPECT_NEAR(after[c] / before[c], 1, 1e-5);
+  }
+}
+
+TEST(Importance, HeadsAndHiddenFeaturesScoreAsTheColumnsThatReadThem) {
+  const auto config = test::tiny_config(1);
+  const auto weights = test::tiny_model(config);
+  const auto x = at::randn({20, 16}, at::kDouble);
+  prune::BlockStatistics statistics;
+  for (auto* part :
+       {&statistics.qkv_input, &statistics.output_input, &statistics.gate_up_input, &statistics.down_input})
+    part->add(x, "block 0");
+  const prune::RankingOptions options{.winsorise_quantile = 1, .hidden = true};
+  const auto scores =
+      prune::unit_scores({prune::block_scores(options, prune::weights_of_block(weights, 0), statistics)});
+  const auto norms = x.norm(2, 0);
+  const auto columns = [&](const char* name) {
+    return weights.tensor(base::join("model.layers.0.", name, ".weight")).abs().sum(0) * norms;
+  };
+  const auto heads = columns("self_attn.o_proj");
+  auto hidden = columns("self_attn.q_proj") + columns("self_attn.k_proj") + columns("self_attn.v_proj") +
+                columns("mlp.gate_proj") + columns("mlp.up_proj");
+  EXPECT_NEAR(scores.groups[0][0], heads.narrow(0, 0, 8).sum().item<double>(), 1e-9);
+  EXPECT_NEAR(scores.groups[0][1], heads.narrow(0, 8, 8).sum().item<double>(), 1e-9);
+  const auto channels = columns("mlp.down_proj");
+  for (std::int64_t i = 0; i < 16; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_NEAR(scores.hidden[at], hidden[i].item<double>(), 1e-9);
+    const auto given = scores.channels[0][at];
+    if (std::isinf(given)) continue;  // the massive one
+    EXPECT_NEAR(given, channels[i].item<double>(), 1e-9);
   }
 }
 

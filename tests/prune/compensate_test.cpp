@@ -54,6 +54,44 @@ TEST(Compensate, RestoresWhatAnotherChannelKnows) {
   EXPECT_LT(test::largest_difference(fitted.select(1, 2), down.select(1, 2) + down.select(1, 7)), 1e-5);
 }
 
+// Two KV groups that always agree: the o_proj columns of the one that stays take over those of the other.
+TEST(Compensate, RestoresWhatAnotherHeadKnows) {
+  auto input = test::tiny_model(test::tiny_config());
+  const auto copy_rows = [&](const char* name, std::int64_t rows) {
+    auto weight = input.tensor(base::join("model.layers.1.self_attn.", name, ".weight"));
+    weight.narrow(0, rows, rows).copy_(weight.narrow(0, 0, rows));
+  };
+  copy_rows("q_proj", 8);
+  copy_rows("k_proj", 4);
+  copy_rows("v_proj", 4);
+  const auto candidate = prune::with_groups(input.config, prune::whole(input.config), 1, {0});
+  auto sliced = prune::sliced(input, candidate);
+  const double before = logit_error(input, sliced);
+  record::Observer observer;
+  const auto report =
+      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  EXPECT_GT(before, 0.1);
+  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  const auto output = input.tensor("model.layers.1.self_attn.o_proj.weight");
+  EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.1.self_attn.o_proj.weight"),
+                                     output.narrow(1, 0, 8) + output.narrow(1, 8, 8)),
+            1e-5);
+}
+
+// Without the last hidden feature every matrix that writes the others is fitted again.
+TEST(Compensate, FitsWhatHiddenFeaturesLeaveBehind) {
+  const auto input = test::tiny_model(test::tiny_config());
+  auto candidate = prune::whole(input.config);
+  candidate.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+  auto sliced = prune::sliced(input, candidate);
+  record::Observer observer;
+  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+  EXPECT_EQ(report.at("layers").size(), 6U);
+  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
+                                               report.at("held_out_objective_before").get<double>());
+}
+
 TEST(Compensate, IsTheLeastSquaresSolution) {
   const auto input = test::tiny_model(test::tiny_config());
   const auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
@@ -67,11 +105,9 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
   for (std::size_t i = 0; i < batches.size(); ++i) {
     place = i > 0 && batches[i].domain == batches[i - 1].domain ? place + 1 : 0;
     if (place == 4 || i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain) continue;
-    const model::BlockHooks hooks{.tap =
-                                      [&](model::Tap tap, const at::Tensor& x) {
-                                        if (tap == model::Tap::down_input) all.push_back(x.clone());
-                                      },
-                                  .channel_mask_I = {}};
+    const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
+      if (tap == model::Tap::down_input) all.push_back(x.clone());
+    }};
     model::block_forward(prune::weights_of_block(input, 0), input.config.rms_norm_eps,
                          prune::embedded(input, batches[i]), batches[i].layout, nullptr, &hooks);
     kept.push_back(all.back().index_select(1, model::index_tensor(candidate.channels[0], at::kCPU)));

@@ -61,12 +61,9 @@ class BruteForce {
       for (const auto& batch : batches_) {
         auto hidden = prune::embedded(smaller, batch);
         for (std::size_t block = 0; block <= target; ++block) {
-          const model::BlockHooks hooks{.tap =
-                                            [&](model::Tap tap, const at::Tensor& x) {
-                                              if (tap == model::Tap::down_input && block == target)
-                                                squares += x.square().sum(0);
-                                            },
-                                        .channel_mask_I = {}};
+          const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
+            if (tap == model::Tap::down_input && block == target) squares += x.square().sum(0);
+          }};
           hidden = model::block_forward(prune::weights_of_block(smaller, static_cast<std::int64_t>(block)),
                                         1e-6, hidden, batch.layout, nullptr, &hooks);
         }
@@ -180,7 +177,7 @@ TEST(Greedy, ReportsEveryDecisionWithItsCandidates) {
     before = f;
   }
   EXPECT_EQ(parameters, report["parameters_after"].get<std::int64_t>());
-  EXPECT_EQ(report["decisions"][0]["candidates"].size(), 5u);
+  EXPECT_EQ(report["decisions"][0]["candidates"].size(), 6u);
   EXPECT_EQ(report["kind"], "prune");
 }
 

@@ -67,8 +67,8 @@ inline at::Tensor plain_logits(const model::Weights& weights, const prune::Calib
   auto hidden_ND = prune::embedded(weights, batch);
   for (std::size_t block = 0; block < weights.config.blocks.size(); ++block) {
     if (!keeps.empty() && !keeps[block]) continue;
-    const model::BlockHooks hooks{
-        .tap = {}, .channel_mask_I = channel_masks.empty() ? at::Tensor() : channel_masks[block]};
+    const model::BlockHooks hooks{.channel_mask_I =
+                                      channel_masks.empty() ? at::Tensor() : channel_masks[block]};
     hidden_ND = model::block_forward(prune::weights_of_block(weights, static_cast<std::int64_t>(block)),
                                      weights.config.rms_norm_eps, hidden_ND, batch.layout, nullptr, &hooks);
   }

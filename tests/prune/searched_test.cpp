@@ -31,6 +31,7 @@ std::vector<prune::CalibrationDomain> text() {
 
 PruneOptions options_of(Units units, SearchMethod method) {
   PruneOptions options;
+  options.hidden = true;
   options.target.parameters_fraction = 0.6;
   options.units = units;
   options.width_multiple = 4;
@@ -59,7 +60,10 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   // f of the saved model, computed from the beginning.
   const prune::Evaluator evaluator(input, text(), {});
   const auto& kept = result.report.at("kept");
-  const prune::Candidate candidate{kept.at("blocks"), kept.at("channels"), kept.at("without_attention")};
+  prune::Candidate candidate{kept.at("blocks"), kept.at("channels")};
+  for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
+    candidate = prune::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
+  if (kept.at("hidden").size() < 16) kept.at("hidden").get_to(candidate.hidden);
   EXPECT_NEAR(evaluator.evaluate(candidate).mean.objective, result.report.at("objective").get<double>(),
               1e-9);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "prune/models_for_tests.h"
+#include "retort/base/error.h"
 #include "retort/model/sparsity.h"
 #include "retort/prune/objective.h"
 #include "support/outside_data.h"
@@ -60,10 +61,10 @@ TEST(Surgery, MaskedIsSlicedWithBlocksDropped) {
 // A branch whose last matrix is zero adds nothing: the same as not having it.
 TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
   const auto weights = test::tiny_model(test::tiny_config(4));
-  auto candidate = prune::without_attention(weights.config, prune::whole(weights.config), 1);
+  auto candidate = prune::with_groups(weights.config, prune::whole(weights.config), 1, {});
   candidate = prune::with_channels(weights.config, candidate, 2, {});
   candidate = prune::with_channels(weights.config, candidate, 3, {1, 2, 5, 9});
-  candidate = prune::without_attention(weights.config, candidate, 3);
+  candidate = prune::with_groups(weights.config, candidate, 3, {});
   auto zeroed = model::converted(weights, at::kDouble);
   zeroed.tensor("model.layers.1.self_attn.o_proj.weight").zero_();
   zeroed.tensor("model.layers.2.mlp.down_proj.weight").zero_();
@@ -86,6 +87,77 @@ TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
   const auto again = model::load_weights(directory / "model", at::kDouble, at::kCPU);
   EXPECT_EQ(again.config.blocks, sliced.config.blocks);
   EXPECT_EQ(again.lineage.channels, sliced.lineage.channels);
+}
+
+// The same model with zeros where something is removed, written out from Hugging Face names.
+void zero_heads(model::Weights& weights, std::int64_t block, std::int64_t first_head, std::int64_t heads) {
+  const auto width = weights.config.blocks[static_cast<std::size_t>(block)].attention->head_dim;
+  weights.tensor(base::join("model.layers.", block, ".self_attn.o_proj.weight"))
+      .narrow(1, first_head * width, heads * width)
+      .zero_();
+}
+
+TEST(Surgery, MaskedIsSlicedWithHeadsRemoved) {
+  for (const bool tied : {true, false}) {
+    const auto weights = test::tiny_model(test::tiny_config(3, 16, tied));
+    auto candidate = prune::with_groups(weights.config, prune::whole(weights.config), 0, {1});
+    candidate = prune::with_groups(weights.config, candidate, 2, {0});
+    auto zeroed = model::converted(weights, at::kDouble);
+    zero_heads(zeroed, 0, 0, 2);
+    zero_heads(zeroed, 2, 2, 2);
+    const auto sliced = prune::sliced(weights, candidate);
+    const auto domains = test::random_domains(40, 2, 48);
+    for (const auto& batch : prune::calibration_batches(domains, weights.config, at::kCPU)) {
+      const auto expected = test::plain_logits(zeroed, batch);
+      EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
+      EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
+    }
+    const prune::Evaluator evaluator(weights, domains, {});
+    EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
+    EXPECT_EQ(sliced.lineage.kv_groups, (std::vector<std::vector<std::int64_t>>{{1}, {0, 1}, {0}}));
+    EXPECT_FALSE(sliced.lineage.identity());
+    const test::TemporaryDirectory directory;
+    model::save_model(sliced, directory / "model", {}, {});
+    const auto again = model::load_weights(directory / "model", at::kDouble, at::kCPU);
+    EXPECT_EQ(again.config.blocks, sliced.config.blocks);
+    EXPECT_EQ(again.lineage.kv_groups, sliced.lineage.kv_groups);
+  }
+}
+
+// A hidden feature is gone when nothing writes it: its embedding and its rows of o_proj and down_proj are
+// zero.
+TEST(Surgery, MaskedIsSlicedWithHiddenFeaturesRemoved) {
+  const std::vector<std::int64_t> kept = {0, 1, 3, 4, 6, 8, 9, 12, 13, 15}, gone = {2, 5, 7, 10, 11, 14};
+  for (const bool tied : {true, false}) {
+    auto config = test::tiny_config(3, 16, tied);
+    config.rms_norm_eps = 0.03;  // so large that its scale matters
+    const auto weights = test::tiny_model(config);
+    auto candidate = prune::with_groups(config, prune::whole(config), 1, {0});
+    candidate = prune::without_block(candidate, 0);
+    candidate.hidden = kept;
+    auto zeroed = model::converted(weights, at::kDouble);
+    zero_heads(zeroed, 1, 2, 2);
+    const auto index = model::index_tensor(gone, at::kCPU);
+    zeroed.tensor("model.embed_tokens.weight").index_fill_(1, index, 0);
+    for (const int block : {0, 1, 2})
+      for (const char* name : {"self_attn.o_proj", "mlp.down_proj"})
+        zeroed.tensor(base::join("model.layers.", block, ".", name, ".weight")).index_fill_(0, index, 0);
+    const auto sliced = prune::sliced(weights, candidate);
+    const auto domains = test::random_domains(40, 2, 48);
+    for (const auto& batch : prune::calibration_batches(domains, config, at::kCPU)) {
+      const auto expected = test::plain_logits(zeroed, batch, {}, {false, true, true});
+      EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
+      EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
+    }
+    const prune::Evaluator evaluator(weights, domains, {});
+    EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
+    EXPECT_EQ(sliced.lineage.hidden, kept);
+    EXPECT_EQ(sliced.lineage.teacher_hidden, 16);
+    // Once more, from the smaller model.
+    auto again = prune::whole(sliced.config);
+    again.hidden = {1, 2, 3, 9};
+    EXPECT_EQ(prune::sliced(sliced, again).lineage.hidden, (std::vector<std::int64_t>{1, 3, 4, 15}));
+  }
 }
 
 TEST(Surgery, MaskedIsSlicedWithChannelsRemoved) {

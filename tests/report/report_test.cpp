@@ -178,12 +178,12 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   run.write("recipe.json", R"({"stages": {"searched": {"kind": "prune"}}})");
   run.write("stages/searched.json",
             R"({"kind": "prune", "parameters_before": 100, "parameters_after": 60, "blocks_before": 3,
-    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "without_attention": [0]},
+    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "kv_groups": [[], [0, 1]]},
     "method": "tabu", "units": "per_layer", "objective": 0.1234, "delta_log_perplexity": 0.1, "kl": 0.0234,
     "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000, "starts": {"one_shot": 0.5, "greedy": 0.25},
     "curve": [[1000, 0.5], [20000, 0.1234], "odd"]})");
   const std::string page = without_assets(html_report(run.path()));
-  EXPECT_TRUE(contains(page, "kept as block 0, without attention"));
+  EXPECT_TRUE(contains(page, "<td>kept as block 0</td><td class=\"n\">0</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "per_layer"));
   EXPECT_TRUE(contains(page, "0.1234"));
   EXPECT_TRUE(contains(page, "best f so far"));

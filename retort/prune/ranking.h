@@ -1,0 +1,71 @@
+#pragma once
+// Which channels and KV groups of a model go first: statistics of one block after the other on calibration
+// text, then scores.  Never the Hessians of more than one block.
+//
+// Two rules come before any score.  Inactive channels, whose largest contribution |a_c| ||W_down[:, c]|| is
+// at most 1e-6 of the block's largest, go first: their score is -infinity.  Massive channels, the 0.1 % of a
+// block (at least one) with the largest contributions, go last: +infinity.  Contributions, not activations,
+// because planted scales change the latter only.
+
+#include <functional>
+#include <vector>
+
+#include "retort/model/weights.h"
+#include "retort/prune/calibration.h"
+#include "retort/prune/candidate.h"
+#include "retort/prune/options.h"
+#include "retort/prune/statistics.h"
+
+namespace retort::prune {
+
+inline constexpr double kInactiveContribution = 1e-6;  ///< of the block's largest
+inline constexpr double kMassiveChannels = 0.001;      ///< of a block's channels
+
+struct RankingOptions {
+  ChannelRanking ranking = ChannelRanking::wanda;
+  double winsorise_quantile = 0.999;  ///< |a| of each channel is cut there; 1: nowhere
+  bool hidden = false;                ///< score hidden features too
+};
+
+/// Inputs of the layers behind the parts that may go; without tokens where the block lacks the layer, or
+/// nobody wants its scores.
+struct BlockStatistics {
+  ChannelStatistics output_input, down_input, qkv_input, gate_up_input;
+};
+
+/// The higher, the later it goes; empty where the block has none.
+struct BlockScores {
+  std::vector<double> channels, groups;
+  std::vector<double> hidden;  ///< sum over the columns of q, k, v, gate and up
+  std::int64_t inactive_channels = 0, massive_channels = 0;
+};
+
+/// Statistics as a ranking needs them, still without tokens: scales from the weights' columns, and whether
+/// products are collected.
+BlockStatistics empty_statistics(const model::BlockWeights& weights, bool with_products);
+
+/// Channels inactive and massive by the rules above, bool [I].
+at::Tensor inactive_channels(const ChannelStatistics& down_input, const at::Tensor& down_DI);
+at::Tensor massive_channels(const ChannelStatistics& down_input, const at::Tensor& down_DI);
+
+BlockScores block_scores(const RankingOptions& options, const model::BlockWeights& weights,
+                         const BlockStatistics& statistics);
+
+/// One forward pass, block after block, and for taylor a forward and backward pass before it.  Throws
+/// ValidationError naming the block whose activations are not finite.
+std::vector<BlockScores> measured_scores(const model::Weights& weights,
+                                         const std::vector<CalibrationBatch>& batches,
+                                         const RankingOptions& options);
+
+/// Scores of a model's parts.
+struct UnitScores {
+  std::vector<std::vector<double>> channels, groups;  ///< [block]
+  std::vector<double> hidden;                         ///< sum over blocks; empty when it was not wanted
+};
+UnitScores unit_scores(const std::vector<BlockScores>& scores);
+
+/// Scores of sliced(input, candidate) at the places that its parts have in `input`; -infinity for what is
+/// gone.
+UnitScores in_input(const UnitScores& scores, const architecture::Config& input, const Candidate& candidate);
+
+}  // namespace retort::prune

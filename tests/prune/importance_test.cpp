@@ -1,0 +1,225 @@
+#include "retort/prune/importance.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "prune/models_for_tests.h"
+#include "retort/prune/histogram.h"
+
+namespace retort {
+namespace {
+
+using prune::ChannelRanking;
+using prune::ChannelStatistics;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+at::Tensor normal(std::int64_t rows, std::int64_t columns, std::uint64_t stream) {
+  base::Random random(3, stream);
+  auto values = at::empty({rows, columns}, at::kDouble);
+  for (std::int64_t k = 0; k < values.numel(); ++k)
+    values.mutable_data_ptr<double>()[k] = random.next_normal();
+  return values;
+}
+
+// Channels that depend on each other and differ in size, with a mean.
+at::Tensor channels(std::int64_t tokens, std::int64_t width) {
+  const auto sizes = at::linspace(0.5, 3, width, at::kDouble);
+  return (at::mm(normal(tokens, width, 1), at::eye(width, at::kDouble) + 0.4 * normal(width, width, 2)) +
+          0.3) *
+         sizes;
+}
+
+ChannelStatistics statistics_of(const at::Tensor& x, const at::Tensor& weight,
+                                std::vector<std::int64_t> starts = {}) {
+  ChannelStatistics statistics;
+  statistics.with_products = true;
+  statistics.scale_I = weight.square().sum(at::IntArrayRef{0}).sqrt();
+  statistics.add(x, "block", starts);
+  return statistics;
+}
+
+std::vector<std::int64_t> order_of(const std::vector<double>& scores) {
+  std::vector<std::int64_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+// What is left of the output error when the weights that stay are fitted by least squares: a Schur
+// complement.
+double error_without(const at::Tensor& weight, const at::Tensor& hessian,
+                     const std::vector<std::int64_t>& gone) {
+  std::vector<std::int64_t> kept;
+  for (std::int64_t c = 0; c < weight.size(1); ++c)
+    if (std::find(gone.begin(), gone.end(), c) == gone.end()) kept.push_back(c);
+  const auto s = at::tensor(gone), k = at::tensor(kept);
+  const auto part = [&](const at::Tensor& a, const at::Tensor& b) {
+    return hessian.index_select(0, a).index_select(1, b);
+  };
+  const auto schur = part(s, s) - at::mm(part(s, k), at::linalg_solve(part(k, k), part(k, s)));
+  const auto columns = weight.index_select(1, s);
+  return 0.5 * (at::mm(columns, schur) * columns).sum().item<double>();
+}
+
+at::Tensor damped(const at::Tensor& x) {
+  const auto hessian = at::mm(x.t(), x);
+  return hessian + 0.01 * at::diag(hessian.diagonal());
+}
+
+TEST(Importance, MinitronIsTheNormOverSequencesOfTheMean) {
+  ChannelStatistics statistics;
+  const auto x = at::tensor({3., 0., -1., 0., 6., -2.}, at::kDouble).view({3, 2});
+  statistics.add(x, "block", std::vector<std::int64_t>{0, 2});
+  const auto score = prune::channel_scores(prune::minitron_score, statistics, at::ones({1, 2}, at::kDouble));
+  EXPECT_DOUBLE_EQ(score[0], std::hypot(2, 6));
+  EXPECT_DOUBLE_EQ(score[1], 2);
+}
+
+TEST(Importance, ObsIsTheErrorAfterTheOthersWereFitted) {
+  const auto x = channels(60, 7), weight = normal(4, 7, 3);
+  const auto statistics = statistics_of(x, weight);
+  const auto scores = prune::channel_scores(prune::obs_score, statistics, weight);
+  for (std::int64_t c = 0; c < 7; ++c)
+    EXPECT_NEAR(scores[static_cast<std::size_t>(c)] / error_without(weight, damped(x), {c}), 1, 1e-9);
+}
+
+TEST(Importance, ObsPutsChannelsWithoutInputLast) {
+  auto x = channels(60, 7);
+  x.select(1, 4).zero_();
+  const auto weight = normal(4, 7, 3);
+  const auto scores = prune::channel_scores(prune::obs_score, statistics_of(x, weight), weight);
+  EXPECT_EQ(scores[4], 0);
+  EXPECT_GT(scores[3], 0);
+}
+
+TEST(Importance, GroupsOfHeadsAreScoredTogether) {
+  const architecture::Block shape{.attention = architecture::Attention{4, 2, 3}, .mlp = {}};
+  const auto x = channels(80, 12), weight = normal(5, 12, 3);
+  model::BlockWeights block{.shape = shape,
+                            .attention_norm_D = {},
+                            .qkv_XD = {},
+                            .output_DY = weight,
+                            .mlp_norm_D = {},
+                            .gate_up_2ID = {},
+                            .down_DI = {}};
+  auto statistics = statistics_of(x, weight, {0, 30});
+  statistics.gradient_I = at::linspace(-3, 4, 12, at::kDouble);
+  const auto scores = [&](ChannelRanking ranking) {
+    auto values = prune::group_scores(ranking, block, statistics);
+    EXPECT_EQ(values.size(), 2U);
+    return values;
+  };
+  for (std::int64_t group = 0; group < 2; ++group) {
+    double wanda = 0, activation = 0, minitron = 0, fluctuation = 0, taylor = 0;
+    std::vector<std::int64_t> columns;
+    for (std::int64_t c = group * 6; c < group * 6 + 6; ++c) {
+      columns.push_back(c);
+      const auto a = x.select(1, c), w = weight.select(1, c);
+      wanda += w.abs().sum().item<double>() * a.norm().item<double>();
+      activation += a.abs().mean().item<double>();
+      const auto first = a.narrow(0, 0, 30).abs().mean().item<double>(),
+                 second = a.narrow(0, 30, 50).abs().mean().item<double>();
+      minitron += first * first + second * second;
+      const auto variance = a.var(/*unbiased=*/false).item<double>() * w.square().sum().item<double>();
+      fluctuation += variance * variance / 6;
+      taylor += statistics.gradient_I.select(0, c).item<double>();
+    }
+    const auto i = static_cast<std::size_t>(group);
+    EXPECT_NEAR(scores(ChannelRanking::wanda)[i] / wanda, 1, 1e-6);
+    EXPECT_NEAR(scores(ChannelRanking::activation)[i] / activation, 1, 1e-12);
+    EXPECT_NEAR(scores(ChannelRanking::minitron)[i] / std::sqrt(minitron), 1, 1e-12);
+    EXPECT_NEAR(scores(ChannelRanking::fluctuation)[i] / fluctuation, 1, 1e-5);
+    EXPECT_NEAR(scores(ChannelRanking::taylor)[i], std::abs(taylor), 1e-12);
+    EXPECT_NEAR(scores(ChannelRanking::obs)[i] / error_without(weight, damped(x), columns), 1, 1e-9);
+  }
+  block.shape.attention.reset();
+  EXPECT_TRUE(prune::group_scores(ChannelRanking::wanda, block, statistics).empty());
+}
+
+// A channel times s whose column is divided by s is the same channel.
+TEST(Importance, PlantedOutliersChangeNoOrder) {
+  const std::int64_t width = 24;
+  const auto x = channels(400, width), weight = normal(6, width, 3);
+  auto factors = at::ones({width}, at::kDouble);
+  for (const auto& [channel, factor] :
+       {std::pair{2, 1000.0}, {5, 1.0 / 1024}, {6, 64.0}, {11, 0.01}, {17, 3e4}, {20, 7.0}})
+    factors.select(0, channel).fill_(factor);
+  for (const double quantile : {1.0, 0.99})
+    for (const auto ranking : {ChannelRanking::wanda, ChannelRanking::fluctuation, ChannelRanking::obs}) {
+      const auto plain = prune::channel_scores(prune::score_of(ranking),
+                                               prune::winsorised(statistics_of(x, weight), quantile), weight);
+      const auto planted = prune::channel_scores(
+          prune::score_of(ranking), prune::winsorised(statistics_of(x * factors, weight / factors), quantile),
+          weight / factors);
+      EXPECT_EQ(order_of(plain), order_of(planted)) << static_cast<int>(ranking) << " at " << quantile;
+      for (std::size_t c = 0; c < plain.size(); ++c) EXPECT_NEAR(planted[c] / plain[c], 1, 1e-5);
+    }
+}
+
+TEST(Importance, StandardisedLayersHaveOneScale) {
+  const auto scores = prune::standardised({{1, 2, 3, kInfinity}, {100, 300, -kInfinity}, {5, 5}, {}});
+  EXPECT_NEAR(scores[0][0], -std::sqrt(1.5), 1e-12);
+  EXPECT_NEAR(scores[0][2], std::sqrt(1.5), 1e-12);
+  EXPECT_EQ(scores[0][3], kInfinity);
+  EXPECT_EQ(scores[1], (std::vector<double>{-1, 1, -kInfinity}));
+  EXPECT_EQ(scores[2], (std::vector<double>{0, 0}));
+  EXPECT_TRUE(scores[3].empty());
+}
+
+TEST(Histogram, CountsEveryValueBetweenItsEdges) {
+  const auto x = at::tensor({0., 1., -1.124, 1.126, 1e-9, 1e9, 2., 0.24}, at::kDouble).view({8, 1});
+  const auto counts = prune::magnitude_counts(x, at::ones({1}, at::kDouble));
+  ASSERT_EQ(counts.sizes(), (at::IntArrayRef{1, prune::kBuckets}));
+  const auto count = [&](std::int64_t bucket) { return counts.select(1, bucket).item<std::int64_t>(); };
+  const auto one = 1 - prune::kLowestOctave * prune::kBucketsPerOctave;  // the bucket from 1 to 1.125
+  EXPECT_EQ(count(0), 2);
+  EXPECT_EQ(count(one), 2);
+  EXPECT_EQ(count(one + 1), 1);
+  EXPECT_EQ(count(one + 8), 1);
+  EXPECT_EQ(count(one - 17), 1) << "0.24 lies between 0.234375 and 0.25";
+  EXPECT_EQ(count(prune::kBuckets - 1), 1);
+  const auto values = prune::bucket_values(at::kCPU);
+  EXPECT_EQ(values.select(0, one).item<double>(), 1.0625);
+  EXPECT_EQ(values.select(0, one - 17).item<double>(), (0.234375 + 0.25) / 2);
+  EXPECT_EQ(values.select(0, prune::kBuckets - 1).item<double>(), std::ldexp(1, 24));
+}
+
+TEST(Histogram, QuantileLiesWithinItsBucket) {
+  const auto x = channels(2000, 3);
+  const auto counts = prune::magnitude_counts(x, at::ones({3}, at::kDouble));
+  for (const double quantile : {0.5, 0.99, 0.999, 1.0}) {
+    const auto found = prune::magnitude_quantile(counts, quantile);
+    const auto sorted = std::get<0>(x.abs().sort(0));
+    for (std::int64_t c = 0; c < 3; ++c) {
+      const auto expected =
+          sorted[static_cast<std::int64_t>(std::ceil(quantile * 2000)) - 1][c].item<double>();
+      EXPECT_NEAR(found[c].item<double>() / expected, 1, 1.0 / 15) << quantile;
+    }
+  }
+}
+
+TEST(Winsorised, CutsOutliersAndNothingElse) {
+  auto x = at::full({1000, 2}, 1.0625, at::kDouble);  // the middle of a bucket, as is 992
+  x.select(1, 0).narrow(0, 500, 2).fill_(992);
+  const auto weight = at::ones({1, 2}, at::kDouble);
+  const auto cut = prune::winsorised(statistics_of(x, weight, {0, 500}), 0.99);
+  const double square = 1.0625 * 1.0625;
+  EXPECT_NEAR(cut.absolute_I[0].item<double>(), 1062.5, 1e-9);
+  EXPECT_NEAR(cut.squares_I[0].item<double>(), 1000 * square, 1e-6);
+  EXPECT_NEAR(cut.hessian.products_CC[0][0].item<double>(), 1000 * square, 1e-6);
+  EXPECT_EQ(cut.absolute_I[1].item<double>(), 1062.5);
+  EXPECT_EQ(cut.squares_I[1].item<double>(), 1000 * square);
+  EXPECT_EQ(cut.sequence_squares_I[1].item<double>(), 2 * square);
+  EXPECT_EQ(cut.hessian.products_CC[1][1].item<double>(), 1000 * square);
+  EXPECT_EQ(cut.maximum_I[0].item<double>(), 992) << "massive channels are found by it";
+}
+
+}  // namespace
+}  // namespace retort
