@@ -35,6 +35,21 @@ TEST(LeastAdditive, IsTheOptimumWhereUnitsDoNotInteract) {
   }
 }
 
+// The cheapest small units first, then nothing fits between them and the bounds: two are given back for a
+// large one.
+TEST(OneShot, GivesBackWhereNothingFits) {
+  Space space;
+  for (int i = 0; i < 2; ++i) space.units.push_back({"small", {0, 10}});
+  for (int i = 0; i < 3; ++i) space.units.push_back({"large", {0, 30}});
+  space.least_removed = 60;
+  space.most_removed = 62;
+  Proxy scores(space);
+  for (std::size_t unit = 0; unit < 5; ++unit) scores.set(unit, 1, unit < 2 ? 0.1 : 10 + static_cast<double>(unit));
+  const auto state = one_shot(space, scores);
+  EXPECT_TRUE(space.feasible(state));
+  EXPECT_EQ(space.removed(state), 60);
+}
+
 TEST(Proxy, ProbesAndLearns) {
   const auto problem = random_problem(1, 2, 0);
   auto journal = problem.journal();
