@@ -5,9 +5,11 @@
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/data/overlap.h"
 #include "retort/data/source_files.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/stages.h"
+#include "retort/record/run_directory.h"
 
 namespace retort::pipeline {
 namespace {
@@ -128,12 +130,32 @@ class Preflight {
   std::set<std::string> checked_;
 };
 
+// Sources that stages of the run learn from, or else those that it is evaluated on.
+std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, bool measured) {
+  std::set<std::string> names;
+  std::vector<data::SourceOptions> sources;
+  for (const auto& stage : recipe.stages)
+    for (const auto& name : stage.data)
+      if ((stage.kind == StageKind::evaluate) == measured && names.insert(name).second)
+        sources.push_back(recipe.source(name));
+  return sources;
+}
+
+void check_overlaps(const recipe::Recipe& recipe) {
+  for (const auto& overlap : data::overlaps(sources_of(recipe, false), sources_of(recipe, true)))
+    throw base::DataError(base::join(
+        "data.", overlap.learned, ": expected no document that the run is evaluated on, found ",
+        overlap.documents, " held-out documents of data.", overlap.measured,
+        " in the part to learn from; give both sources the same held_out.fraction or held_out.path."));
+}
+
 }  // namespace
 
 void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype) {
   Preflight preflight(recipe, request, dtype);
   for (const auto& stage : recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
+  if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe);
 }
 
 }  // namespace retort::pipeline

@@ -12,6 +12,7 @@
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
+#include "retort/prune/staged.h"
 #include "retort/prune/stop.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
@@ -24,9 +25,13 @@ namespace {
 using search::Journal;
 using search::State;
 
-constexpr std::array kMethodNames = {"greedy", "tabu", "evolution", "random", "additive", "influence"};
+constexpr std::array kMethodNames = {"greedy",   "tabu",      "evolution", "random",
+                                     "additive", "influence", "staged"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
 constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24};
+// A start of Tabu search is coarser, so that most of a small budget is left for it.
+constexpr search::GreedyOptions kStart{.rung = 0, .candidates = 4, .steps = 12};
+constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
 
@@ -110,6 +115,9 @@ class Searched {
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   void search_by_method();
   void tabu();
+  void staged();
+  void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
+  State admitted(const char* name, State state);
   State by_influence() const;
 
   const model::Weights& input_;
@@ -156,6 +164,9 @@ void Searched::search_by_method() {
     case SearchMethod::evolution:
       search::evolution(journal_, {}, {.seed = options_.seed});
       return;
+    case SearchMethod::staged:
+      staged();
+      return;
     case SearchMethod::tabu:
       tabu();
   }
@@ -167,19 +178,33 @@ State Searched::by_influence() const {
   return search::one_shot(space_.space(), space_.proxy_of(influences(input_, batches)));
 }
 
+State Searched::admitted(const char* name, State state) {
+  starts_[name] = journal_.objective(state, journal_.last_rung());
+  return state;
+}
+
 // Begins from the best of the simple methods, all within the budget.
 void Searched::tabu() {
   auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
-  std::vector<State> starts;
-  const auto start = [&](const char* name, State state) {
-    starts_[name] = journal_.objective(state, journal_.last_rung());
-    starts.push_back(std::move(state));
-  };
-  start("influence", by_influence());
-  start("one_shot", search::one_shot(space_.space(), proxy));
-  if (!space_.space().removed_together) start("additive", search::least_additive(space_.space(), proxy));
-  start("greedy", search::greedy(journal_, proxy, kGreedy));
-  search::tabu(journal_, std::move(proxy), starts, {.seed = options_.seed});
+  std::vector<State> starts{admitted("influence", by_influence()),
+                            admitted("one_shot", search::one_shot(space_.space(), proxy))};
+  if (!space_.space().removed_together)
+    starts.push_back(admitted("additive", search::least_additive(space_.space(), proxy)));
+  starts.push_back(admitted("greedy", search::greedy(journal_, proxy, kStart)));
+  tabu_from(std::move(proxy), starts);
+}
+
+void Searched::staged() {
+  auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  auto options = staged_options(space_, whole(input_.config), scores_);
+  options.greedy = kStart;
+  const auto start = admitted("staged", search::staged(journal_, proxy, options));
+  tabu_from(std::move(proxy), {start});
+}
+
+void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) {
+  search::tabu(journal_, std::move(proxy), starts,
+               {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
 base::Json Searched::report() const {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/search/neighbourhood.h"
 
 namespace retort::search {
 namespace {
@@ -93,7 +94,11 @@ State one_shot(const Space& space, const Proxy& scores) {
       least = score;
       best = unit;
     }
-    if (!best) refuse(space);
+    if (!best) {
+      if (auto mended = repaired(space, state, scores)) return *std::move(mended);
+      if (space.removed_together) refuse(space);
+      return least_additive(space, scores);
+    }
     ++state[*best];
   }
   return state;

@@ -15,7 +15,8 @@ namespace retort::search {
 State least_additive(const Space& space, const Proxy& scores);
 
 /// Steps of one level in the order of their addition per parameter, the least first, until enough is removed;
-/// a step that would remove too much is passed over.  Throws UsageError when that ends outside the bounds.
+/// a step that would remove too much is passed over.  Where that ends short of the bounds, others are given
+/// back, or all are chosen as least_additive does.  Throws UsageError when no state is feasible.
 State one_shot(const Space& space, const Proxy& scores);
 
 }  // namespace retort::search

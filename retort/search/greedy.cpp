@@ -1,6 +1,7 @@
 #include "retort/search/greedy.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "retort/search/additive.h"
@@ -11,10 +12,11 @@ namespace {
 
 // Each unit raised until it removes `at_least`, but not beyond the bounds where a lower level removes
 // anything.
-std::vector<State> steps_up(const Space& space, const State& state, std::int64_t at_least) {
+std::vector<State> steps_up(const Space& space, const State& state, const std::vector<std::size_t>& units,
+                            std::int64_t at_least) {
   std::vector<State> steps;
   const auto before = space.removed(state);
-  for (std::size_t unit = 0; unit < state.size(); ++unit) {
+  for (const auto unit : units) {
     std::optional<State> step;
     auto next = state;
     while (++next[unit] <= space.highest(unit)) {
@@ -59,10 +61,19 @@ State greedy(Journal& journal, const GreedyOptions& options) {
 State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
   const Space& space = journal.space();
   const auto at_least = options.steps > 0 ? space.least_removed / options.steps : 1;
-  auto state = space.whole();
+  auto units = options.units;
+  if (units.empty()) {
+    units.resize(space.units.size());
+    std::iota(units.begin(), units.end(), std::size_t{0});
+  }
+  auto state = options.start.empty() ? space.whole() : options.start;
   double objective = journal.objective(state, options.rung);
   while (space.removed(state) < space.least_removed) {
-    auto steps = steps_up(space, state, at_least);
+    auto steps = steps_up(space, state, units, at_least);
+    if (steps.empty()) {
+      state = least_additive(space, proxy);
+      break;
+    }
     shortlist(space, state, proxy, options.candidates, steps);
     auto objectives = journal.objectives(steps, options.rung);
     for (std::size_t i = 0; i < steps.size(); ++i) proxy.learn(state, steps[i], objectives[i] - objective);

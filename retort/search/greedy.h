@@ -10,6 +10,8 @@ struct GreedyOptions {
   std::int32_t rung = 0;        ///< at which steps are compared; the result is evaluated at the last rung too
   std::int64_t candidates = 0;  ///< steps that are evaluated, the best by the proxy's guess; 0: all
   std::int64_t steps = 0;       ///< a step removes at least this part of what is to go; 0: a level at a time
+  State start = {};             ///< empty: the whole model
+  std::vector<std::size_t> units = {};  ///< that may rise; empty: all
 };
 
 /// A step raises one unit.  The score of a step is (f after - f before) / parameters that it removes. Once

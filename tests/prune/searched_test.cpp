@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Units::uniform, Units::blocks, Units::sub_blocks, Units::per_layer),
                        ::testing::Values(SearchMethod::greedy, SearchMethod::tabu, SearchMethod::evolution,
                                          SearchMethod::random, SearchMethod::additive,
-                                         SearchMethod::influence)));
+                                         SearchMethod::influence, SearchMethod::staged)));
 
 TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   const auto input = small_model();

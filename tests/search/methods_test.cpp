@@ -7,6 +7,7 @@
 #include "retort/search/greedy.h"
 #include "retort/search/neighbourhood.h"
 #include "retort/search/sampling.h"
+#include "retort/search/staged.h"
 #include "retort/search/tabu.h"
 #include "search/problems.h"
 #include "support/message_of.h"
@@ -32,6 +33,22 @@ TEST(LeastAdditive, IsTheOptimumWhereUnitsDoNotInteract) {
     EXPECT_TRUE(problem.space.feasible(state));
     EXPECT_NEAR(problem.objective(state), least_objective(problem), 1e-12) << seed;
   }
+}
+
+// The cheapest small units first, then nothing fits between them and the bounds: two are given back for a
+// large one.
+TEST(OneShot, GivesBackWhereNothingFits) {
+  Space space;
+  for (int i = 0; i < 2; ++i) space.units.push_back({"small", {0, 10}});
+  for (int i = 0; i < 3; ++i) space.units.push_back({"large", {0, 30}});
+  space.least_removed = 60;
+  space.most_removed = 62;
+  Proxy scores(space);
+  for (std::size_t unit = 0; unit < 5; ++unit)
+    scores.set(unit, 1, unit < 2 ? 0.1 : 10 + static_cast<double>(unit));
+  const auto state = one_shot(space, scores);
+  EXPECT_TRUE(space.feasible(state));
+  EXPECT_EQ(space.removed(state), 60);
 }
 
 TEST(Proxy, ProbesAndLearns) {
@@ -98,6 +115,36 @@ TEST(Greedy, IsCheapWithShortlistsAndLargeSteps) {
   }
   RecordProperty("objectives", std::to_string(all / 10) + " " + std::to_string(few / 10));
   EXPECT_LT(few_evaluations, all_evaluations * 7 / 10);
+}
+
+// Four blocks of an attention and an MLP in steps; block 2 is the cheapest, MLP 0 begins with an inactive
+// step.
+TEST(Staged, RemovesBlocksThenChannelsAndNoOtherAttention) {
+  test::Problem problem;
+  const std::vector<double> cost{3, 4, 1, 5};
+  StagedOptions options{.start = State(8, 0)};
+  for (std::size_t block = 0; block < 4; ++block) {
+    problem.space.units.push_back({"attention", {0, 40}});
+    problem.space.units.push_back({"MLP", {0, 20, 40, 60, 80}});
+    // An attention alone would be the cheapest step of all.
+    problem.additions.push_back({0, 0.1 * cost[block]});
+    problem.additions.push_back({0, cost[block], 2 * cost[block], 4 * cost[block], 8 * cost[block]});
+    options.blocks.push_back({2 * block, 2 * block + 1});
+    options.channels.push_back(2 * block + 1);
+  }
+  problem.additions[1][1] = 0;
+  problem.pairs.assign(8, std::vector<double>(8, 0));
+  problem.space.least_removed = 200;
+  problem.space.most_removed = 220;
+  options.start[1] = 1;
+  auto journal = problem.journal();
+  const auto state = staged(journal, Proxy(problem.space), options);
+  EXPECT_EQ(state, (State{0, 1, 0, 2, 1, 4, 0, 1})) << "20 + 120 of block 2, then 4, 4 and 5 by channels";
+  EXPECT_EQ(journal.best()->state, state);
+
+  options.channels = {};  // as where only whole parts can go
+  options.start = {};
+  EXPECT_TRUE(problem.space.feasible(staged(journal, Proxy(problem.space), options)));
 }
 
 TEST(Tabu, FindsTheBestOfAllStatesInMostCasesAndIsNeverWorseThanItsStart) {

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Reads the directory of an experiment and prints RESULTS.md's tables; with --curves FOLDER also writes a chart for each setting.
+
+usage: benchmarks/experiment/table.py OUT [--curves FOLDER]
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+import curves
+import paired
+
+LABELS = {"tabu": "Tabu", "greedy": "greedy", "staged": "the paper's order", "evolution": "evolution", "additive": "additive",
+          "influence": "block influence", "random": "random"}
+PRIMARY = ("europa-5m", "per_layer", 0.6)
+BASELINES = ("greedy", "staged", "evolution")
+PRIMARY_SEEDS = 5
+GAIN = 0.01  # nat
+
+
+def load(out):
+    """{(model, space, keep): {method: {seed: result}}}, in the order of the runs."""
+    settings = {}
+    for path in sorted(out.glob("*/*/keep-*/*/seed-*/result.json")):
+        result = json.loads(path.read_text())
+        methods = settings.setdefault((result["model"], result["space"], result["keep"]), {})
+        methods.setdefault(result["method"], {})[result["seed"]] = result
+    for setting, methods in settings.items():
+        settings[setting] = {method: methods[method] for method in LABELS if method in methods}
+    return settings
+
+
+def span(values, digits):
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{middle:.{digits}f}" if low == high else f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def ranked_before(result, reference):
+    dense = paired.nll(reference["dense"])
+    return paired.nll(result["before"]) <= (dense + reference["unigram"]) / 2
+
+
+def setting_table(setting, methods, reference):
+    model, space, keep = setting
+    dense = paired.nll(reference["dense"])
+    print(f"\n### {model}, {space}, {100 * (keep - 1):+.0f} % of the parameters\n")
+    print(f"NLL in nats per token on the measured documents: {dense:.4f} of the whole model, {reference['unigram']:.4f} of token frequencies.  A cell is the "
+          "median over seeds, in brackets the least and the greatest.\n")
+    print("| method | seeds | parameters removed | tokens spent | f | NLL before distillation | NLL after | after, minus the best method | |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    best = min(methods, key=lambda method: statistics.median(paired.nll(run["after"]) for run in methods[method].values()))
+    for method, runs in methods.items():
+        results = runs.values()
+        removed = [100 * (1 - run["search"]["parameters_after"] / run["search"]["parameters_before"]) for run in results]
+        before = span([paired.nll(run["before"]) for run in results], 4)
+        if not all(ranked_before(run, reference) for run in results):
+            before += ", not ranked"
+        gap = tied = ""
+        common = sorted(runs.keys() & methods[best].keys())
+        if method != best and common:
+            low, middle, high = paired.interval([(runs[seed]["after"], methods[best][seed]["after"]) for seed in common])
+            gap, tied = f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]", "tied" if low <= 0 <= high else ""
+        print(f"| {LABELS[method]} | {len(runs)} | {span(removed, 2)} % | {span([run['search']['tokens_spent'] / 1000 for run in results], 0)} k | "
+              f"{span([run['search']['objective'] for run in results], 4)} | {before} | {span([paired.nll(run['after']) for run in results], 4)} | {gap} | {tied} |")
+    agreements = [tau for tau in (tau_of(methods, seed, reference) for seed in seeds_of(methods)) if tau is not None]
+    if agreements:
+        print(f"\nKendall's tau between the ranks of the methods before and after distillation, seed by seed: {span(agreements, 2)}, {len(agreements)} seeds.")
+
+
+def seeds_of(methods):
+    return sorted({seed for runs in methods.values() for seed in runs})
+
+
+def tau_of(methods, seed, reference):
+    """None with fewer than three methods that are ranked."""
+    runs = [runs[seed] for runs in methods.values() if seed in runs and ranked_before(runs[seed], reference)]
+    if len(runs) < 3:
+        return None
+    return paired.kendall_tau([paired.nll(run["before"]) for run in runs], [paired.nll(run["after"]) for run in runs])
+
+
+def verdict(gains):
+    """Of Tabu over a baseline, by the rule of README.md; `gains` are NLL of the baseline minus that of Tabu, seed by seed."""
+    if all(gain > 0 for gain in gains) and statistics.median(gains) > GAIN:
+        return "win"
+    if all(gain < 0 for gain in gains) and statistics.median(gains) < -GAIN:
+        return "loss"
+    return "tie"
+
+
+def primary_table(methods):
+    print("\n## The primary test: Tabu against greedy, the paper's order and evolution\n")
+    print("Gain: test NLL of the baseline minus that of Tabu after distillation, in nats per token.  The interval is that of the mean over seeds, by "
+          "paired bootstrap over documents.\n")
+    print("| against | gain, seed by seed | median | mean [95 %] | verdict |")
+    print("|---|---|---:|---:|---|")
+    for method in BASELINES:
+        common = sorted(methods.get("tabu", {}).keys() & methods.get(method, {}).keys())
+        if not common:
+            continue
+        pairs = [(methods[method][seed]["after"], methods["tabu"][seed]["after"]) for seed in common]
+        gains = [paired.nll(baseline) - paired.nll(tabu) for baseline, tabu in pairs]
+        low, middle, high = paired.interval(pairs)
+        said = verdict(gains) if len(common) >= PRIMARY_SEEDS else f"not finished, {len(common)} of {PRIMARY_SEEDS} seeds"
+        print(f"| {LABELS[method]} | {', '.join(f'{gain:+.4f}' for gain in gains)} | {statistics.median(gains):+.4f} | "
+              f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] | {said} |")
+
+
+def seconds_table(settings):
+    print("\n## Time\n\n| model | space | method | search, s | distillation, s |\n|---|---|---|---:|---:|")
+    for (model, space, keep), methods in settings.items():
+        if keep not in (0.9, 0.8, 0.7, 0.5):
+            for method, runs in methods.items():
+                print(f"| {model} | {space} | {LABELS[method]} | {span([run['search']['seconds'] for run in runs.values()], 0)} | "
+                      f"{span([run['distill_seconds'] for run in runs.values()], 0)} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--curves", type=Path)
+    options = parser.parse_args()
+    settings = load(options.out)
+    references = {model: json.loads((options.out / model / "reference.json").read_text()) for model, _, _ in settings}
+    if PRIMARY in settings:
+        primary_table(settings[PRIMARY])
+    print("\n## Every setting")
+    for setting, methods in settings.items():
+        setting_table(setting, methods, references[setting[0]])
+        if options.curves:
+            name = f"{setting[0]}-{setting[1]}-keep-{setting[2]:g}.svg"
+            curves.write(options.curves / name, {LABELS[method]: list(runs.values()) for method, runs in methods.items()})
+            print(f"\n![best f so far against tokens spent]({options.curves.name}/{name})")
+    seconds_table(settings)
+
+
+if __name__ == "__main__":
+    main()

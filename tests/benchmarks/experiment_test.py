@@ -1,0 +1,135 @@
+"""benchmarks/experiment: the driver runs methods to their results, goes on after a kill to the same numbers, refuses sets that
+overlap; the documents are dealt out disjoint; intervals, ranks and verdicts are what they should be."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "benchmarks" / "experiment"
+sys.path.insert(0, str(FOLDER))
+
+import documents  # noqa: E402
+import paired  # noqa: E402
+import table  # noqa: E402
+
+WORDS = "the package system file of a user and to install debian can be is run with server option value name list".split()
+
+
+def made_documents(count, seed=0):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=220)) for _ in range(count)]
+
+
+class Documents(unittest.TestCase):
+    def test_sets_are_disjoint_although_documents_repeat(self):
+        texts = made_documents(400)
+        texts[10] = texts[49]  # a copy of a test document
+        dealt = documents.deal({"a": texts, "b": texts[:100] + made_documents(100, 1)}, test_every=50)
+        owner = {}
+        for sets in dealt.values():
+            for name, members in sets.items():
+                for text in members:
+                    self.assertEqual(owner.setdefault(documents.key(text), name), name)
+        self.assertEqual(dealt["a"]["test"], texts[49::50])
+        self.assertGreater(len(dealt["a"]["search"]), 10)
+        self.assertGreater(len(dealt["a"]["selection"]), 5)
+        self.assertGreater(len(dealt["a"]["train"]), 250)
+
+    def test_an_overlap_of_the_files_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            documents.write(folder, documents.deal({"a": made_documents(300)}, test_every=50), 5, 1000)
+            documents.check(folder, ["a"])
+            stolen = documents.read(documents.piece(folder, "test", "a"))[0]  # cut; in training it is whole
+            with documents.piece(folder, "train", "a").open("a") as train:
+                train.write(json.dumps({"text": stolen + " and more"}) + "\n")
+            with self.assertRaisesRegex(documents.Refused, "test/a.jsonl and .*train/a.jsonl have 1 documents in common"):
+                documents.check(folder, ["a"])
+
+
+class Numbers(unittest.TestCase):
+    def test_kendall_tau(self):
+        self.assertEqual(paired.kendall_tau([1, 2, 3, 4], [10, 20, 30, 40]), 1)
+        self.assertEqual(paired.kendall_tau([1, 2, 3], [3, 2, 1]), -1)
+        self.assertAlmostEqual(paired.kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 4 / 6)
+        self.assertAlmostEqual(paired.kendall_tau([1, 2, 2, 3], [1, 2, 3, 4]), 5 / (5 * 6) ** 0.5)
+        self.assertIsNone(paired.kendall_tau([1, 1], [1, 2]))
+
+    def test_interval_is_paired_and_covers_the_truth(self):
+        rng = random.Random(1)
+        scores = {"a": [[100, rng.gauss(400, 80)] for _ in range(60)], "b": [[50, rng.gauss(150, 40)] for _ in range(60)]}
+        worse = {source: [[n, loss + 0.02 * n + rng.gauss(0, 0.5)] for n, loss in rows] for source, rows in scores.items()}
+        low, mean, high = paired.interval([(worse, scores), (worse, scores)])
+        self.assertLess(low, mean)
+        self.assertLess(mean, high)
+        self.assertLess(high - low, 0.01, "documents differ by much more than the pairs do")
+        self.assertAlmostEqual(mean, 0.02, delta=0.005)
+        self.assertEqual(paired.interval([(scores, scores)]), (0, 0, 0))
+
+    def test_verdicts(self):
+        self.assertEqual(table.verdict([0.02, 0.011, 0.03, 0.001, 0.02]), "win")
+        self.assertEqual(table.verdict([0.02, 0.02, 0.03, -0.001, 0.02]), "tie")
+        self.assertEqual(table.verdict([0.009] * 5), "tie")
+        self.assertEqual(table.verdict([-0.02] * 5), "loss")
+
+
+class Driver(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.text = Path(self.folder.name) / "en.jsonl"
+        self.text.write_text("".join(json.dumps({"text": text}) + "\n" for text in made_documents(300)))
+
+    def command(self, out):
+        return [sys.executable, "-B", str(FOLDER / "run.py"), "--program", os.environ["RETORT_PROGRAM"], "--out", str(out), "--text", str(self.text),
+                "--only", "europa-5m/per_layer/keep-0.6", "--methods", "random", "influence", "--seeds", "1", "--calibration-tokens", "1024",
+                "--budget-tokens", "4k", "--distill-tokens", "4096"]
+
+    def results(self, out):
+        found = {}
+        for path in sorted(out.glob("*/*/*/*/*/result.json")):
+            result = json.loads(path.read_text())
+            found[result["method"]] = (result["kept"], result["search"]["objective"], result["before"], result["after"])
+        return found
+
+    def test_a_killed_experiment_ends_with_the_same_numbers(self):
+        whole, killed = Path(self.folder.name) / "whole", Path(self.folder.name) / "killed"
+        done = subprocess.run(self.command(whole), capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected = self.results(whole)
+        self.assertEqual(set(expected), {"random", "influence"})
+
+        journal = killed / "europa-5m/per_layer/keep-0.6/random/seed-1/run/checkpoints/pruned/search.jsonl"
+        with subprocess.Popen(self.command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+            for _ in range(6000):
+                if journal.exists() and journal.read_text().count("\n") >= 2 or driver.poll() is not None:
+                    break
+                time.sleep(0.01)
+            self.assertIsNone(driver.poll(), "it is still at work when it is killed")
+            driver.send_signal(signal.SIGKILL)
+        self.assertEqual(self.results(killed), {})
+        for _ in range(3000):  # the child ends with its parent, and gives its directory back
+            done = subprocess.run(self.command(killed), capture_output=True, text=True, timeout=300)
+            if "in use" not in done.stderr and "lock" not in done.stderr:
+                break
+            time.sleep(0.1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.results(killed), expected)
+
+        tables = subprocess.run([sys.executable, "-B", str(FOLDER / "table.py"), str(killed)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(tables.returncode, 0, tables.stderr)
+        self.assertIn("| random | 1 |", tables.stdout)
+
+        other = subprocess.run([*self.command(killed), "--distill-tokens", "8192"], capture_output=True, text=True, timeout=60)
+        self.assertIn("was begun with distill_tokens 4096, found 8192", other.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
