@@ -39,6 +39,8 @@ Action declare_eval(CLI::App& app) {
                  "Plain text: cut documents here (\\n and \\t are understood)");
   app.add_option("--per-token", request.per_token,
                  "Write a line per window: {\"ids\": [...], \"nll\": [null, ...]}");
+  app.add_option("--per-document", request.per_document,
+                 "Write a line per document: sums of NLL and, with a teacher, of its NLL and the KL");
   app.add_flag("--json", options->json, "Print JSON");
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/data/packer.h"
 
 namespace retort::data {
@@ -41,6 +42,19 @@ bool WindowReader::next(Sequence& window) {
   return true;
 }
 
+std::vector<std::int32_t> WindowReader::target_documents(const Sequence& window) const {
+  std::vector<std::int32_t> documents(window.ids.size(), 0);
+  // Every window but the last has the same length, so its number tells where it begins.
+  const auto begin = window.number * (options_.context - options_.overlap_tokens);
+  auto end = std::upper_bound(ends_.begin(), ends_.end(), begin + 1);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (window.targets[i] == kNoTarget) continue;
+    while (*end <= begin + static_cast<std::int64_t>(i) + 1) ++end;
+    documents[i] = static_cast<std::int32_t>(end - ends_.begin());
+  }
+  return documents;
+}
+
 bool WindowReader::pull() {
   if (options_.tokens > 0 && tokens_ >= options_.tokens) return false;
   Document document;
@@ -55,7 +69,9 @@ bool WindowReader::pull() {
   const auto ids = encode_document(document.text, packing_, encode_, special_);
   bytes_ += static_cast<std::int64_t>(document.text.size());
   tokens_ += static_cast<std::int64_t>(ids.size());
-  ++documents_;
+  documents_.push_back(
+      {document.number, base::hash64(document.text), static_cast<std::int64_t>(document.text.size())});
+  ends_.push_back(tokens_);
   buffer_.append(ids);
   return true;
 }

@@ -10,6 +10,13 @@
 
 namespace retort::data {
 
+/// A document as evaluation tells it from others.
+struct TextDocument {
+  std::int64_t number = 0;  ///< within its source, held out or not
+  std::uint64_t hash = 0;   ///< XXH3 64-bit of its UTF-8 text
+  std::int64_t bytes = 0;   ///< of its text
+};
+
 struct WindowOptions {
   std::int64_t context = 512;  ///< tokens of a window
   std::int64_t overlap_tokens =
@@ -35,7 +42,11 @@ class WindowReader {
   /// last window this is exactly the text whose tokens are targets (with overlap 1), and bits per byte = nll
   /// / ln 2 / bytes.
   std::int64_t bytes() const { return bytes_; }
-  std::int64_t documents() const { return documents_; }
+  /// The documents begun so far; empty ones are left out.
+  const std::vector<TextDocument>& documents() const { return documents_; }
+  /// Index into documents() of each target of a window, 0 where there is none.  A begin-of-text token belongs
+  /// to the document that it begins.
+  std::vector<std::int32_t> target_documents(const Sequence& window) const;
   std::int64_t tokens() const { return tokens_; }
   std::int64_t skipped_lines() const { return reader_.skipped_lines(); }
 
@@ -51,7 +62,8 @@ class WindowReader {
   TokenBuffer buffer_;
   std::int64_t windows_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t documents_ = 0;
+  std::vector<TextDocument> documents_;
+  std::vector<std::int64_t> ends_;  // of documents, in tokens of the joined text
   std::int64_t tokens_ = 0;
 };
 

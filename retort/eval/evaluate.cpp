@@ -24,15 +24,14 @@ HeadScorer head_of(shard::Parameters& parameters) {
 
 // Windows that go through a block together.
 struct Batch {
-  std::vector<data::Sequence> windows;
+  std::vector<Window> windows;
   std::int64_t tokens = 0;
 };
 
-bool read_batch(Windows& windows, std::int64_t max_tokens, std::optional<data::Sequence>& left_over,
-                Batch& batch) {
+bool read_batch(Windows& windows, std::int64_t max_tokens, std::optional<Window>& left_over, Batch& batch) {
   batch = {};
   for (;;) {
-    data::Sequence window;
+    Window window;
     if (left_over)
       window = std::move(*left_over);
     else if (!windows.next(window))
@@ -80,9 +79,40 @@ at::Tensor hidden_of(const Subject& subject, const Packed& packed) {
                         model::make_token_layout(config, packed.starts, packed.ids_N.device()));
 }
 
+RowScores on_cpu(const RowScores& rows) {
+  const auto moved = [](const at::Tensor& x) { return x.defined() ? x.to(at::kCPU) : x; };
+  return {moved(rows.nll_N), moved(rows.kl_N), moved(rows.teacher_nll_N)};
+}
+
+void add_documents(const Batch& batch, const RowScores& rows, std::vector<DocumentScores>& documents) {
+  const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
+  const float *nll = data(rows.nll_N), *kl = data(rows.kl_N), *teacher_nll = data(rows.teacher_nll_N);
+  std::size_t row = 0;
+  for (const auto& window : batch.windows)
+    for (std::size_t i = 0; i < window.targets.size(); ++i, ++row) {
+      if (window.targets[i] == data::kNoTarget) continue;
+      const auto place = static_cast<std::size_t>(window.target_documents[i]);
+      if (place >= documents.size()) documents.resize(place + 1);
+      auto& document = documents[place];
+      ++document.targets;
+      document.nll += nll[row];
+      if (!kl) continue;
+      document.kl += kl[row];
+      document.teacher_nll += teacher_nll[row];
+    }
+}
+
+// Names the documents and counts their bytes, once all windows are read.
+void describe_documents(const Windows& windows, SourceScores& scores) {
+  scores.documents.resize(windows.documents().size());
+  for (std::size_t i = 0; i < scores.documents.size(); ++i) {
+    scores.documents[i].document = windows.documents()[i];
+    scores.bytes += windows.documents()[i].bytes;
+  }
+}
+
 void report_windows(const Batch& batch, const at::Tensor& nll_N, const WindowCallback& on_window) {
-  const auto nll = nll_N.to(at::kCPU).contiguous();
-  const float* row = nll.const_data_ptr<float>();
+  const float* row = nll_N.const_data_ptr<float>();
   for (const auto& window : batch.windows) {
     WindowScores scores{.ids = window.ids, .nll = {std::nullopt}};
     for (const auto target : window.targets) {
@@ -146,6 +176,13 @@ double SourceScores::top1_agreement() const {
   return ratio(static_cast<double>(sums.top1_agreement), static_cast<double>(sums.targets));
 }
 
+std::vector<RatioTerm> SourceScores::nll_differences() const {
+  std::vector<RatioTerm> terms;
+  for (const auto& document : documents)
+    terms.push_back({document.nll - document.teacher_nll, static_cast<double>(document.targets)});
+  return terms;
+}
+
 void check_comparable(const Subject& model, const Subject* teacher, std::int64_t context) {
   for (const auto* subject : {&model, teacher}) {
     if (!subject) continue;
@@ -163,10 +200,15 @@ void check_comparable(const Subject& model, const Subject* teacher, std::int64_t
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
                              Windows& windows, const BatchSettings& settings,
                              const WindowCallback& on_window) {
-  SourceScores scores{
-      .name = name, .bytes = 0, .inputs = 0, .seconds = 0, .has_teacher = teacher != nullptr, .sums = {}};
+  SourceScores scores{.name = name,
+                      .bytes = 0,
+                      .inputs = 0,
+                      .seconds = 0,
+                      .has_teacher = teacher != nullptr,
+                      .sums = {},
+                      .documents = {}};
   const auto device = model.head.device();
-  std::optional<data::Sequence> left_over;
+  std::optional<Window> left_over;
   for (Batch batch; read_batch(windows, settings.tokens, left_over, batch);) {
     const auto packed = pack(batch, device);
     check_comparable(model, teacher, packed.longest);
@@ -180,19 +222,21 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
     const auto teacher_ND = !teacher            ? at::Tensor()
                             : teacher == &model ? hidden_ND
                                                 : hidden_of(*teacher, packed);
-    at::Tensor nll_N;
+    RowScores rows;
     const auto sums = score_hidden(model.head, hidden_ND, teacher ? &teacher->head : nullptr, teacher_ND,
-                                   packed.targets_N, settings.head_rows, on_window ? &nll_N : nullptr);
+                                   packed.targets_N, settings.head_rows, &rows);
     base::require<base::ValidationError>(
         std::isfinite(sums.nll) && std::isfinite(sums.kl), "evaluation: source '", name, "', windows ",
         batch.windows.front().number, " to ", batch.windows.back().number, ": the loss of ", model.name,
         " is not finite; the model is damaged.");
     scores.sums.add(sums);
     scores.inputs += batch.tokens;
-    if (on_window) report_windows(batch, nll_N, on_window);
+    rows = on_cpu(rows);
+    add_documents(batch, rows, scores.documents);
+    if (on_window) report_windows(batch, rows.nll_N, on_window);
   }
   scores.seconds += scores.sums.head_seconds;
-  scores.bytes = windows.bytes();
+  describe_documents(windows, scores);
   return scores;
 }
 

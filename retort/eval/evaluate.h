@@ -11,6 +11,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/eval/bootstrap.h"
 #include "retort/eval/score.h"
 #include "retort/eval/windows.h"
 
@@ -38,14 +39,23 @@ using WindowCallback = std::function<void(const WindowScores&)>;
 /// {"ids": [...], "nll": [null, ...]} on one line, without the line's end.
 std::string to_json_line(const WindowScores& scores);
 
+/// Sums over the targets of one document, nats.
+struct DocumentScores {
+  data::TextDocument document;
+  std::int64_t targets = 0;
+  double nll = 0;
+  double kl = 0, teacher_nll = 0;  ///< 0 without a teacher
+};
+
 /// Scores of one source.  Means are per target; metrics that need a teacher are absent without one.
 struct SourceScores {
   std::string name;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;   ///< UTF-8 bytes of the text whose tokens are targets
   std::int64_t inputs = 0;  ///< tokens that went through the model
   double seconds = 0;       ///< of the model's own forward pass, head included
   bool has_teacher = false;
   ScoreSums sums;
+  std::vector<DocumentScores> documents;  ///< in the order of the source; their sums are `sums`
 
   double nll() const;
   double teacher_nll() const;
@@ -53,6 +63,8 @@ struct SourceScores {
   double kl() const;
   double top1() const;
   double top1_agreement() const;
+  /// NLL of the model minus the teacher's, a term for each document.
+  std::vector<RatioTerm> nll_differences() const;
 };
 
 /// Scores all windows of a source.
@@ -81,6 +93,10 @@ struct ModelScores {
 
 /// Name, counts and, where `directory` is not empty, the size of the weight files.
 ModelScores describe_model(const Subject& model, const base::Path& directory);
+
+/// A line of JSON for each document of each source of a model, each with the line's end:
+/// {"model", "source", "number", "hash", "bytes", "tokens", "nll", "teacher_nll", "kl"}, sums in nats.
+std::string document_lines(const ModelScores& model);
 
 /// An evaluation as the report reads it.  Means give every source the same weight; recovery is the teacher's
 /// perplexity over the model's, and per metric the ratio that is 1 for the teacher and smaller for a worse

@@ -28,6 +28,31 @@ std::int64_t count_hits(const at::Tensor& hit_R, const at::Tensor& counted_R) {
   return at::logical_and(hit_R, counted_R).sum().item<std::int64_t>();
 }
 
+// Rows that count, by how sure the model is of its most likely token and whether that is the target.
+void add_confidence(const ops::ChunkScores& chunk, const at::Tensor& targets_R, ConfidenceBins& bins) {
+  const auto confidence = chunk.confidence_N.to(at::kCPU, at::kDouble);
+  const auto top1 = chunk.top1_N.to(at::kCPU), targets = targets_R.to(at::kCPU).contiguous();
+  for (std::int64_t row = 0; row < targets.size(0); ++row)
+    if (const auto target = targets.const_data_ptr<std::int64_t>()[row]; target >= 0)
+      bins.add(confidence.const_data_ptr<double>()[row], top1.const_data_ptr<std::int64_t>()[row] == target);
+}
+
+RowScores empty_rows(std::int64_t tokens, bool with_teacher, at::Device device) {
+  const auto column = [&] {
+    return at::empty({tokens}, at::TensorOptions().dtype(at::kFloat).device(device));
+  };
+  return {column(), with_teacher ? column() : at::Tensor(), with_teacher ? column() : at::Tensor()};
+}
+
+void keep_rows(const ops::ChunkScores& chunk, std::int64_t begin, RowScores& rows) {
+  const auto keep = [&](const at::Tensor& part, const at::Tensor& whole_N) {
+    if (whole_N.defined()) whole_N.narrow(0, begin, part.size(0)).copy_(part);
+  };
+  keep(chunk.nll_N, rows.nll_N);
+  keep(chunk.kl_N, rows.kl_N);
+  keep(chunk.teacher_nll_N, rows.teacher_nll_N);
+}
+
 }  // namespace
 
 void ScoreSums::add(const ScoreSums& other) {
@@ -36,6 +61,7 @@ void ScoreSums::add(const ScoreSums& other) {
   kl += other.kl;
   top1_correct += other.top1_correct;
   top1_agreement += other.top1_agreement;
+  confidence.add(other.confidence);
   teacher_nll += other.teacher_nll;
   teacher_top1_correct += other.teacher_top1_correct;
   head_seconds += other.head_seconds;
@@ -54,10 +80,10 @@ at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {
 
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
                        const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
-                       std::int64_t chunk_rows, at::Tensor* nll_N) {
+                       std::int64_t chunk_rows, RowScores* row_scores) {
   if (teacher) check_vocabularies(student, *teacher);
   const auto tokens = hidden_ND.size(0);
-  if (nll_N) *nll_N = at::zeros({tokens}, hidden_ND.options().dtype(at::kFloat));
+  if (row_scores) *row_scores = empty_rows(tokens, teacher != nullptr, hidden_ND.device());
   ScoreSums sums;
   for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const auto rows = std::min(chunk_rows, tokens - begin);
@@ -71,7 +97,8 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
     sums.targets += counted_R.sum().item<std::int64_t>();
     sums.nll += scores.nll_N.sum(at::kDouble).item<double>();
     sums.top1_correct += count_hits(scores.top1_N.eq(targets_R), counted_R);
-    if (nll_N) nll_N->narrow(0, begin, rows).copy_(scores.nll_N);
+    add_confidence(scores, targets_R, sums.confidence);
+    if (row_scores) keep_rows(scores, begin, *row_scores);
     if (!teacher) continue;
     sums.kl += scores.kl_N.sum(at::kDouble).item<double>();
     sums.teacher_nll += scores.teacher_nll_N.sum(at::kDouble).item<double>();

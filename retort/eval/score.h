@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "retort/architecture/layout.h"
+#include "retort/eval/confidence.h"
 #include "retort/model/head.h"
 #include "retort/model/tokens.h"
 #include "retort/shard/parameters.h"
@@ -21,6 +22,7 @@ struct ScoreSums {
   double nll = 0, kl = 0;
   std::int64_t top1_correct = 0,
                top1_agreement = 0;  ///< the model's most likely token is the next one; the teacher's
+  ConfidenceBins confidence;        ///< of the model
   double teacher_nll = 0;
   std::int64_t teacher_top1_correct = 0;
   double head_seconds = 0;  ///< spent on the model's own final norm and head product
@@ -44,12 +46,18 @@ class HeadScorer {
   double eps_;
 };
 
+/// Scores of single rows, float32; 0 where a row does not count.
+struct RowScores {
+  at::Tensor nll_N;
+  at::Tensor kl_N, teacher_nll_N;  ///< undefined without a teacher
+};
+
 /// Scores the outputs of the last block, before the final norm; targets_N is int64, -1 where a row does not
-/// count. `teacher` may be null.  nll_N: receives the loss of each row, 0 where it does not count. Throws
+/// count. `teacher` may be null; `row_scores`, where given, receives the scores of each row.  Throws
 /// ModelError when the vocabularies differ.
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
                        const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
-                       std::int64_t chunk_rows, at::Tensor* nll_N = nullptr);
+                       std::int64_t chunk_rows, RowScores* row_scores = nullptr);
 
 /// Output of the last block for packed tokens; acquires one unit after the other.
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,

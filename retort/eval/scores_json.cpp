@@ -1,6 +1,7 @@
 // An evaluation as JSON, in the form that the report reads.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "retort/eval/evaluate.h"
 
@@ -11,7 +12,7 @@ namespace {
 struct Means {
   double nll = 0, teacher_nll = 0, bits_per_byte = 0, teacher_bits_per_byte = 0, kl = 0, top1 = 0,
          teacher_top1 = 0;
-  double top1_agreement = 0;
+  double top1_agreement = 0, calibration_error = 0, confidence_gap = 0;
   bool has_teacher = false;
 };
 
@@ -23,6 +24,8 @@ Means means_of(const std::vector<SourceScores>& sources) {
     means.nll += share * source.nll();
     means.bits_per_byte += share * source.bits_per_byte();
     means.top1 += share * source.top1();
+    means.calibration_error += share * source.sums.confidence.expected_calibration_error();
+    means.confidence_gap += share * source.sums.confidence.gap();
     if (!source.has_teacher) continue;
     means.has_teacher = true;
     means.teacher_nll += share * source.teacher_nll();
@@ -35,18 +38,43 @@ Means means_of(const std::vector<SourceScores>& sources) {
   return means;
 }
 
+// [low, high], or null when there are too few documents.
+base::Json interval_json(const std::vector<std::vector<RatioTerm>>& groups) {
+  const auto interval = bootstrap_interval(groups);
+  return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
+}
+
+// [targets, mean confidence, accuracy] of each bin; the means are null without targets.
+base::Json bins_json(const ConfidenceBins& confidence) {
+  auto json = base::Json::array();
+  for (const auto& bin : confidence.bins) {
+    const auto targets = static_cast<double>(bin.targets);
+    const auto mean = [&](double sum) {
+      return targets > 0 ? base::Json(sum / targets) : base::Json(nullptr);
+    };
+    json.push_back({bin.targets, mean(bin.confidence), mean(static_cast<double>(bin.correct))});
+  }
+  return json;
+}
+
 base::Json source_json(const SourceScores& source) {
   base::Json json = {{"name", source.name},
                      {"tokens", source.sums.targets},
                      {"bytes", source.bytes},
+                     {"documents", source.documents.size()},
                      {"nll", source.nll()},
                      {"perplexity", std::exp(source.nll())},
                      {"bits_per_byte", source.bits_per_byte()},
-                     {"top1", source.top1()}};
+                     {"top1", source.top1()},
+                     {"ece", source.sums.confidence.expected_calibration_error()},
+                     {"confidence_gap", source.sums.confidence.gap()},
+                     {"confidence_bins", bins_json(source.sums.confidence)}};
   if (source.has_teacher) {
     json["kl"] = source.kl();
     json["top1_agreement"] = source.top1_agreement();
     json["recovery"] = std::exp(source.teacher_nll() - source.nll());
+    json["nll_difference"] = source.nll() - source.teacher_nll();
+    json["nll_difference_interval"] = interval_json({source.nll_differences()});
   }
   return json;
 }
@@ -54,15 +82,18 @@ base::Json source_json(const SourceScores& source) {
 base::Json mean_json(const std::vector<SourceScores>& sources) {
   if (sources.empty()) return base::Json::object();
   const auto means = means_of(sources);
-  base::Json json = {{"nll", means.nll},
-                     {"perplexity", std::exp(means.nll)},
-                     {"bits_per_byte", means.bits_per_byte},
-                     {"top1", means.top1}};
+  base::Json json = {
+      {"nll", means.nll},   {"perplexity", std::exp(means.nll)}, {"bits_per_byte", means.bits_per_byte},
+      {"top1", means.top1}, {"ece", means.calibration_error},    {"confidence_gap", means.confidence_gap}};
   if (!means.has_teacher) return json;
   const double recovery = std::exp(means.teacher_nll - means.nll);
+  std::vector<std::vector<RatioTerm>> differences;
+  for (const auto& source : sources) differences.push_back(source.nll_differences());
   json["kl"] = means.kl;
   json["top1_agreement"] = means.top1_agreement;
   json["recovery"] = recovery;
+  json["nll_difference"] = means.nll - means.teacher_nll;
+  json["nll_difference_interval"] = interval_json(differences);
   json["recovery_per_metric"] = {
       {"perplexity", recovery},
       {"bits_per_byte", means.bits_per_byte > 0 ? means.teacher_bits_per_byte / means.bits_per_byte : 0.0},
@@ -84,7 +115,33 @@ base::Json model_json(const ModelScores& model) {
   return json;
 }
 
+std::string hex(std::uint64_t value) {
+  char digits[17] = {};
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));
+  return digits;
+}
+
 }  // namespace
+
+std::string document_lines(const ModelScores& model) {
+  std::string lines;
+  for (const auto& source : model.sources)
+    for (const auto& scores : source.documents) {
+      base::Json line = {{"model", model.name},
+                         {"source", source.name},
+                         {"number", scores.document.number},
+                         {"hash", hex(scores.document.hash)},
+                         {"bytes", scores.document.bytes},
+                         {"tokens", scores.targets},
+                         {"nll", scores.nll}};
+      if (source.has_teacher) {
+        line["teacher_nll"] = scores.teacher_nll;
+        line["kl"] = scores.kl;
+      }
+      lines += line.dump(-1, ' ', false, base::Json::error_handler_t::replace) + "\n";
+    }
+  return lines;
+}
 
 base::Json to_json(std::int64_t context, Windowing windowing, const std::string& teacher,
                    const std::vector<ModelScores>& models) {

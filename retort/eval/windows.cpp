@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/data/document_reader.h"
 
 namespace retort::eval {
@@ -21,8 +22,12 @@ class FixedWindows final : public Windows {
                  .eos = s.eos,
                  .attend_across_documents = s.attend_across_documents},
                 std::move(encode), special) {}
-  bool next(data::Sequence& window) override { return reader_.next(window); }
-  std::int64_t bytes() const override { return reader_.bytes(); }
+  bool next(Window& window) override {
+    if (!reader_.next(window)) return false;
+    window.target_documents = reader_.target_documents(window);
+    return true;
+  }
+  const std::vector<data::TextDocument>& documents() const override { return reader_.documents(); }
 
  private:
   data::WindowReader reader_;
@@ -45,16 +50,17 @@ class RollingWindows final : public Windows {
                                     settings.context, ".");
   }
 
-  bool next(data::Sequence& window) override {
+  bool next(Window& window) override {
     while (windows_.empty() && pull()) {
     }
     if (windows_.empty()) return false;
     window = std::move(windows_.front());
     windows_.pop_front();
     window.number = number_++;
+    window.target_documents.assign(window.ids.size(), static_cast<std::int32_t>(documents_.size()) - 1);
     return true;
   }
-  std::int64_t bytes() const override { return bytes_; }
+  const std::vector<data::TextDocument>& documents() const override { return documents_; }
 
  private:
   bool pull() {
@@ -68,7 +74,8 @@ class RollingWindows final : public Windows {
     }
     const auto ids = encode_(document.text);
     if (ids.empty()) return true;
-    bytes_ += static_cast<std::int64_t>(document.text.size());
+    documents_.push_back(
+        {document.number, base::hash64(document.text), static_cast<std::int64_t>(document.text.size())});
     tokens_ += static_cast<std::int64_t>(ids.size());
     windows_ = rolling_windows(ids, prefix_, settings_.context);
     return true;
@@ -78,22 +85,23 @@ class RollingWindows final : public Windows {
   WindowSettings settings_;
   data::Encode encode_;
   std::int32_t prefix_;
-  std::deque<data::Sequence> windows_;
-  std::int64_t number_ = 0, bytes_ = 0, tokens_ = 0;
+  std::deque<Window> windows_;
+  std::vector<data::TextDocument> documents_;
+  std::int64_t number_ = 0, tokens_ = 0;
 };
 
 }  // namespace
 
-std::deque<data::Sequence> rolling_windows(const std::vector<std::int32_t>& ids, std::int32_t prefix,
-                                           std::int64_t context) {
+std::deque<Window> rolling_windows(const std::vector<std::int32_t>& ids, std::int32_t prefix,
+                                   std::int64_t context) {
   std::vector<std::int32_t> text = {prefix};
   text.insert(text.end(), ids.begin(), ids.end());
   const auto count = static_cast<std::int64_t>(ids.size());
-  std::deque<data::Sequence> windows;
+  std::deque<Window> windows;
   for (std::int64_t done = 0; done < count;) {
     const auto end = std::min(done + context, count);             // targets are ids[done, end)
     const auto begin = std::max<std::int64_t>(0, end - context);  // inputs are text[begin, end)
-    data::Sequence window;
+    Window window;
     window.ids.assign(text.begin() + begin, text.begin() + end);
     window.targets.assign(text.begin() + begin + 1, text.begin() + end + 1);
     std::fill(window.targets.begin(), window.targets.begin() + (done - begin), data::kNoTarget);

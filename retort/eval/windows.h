@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "retort/data/windows.h"
 #include "retort/eval/options.h"
@@ -20,14 +21,20 @@ struct WindowSettings {
   bool attend_across_documents = true;  ///< fixed: a window is one text
 };
 
+/// A window with the document that each of its targets belongs to: an index into Windows::documents(), 0
+/// where there is no target.
+struct Window : data::Sequence {
+  std::vector<std::int32_t> target_documents;
+};
+
 /// Windows of one source, one after the other.
 class Windows {
  public:
   virtual ~Windows() = default;
   /// Reads a window of at most `context` inputs; false at the end.  Throws DataError.
-  virtual bool next(data::Sequence& window) = 0;
-  /// After the last window: UTF-8 bytes of the text whose tokens were targets.
-  virtual std::int64_t bytes() const = 0;
+  virtual bool next(Window& window) = 0;
+  /// The documents read so far, those of the windows read among them.
+  virtual const std::vector<data::TextDocument>& documents() const = 0;
 };
 
 /// Throws UsageError (absurd lengths, a special token that the tokenizer lacks) or DataError (no text).
@@ -36,7 +43,7 @@ std::unique_ptr<Windows> open_windows(const data::SourceOptions& source, data::S
                                       const data::SpecialTokens& special);
 
 /// The rolling windows of one document: `prefix` predicts its first token.
-std::deque<data::Sequence> rolling_windows(const std::vector<std::int32_t>& ids, std::int32_t prefix,
-                                           std::int64_t context);
+std::deque<Window> rolling_windows(const std::vector<std::int32_t>& ids, std::int32_t prefix,
+                                   std::int64_t context);
 
 }  // namespace retort::eval

@@ -1,6 +1,7 @@
 #include "retort/ops/logit_losses.h"
 
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "retort/ops/dispatch.h"
@@ -138,7 +139,9 @@ ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_
   };
   const auto log_s = at::log_softmax(student_NV.to(statistics_type(student_NV)), -1);
   scores.nll_N = nll_of(log_s);
-  scores.top1_N = log_s.argmax(-1);
+  at::Tensor top1_log_p;
+  std::tie(top1_log_p, scores.top1_N) = log_s.max(-1);
+  scores.confidence_N = top1_log_p.exp();
   if (teacher_NV.defined()) {
     const auto log_t = at::log_softmax(teacher_NV.to(statistics_type(teacher_NV)), -1);
     const auto kl = (log_t.exp() * (log_t - log_s)).sum(-1);

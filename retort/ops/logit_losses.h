@@ -38,6 +38,7 @@ struct ChunkScores {
   at::Tensor nll_N;          ///< float32; 0 where a row does not count
   at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
   at::Tensor top1_N;         ///< the student's most likely token
+  at::Tensor confidence_N;   ///< the probability of that token
   at::Tensor teacher_nll_N;  ///< of the teacher itself
   at::Tensor teacher_top1_N;
 };

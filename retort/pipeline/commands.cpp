@@ -71,10 +71,16 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
       text.encode(), text.special);
   observer.message(record::Level::debug, base::join("scoring in ", model::dtype_name(dtype)));
   PerTokenFile per_token(request.per_token);
+  std::optional<base::AtomicFile> per_document;
+  if (!request.per_document.empty()) per_document.emplace(request.per_document);
   auto scores = eval::describe_model(subject, request.model.model);
   scores.sources.push_back(
       eval::evaluate_source(subject, teacher_subject, source.name, *windows, {}, per_token.callback()));
   per_token.commit();
+  if (per_document) {
+    per_document->write(eval::document_lines(scores));
+    per_document->commit();
+  }
   return eval::to_json(context, windowing, request.teacher, {scores});
 }
 

@@ -44,7 +44,8 @@ struct EvalRequest {
   std::int64_t context = 0;  ///< 0: what the model was made for
   bool rolling = false;      ///< documents on their own instead of windows over the joined text
   bool bos = true;
-  base::Path per_token;  ///< a line per window; empty: none
+  base::Path per_token;     ///< a line per window; empty: none
+  base::Path per_document;  ///< a line per document; empty: none
 };
 /// The result of `retort eval`: an evaluation with one model, as JSON.
 base::Json evaluate(const EvalRequest& request, record::Observer& observer);

@@ -27,6 +27,7 @@ class Preflight {
     for (const auto& name : stage.data) check_source(recipe_.source(name));
     for (const auto& name : models_of(stage)) check_model(stage, name);
     if (stage.kind == StageKind::train) check_beginning(stage);
+    check_profile(stage);
     check_lengths(stage);
     check_vocabularies(stage);
     if (const auto plan = known_memory(recipe_, stage, dtype_))
@@ -65,6 +66,19 @@ class Preflight {
     (void)read_model_text(name, config);
   }
 
+  void check_profile(const Stage& stage) const {
+    base::require<base::UsageError>(
+        stage.profile.empty() || request_.only_stage.empty() || finished(stage.profile), "stage '",
+        stage.name, "': needs the profile of stage '", stage.profile, "', which is not finished in ",
+        request_.run_directory.string(), "; run that stage first.");
+    const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
+    base::require<base::UsageError>(
+        stage.profile.empty() || !options || options->channel_ranking != prune::ChannelRanking::taylor,
+        "stage '", stage.name,
+        "': channel_ranking taylor needs gradients, which a profile does not hold; leave profile out or "
+        "choose another ranking.");
+  }
+
   static void check_beginning(const Stage& stage) {
     std::error_code ignored;
     base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
@@ -101,6 +115,8 @@ class Preflight {
                       stage.kind == StageKind::train ? starting_config(stage) : config_of(stage.from));
     if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
+    if (const auto* options = std::get_if<prune::ProfileOptions>(&stage.options))
+      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<prune::SparsifyOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
@@ -114,23 +130,30 @@ class Preflight {
   std::set<std::string> checked_;
 };
 
-// Sources that stages of the run learn from, or else those that it is evaluated on.
-std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, bool measured) {
+// Sources of the stages that `wanted` accepts.
+template <typename Wanted>
+std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, Wanted wanted) {
   std::set<std::string> names;
   std::vector<data::SourceOptions> sources;
   for (const auto& stage : recipe.stages)
     for (const auto& name : stage.data)
-      if ((stage.kind == StageKind::evaluate) == measured && names.insert(name).second)
-        sources.push_back(recipe.source(name));
+      if (wanted(stage) && names.insert(name).second) sources.push_back(recipe.source(name));
   return sources;
 }
 
 void check_overlaps(const recipe::Recipe& recipe) {
-  for (const auto& overlap : data::overlaps(sources_of(recipe, false), sources_of(recipe, true)))
+  const auto learned =
+      sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
+  const auto measured = sources_of(recipe, [](const Stage& stage) {
+    const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options);
+    return options && !options->seen;
+  });
+  for (const auto& overlap : data::overlaps(learned, measured))
     throw base::DataError(base::join(
         "data.", overlap.learned, ": expected no document that the run is evaluated on, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
-        " in the part to learn from; give both sources the same held_out.fraction or held_out.path."));
+        " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or the "
+        "evaluate stage seen: true."));
 }
 
 }  // namespace

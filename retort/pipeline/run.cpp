@@ -34,6 +34,8 @@ std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_d
 
 std::optional<base::Json> run_stage(const Context& context, const recipe::Stage& stage) {
   switch (stage.kind) {
+    case StageKind::profile:
+      return run_profile_stage(context, stage);
     case StageKind::prune:
       return run_prune_stage(context, stage);
     case StageKind::sparsify:

@@ -64,6 +64,7 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
   const auto dtype = model::parse_scoring_dtype("auto", context.device);
   const auto teacher = load(context, stage.teacher, dtype);
+  base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
   for (std::int64_t done = 0; const auto& name : stage.models) {
     if (context.observer.stop_requested()) return std::nullopt;
@@ -71,12 +72,14 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
                               static_cast<std::int64_t>(stage.models.size()));
     if (name == stage.teacher) {
       scores.push_back(score(context, stage, teacher, teacher));
-      continue;
+    } else {
+      const auto model = load(context, name, dtype);
+      eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
+      scores.push_back(score(context, stage, model, teacher));
     }
-    const auto model = load(context, name, dtype);
-    eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
-    scores.push_back(score(context, stage, model, teacher));
+    documents.write(eval::document_lines(scores.back()));
   }
+  documents.commit();
   return eval::to_json(options.context, options.windows, stage.teacher, scores);
 }
 

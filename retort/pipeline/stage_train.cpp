@@ -9,6 +9,7 @@
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/stages.h"
+#include "retort/prune/profile.h"
 #include "retort/train/batches.h"
 #include "retort/train/trainer.h"
 
@@ -185,8 +186,12 @@ void require_same_vocabulary(const Stage& stage, const architecture::Config& stu
 
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
                                               at::ScalarType dtype) {
-  const auto* options = std::get_if<train::TrainOptions>(&stage.options);
   const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
+  if (const auto* profile = std::get_if<prune::ProfileOptions>(&stage.options);
+      profile && !made_here(stage.from))
+    return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
+                               std::max(prune::kPanelTokens, profile->sequence_length));
+  const auto* options = std::get_if<train::TrainOptions>(&stage.options);
   if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
   const auto student =
       stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);

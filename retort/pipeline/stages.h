@@ -12,6 +12,7 @@ namespace retort::pipeline {
 
 /// The stage's result, or nothing when it was stopped on request with its state saved.
 std::optional<base::Json> run_train_stage(const Context& context, const recipe::Stage& stage);
+base::Json run_profile_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_prune_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_sparsify_stage(const Context& context, const recipe::Stage& stage);
 /// Or nothing when it was stopped on request; nothing of it is kept.

@@ -89,13 +89,20 @@ class Search {
 
 // Measured on the current candidate, if they are not given.
 UnitScores Search::scores() {
-  if (given_) return unit_scores(*given_);
-  const auto of_blocks =
-      measured_scores(sliced(input_, candidate()), batches_,
-                      {options_.channel_ranking, options_.winsorise_quantile, options_.hidden});
+  const auto scores =
+      given_ ? unit_scores(*given_)
+             : in_input(unit_scores(measured_scores(
+                            sliced(input_, candidate()), batches_,
+                            {options_.channel_ranking, options_.winsorise_quantile, options_.hidden})),
+                        input_.config, candidate());
   inactive_channels_ = 0;
-  for (const auto& block : of_blocks) inactive_channels_ += block.inactive_channels;
-  return in_input(unit_scores(of_blocks), input_.config, candidate());
+  for (const auto block : candidate().blocks)
+    for (const auto channel : *candidate().find(block))
+      inactive_channels_ +=
+          is_inactive(scores.channels[static_cast<std::size_t>(block)][static_cast<std::size_t>(channel)])
+              ? 1
+              : 0;
+  return scores;
 }
 
 Trial Search::measured(const Move& move, const UnitScores& scores) const {
@@ -154,7 +161,7 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   base::Json decision = {{"step", decisions_.size() + 1}};
   decision.update(to_json(trial));
   decision["parameters"] = trial.parameters;
-  if (options_.channels && !given_) decision["inactive_channels"] = inactive_channels_;
+  if (options_.channels) decision["inactive_channels"] = inactive_channels_;
   decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
   for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
     decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;

@@ -17,6 +17,7 @@ using model::Tap;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kHeadRows = 256;
+constexpr std::array kReaders = {"q_proj", "o_proj", "gate_proj", "down_proj"};  // by tap
 
 at::Tensor column_norms(const at::Tensor& weight_DI) {
   return weight_DI.to(at::kDouble).square().sum(at::IntArrayRef{0}).sqrt();
@@ -28,18 +29,17 @@ at::Tensor contributions(const ChannelStatistics& statistics, const at::Tensor& 
 
 // sum over tokens of a_c dL/da_c, which is sum_i W[i, c] dL/dW[i, c]: what block_backward gives anyway.
 struct Gradients {
-  at::Tensor output_Y, down_I, qkv_D, gate_up_D;
+  std::array<at::Tensor, kTaps.size()> columns;  // by tap
 
   void add(const model::BlockWeights& weights, const model::BlockWeights& gradients) {
-    const auto add_columns = [](at::Tensor& sum, const at::Tensor& weight, const at::Tensor& gradient) {
-      if (!weight.defined()) return;
-      const auto part = (weight * gradient).sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
+    for (const auto tap : kTaps) {
+      const auto weight = reader_of(weights, tap);
+      if (!weight.defined()) continue;
+      const auto part =
+          (weight * reader_of(gradients, tap)).sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
+      auto& sum = columns[static_cast<std::size_t>(tap)];
       sum = sum.defined() ? sum.add_(part) : part;
-    };
-    add_columns(output_Y, weights.output_DY, gradients.output_DY);
-    add_columns(down_I, weights.down_DI, gradients.down_DI);
-    add_columns(qkv_D, weights.qkv_XD, gradients.qkv_XD);
-    add_columns(gate_up_D, weights.gate_up_2ID, gradients.gate_up_2ID);
+    }
   }
 };
 
@@ -106,20 +106,6 @@ void LossGradients::add(const CalibrationBatch& batch) {
   }
 }
 
-std::pair<ChannelStatistics*, const char*> at_tap(BlockStatistics& statistics, Tap tap) {
-  switch (tap) {
-    case Tap::qkv_input:
-      return {&statistics.qkv_input, "q_proj"};
-    case Tap::output_input:
-      return {&statistics.output_input, "o_proj"};
-    case Tap::gate_up_input:
-      return {&statistics.gate_up_input, "gate_proj"};
-    case Tap::down_input:
-      break;
-  }
-  return {&statistics.down_input, "down_proj"};
-}
-
 // At the places `numbers` of `count`, the others without hope; empty stays empty.
 std::vector<double> spread(const std::vector<double>& scores, const std::vector<std::int64_t>& numbers,
                            std::int64_t count) {
@@ -131,16 +117,27 @@ std::vector<double> spread(const std::vector<double>& scores, const std::vector<
 
 }  // namespace
 
+at::Tensor reader_of(const model::BlockWeights& weights, Tap tap) {
+  switch (tap) {
+    case Tap::qkv_input:
+      return weights.qkv_XD;
+    case Tap::output_input:
+      return weights.output_DY;
+    case Tap::gate_up_input:
+      return weights.gate_up_2ID;
+    case Tap::down_input:
+      break;
+  }
+  return weights.down_DI;
+}
+
 BlockStatistics empty_statistics(const model::BlockWeights& weights, bool with_products) {
   BlockStatistics statistics;
-  const auto prepare = [&](ChannelStatistics& part, const at::Tensor& weight) {
-    part.with_products = with_products;
-    if (weight.defined()) part.scale_I = column_norms(weight);
-  };
-  prepare(statistics.output_input, weights.output_DY);
-  prepare(statistics.down_input, weights.down_DI);
-  prepare(statistics.qkv_input, weights.qkv_XD);
-  prepare(statistics.gate_up_input, weights.gate_up_2ID);
+  for (const auto tap : kTaps) {
+    statistics[tap].with_products = with_products;
+    if (const auto weight = reader_of(weights, tap); weight.defined())
+      statistics[tap].scale_I = column_norms(weight);
+  }
   return statistics;
 }
 
@@ -169,15 +166,17 @@ BlockScores block_scores(const RankingOptions& options, const model::BlockWeight
     scores.hidden.resize(columns.size(), 0);
     for (std::size_t i = 0; i < columns.size(); ++i) scores.hidden[i] += columns[i];
   };
-  add_hidden(statistics.qkv_input, weights.qkv_XD);
-  add_hidden(statistics.gate_up_input, weights.gate_up_2ID);
-  if (statistics.output_input.tokens > 0)
+  if (options.hidden)
+    for (const auto tap : {Tap::qkv_input, Tap::gate_up_input})
+      add_hidden(statistics[tap], reader_of(weights, tap));
+  const auto& down_input = statistics[Tap::down_input];
+  if (statistics[Tap::output_input].tokens > 0)
     scores.groups = group_scores(options.ranking, weights,
-                                 winsorised(statistics.output_input, options.winsorise_quantile));
-  if (statistics.down_input.tokens == 0) return scores;
-  const auto cut = winsorised(statistics.down_input, options.winsorise_quantile);
-  const auto inactive_I = inactive_channels(statistics.down_input, weights.down_DI),
-             massive_I = massive_channels(statistics.down_input, weights.down_DI);
+                                 winsorised(statistics[Tap::output_input], options.winsorise_quantile));
+  if (down_input.tokens == 0) return scores;
+  const auto cut = winsorised(down_input, options.winsorise_quantile);
+  const auto inactive_I = inactive_channels(down_input, weights.down_DI),
+             massive_I = massive_channels(down_input, weights.down_DI);
   const ChannelScore score = [&](const ChannelStatistics& of, const at::Tensor& down_DI) {
     return score_of(options.ranking)(of, down_DI)
         .to(at::kDouble)
@@ -204,18 +203,17 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights,
     auto statistics = empty_statistics(views, options.ranking == ChannelRanking::obs);
     for (std::size_t i = 0; i < batches.size(); ++i) {
       const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
-        const auto [part, layer] = at_tap(statistics, tap);
         if (options.hidden || tap == Tap::output_input || tap == Tap::down_input)
-          part->add(x_NC, base::join("block ", block, ", input of ", layer), batches[i].sequence_starts);
+          statistics[tap].add(
+              x_NC, base::join("block ", block, ", input of ", kReaders[static_cast<std::size_t>(tap)]),
+              batches[i].sequence_starts);
       }};
       hidden_ND[i] = model::block_forward(views, weights.config.rms_norm_eps, hidden_ND[i], batches[i].layout,
                                           nullptr, &hooks);
     }
-    const auto& gradient = gradients.sums()[static_cast<std::size_t>(block)];
-    statistics.output_input.gradient_I = gradient.output_Y;
-    statistics.down_input.gradient_I = gradient.down_I;
-    statistics.qkv_input.gradient_I = gradient.qkv_D;
-    statistics.gate_up_input.gradient_I = gradient.gate_up_D;
+    for (const auto tap : kTaps)
+      statistics[tap].gradient_I =
+          gradients.sums()[static_cast<std::size_t>(block)].columns[static_cast<std::size_t>(tap)];
     scores.push_back(block_scores(options, views, statistics));
   }
   return scores;

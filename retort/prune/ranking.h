@@ -7,7 +7,8 @@
 // block (at least one) with the largest contributions, go last: +infinity.  Contributions, not activations,
 // because planted scales change the latter only.
 
-#include <functional>
+#include <array>
+#include <limits>
 #include <vector>
 
 #include "retort/model/weights.h"
@@ -27,11 +28,24 @@ struct RankingOptions {
   bool hidden = false;                ///< score hidden features too
 };
 
-/// Inputs of the layers behind the parts that may go; without tokens where the block lacks the layer, or
+/// Inputs of the linear layers of a block; without tokens where the block lacks the layer, or
 /// nobody wants its scores.
 struct BlockStatistics {
-  ChannelStatistics output_input, down_input, qkv_input, gate_up_input;
+  std::array<ChannelStatistics, 4> taps = {};  ///< by model::Tap
+
+  ChannelStatistics& operator[](model::Tap tap) { return taps[static_cast<std::size_t>(tap)]; }
+  const ChannelStatistics& operator[](model::Tap tap) const { return taps[static_cast<std::size_t>(tap)]; }
 };
+/// In the order in which a block computes them.
+inline constexpr std::array kTaps = {model::Tap::qkv_input, model::Tap::output_input,
+                                     model::Tap::gate_up_input, model::Tap::down_input};
+/// What reads a tap, q, k and v or gate and up as one matrix; undefined where the block lacks it.
+at::Tensor reader_of(const model::BlockWeights& weights, model::Tap tap);
+
+/// Whether a score marks an inactive channel.
+inline bool is_inactive(double score) {
+  return score == -std::numeric_limits<double>::infinity();
+}
 
 /// The higher, the later it goes; empty where the block has none.
 struct BlockScores {

@@ -37,8 +37,10 @@ void check_model(Binder& b, const char* key, const std::string& model, const Rec
   if (model.empty() || model.find('/') != std::string::npos) return;
   for (std::size_t i = 0; i < recipe.stages.size(); ++i) {
     if (recipe.stages[i].name != model) continue;
-    if (i < index && recipe.stages[i].kind == StageKind::evaluate)
-      b.mistake(key, "stage '" + model + "' evaluates and makes no model");
+    const auto made_by = recipe.stages[i].kind;
+    if (i < index && (made_by == StageKind::evaluate || made_by == StageKind::profile))
+      b.mistake(key,
+                "stage '" + model + "' is of kind " + std::string(name(made_by)) + " and makes no model");
     if (i < index) return;
     return b.mistake(
         key, "stage '" + model + "' does not come before this one; stages run in the order of the file");
@@ -46,6 +48,25 @@ void check_model(Binder& b, const char* key, const std::string& model, const Rec
   const std::string near = base::nearest(model, names_before(recipe, index));
   b.mistake(key, "'" + model + "' is no earlier stage and no directory (write ./" + model +
                      " for a directory)" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+/// Scores of one model say nothing about another.
+void check_profile(Binder& b, const Stage& stage, const Recipe& recipe, std::size_t index) {
+  if (stage.profile.empty()) return;
+  for (std::size_t i = 0; i < index; ++i) {
+    const Stage& profile = recipe.stages[i];
+    if (profile.name != stage.profile || profile.kind != StageKind::profile) continue;
+    if (profile.from != stage.from)
+      b.mistake("profile",
+                "stage '" + profile.name + "' profiles '" + profile.from + "', not '" + stage.from + "'");
+    return;
+  }
+  std::vector<std::string> profiles;
+  for (std::size_t i = 0; i < index; ++i)
+    if (recipe.stages[i].kind == StageKind::profile) profiles.push_back(recipe.stages[i].name);
+  const std::string near = base::nearest(stage.profile, profiles);
+  b.mistake("profile", "'" + stage.profile + "' is no earlier stage of kind profile" +
+                           (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 void check_data(Binder& b, const Stage& stage, const Recipe& recipe) {
@@ -82,6 +103,13 @@ void bind_model_keys(Binder& b, Stage& stage, StageKind kind, const Recipe& reci
           {.doc = "earlier stage or directory of the model to start from", .required = true});
     if (kind == StageKind::distill)
       model("teacher", stage.teacher, {.doc = "earlier stage or directory of the teacher", .required = true});
+    if (kind == StageKind::prune) {
+      b.text("profile", stage.profile,
+             {.doc = "earlier stage that profiled this model: its statistics rank the channels",
+              .may_be_empty = true,
+              .unset = "they are measured here"});
+      check_profile(b, stage, recipe, index);
+    }
   }
 }
 
@@ -96,6 +124,7 @@ StageOptions default_options(StageKind kind, std::uint64_t seed) {
   if (trains(kind)) return with_seed<train::TrainOptions>(seed);
   if (kind == StageKind::prune) return with_seed<prune::PruneOptions>(seed);
   if (kind == StageKind::sparsify) return with_seed<prune::SparsifyOptions>(seed);
+  if (kind == StageKind::profile) return with_seed<prune::ProfileOptions>(seed);
   return eval::EvaluateOptions{};
 }
 
@@ -111,6 +140,8 @@ void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, StageKind kin
     bind_prune(b, std::get<prune::PruneOptions>(stage.options));
   else if (kind == StageKind::sparsify)
     bind_sparsify(b, std::get<prune::SparsifyOptions>(stage.options));
+  else if (kind == StageKind::profile)
+    bind_profile(b, std::get<prune::ProfileOptions>(stage.options));
   else
     bind_evaluate(b, std::get<eval::EvaluateOptions>(stage.options));
 }
@@ -133,7 +164,7 @@ void bind_stage(Binder& b, Recipe& recipe, std::size_t index) {
 }  // namespace
 
 const Words& stage_kinds() {
-  static const Words words = {"train", "finetune", "prune", "sparsify", "distill", "evaluate"};
+  static const Words words = {"train", "finetune", "profile", "prune", "sparsify", "distill", "evaluate"};
   return words;
 }
 

@@ -20,14 +20,14 @@
 
 namespace retort::recipe {
 
-enum class StageKind { train, finetune, prune, sparsify, distill, evaluate };
+enum class StageKind { train, finetune, profile, prune, sparsify, distill, evaluate };
 
 /// The word that a recipe uses: "finetune".
 std::string_view name(StageKind kind);
 
 /// Options of the kinds: train, finetune and distill share TrainOptions.
-using StageOptions =
-    std::variant<train::TrainOptions, prune::PruneOptions, prune::SparsifyOptions, eval::EvaluateOptions>;
+using StageOptions = std::variant<train::TrainOptions, prune::PruneOptions, prune::SparsifyOptions,
+                                  eval::EvaluateOptions, prune::ProfileOptions>;
 
 struct Stage {
   std::string name;
@@ -37,6 +37,7 @@ struct Stage {
   std::vector<std::string> models;  ///< evaluate: stages or directories
   std::string config;               ///< train: path of a config.json
   std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
+  std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none
   std::vector<std::string> data;  ///< names of sources, never empty
   StageOptions options;
 };

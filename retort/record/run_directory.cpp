@@ -124,10 +124,8 @@ Path RunDirectory::result_path(std::string_view stage) const {
   return path_ / "stages" / (std::string(stage) + ".json");
 }
 
-Path RunDirectory::stage_directory(std::string_view stage) const {
-  Path directory = path_ / "stages" / stage;
-  base::make_directories(directory);
-  return directory;
+Path RunDirectory::documents_path(std::string_view stage) const {
+  return path_ / "stages" / (std::string(stage) + ".documents.jsonl");
 }
 
 bool RunDirectory::finished(std::string_view stage) const {

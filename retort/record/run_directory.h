@@ -8,6 +8,8 @@
 //   models/<stage>/             Hugging Face directories
 //   checkpoints/<stage>/        state of a stage that is not finished
 //   stages/<stage>.json         what a finished stage found; its existence means finished
+//   stages/<stage>/             files of a stage that are neither model nor checkpoint
+//   stages/<stage>.documents.jsonl   what an evaluate stage found for each document
 //   report.html  report.json    written by the report layer
 //   lock                        held while a process works here
 
@@ -44,8 +46,9 @@ class RunDirectory {
   base::Path model_directory(std::string_view stage) const { return path_ / "models" / stage; }
   base::Path checkpoints(std::string_view stage) const { return path_ / "checkpoints" / stage; }
   base::Path result_path(std::string_view stage) const;
-  /// A place for files of a stage that are neither model, checkpoint nor result; created.
-  base::Path stage_directory(std::string_view stage) const;
+  base::Path documents_path(std::string_view stage) const;
+  /// A place for files of a stage that are neither model, checkpoint nor result; not created.
+  base::Path stage_directory(std::string_view stage) const { return path_ / "stages" / stage; }
 
   /// Takes back what open() made, if this run is new and there is no metric, checkpoint, model or result yet.
   void discard_if_nothing_was_made() const noexcept;

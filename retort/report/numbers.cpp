@@ -30,6 +30,11 @@ std::string fixed(Number value, int decimals) {
   return print(*value, std::chars_format::fixed, decimals);
 }
 
+std::string signed_fixed(Number value, int decimals) {
+  const std::string sign = value && std::isfinite(*value) && !std::signbit(*value) ? "+" : "";
+  return sign + fixed(value, decimals);
+}
+
 std::string significant(Number value, int digits) {
   if (!value || !std::isfinite(*value)) return kMissing;
   if (*value == 0) return "0";

@@ -12,6 +12,8 @@ inline constexpr const char* kMissing = "\u2013";
 
 /// "12.30"
 std::string fixed(Number value, int decimals);
+/// "+0.0123", "-0.0123"
+std::string signed_fixed(Number value, int decimals);
 /// About `digits` significant digits without an exponent where that reads well: "0.0123", "12.3", "4210",
 /// "3.1e-07".
 std::string significant(Number value, int digits = 3);

@@ -64,7 +64,7 @@
           },
           tooltip: {
             callbacks: {
-              title: (items) => (!items.length ? '' : line ? tokens(items[0].parsed.x) + ' tokens' : items[0].label),
+              title: (items) => (!items.length ? '' : !line ? items[0].label : data.tokens ? tokens(items[0].parsed.x) + ' tokens' : short(items[0].parsed.x)),
               label: (item) => item.dataset.label + ': ' + short(item.parsed.y),
             },
           },

@@ -1,6 +1,8 @@
 // Scores of the evaluate stages: the table, the same per source, and bars.
 #include <algorithm>
+#include <array>
 
+#include "retort/report/differences.h"
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
 
@@ -57,6 +59,37 @@ Html summary_table(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
+/// Mean confidence minus accuracy.
+std::string percentage_points(const Json& scores) {
+  const auto gap = number(scores, "confidence_gap");
+  return signed_fixed(gap ? Number(*gap * 100) : Number(), 2);
+}
+
+Html confidence_table(const Json& result) {
+  Table table(
+      "Loss above the teacher\u2019s on the same documents, with the interval that 2,000 draws of documents "
+      "give, "
+      "and how far the probability of the most likely token is from how often it is right: the expected "
+      "calibration error over 15 bins, and the mean with its sign, positive where a model is overconfident.",
+      {{"Model", "", true},
+       {"Documents", ""},
+       {"NLL \u2212 teacher\u2019s", "nats per token"},
+       {"Interval", "95 %"},
+       {"Calibration error", ""},
+       {"Confidence \u2212 accuracy", "percentage points"}});
+  const std::string teacher = text(result, "teacher");
+  for (const Json& model : elements(field(result, "models"))) {
+    if (!documents(model)) continue;
+    const std::string name = text(model, "name");
+    const Difference difference = nll_difference(model, name == teacher);
+    const Json& mean = field(model, "mean");
+    table.row({name, count(documents(model)), difference.value, difference.interval,
+               percent(number(mean, "ece"), 2), percentage_points(mean)},
+              name == teacher ? "reference" : "");
+  }
+  return table.empty() ? Html() : table.html();
+}
+
 Html source_table(const Json& result) {
   Table table("", {{"Model", "", true},
                    {"Source", "", true},
@@ -66,13 +99,16 @@ Html source_table(const Json& result) {
                    {"Perplexity", "per token"},
                    {"Loss", "bits per byte"},
                    {"KL", "nats per token"},
-                   {"Top-1", "agreement"}});
+                   {"Top-1", "agreement"},
+                   {"Calibration error", ""},
+                   {"Confidence \u2212 accuracy", "percentage points"}});
   for (const Json& model : elements(field(result, "models")))
     for (const Json& source : elements(field(model, "sources")))
       table.row({text(model, "name"), text(source, "name"), count(number(source, "tokens")),
                  bytes(number(source, "bytes")), fixed(number(source, "nll"), 4),
                  fixed(number(source, "perplexity"), 2), fixed(number(source, "bits_per_byte"), 4),
-                 fixed(number(source, "kl"), 4), percent(number(source, "top1_agreement"))});
+                 fixed(number(source, "kl"), 4), percent(number(source, "top1_agreement")),
+                 percent(number(source, "ece"), 2), percentage_points(source)});
   return table.empty() ? Html() : table.html();
 }
 
@@ -131,6 +167,58 @@ Html scores_figure(const Json& result, Palette& palette) {
       source_table(result));
 }
 
+constexpr double kFewTargets = 10;  // a mean of fewer says nothing
+
+/// Accuracy against confidence of one source, or with an empty name of all together.
+Points reliability(const Json& model, const std::string& source) {
+  std::vector<std::array<double, 3>> sums;  // of each bin: targets, confidence, right ones
+  for (const Json& scores : elements(field(model, "sources"))) {
+    if (!source.empty() && text(scores, "name") != source) continue;
+    const auto& bins = elements(field(scores, "confidence_bins"));
+    sums.resize(std::max(sums.size(), bins.size()));
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      const auto& bin = elements(bins[i]);
+      if (bin.size() != 3) continue;
+      const double targets = number(bin[0]).value_or(0);
+      sums[i][0] += targets;
+      sums[i][1] += targets * number(bin[1]).value_or(0);
+      sums[i][2] += targets * number(bin[2]).value_or(0);
+    }
+  }
+  Points points;
+  for (const auto& [targets, confidence, right] : sums)
+    if (targets >= kFewTargets) points.emplace_back(confidence / targets, right / targets);
+  return points;
+}
+
+Html reliability_figure(const Json& result, Palette& palette) {
+  const std::vector<std::string> sources = source_names(result);
+  std::vector<std::string> choices = {""};
+  if (sources.size() > 1) choices.insert(choices.end(), sources.begin(), sources.end());
+  Chart chart{.from_zero = true, .x_title = "probability of the most likely token (mean of a bin)"};
+  for (const std::string& source : choices) {
+    View view{.name = source.empty() ? "All sources" : source,
+              .y_title = "how often it is right (share of tokens)"};
+    for (const Json& model : elements(field(result, "models"))) {
+      const std::string name = text(model, "name");
+      const std::size_t color = palette.color(name);
+      if (Points points = reliability(model, source); !points.empty())
+        view.series.push_back(
+            {.name = name, .color = color, .dash = color, .marks = true, .points = std::move(points)});
+    }
+    if (view.series.empty()) continue;
+    view.series.push_back(
+        {.name = "as often as it is sure", .color = 7, .dash = 2, .points = {{0, 0}, {1, 1}}});
+    chart.views.push_back(std::move(view));
+  }
+  if (chart.views.empty()) return {};
+  return figure(
+      chart,
+      "How often the most likely token is right, against its probability: below the diagonal a model is "
+      "overconfident, above it underconfident. Bins of fewer than 10 tokens are left out.",
+      {});
+}
+
 }  // namespace
 
 Html scores(const RunFiles& run, Palette& palette) {
@@ -143,7 +231,8 @@ Html scores(const RunFiles& run, Palette& palette) {
     const Html table = summary_table(stage.result);
     if (table.empty()) continue;
     if (evaluations > 1) body += element("h3", stage.name);
-    body += table + scores_figure(stage.result, palette);
+    body += table + confidence_table(stage.result) + scores_figure(stage.result, palette) +
+            reliability_figure(stage.result, palette);
   }
   return body;
 }

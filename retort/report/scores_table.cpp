@@ -1,6 +1,7 @@
 // The scores as aligned text for the terminal.
 #include <algorithm>
 
+#include "retort/report/differences.h"
 #include "retort/report/fields.h"
 #include "retort/report/html.h"
 #include "retort/report/numbers.h"
@@ -13,8 +14,11 @@ using base::Json;
 
 constexpr std::size_t kMaxColumns = 110;
 constexpr std::size_t kGap = 2;
+using Rows = std::vector<std::vector<std::string>>;  // the first holds the titles
 const std::vector<std::string> kHeader = {"model",     "parameters", "non-zero", "file",     "perplexity",
                                           "bits/byte", "KL",         "top-1",    "recovery", "tokens/s"};
+const std::vector<std::string> kSecondHeader = {"model",         "documents", "NLL - teacher's",
+                                                "95 % interval", "ECE",       "confidence - accuracy"};
 
 /// Terminal cells, one per code point; wide scripts in a model's name only cost alignment.
 std::size_t width(const std::string& text) {
@@ -61,12 +65,40 @@ std::vector<std::string> cells_of(const Json& model) {
           significant(number(model, "tokens_per_second"))};
 }
 
+std::vector<std::string> second_cells_of(const Json& model, bool is_teacher) {
+  const Difference difference = nll_difference(model, is_teacher);
+  const Json& mean = field(model, "mean");
+  return {
+      plain_name(model),   count(documents(model)),       difference.value,
+      difference.interval, fixed(number(mean, "ece"), 4), signed_fixed(number(mean, "confidence_gap"), 4)};
+}
+
 std::string line_of(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
   std::string line = cells[0] + std::string(widths[0] - width(cells[0]), ' ');
   for (std::size_t i = 1; i < cells.size(); ++i)
     line += std::string(kGap + widths[i] - width(cells[i]), ' ') + cells[i];
   return line + "\n";
 }
+
+std::string aligned(Rows rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  std::size_t numbers = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) numbers += kGap + widths[i];
+  const std::size_t room = numbers + 8 < kMaxColumns ? kMaxColumns - numbers : 8;
+  widths[0] = std::min(widths[0], room);
+  std::string table;
+  for (auto& row : rows) {
+    row[0] = cut(row[0], widths[0]);
+    table += line_of(row, widths);
+    if (&row == &rows.front()) table += std::string(widths[0] + numbers, '-') + "\n";
+  }
+  return table;
+}
+
+constexpr const char* kSecondLegend =
+    "NLL in nats/token on the same documents, drawn anew for the interval; ECE: expected calibration error\n";
 
 std::string legend(const Json& result) {
   const std::string teacher = clean_text(text(result, "teacher"));
@@ -80,23 +112,16 @@ std::string legend(const Json& result) {
 }  // namespace
 
 std::string scores_table(const Json& evaluate_result) {
-  std::vector<std::vector<std::string>> rows = {kHeader};
-  for (const Json& model : elements(field(evaluate_result, "models"))) rows.push_back(cells_of(model));
-  if (rows.size() == 1) return "no models were evaluated\n";
-  std::vector<std::size_t> widths(kHeader.size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-  std::size_t numbers = 0;
-  for (std::size_t i = 1; i < widths.size(); ++i) numbers += kGap + widths[i];
-  const std::size_t room = numbers + 8 < kMaxColumns ? kMaxColumns - numbers : 8;
-  widths[0] = std::min(widths[0], room);
-  std::string table;
-  for (auto& row : rows) {
-    row[0] = cut(row[0], widths[0]);
-    table += line_of(row, widths);
-    if (&row == &rows.front()) table += std::string(widths[0] + numbers, '-') + "\n";
+  Rows rows = {kHeader}, second = {kSecondHeader};
+  const std::string teacher = text(evaluate_result, "teacher");
+  for (const Json& model : elements(field(evaluate_result, "models"))) {
+    rows.push_back(cells_of(model));
+    if (documents(model)) second.push_back(second_cells_of(model, text(model, "name") == teacher));
   }
-  return table + legend(evaluate_result);
+  if (rows.size() == 1) return "no models were evaluated\n";
+  std::string table = aligned(std::move(rows)) + legend(evaluate_result);
+  if (second.size() > 1) table.append("\n").append(aligned(std::move(second))).append(kSecondLegend);
+  return table;
 }
 
 std::string generated_texts(const Json& evaluate_result) {

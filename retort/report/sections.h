@@ -16,6 +16,8 @@ Html pipeline(const RunFiles& run);
 Html scores(const RunFiles& run, Palette& palette);
 /// Held-out loss of all training stages, then the losses of each.
 Html training(const RunFiles& run, Palette& palette);
+/// Magnitudes, inactive and massive channels of each block, from profile stages.
+Html profiles(const RunFiles& run);
 /// The picture of kept and dropped blocks and channels, and the log of decisions.
 Html pruning(const RunFiles& run);
 Html sparsity(const RunFiles& run);

@@ -1,5 +1,6 @@
 // Curves of the training stages, and their memory plans beside what was used.
 #include <algorithm>
+#include <cmath>
 
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
@@ -51,12 +52,19 @@ Number held_out_of(const Json& values, const std::string& source) {
   return sum / static_cast<double>(values.size());
 }
 
-Points held_out_points(const Stage& stage, const std::string& source) {
+enum class Against { tokens, steps };
+
+Number progress_of(const Json& line, Against against) {
+  if (against == Against::tokens) return number(line, "tokens");
+  const auto step = number(line, "step");  // a line of metrics; the result of a stage has `steps`
+  return step ? step : number(line, "steps");
+}
+
+Points held_out_points(const Stage& stage, const std::string& source, Against against = Against::tokens) {
   Points points;
   const auto add = [&](const Json& line, const Json& values) {
-    const auto tokens = number(line, "tokens"), value = held_out_of(values, source);
-    if (tokens && value && (points.empty() || points.back().first < *tokens))
-      points.emplace_back(*tokens, *value);
+    const auto x = progress_of(line, against), value = held_out_of(values, source);
+    if (x && value && (points.empty() || points.back().first < *x)) points.emplace_back(*x, *value);
   };
   for (const Json& line : stage.metrics) add(line, field(line, "held_out"));
   add(stage.result, field(field(stage.result, "final"), "held_out"));
@@ -96,27 +104,58 @@ Html held_out_table(const std::vector<const Stage*>& stages, const std::vector<s
   return table.empty() ? Html() : table.html();
 }
 
-Html held_out_figure(const std::vector<const Stage*>& stages, Palette& palette) {
-  const std::vector<std::string> sources = held_out_sources(stages);
+/// Tokens of a step; empty while the stage has no step.
+Number batch_tokens(const Stage& stage) {
+  const Points tokens = held_out_points(stage, ""), steps = held_out_points(stage, "", Against::steps);
+  if (tokens.empty() || steps.empty() || steps.back().first <= 0) return {};
+  return tokens.back().first / steps.back().first;
+}
+
+bool batches_differ(const std::vector<const Stage*>& stages) {
+  Number first;
+  for (const Stage* stage : stages) {
+    const auto batch = batch_tokens(*stage);
+    if (!first) first = batch;
+    if (batch && std::abs(*batch - *first) > 0.01 * *first) return true;
+  }
+  return false;
+}
+
+Chart held_out_chart(const std::vector<const Stage*>& stages, const std::vector<std::string>& sources,
+                     Against against, Palette& palette) {
   std::vector<std::string> choices = {""};
   if (sources.size() > 1) choices.insert(choices.end(), sources.begin(), sources.end());
-  Chart chart{.tokens_on_x = true, .x_title = "tokens of the stage"};
+  Chart chart{.tokens_on_x = against == Against::tokens,
+              .x_title = against == Against::tokens ? "tokens of the stage" : "steps of the stage"};
   for (const std::string& source : choices) {
     View view{.name = source.empty() ? "Mean of sources" : source,
               .y_title = "held-out NLL (nats per token)"};
     for (const Stage* stage : stages) {
       const std::size_t color = palette.color(stage->name);
-      if (Points points = held_out_points(*stage, source); !points.empty())
+      if (Points points = held_out_points(*stage, source, against); !points.empty())
         view.series.push_back(
             {.name = stage->name, .color = color, .dash = color, .marks = true, .points = std::move(points)});
     }
     if (!view.series.empty()) chart.views.push_back(std::move(view));
   }
-  if (chart.views.empty()) return {};
-  return figure(chart,
-                "Held-out loss of every training stage on one scale. Stages that start from the same model "
-                "compare directly.",
-                held_out_table(stages, sources));
+  return chart;
+}
+
+/// Against tokens; beside it against steps where stages have batches of different size.
+Html held_out_figure(const std::vector<const Stage*>& stages, Palette& palette) {
+  const std::vector<std::string> sources = held_out_sources(stages);
+  Chart tokens = held_out_chart(stages, sources, Against::tokens, palette);
+  if (tokens.views.empty()) return {};
+  const std::string caption =
+      "Held-out loss of every training stage on one scale. Stages that start from the same model compare "
+      "directly.";
+  if (!batches_differ(stages)) return figure(tokens, caption, held_out_table(stages, sources));
+  Chart steps = held_out_chart(stages, sources, Against::steps, palette);
+  tokens.wide = steps.wide = false;
+  return element(
+      "div", {{"class", "figures"}},
+      figure(tokens, caption + " Against tokens: what it costs.", held_out_table(stages, sources)) +
+          figure(steps, "The same against steps: a larger batch takes fewer for the same tokens.", {}));
 }
 
 Html summary_table(const RunFiles& run, const std::vector<const Stage*>& stages) {

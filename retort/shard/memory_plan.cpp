@@ -171,12 +171,10 @@ std::string describe(const MemoryPlan& plan) {
 
 void require_fits(const MemoryPlan& plan, std::int64_t available_bytes) {
   const auto total = plan.total_bytes();
-  base::require<base::MemoryError>(
-      total <= available_bytes, "memory: the plan needs ",
-      base::human_bytes(static_cast<std::uint64_t>(total)), ", available are ",
-      base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
-      "; lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model. The plan:\n",
-      describe(plan));
+  base::require<base::MemoryError>(total <= available_bytes, "memory: the plan needs ",
+                                   base::human_bytes(static_cast<std::uint64_t>(total)), ", available are ",
+                                   base::human_bytes(static_cast<std::uint64_t>(available_bytes)), "; ",
+                                   plan.advice, ". The plan:\n", describe(plan));
 }
 
 }  // namespace retort::shard

@@ -33,6 +33,8 @@ struct MemoryItem {
 
 struct MemoryPlan {
   std::vector<MemoryItem> items;
+  /// What to do when it does not fit.
+  std::string advice = "lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model";
   std::int64_t total_bytes() const;
 };
 

@@ -2,9 +2,12 @@
 // second.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "cli/tiny_project.h"
 #include "retort/base/files.h"
@@ -98,11 +101,31 @@ TEST_F(EndToEnd, WritesAnObjectPerStep) {
             lines.at("born").at(1).at("loss").get<double>() - 0.5);
 }
 
+// A line per model and document, whose sums are the scores of the model.
+void expect_documents_add_up(const base::Json& scores, const std::string& lines) {
+  std::map<std::string, std::array<double, 3>> sums;  // tokens, nll, kl by model
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    const auto document = base::parse_json(line);
+    auto& sum = sums[document.at("model")];
+    int part = 0;
+    for (const char* key : {"tokens", "nll", "kl"}) sum[part++] += document.at(key).get<double>();
+  }
+  for (const auto& model : scores.at("models")) {
+    const auto& [tokens, nll, kl] = sums.at(model.at("name"));
+    const auto& source = model.at("sources").at(0);
+    EXPECT_EQ(tokens, source.at("tokens").get<double>());
+    EXPECT_NEAR(nll / tokens, source.at("nll").get<double>(), 1e-9);
+    EXPECT_NEAR(kl / tokens, source.at("kl").get<double>(), 1e-9);
+  }
+}
+
 TEST_F(EndToEnd, KeepsWhatEachStageFound) {
   const auto scores = base::parse_json(base::read_file(run_path("stages/scores.json")));
   ASSERT_EQ(scores.at("models").size(), 2U);
   EXPECT_EQ(scores.at("models")[0].at("mean").at("kl"), 0.0);
   EXPECT_GT(scores.at("models")[1].at("mean").at("kl").get<double>(), 0.0);
+  expect_documents_add_up(scores, base::read_file(run_path("stages/scores.documents.jsonl")));
   EXPECT_EQ(scores.at("models")[1].at("generation").at("text").get<std::string>().rfind("the package", 0),
             0U);
   const auto born = base::parse_json(base::read_file(run_path("stages/born.json")));

@@ -2,6 +2,7 @@
 
 #include "data/corpus.h"
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 
 namespace retort::data {
 namespace {
@@ -46,8 +47,33 @@ TEST_F(WindowsTest, MakeEveryTokenButTheFirstATargetOnce) {
     EXPECT_EQ(targets, Ids(stream.begin() + 1, stream.end())) << context;
     EXPECT_EQ(reader.bytes(), bytes);
     EXPECT_EQ(reader.tokens(), static_cast<std::int64_t>(stream.size()));
-    EXPECT_EQ(reader.documents(), 50);
+    EXPECT_EQ(reader.documents().size(), 50U);
   }
+}
+
+TEST_F(WindowsTest, SayWhichDocumentEachTargetBelongsTo) {
+  const std::vector<std::string> written = {"abc", "", "d", "efghijkl", "mn"};
+  const SourceOptions options = source({write("a.jsonl", test::jsonl(written))});
+  std::vector<std::int32_t> owners;  // of each token of the joined text; the empty document is none
+  for (const auto& [document, length] : {std::pair(0, 4), {1, 2}, {2, 9}, {3, 3}})
+    owners.insert(owners.end(), static_cast<std::size_t>(length), document);
+  for (const std::int64_t context : {2, 3, 7, 100})
+    for (const std::int64_t overlap : {0, 1}) {
+      WindowReader reader(options, Split::all, {.context = context, .overlap_tokens = overlap}, encode_bytes,
+                          kSpecial);
+      std::size_t place = 0;
+      for (Sequence window; reader.next(window);
+           place += window.ids.size() - static_cast<std::size_t>(overlap)) {
+        const auto documents = reader.target_documents(window);
+        ASSERT_EQ(documents.size(), window.ids.size());
+        for (std::size_t i = 0; i + 1 < documents.size(); ++i)
+          EXPECT_EQ(documents[i], owners[place + i + 1]) << "context " << context << ", token " << place + i;
+      }
+      ASSERT_EQ(reader.documents().size(), 4U);
+      EXPECT_EQ(reader.documents()[2].number, 3);
+      EXPECT_EQ(reader.documents()[2].bytes, 8);
+      EXPECT_EQ(reader.documents()[2].hash, base::hash64("efghijkl"));
+    }
 }
 
 TEST_F(WindowsTest, AreDisjointWithoutOverlapAndTheLastIsShorter) {

@@ -49,7 +49,7 @@ struct OracleText {
 };
 
 void expect_relative(double actual, double expected, const char* what) {
-  EXPECT_NEAR(actual, expected, test::kScores * expected) << what;
+  EXPECT_NEAR(actual, expected, test::kScores * std::abs(expected)) << what;
   std::printf("  %-16s %.8g (transformers %.8g)\n", what, actual, expected);
 }
 
@@ -79,6 +79,29 @@ TEST_P(EvaluateTest, ScoresEqualThoseOfTransformers) {
                 expected.at("nll").get<double>() * static_cast<double>(scores.sums.targets) / std::log(2.0) /
                     static_cast<double>(scores.bytes),
                 1e-3);
+
+    const auto& bins = expected.at("confidence_bins");
+    for (std::size_t bin = 0; bin < eval::ConfidenceBins::kBins; ++bin) {
+      const auto& found = scores.sums.confidence.bins[bin];
+      EXPECT_EQ(found.targets, bins[bin][0].get<std::int64_t>()) << "bin " << bin;
+      EXPECT_EQ(found.correct, bins[bin][1].get<std::int64_t>()) << "bin " << bin;
+      EXPECT_NEAR(found.confidence, bins[bin][2].get<double>(), 1e-3) << "bin " << bin;
+    }
+    expect_relative(scores.sums.confidence.expected_calibration_error(), expected.at("ece"), "ece");
+    expect_relative(scores.sums.confidence.gap(), expected.at("confidence_gap"), "confidence gap");
+
+    const auto& documents = expected.at("documents");
+    ASSERT_EQ(scores.documents.size(), documents.size());
+    for (std::size_t d = 0; d < documents.size(); ++d) {
+      const auto& found = scores.documents[d];
+      EXPECT_EQ(found.document.number, static_cast<std::int64_t>(d));
+      EXPECT_EQ(found.targets, documents[d].at("targets").get<std::int64_t>());
+      for (const auto& [key, sum] :
+           {std::pair("nll", found.nll), {"teacher_nll", found.teacher_nll}, {"kl", found.kl}})
+        EXPECT_NEAR(sum, documents[d].at(key).get<double>(),
+                    test::kScores * documents[d].at(key).get<double>() + 1e-5)
+            << "document " << d << ", " << key;
+    }
 
     const auto& wanted = expected.at("windows");
     ASSERT_EQ(seen.size(), wanted.size());
@@ -116,13 +139,13 @@ void expect_reference(const std::filesystem::path& directory) {
     const auto hidden_ND =
         eval::forward_hidden(*parameters, ids_N.narrow(0, 0, count - 1),
                              model::make_token_layout(parameters->config(), {0, count - 1}, at::kCPU));
-    at::Tensor nll_N;
+    eval::RowScores rows;
     const auto sums =
-        eval::score_hidden(head, hidden_ND, nullptr, {}, ids_N.narrow(0, 1, count - 1), 100, &nll_N);
+        eval::score_hidden(head, hidden_ND, nullptr, {}, ids_N.narrow(0, 1, count - 1), 100, &rows);
     EXPECT_NEAR(sums.nll / static_cast<double>(sums.targets), document.at("mean_nll").get<double>(), 2e-4);
     const auto first = document.value("nll_first8", std::vector<double>());
     for (std::size_t i = 0; i < first.size(); ++i)
-      EXPECT_NEAR(nll_N[static_cast<std::int64_t>(i)].item<double>(), first[i], 2e-4);
+      EXPECT_NEAR(rows.nll_N[static_cast<std::int64_t>(i)].item<double>(), first[i], 2e-4);
     ++documents;
   }
   EXPECT_GE(documents, 5);
@@ -160,20 +183,24 @@ TEST(RollingWindows, PredictEachTokenOnceAndTheLastReachesBack) {
 // Windows that a test makes up.
 class GivenWindows final : public eval::Windows {
  public:
-  explicit GivenWindows(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)) {}
-  bool next(data::Sequence& window) override {
+  explicit GivenWindows(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)), documents_(1) {
+    documents_[0].bytes = 10;
+  }
+  bool next(eval::Window& window) override {
     if (next_ == ids_.size()) return false;
     window = {};
     window.ids = ids_[next_++];
     window.targets.assign(window.ids.begin() + 1, window.ids.end());
     window.targets.push_back(data::kNoTarget);
     window.starts = {0};
+    window.target_documents.assign(window.ids.size(), 0);
     return true;
   }
-  std::int64_t bytes() const override { return 10; }
+  const std::vector<data::TextDocument>& documents() const override { return documents_; }
 
  private:
   std::vector<std::vector<std::int32_t>> ids_;
+  std::vector<data::TextDocument> documents_;
   std::size_t next_ = 0;
 };
 
@@ -190,6 +217,7 @@ TEST(Evaluate, AModelIsItsOwnPerfectStudent) {
   const auto scores = eval::evaluate_source(subject, &subject, "s", windows);
   EXPECT_EQ(scores.sums.targets, 5);
   EXPECT_EQ(scores.inputs, 7);
+  EXPECT_EQ(scores.bytes, 10);
   EXPECT_EQ(scores.kl(), 0);
   EXPECT_EQ(scores.top1_agreement(), 1);
   EXPECT_EQ(scores.nll(), scores.teacher_nll());
@@ -252,6 +280,13 @@ TEST(Evaluate, CountsNonzeroParametersAndFileBytes) {
   EXPECT_LT(scores.file_bytes, 2 * scores.parameters + 8192);
 }
 
+// Ten targets with a confidence of 0.5, of which `right` are right.
+eval::ConfidenceBins confidence_of(int right) {
+  eval::ConfidenceBins bins;
+  for (int i = 0; i < 10; ++i) bins.add(0.5, i < right);
+  return bins;
+}
+
 eval::SourceScores made_up(const char* name, double nll, double teacher_nll, double kl, std::int64_t bytes) {
   eval::SourceScores scores;
   scores.name = name;
@@ -264,6 +299,7 @@ eval::SourceScores made_up(const char* name, double nll, double teacher_nll, dou
                  .kl = 10 * kl,
                  .top1_correct = 4,
                  .top1_agreement = 8,
+                 .confidence = confidence_of(4),
                  .teacher_nll = 10 * teacher_nll,
                  .teacher_top1_correct = 5,
                  .head_seconds = 0};
@@ -290,9 +326,54 @@ TEST(ScoresJson, MeansGiveEverySourceTheSameWeightAndRecoveryIsTeacherOverModel)
   EXPECT_DOUBLE_EQ(mean.at("top1_agreement").get<double>(), 0.8);
   EXPECT_DOUBLE_EQ(mean.at("recovery").get<double>(), std::exp(1.5 - 2));
   EXPECT_DOUBLE_EQ(mean.at("recovery_per_metric").at("top1").get<double>(), 0.8);
+  EXPECT_DOUBLE_EQ(mean.at("nll_difference").get<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(mean.at("ece").get<double>(), 0.1);
+  EXPECT_DOUBLE_EQ(mean.at("confidence_gap").get<double>(), 0.1);
+  const auto& bins = first.at("sources")[0].at("confidence_bins");
+  ASSERT_EQ(bins.size(), 15U);
+  EXPECT_EQ(bins[7], base::Json({10, 0.5, 0.4}));
+  EXPECT_EQ(bins[6], base::Json({0, nullptr, nullptr}));
   EXPECT_EQ(first.at("generation").at("text"), "Once upon");
   model.sources[0].has_teacher = model.sources[1].has_teacher = false;
   EXPECT_FALSE(eval::to_json(512, Windowing::fixed, "", {model}).at("models")[0].at("mean").contains("kl"));
+}
+
+eval::DocumentScores document(std::int64_t number, std::int64_t targets, double nll, double teacher_nll) {
+  return {.document = {.number = number, .hash = 0xabcu, .bytes = 3 * targets},
+          .targets = targets,
+          .nll = nll,
+          .kl = 0.25,
+          .teacher_nll = teacher_nll};
+}
+
+TEST(ScoresJson, IntervalsOfTheDifferenceNeedTwoDocumentsOfEverySource) {
+  eval::ModelScores model;
+  model.name = "student";
+  model.sources = {made_up("a", 3, 2, 0.5, 30), made_up("b", 1, 1, 0.1, 30)};
+  model.sources[0].documents = {document(0, 5, 16, 10), document(3, 5, 14, 10)};
+  model.sources[1].documents = {document(7, 10, 10, 10)};
+  auto scores = eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0];
+  EXPECT_EQ(scores.at("sources")[0].at("documents"), 2);
+  EXPECT_DOUBLE_EQ(scores.at("sources")[0].at("nll_difference").get<double>(), 1);
+  // Both documents have five tokens, and differ by 6 / 5 and 4 / 5: no resample lies beyond these.
+  EXPECT_EQ(scores.at("sources")[0].at("nll_difference_interval"), base::Json({0.8, 1.2}));
+  EXPECT_TRUE(scores.at("sources")[1].at("nll_difference_interval").is_null());
+  EXPECT_TRUE(scores.at("mean").at("nll_difference_interval").is_null());
+  model.sources[1].documents = {document(7, 5, 5, 5), document(8, 5, 5, 5)};
+  scores = eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0];
+  EXPECT_EQ(scores.at("sources")[1].at("nll_difference_interval"), base::Json({0.0, 0.0}));
+  EXPECT_EQ(scores.at("mean").at("nll_difference_interval"), base::Json({0.4, 0.6}));
+}
+
+TEST(DocumentLines, HoldTheSumsOfEachDocumentUnderAHashOfItsText) {
+  eval::ModelScores model;
+  model.name = "student";
+  model.sources = {made_up("a", 3, 2, 0.5, 30)};
+  model.sources[0].documents = {document(49, 5, 16.5, 10)};
+  EXPECT_EQ(eval::document_lines(model),
+            R"({"model":"student","source":"a","number":49,"hash":"0000000000000abc","bytes":15,"tokens":5,)"
+            R"("nll":16.5,"teacher_nll":10.0,"kl":0.25})"
+            "\n");
 }
 
 TEST(PerToken, WritesNullWhereATokenWasNotPredicted) {

@@ -157,6 +157,7 @@ TEST(ScoreChunk, AgreesWithTheLossesAndCountsOnlyRowsWithTargets) {
   EXPECT_EQ(scores.nll_N[4].item<float>(), 0);
   EXPECT_EQ(scores.kl_N[4].item<float>(), 0);
   test::expect_identical(scores.top1_N, student.argmax(-1));
+  expect_close(scores.confidence_N, at::softmax(s, -1).amax(-1), test::tolerance(at::kFloat));
   test::expect_identical(scores.teacher_top1_N, teacher.argmax(-1));
 }
 

@@ -221,9 +221,7 @@ TEST(Importance, HeadsAndHiddenFeaturesScoreAsTheColumnsThatReadThem) {
   const auto weights = test::tiny_model(config);
   const auto x = at::randn({20, 16}, at::kDouble);
   prune::BlockStatistics statistics;
-  for (auto* part :
-       {&statistics.qkv_input, &statistics.output_input, &statistics.gate_up_input, &statistics.down_input})
-    part->add(x, "block 0");
+  for (const auto tap : prune::kTaps) statistics[tap].add(x, "block 0");
   const prune::RankingOptions options{.winsorise_quantile = 1, .hidden = true};
   const auto scores =
       prune::unit_scores({prune::block_scores(options, prune::weights_of_block(weights, 0), statistics)});

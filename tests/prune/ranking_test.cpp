@@ -153,6 +153,23 @@ TEST(Ranking, InactiveChannelsGoFirstAndMassiveOnesLast) {
   }
 }
 
+TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
+  auto model = test::tiny_model(test::tiny_config());
+  for (const std::int64_t channel : {2, 5, 11})
+    model.tensor(name_of(1, "mlp.up_proj")).select(0, channel).zero_();
+  prune::PruneOptions options;
+  options.target.parameters_fraction = 0.85;
+  options.width_multiple = 2;
+  options.compensate = options.blocks = false;
+  record::Observer observer;
+  const auto decisions =
+      prune::prune_greedy(model, test::random_domains(40), options, observer).report["decisions"];
+  ASSERT_GE(decisions.size(), 3U);
+  EXPECT_EQ(decisions[0]["inactive_channels"], 3);
+  EXPECT_EQ(decisions[1]["inactive_channels"], 1);
+  EXPECT_EQ(decisions[2]["inactive_channels"], 0);
+}
+
 TEST(Ranking, ScoresOfASlicedModelFindTheirPlaces) {
   const auto model = test::tiny_model(test::tiny_config());
   auto candidate =

@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {embeding_lr: 1}}",
              "did you mean 'embedding_lr'?"},
         Case{"{name: a, kind: finetne, from: m/x}",
-             "expected one of train, finetune, prune, sparsify, distill, "
+             "expected one of train, finetune, profile, prune, sparsify, distill, "
              "evaluate, found 'finetne'; did you mean 'finetune'?"},
         Case{"{name: a, from: m/x}", "r.yaml:5: stages.a.kind: missing"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books]}", "stages.a.tokens: missing"},
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{kind: finetune, from: m/x, data: [books], tokens: 1k}", "r.yaml:5: stages.0.name: missing"},
         Case{"{name: a, kind: train, data: [books], tokens: 1k}", "stages.a.config: missing"},
         Case{"{name: a, kind: train, from: m/x, config: c, tokenizer: t, data: [books], tokens: 1k}",
-             "stages.a.from: a key of kind finetune, prune, sparsify, distill, not of train"},
+             "stages.a.from: a key of kind finetune, profile, prune, sparsify, distill, not of train"},
         Case{"{name: a, kind: distill, from: m/x, data: [books], tokens: 1k}", "stages.a.teacher: missing"},
         Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: []}",
              "an empty one"},
@@ -132,6 +132,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: evaluate, data: [books]}", "stages.a.models: missing"},
         Case{"{name: a, kind: evaluate, models: [m], data: [books]}", "'m' is no earlier stage"},
         Case{"just text", "stages.0: expected keys and values, found 'just text'"}));
+
+TEST(Mistakes, AProfileIsAnEarlierStageOfTheSameModel) {
+  const std::string profiled = kHead + "  - {name: seen, kind: profile, from: m/x, data: [books]}\n";
+  const auto prune = [](const std::string& from, const std::string& profile) {
+    return "  - {name: p, kind: prune, from: " + from + ", profile: " + profile +
+           ", data: [books], target: {parameters: 60%}}\n";
+  };
+  const auto expect = [](const std::string& recipe, const std::string& what) {
+    EXPECT_NE(message_of(recipe).find(what), std::string::npos) << message_of(recipe);
+  };
+  expect(profiled + prune("m/y", "seen"), "stages.p.profile: stage 'seen' profiles 'm/x', not 'm/y'");
+  expect(profiled + prune("m/x", "sen"), "'sen' is no earlier stage of kind profile; did you mean 'seen'?");
+  expect(profiled + prune("seen", "seen"),
+         "stages.p.from: stage 'seen' is of kind profile and makes no model");
+}
 
 TEST(Mistakes, AreReportedAllAtOnce) {
   const std::string message =

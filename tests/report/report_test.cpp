@@ -109,6 +109,63 @@ TEST(Report, ChartDataHoldsTheNumbersWithTitlesAndNames) {
   EXPECT_EQ(charts[4]["labels"], Json::array({"0", kHostile}));
 }
 
+TEST(Report, ChartsReliabilityOfAllSourcesTogetherWithTheDiagonal) {
+  const RunFolder run;
+  write_made_up_run(run);
+  Json scores = Json::parse(kEvaluation);
+  Json& sources = scores["models"][1]["sources"];
+  sources.push_back(sources[0]);
+  sources[1]["name"] = "manuals-de";
+  sources[0]["documents"] = sources[1]["documents"] = 4;
+  sources[0]["confidence_bins"] = Json::parse("[[30, 0.05, 0.1], [9, 0.1, 0.2], [0, null, null]]");
+  sources[1]["confidence_bins"] = Json::parse("[[10, 0.03, 0.5], [0, null, null], [20, 0.9, 0.75]]");
+  scores["models"][1]["mean"]["nll_difference"] = 0.22;
+  scores["models"][1]["mean"]["nll_difference_interval"] = Json({0.19, 0.25});
+  run.write("stages/scores.json", scores.dump());
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "+0.1900 to +0.2500"));
+  const Json chart = chart_data(page)[1];
+  ASSERT_EQ(chart["views"].size(), 3u);
+  const Json& all = chart["views"][0]["series"];
+  ASSERT_EQ(all.size(), 2u);  // the other model tells nothing of its confidence
+  ASSERT_EQ(all[0]["data"].size(), 2u);
+  EXPECT_NEAR(all[0]["data"][0]["x"].get<double>(), (30 * 0.05 + 10 * 0.03) / 40, 1e-12);
+  EXPECT_NEAR(all[0]["data"][0]["y"].get<double>(), (30 * 0.1 + 10 * 0.5) / 40, 1e-12);
+  EXPECT_EQ(all[0]["data"][1], Json::parse(R"({"x": 0.9, "y": 0.75})"));
+  EXPECT_EQ(all[1]["data"], Json::parse(R"([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])"));
+  EXPECT_EQ(chart["views"][1]["series"][0]["data"].size(), 1u);
+}
+
+TEST(Report, ChartsHeldOutLossAgainstStepsTooWhereBatchesDiffer) {
+  const RunFolder run;
+  run.write("recipe.json",
+            R"({"name": "batches", "stages": {"small": {"kind": "distill"}, "large": {"kind": "distill"}}})");
+  const auto metrics = [&](const std::string& large_step) {
+    run.write("metrics.jsonl", R"({"stage": "small", "step": 0, "tokens": 0, "held_out": {"a": 5}})"
+                               "\n"
+                               R"({"stage": "small", "step": 4, "tokens": 4096, "held_out": {"a": 4}})"
+                               "\n"
+                               R"({"stage": "large", "step": 0, "tokens": 0, "held_out": {"a": 5}})"
+                               "\n"
+                               R"({"stage": "large", "step": )" +
+                                   large_step + R"(, "tokens": 4096, "held_out": {"a": 4.5}})" + "\n");
+  };
+  metrics("1");
+  const auto charts = chart_data(without_assets(html_report(run.path())));
+  ASSERT_EQ(charts.size(), 2u);
+  EXPECT_TRUE(charts[0]["tokens"].get<bool>());
+  EXPECT_EQ(charts[0]["views"][0]["series"][1]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 4096.0, "y": 4.5}])"));
+  EXPECT_EQ(charts[1]["x"], "steps of the stage");
+  EXPECT_FALSE(charts[1]["tokens"].get<bool>());
+  EXPECT_EQ(charts[1]["views"][0]["series"][0]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 4.0, "y": 4.0}])"));
+  EXPECT_EQ(charts[1]["views"][0]["series"][1]["data"],
+            Json::parse(R"([{"x": 0.0, "y": 5.0}, {"x": 1.0, "y": 4.5}])"));
+  metrics("4");
+  EXPECT_EQ(chart_data(without_assets(html_report(run.path()))).size(), 1u);
+}
+
 TEST(Report, ATornLastLineOfMetricsIsSkippedAndADamagedOneNoted) {
   const RunFolder run;
   run.write("metrics.jsonl",
@@ -147,6 +204,27 @@ TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
   EXPECT_TRUE(contains(page, "broken.json is left out"));
   EXPECT_TRUE(contains(page, "bytes \uFFFD\uFFFD"));
   EXPECT_NO_THROW(chart_data(page));
+}
+
+TEST(Report, ShowsWhatAProfileFound) {
+  const RunFolder run;
+  run.write("recipe.json", R"({"stages": {"seen": {"kind": "profile", "from": "m"}}})");
+  run.write("stages/seen.json", R"({"kind": "profile", "tokens": 4096, "blocks": [
+    {"block": 0, "inactive_channels": [3, 9],
+     "massive_channels": [{"channel": 7, "maximum": 812.5, "over_median": 431}],
+     "taps": {"down_input": {"features": 64, "mean": 0.125, "maximum": 812.5,
+                             "quantiles": [[0.5, 0.0625], [0.99, 0.75], [0.999, 1.5]]}}},
+    {"block": 1, "taps": {"qkv_input": {"features": 32}}}, 7,
+    {"block": 2, "inactive_channels": 5, "massive_channels": [1, {"channel": "x"}],
+     "taps": {"down_input": {"features": 1e300, "quantiles": [4, [0.999, "y"]]}}}]})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "<section id=\"profile\">"));
+  EXPECT_TRUE(contains(page, "7 (431 x)"));
+  EXPECT_TRUE(contains(page, "<td>2</td>") || contains(page, ">2</td>"));
+  const auto charts = chart_data(page);
+  ASSERT_EQ(charts.size(), 1U);
+  EXPECT_TRUE(contains(charts[0].dump(), "812.5"));
+  EXPECT_TRUE(contains(charts[0].dump(), "1.5"));
 }
 
 TEST(Report, NamesInTheRecipeDoNotLeadOutOfTheRunDirectory) {

@@ -22,6 +22,33 @@ TEST(ScoresTable, AlignsTheNumbers) {
   EXPECT_EQ(scores_table(Json::parse(kEvaluation)), expected);
 }
 
+TEST(ScoresTable, ShowsDifferencesWithIntervalsAndCalibration) {
+  Json result = Json::parse(kEvaluation);
+  for (int model : {0, 1}) {
+    result["models"][model]["sources"][0]["documents"] = 312;
+    Json& mean = result["models"][model]["mean"];
+    mean["nll_difference"] = 0.22 * model;
+    mean["nll_difference_interval"] = Json({0.19312 * model, 0.24671 * model});
+    mean["ece"] = 0.02131;
+    mean["confidence_gap"] = model ? -0.0123 : 0.004;
+  }
+  const std::string table = scores_table(result);
+  EXPECT_EQ(
+      table.substr(table.find("\n\n") + 2),
+      std::string(
+          "model    documents  NLL - teacher's       95 % interval     ECE  confidence - accuracy\n") +
+          std::string(86, '-') +
+          "\n"
+          "teacher        312                \u2013                   \u2013  0.0213                +0.0040\n"
+          "student        312          +0.2200  +0.1931 to +0.2467  0.0213                -0.0123\n"
+          "NLL in nats/token on the same documents, drawn anew for the interval; ECE: expected calibration "
+          "error\n");
+  result["models"][1]["mean"]["nll_difference_interval"] = nullptr;
+  result["models"][1]["sources"][0]["documents"] = 1;
+  EXPECT_NE(scores_table(result).find("1          +0.2200  too few documents  0.0213"), std::string::npos)
+      << scores_table(result);
+}
+
 TEST(ScoresTable, ShowsDashesForWhatIsMissing) {
   const std::string table = scores_table(Json::parse(R"({"models": [{"name": "m"}]})"));
   EXPECT_NE(table.find("m               \u2013         \u2013"), std::string::npos) << table;

@@ -1,0 +1,26 @@
+#include "retort/report/differences.h"
+
+#include "retort/report/fields.h"
+
+namespace retort::report {
+
+using base::Json;
+
+Number documents(const Json& model) {
+  Number sum;
+  for (const Json& source : elements(field(model, "sources")))
+    if (const auto count = number(source, "documents")) sum = sum.value_or(0) + *count;
+  return sum;
+}
+
+Difference nll_difference(const Json& model, bool is_teacher) {
+  const Json& mean = field(model, "mean");
+  const auto value = number(mean, "nll_difference");
+  if (!value || is_teacher) return {kMissing, kMissing};
+  const auto& ends = elements(field(mean, "nll_difference_interval"));
+  if (ends.size() != 2) return {signed_fixed(value, 4), "too few documents"};
+  return {signed_fixed(value, 4),
+          signed_fixed(number(ends[0]), 4) + " to " + signed_fixed(number(ends[1]), 4)};
+}
+
+}  // namespace retort::report

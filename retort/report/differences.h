@@ -1,0 +1,22 @@
+#pragma once
+// What the page and the terminal say about a model beside its teacher.
+
+#include <string>
+
+#include "retort/base/json.h"
+#include "retort/report/numbers.h"
+
+namespace retort::report {
+
+/// Documents that a model of an evaluation was scored on, over all sources; empty when the evaluation does
+/// not tell.
+Number documents(const base::Json& model);
+
+struct Difference {
+  std::string value;     ///< "+0.0123"
+  std::string interval;  ///< "+0.0101 to +0.0147", or why there is none
+};
+/// Mean NLL of a model above its teacher's; dashes for the teacher itself and where there is none.
+Difference nll_difference(const base::Json& model, bool is_teacher);
+
+}  // namespace retort::report
