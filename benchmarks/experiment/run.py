@@ -42,8 +42,8 @@ class Model:
 
 
 MODELS = {
-    "europa-5m": Model("europa-5m", 512, 10_000, 32, 8, 1.0e-3, 50, 40, 1200),
-    "babyllama-tok105": Model("babyllama-tok105", 256, 8_192, 16, 8, 1.0e-3, 0, 120, 1000),
+    "europa-5m": Model("europa-5m", 512, 10_000, 32, 2, 1.0e-3, 50, 40, 1200),
+    "babyllama-tok105": Model("babyllama-tok105", 256, 8_192, 16, 4, 3.0e-4, 0, 120, 1000),
 }
 
 # Parameters to keep.  Blocks and halves of blocks are few and large: the reachable size nearest to 60 %.

@@ -130,23 +130,30 @@ class Preflight {
   std::set<std::string> checked_;
 };
 
-// Sources that stages of the run learn from, or else those that it is evaluated on.
-std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, bool measured) {
+// Sources of the stages that `wanted` accepts.
+template <typename Wanted>
+std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, Wanted wanted) {
   std::set<std::string> names;
   std::vector<data::SourceOptions> sources;
   for (const auto& stage : recipe.stages)
     for (const auto& name : stage.data)
-      if ((stage.kind == StageKind::evaluate) == measured && names.insert(name).second)
-        sources.push_back(recipe.source(name));
+      if (wanted(stage) && names.insert(name).second) sources.push_back(recipe.source(name));
   return sources;
 }
 
 void check_overlaps(const recipe::Recipe& recipe) {
-  for (const auto& overlap : data::overlaps(sources_of(recipe, false), sources_of(recipe, true)))
+  const auto learned =
+      sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
+  const auto measured = sources_of(recipe, [](const Stage& stage) {
+    const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options);
+    return options && !options->seen;
+  });
+  for (const auto& overlap : data::overlaps(learned, measured))
     throw base::DataError(base::join(
         "data.", overlap.learned, ": expected no document that the run is evaluated on, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
-        " in the part to learn from; give both sources the same held_out.fraction or held_out.path."));
+        " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or the "
+        "evaluate stage seen: true."));
 }
 
 }  // namespace

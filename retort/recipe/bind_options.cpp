@@ -260,6 +260,7 @@ void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
            {.doc = "the documents joined and cut every context tokens, or each document on its own"});
   b.count("context", options.context, {.doc = "tokens of a window", .at_least = 2, .at_most = 1 << 20});
   b.count("tokens", options.tokens, {.doc = "per source; 0: all of the held-out part", .at_least = 0});
+  b.flag("seen", options.seen, {.doc = "the text may be what a stage of the run learned from"});
   b.text("prompt", options.prompt,
          {.doc = "text that each model goes on with; empty: none", .may_be_empty = true});
   b.count("max_new_tokens", options.max_new_tokens,
