@@ -166,10 +166,11 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
               "attentions and MLPs; KV groups and channels of each block on its own"});
   b.group("search",
           [&](Binder& inner) {
-            inner.choice("method", options.search.method,
-                         {"greedy", "tabu", "evolution", "random", "additive", "influence", "staged"},
-                         {.doc = "tabu begins from the best of the simple methods, staged removes blocks, then "
-                                 "channels, and goes on by tabu"});
+            inner.choice(
+                "method", options.search.method,
+                {"greedy", "tabu", "evolution", "random", "additive", "influence", "staged"},
+                {.doc = "tabu begins from the best of the simple methods, staged removes blocks, then "
+                        "channels, and goes on by tabu"});
             inner.count("budget_tokens", options.search.budget_tokens,
                         {.doc = "forward passes of the whole model; 0: without limit", .at_least = 0});
             inner.number("tolerance", options.search.tolerance,

@@ -10,10 +10,10 @@
 namespace retort::search {
 
 struct StagedOptions {
-  State start = {};                              ///< without what is inactive; empty: the whole model
+  State start = {};                                   ///< without what is inactive; empty: the whole model
   std::vector<std::vector<std::size_t>> blocks = {};  ///< units that go together while blocks go
-  std::vector<std::size_t> channels = {};        ///< units that rise afterwards; where they cannot, all
-  double block_share = 0.5;  ///< of what is to go, removed as blocks; the paper does not say how much
+  std::vector<std::size_t> channels = {};             ///< units that rise afterwards; where they cannot, all
+  double block_share = 0.5;   ///< of what is to go, removed as blocks; the paper does not say how much
   GreedyOptions greedy = {};  ///< `start` and `units` are set by the search
 };
 

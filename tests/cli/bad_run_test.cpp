@@ -39,13 +39,18 @@ struct BadText {
 };
 
 TEST_F(BadRun, EvaluationOnWhatAnotherSourceTeaches) {
-  project_.write("recipe.yaml", "version: 1\ndata:\n"
-                                "  text: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 10}}\n"
-                                "  copy: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 15}}\n"
-                                "stages:\n  - " + finetune_stage("./m") +
-                                "\n  - {name: scores, kind: evaluate, models: [./m, tuned], data: [copy], context: 64}\n");
-  expect_run_refused({}, 3, "found 7 held-out documents of data.copy");  // 14, 44, ... 194; 29, 59, ... are held out of both
-  const auto seen = project_.run({"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run", "--set", "stages.scores.seen=true"});
+  project_.write(
+      "recipe.yaml",
+      "version: 1\ndata:\n"
+      "  text: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 10}}\n"
+      "  copy: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 15}}\n"
+      "stages:\n  - " +
+          finetune_stage("./m") +
+          "\n  - {name: scores, kind: evaluate, models: [./m, tuned], data: [copy], context: 64}\n");
+  expect_run_refused(
+      {}, 3, "found 7 held-out documents of data.copy");  // 14, 44, ... 194; 29, 59, ... are held out of both
+  const auto seen = project_.run(
+      {"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run", "--set", "stages.scores.seen=true"});
   EXPECT_EQ(seen.code, 0) << seen.err;
 }
 

@@ -44,7 +44,8 @@ TEST(OneShot, GivesBackWhereNothingFits) {
   space.least_removed = 60;
   space.most_removed = 62;
   Proxy scores(space);
-  for (std::size_t unit = 0; unit < 5; ++unit) scores.set(unit, 1, unit < 2 ? 0.1 : 10 + static_cast<double>(unit));
+  for (std::size_t unit = 0; unit < 5; ++unit)
+    scores.set(unit, 1, unit < 2 ? 0.1 : 10 + static_cast<double>(unit));
   const auto state = one_shot(space, scores);
   EXPECT_TRUE(space.feasible(state));
   EXPECT_EQ(space.removed(state), 60);
