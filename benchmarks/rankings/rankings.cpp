@@ -178,7 +178,8 @@ class Experiment {
       for (const double quantile : {1.0, 0.999}) {
         if (ranking == ChannelRanking::taylor && quantile < 1) continue;  // nothing is cut
         const auto scores = prune::measured_scores(weights_, batches_, {ranking, quantile});
-        measure({{"ranking", name}, {"winsorise", quantile}}, prune::channels_of(scores), json["rows"]);
+        measure({{"ranking", name}, {"winsorise", quantile}}, prune::unit_scores(scores).channels,
+                json["rows"]);
       }
     return json;
   }

@@ -169,12 +169,9 @@ std::int64_t Pass::first_unfinished() const {
 
 at::Tensor Pass::panel_output(std::int64_t block, const CalibrationBatch& batch, const at::Tensor& hidden_ND,
                               BlockStatistics& taps) const {
-  const model::BlockHooks hooks{.tap =
-                                    [&](Tap tap, const at::Tensor& x_NC) {
-                                      taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)),
-                                                    batch.sequence_starts);
-                                    },
-                                .channel_mask_I = {}};
+  const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
+    taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts);
+  }};
   return model::block_forward(weights_of_block(weights_, block), weights_.config.rms_norm_eps, hidden_ND,
                               batch.layout, nullptr, &hooks);
 }

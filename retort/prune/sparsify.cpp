@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <set>
 
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/model/dtype.h"
+#include "retort/prune/damage.h"
 #include "retort/prune/polish.h"
 #include "retort/prune/sparse_gpt.h"
 #include "retort/prune/stop.h"
@@ -93,7 +96,6 @@ class Sparsifier {
         batches_(calibration_batches(domains, input.config, input.units.front().device())) {
     check_layers();
     choose_guards();
-    for (const auto& batch : batches_) hidden_ND_.push_back(embedded(weights_, batch));
   }
 
   SparsifyResult run();
@@ -101,14 +103,26 @@ class Sparsifier {
  private:
   bool is_chosen(const architecture::Unit& unit, const architecture::Tensor& tensor) const {
     return unit.block_index >= 0 && blocks_[static_cast<std::size_t>(unit.block_index)] &&
-           std::find(roles_.begin(), roles_.end(), tensor.role) != roles_.end();
+           std::find(roles_.begin(), roles_.end(), tensor.role) != roles_.end() &&
+           !dense_.contains(tensor.name);
   }
   void check_layers();
   void choose_guards();
-  void sparsify_group(std::int64_t block, const LayerGroup& group);
+  std::int64_t last_block() const {  // that has chosen layers
+    return std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin() - 1;
+  }
+  bool has_guards() const { return std::find(guards_.begin(), guards_.end(), true) != guards_.end(); }
+  /// Chosen layers in order, with what their inputs say; `after` each block, before the next one's inputs are
+  /// computed.
+  using Visit = std::function<void(std::int64_t block, const architecture::Tensor& tensor,
+                                   const Inputs& inputs, const std::optional<HessianFactor>& factor)>;
+  void visit_layers(const Visit& visit, const std::function<void(std::int64_t block)>& after);
+  void visit_group(std::int64_t block, const LayerGroup& group, const Visit& visit);
   Inputs collected(std::int64_t block, Tap tap, const std::string& who) const;
-  void sparsify_layer(std::size_t unit, const architecture::Tensor& tensor, const Inputs& inputs,
-                      const std::optional<HessianFactor>& factor);
+  void choose_by_damage();
+  at::Tensor sparse_weight(const at::Tensor& weight_RC, const architecture::Tensor& tensor,
+                           const Inputs& inputs, const std::optional<HessianFactor>& factor,
+                           base::Json& layer) const;
   base::Json polish(const at::Tensor& weight_RC, const Inputs& inputs, SparseResult& result) const;
   void advance(std::int64_t block);
   void list_sparse_layers();
@@ -123,7 +137,9 @@ class Sparsifier {
   std::vector<CalibrationBatch> batches_;
   std::vector<bool> guards_;           // per batch: held out from the Hessians, to judge what polishing does
   std::vector<at::Tensor> hidden_ND_;  // per batch: input of the block at hand
-  base::Json layers_ = base::Json::array();
+  std::optional<DamageTest> damage_;   // relative to the input
+  std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
+  base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
   std::int64_t chosen_ = 0;
 };
 
@@ -154,12 +170,18 @@ void Sparsifier::check_layers() {
 
 void Sparsifier::choose_guards() {
   guards_.assign(batches_.size(), false);
-  if (!options_.polish) return;
+  if (!options_.polish && options_.share == 1) return;
   guards_ = guard_batches(batches_, kGuardEvery);
-  base::require<base::DataError>(
-      std::find(guards_.begin(), guards_.end(), true) != guards_.end(),
-      "sparsify: polish keeps part of the calibration text to judge its results, and a "
-      "source gave less than two batches; use more calibration_tokens.");
+  base::require<base::DataError>(has_guards() || options_.share == 1,
+                                 "sparsify: share: layers are chosen on a part of the calibration text that "
+                                 "nothing is fitted to, and no "
+                                 "source gave two batches; use more calibration_tokens.");
+  if (has_guards())
+    damage_.emplace(weights_, batches_, guards_, options_.objective);
+  else
+    observer_.message(record::Level::warning,
+                      "sparsify: no polish, because no source gave two batches of calibration text, one to "
+                      "fit and one to judge; raise calibration_tokens.");
 }
 
 Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who) const {
@@ -172,10 +194,10 @@ Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who
     model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
                          &hooks);
   }
-  return {hessian_of(fitted, who), options_.polish ? hessian_of(guard, who) : at::Tensor()};
+  return {hessian_of(fitted, who), has_guards() ? hessian_of(guard, who) : at::Tensor()};
 }
 
-void Sparsifier::sparsify_group(std::int64_t block, const LayerGroup& group) {
+void Sparsifier::visit_group(std::int64_t block, const LayerGroup& group, const Visit& visit) {
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
   const auto& shape = weights_.layout.units[unit];
   std::vector<const architecture::Tensor*> tensors;
@@ -193,33 +215,81 @@ void Sparsifier::sparsify_group(std::int64_t block, const LayerGroup& group) {
         record::Level::warning,
         base::join(first, ": the Hessian needed a dampening of ", factor->dampening_fraction, " instead of ",
                    sweep_.dampening_fraction, "; more calibration text would help."));
-  for (const auto* tensor : tensors) sparsify_layer(unit, *tensor, inputs, factor);
+  for (const auto* tensor : tensors) visit(block, *tensor, inputs, factor);
 }
 
-void Sparsifier::sparsify_layer(std::size_t unit, const architecture::Tensor& tensor, const Inputs& inputs,
-                                const std::optional<HessianFactor>& factor) {
-  const auto start = std::chrono::steady_clock::now();
-  auto weight_RC = weights_.tensor(unit, tensor);
+void Sparsifier::visit_layers(const Visit& visit, const std::function<void(std::int64_t block)>& after) {
+  hidden_ND_.clear();
+  for (const auto& batch : batches_) hidden_ND_.push_back(embedded(weights_, batch));
+  for (std::int64_t block = 0; block <= last_block(); ++block) {
+    if (blocks_[static_cast<std::size_t>(block)])
+      for (const auto& group : kGroups) visit_group(block, group, visit);
+    if (after) after(block);
+    if (block < last_block()) advance(block);
+  }
+}
+
+// Each layer is made sparse alone, in the model as it came; those with the least damage per weight are taken
+// until they are the share that was asked for.
+void Sparsifier::choose_by_damage() {
+  struct Measured {
+    std::string name;
+    double weights = 0;
+    Damage damage;
+  };
+  std::vector<Measured> all;
+  double weights = 0;
+  visit_layers(
+      [&](std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
+          const std::optional<HessianFactor>& factor) {
+        auto weight_RC = weights_.tensor(tensor.name);
+        const auto dense_RC = weight_RC.clone();
+        base::Json ignored;
+        weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, ignored));
+        all.push_back(
+            {tensor.name, static_cast<double>(tensor.numel), damage_->measure(weights_, block, hidden_ND_)});
+        weight_RC.copy_(dense_RC);
+        weights += all.back().weights;
+        observer_.progress("sparsify: layers measured", std::ssize(all), chosen_);
+      },
+      {});
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.damage.objective / a.weights < b.damage.objective / b.weights;
+  });
+  double taken = 0;
+  for (const auto& layer : all) {
+    const bool sparse = taken + layer.weights <= options_.share * weights;
+    taken += sparse ? layer.weights : 0;
+    if (!sparse) dense_.insert(layer.name);
+    auto row = to_json(layer.damage);
+    row["name"] = layer.name;
+    row["sparse"] = sparse;
+    damages_.push_back(std::move(row));
+  }
+  chosen_ -= std::ssize(dense_);
+  base::require<base::UsageError>(chosen_ > 0, "sparsify: share of ", options_.share,
+                                  " is less than the smallest of the chosen layers; give more.");
+}
+
+// What follows shall see the values that the file will hold.
+at::Tensor Sparsifier::sparse_weight(const at::Tensor& weight_RC, const architecture::Tensor& tensor,
+                                     const Inputs& inputs, const std::optional<HessianFactor>& factor,
+                                     base::Json& layer) const {
   auto result = factor
                     ? sparsify_weight(weight_RC, inputs.hessian_CC, *factor, sweep_, tensor.name)
                     : mask_weight(weight_RC, inputs.hessian_CC, options_.method, sweep_.pattern, tensor.name);
-  base::Json layer = {
-      {"name", tensor.name}, {"rows", tensor.rows()}, {"cols", tensor.cols()}, {"loss", result.loss}};
+  layer["loss"] = result.loss;
   if (factor) {
     layer["dampening"] = result.dampening_fraction;
     layer["identity_residual"] = result.identity_residual;
   }
-  if (options_.polish) layer["polish"] = polish(weight_RC, inputs, result);
+  if (options_.polish && has_guards()) layer["polish"] = polish(weight_RC, inputs, result);
   layer["relative_error"] = result.relative_error;
-  // What follows shall see the values that the file will hold.
   const auto saved_RC = result.weight_RC.to(model::scalar_type(weights_.file_dtype));
   base::require<base::ValidationError>(
       saved_RC.isfinite().all().item<bool>() && model::holds(sweep_.pattern, saved_RC), tensor.name,
       ": is not finite or not ", options_.pattern, " after the cast to the file's type; nothing was saved.");
-  weight_RC.copy_(saved_RC);
-  layer["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  layers_.push_back(std::move(layer));
-  observer_.progress("sparsify: layers", static_cast<std::int64_t>(layers_.size()), chosen_);
+  return saved_RC;
 }
 
 // Keeps the polished weights only if they err less on text that they were not fitted to.
@@ -273,13 +343,24 @@ double Sparsifier::zeros_fraction() const {
 
 SparsifyResult Sparsifier::run() {
   const auto start = std::chrono::steady_clock::now();
-  const auto last =
-      std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin();  // one past it
-  for (std::int64_t block = 0; block < last; ++block) {
-    if (blocks_[static_cast<std::size_t>(block)])
-      for (const auto& group : kGroups) sparsify_group(block, group);
-    if (block + 1 < last) advance(block);
-  }
+  if (options_.share < 1) choose_by_damage();
+  visit_layers(
+      [&](std::int64_t, const architecture::Tensor& tensor, const Inputs& inputs,
+          const std::optional<HessianFactor>& factor) {
+        const auto begun = std::chrono::steady_clock::now();
+        base::Json layer = {{"name", tensor.name}, {"rows", tensor.rows()}, {"cols", tensor.cols()}};
+        auto weight_RC = weights_.tensor(tensor.name);
+        weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, layer));
+        layer["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        layers_.push_back(std::move(layer));
+        observer_.progress("sparsify: layers", std::ssize(layers_), chosen_);
+      },
+      [&](std::int64_t block) {
+        if (!damage_ || (options_.share == 1 && block < last_block())) return;
+        auto row = to_json(damage_->measure(weights_, block, hidden_ND_));
+        row["up_to_block"] = block;
+        cumulative_.push_back(std::move(row));
+      });
   list_sparse_layers();
   model::check_pattern(weights_);
   SparsifyResult result;
@@ -288,8 +369,14 @@ SparsifyResult Sparsifier::run() {
       {"pattern", options_.pattern},
       {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
       {"layers", layers_},
+      {"damage", cumulative_.empty() ? base::Json() : cumulative_.back()},
       {"zeros_fraction", zeros_fraction()},
       {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}};
+  if (options_.share < 1) {
+    result.report["share"] = options_.share;
+    result.report["single_damages"] = damages_;
+    result.report["cumulative_damages"] = cumulative_;
+  }
   result.weights = std::move(weights_);
   return result;
 }

@@ -115,6 +115,18 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
   }
 }
 
+void bind_objective(Binder& b, prune::ObjectiveWeights& objective) {
+  b.group("objective",
+          [&](Binder& inner) {
+            inner.number("perplexity", objective.perplexity,
+                         {.doc = "weight of delta log perplexity", .at_least = 0});
+            inner.number("kl", objective.kl, {.doc = "weight of KL(teacher || candidate)", .at_least = 0});
+            if (objective.perplexity + objective.kl <= 0)
+              inner.mistake("", "perplexity and kl are both 0; give one of them weight");
+          },
+          {.doc = "what a candidate costs"});
+}
+
 }  // namespace
 
 void bind_source(Binder& b, data::SourceOptions& source) {
@@ -200,16 +212,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   b.flag(
       "compensate", options.compensate,
       {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
-  b.group("objective",
-          [&](Binder& inner) {
-            inner.number("perplexity", options.objective.perplexity,
-                         {.doc = "weight of delta log perplexity", .at_least = 0});
-            inner.number("kl", options.objective.kl,
-                         {.doc = "weight of KL(teacher || candidate)", .at_least = 0});
-            if (options.objective.perplexity + options.objective.kl <= 0)
-              inner.mistake("", "perplexity and kl are both 0; give one of them weight");
-          },
-          {.doc = "what a candidate costs"});
+  bind_objective(b, options.objective);
   b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
@@ -222,7 +225,14 @@ void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
   b.choice("mask", options.mask, {"saliency", "exact"},
            {.doc = "of sparse_gpt: each weight for itself, or all sets of a group compared"});
   b.flag("polish", options.polish,
-         {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs"});
+         {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs",
+          .unset = "true for sparse_gpt, false for the others"});
+  if (b.fills() && !b.given("polish")) options.polish = options.method == prune::SparseMethod::sparse_gpt;
+  b.number("share", options.share,
+           {.doc = "of the chosen layers' weights: the layers with the least damage to f become sparse",
+            .above = 0,
+            .at_most = 1});
+  bind_objective(b, options.objective);
   b.texts("layers", options.layers,
           {.doc = "module names such as gate_proj",
            .may_be_empty = true,

@@ -35,12 +35,12 @@ std::size_t position(std::vector<std::string>& names, const std::string& name) {
 }
 
 /// Blocks on the x axis, one series per projection; layers of other names stand each for itself.
-Chart error_chart(const Json& result) {
+Chart layer_chart(const Json& layers, const char* key, const char* title) {
   Chart chart{.bars = true, .from_zero = true, .x_title = "block"};
-  View view{.name = "", .y_title = "relative error of the layer (fraction)"};
+  View view{.name = "", .y_title = title};
   std::vector<std::string> projections;
-  for (const Json& layer : elements(field(result, "layers"))) {
-    const auto error = number(layer, "relative_error");
+  for (const Json& layer : elements(layers)) {
+    const auto error = number(layer, key);
     if (!error) continue;
     const Place place = place_of(text(layer, "name"));
     const bool named = !place.block.empty();
@@ -72,6 +72,15 @@ Html layer_table(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
+/// "0.0123 (0.0101 to 0.0150)"
+std::string with_interval(const Json& damage) {
+  std::string line = fixed(number(damage, "objective"), 4);
+  const auto bounds = elements(field(damage, "interval"));
+  if (bounds.size() == 2 && bounds[0].is_number() && bounds[1].is_number())
+    line += " (" + fixed(bounds[0].get<double>(), 4) + " to " + fixed(bounds[1].get<double>(), 4) + ")";
+  return line;
+}
+
 Html totals(const Json& result) {
   const auto zeros = number(result, "zeros_fraction");
   const auto layers = elements(field(result, "layers")).size();
@@ -80,7 +89,28 @@ Html totals(const Json& result) {
   if (const std::string pattern = text(result, "pattern"); !pattern.empty())
     line += " with pattern " + pattern;
   if (zeros) line += ", " + percent(zeros) + " zeros";
+  if (const Json& damage = field(result, "damage"); number(damage, "objective"))
+    line += "; f grew by " + with_interval(damage) + " on held-out calibration text";
   return element("p", line + ".");
+}
+
+/// What each layer alone does to f, and what all together do, block after block.
+Html damages(const Json& result) {
+  const Json& singles = field(result, "single_damages");
+  Table table("Each layer alone; those with the least damage per weight became sparse.",
+              {{"Layer", "", true}, {"Damage", "nats, 95 % interval", true}, {"", "", true}});
+  for (const Json& row : elements(singles)) {
+    const Json& sparse = field(row, "sparse");
+    table.row({text(row, "name"), with_interval(row),
+               sparse.is_boolean() && sparse.get<bool>() ? "sparse" : "stays dense"});
+  }
+  if (table.empty()) return {};
+  Table together("All together, up to a block", {{"Block", ""}, {"Damage", "nats, 95 % interval", true}});
+  for (const Json& row : elements(field(result, "cumulative_damages")))
+    together.row({fixed(number(row, "up_to_block"), 0), with_interval(row)});
+  return figure(layer_chart(singles, "objective", "change of f (nats)"),
+                "Damage: the change of f from the model as it came when this layer alone is sparse.",
+                table.html() + together.html());
 }
 
 }  // namespace
@@ -93,7 +123,8 @@ Html sparsity(const RunFiles& run) {
     if (stage.kind != "sparsify" || !stage.result.is_object()) continue;
     if (stages > 1) body += element("h3", stage.name);
     body += totals(stage.result);
-    const Chart chart = error_chart(stage.result);
+    const Chart chart = layer_chart(field(stage.result, "layers"), "relative_error",
+                                    "relative error of the layer (fraction)");
     const Html table = layer_table(stage.result);
     if (!chart.views.empty())
       body += figure(chart,
@@ -101,6 +132,7 @@ Html sparsity(const RunFiles& run) {
                      table);
     else
       body += table;
+    body += damages(stage.result);
   }
   return body;
 }

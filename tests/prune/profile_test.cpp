@@ -56,11 +56,9 @@ at::Tensor inputs_of(const model::Weights& weights, std::int64_t wanted, Tap tap
   for (const auto& batch : prune::calibration_batches(text(), weights.config, at::kCPU, 64)) {
     auto hidden_ND = prune::embedded(weights, batch);
     for (std::int64_t block = 0; block <= wanted; ++block) {
-      const model::BlockHooks hooks{.tap =
-                                        [&](Tap found, const at::Tensor& x) {
-                                          if (block == wanted && found == tap) parts.push_back(x.clone());
-                                        },
-                                    .channel_mask_I = {}};
+      const model::BlockHooks hooks{.tap = [&](Tap found, const at::Tensor& x) {
+        if (block == wanted && found == tap) parts.push_back(x.clone());
+      }};
       hidden_ND = model::block_forward(prune::weights_of_block(weights, block), weights.config.rms_norm_eps,
                                        hidden_ND, batch.layout, nullptr, &hooks);
     }

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "prune/json_for_tests.h"
 #include "prune/models_for_tests.h"
 #include "retort/base/error.h"
 #include "retort/model/sparsity.h"
+#include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
@@ -38,7 +41,8 @@ TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
     sequence.targets = sequence.ids;
     domains[0].sequences.push_back(std::move(sequence));
   }
-  const auto result = sparsify(input, domains, {}, observer);
+  const auto result =
+      sparsify(input, domains, {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, observer);
   const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
   for (const auto& unit : expected.layout.units)
     for (const auto& tensor : unit.tensors) {
@@ -87,6 +91,7 @@ TEST(Sparsify, ReportsEachLayer) {
 TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   record::Observer observer;
   SparsifyOptions options;
+  options.polish = false;
   const auto first_layer = [&] {
     const auto result = sparsify(dense_model(), test::random_domains(40, 200), options, observer);
     EXPECT_NO_THROW(model::check_pattern(result.weights));
@@ -119,12 +124,121 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   first_layer();
 }
 
-TEST(Sparsify, PolishNeedsTextToJudgeBy) {
-  record::Observer observer;
+// Keeps what was said.
+class Listener : public record::Observer {
+ public:
+  void message(record::Level, std::string_view text) override { said.append(text).append("\n"); }
+  std::string said;
+};
+
+TEST(Sparsify, WithoutTextToJudgeByNothingIsPolished) {
+  Listener observer;
   SparsifyOptions options;
-  options.polish = true;
+  const auto result = sparsify(dense_model(), test::random_domains(40), options, observer);
+  EXPECT_SAYS(observer.said, "no polish");
+  EXPECT_SAYS(observer.said, "calibration_tokens");
+  EXPECT_TRUE(result.report.at("damage").is_null());
+  options.polish = false;
+  const auto plain = sparsify(dense_model(), test::random_domains(40), options, observer);
+  for (std::size_t unit = 0; unit < plain.weights.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(plain.weights.units[unit], result.weights.units[unit]));
+}
+
+// f of one document after the other, from whole logits.
+TEST(Damage, IsThePairedChangeOfTheObjective) {
+  const auto reference = dense_model();
+  auto changed = model::converted(reference, at::kDouble);
+  changed.tensor("model.layers.1.mlp.up_proj.weight").mul_(0.7);
+  const auto batches = prune::calibration_batches(test::random_domains(40, 200), reference.config, at::kCPU);
+  const auto judged = prune::guard_batches(batches, 2);
+  const prune::DamageTest test(reference, batches, judged, {.perplexity = 1, .kl = 0.5});
+  std::vector<at::Tensor> hidden_ND;
+  std::vector<std::vector<eval::RatioTerm>> terms(2);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const auto& batch = batches[i];
+    hidden_ND.push_back(model::block_forward(prune::weights_of_block(reference, 0),
+                                             reference.config.rms_norm_eps, prune::embedded(reference, batch),
+                                             batch.layout));
+    if (!judged[i]) continue;
+    const auto log_p = at::log_softmax(test::plain_logits(reference, batch), 1),
+               log_q = at::log_softmax(test::plain_logits(changed, batch), 1);
+    const auto counts = batch.targets_N.ge(0).to(at::kDouble);
+    const auto nll = [&](const at::Tensor& log_NV) {
+      return -log_NV.gather(1, batch.targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
+    };
+    const auto kl = (log_p.exp() * (log_p - log_q)).sum(1);
+    const auto f = (nll(log_q) - nll(log_p) + 0.5 * kl) * counts;
+    for (std::size_t d = 0; d + 1 < batch.layout.starts.size(); ++d) {
+      const auto begin = batch.layout.starts[d], length = batch.layout.starts[d + 1] - begin;
+      terms[batch.domain].push_back({f.narrow(0, begin, length).sum().item<double>(),
+                                     counts.narrow(0, begin, length).sum().item<double>()});
+    }
+  }
+  const auto damage = test.measure(changed, 1, hidden_ND);
+  double expected = 0;
+  for (const auto& domain : terms) {
+    double sum = 0, tokens = 0;
+    for (const auto& term : domain) sum += term.numerator, tokens += term.denominator;
+    expected += sum / tokens / 2;
+  }
+  const auto interval = eval::bootstrap_interval(terms);
+  ASSERT_TRUE(interval && damage.interval);
+  EXPECT_NEAR(damage.objective, expected, 1e-5) << "rows are float32";
+  EXPECT_NEAR(damage.interval->low, interval->low, 1e-5);
+  EXPECT_NEAR(damage.interval->high, interval->high, 1e-5);
+  EXPECT_GT(damage.objective, 0.01);
+  EXPECT_EQ(test.measure(reference, 1, hidden_ND).objective, 0);
+}
+
+TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
+  Listener observer;
+  SparsifyOptions options;
+  options.share = 0.5;
+  auto input = dense_model();
+  // One layer is 2:4 as it is: it loses nothing.
+  const std::string harmless = "model.layers.1.mlp.gate_proj.weight";
+  input.tensor(harmless).view({-1, 4}).narrow(1, 1, 2).zero_();
+  const auto result = sparsify(input, test::random_domains(40, 400), options, observer);
+  const auto& report = result.report;
+  const auto& singles = report.at("single_damages");
+  ASSERT_EQ(singles.size(), 21U);
+  EXPECT_EQ(singles[0].at("name"), harmless);
+  EXPECT_NEAR(singles[0].at("objective").get<double>(), 0, 1e-6);
+  double taken = 0, all = 0, before = -1;
+  std::set<std::string> sparse;
+  for (const auto& row : singles) {
+    const auto name = row.at("name").get<std::string>();
+    const auto weights = static_cast<double>(input.tensor(name).numel());
+    EXPECT_GE(row.at("objective").get<double>() / weights, before);
+    before = row.at("objective").get<double>() / weights;
+    EXPECT_LE(row.at("interval")[0], row.at("objective"));
+    EXPECT_GE(row.at("interval")[1], row.at("objective"));
+    all += weights;
+    if (row.at("sparse")) {
+      taken += weights;
+      sparse.insert(name);
+    } else {
+      EXPECT_TRUE(at::equal(result.weights.tensor(name), input.tensor(name))) << name;
+    }
+  }
+  EXPECT_LE(taken, 0.5 * all);
+  EXPECT_GT(taken, 0.4 * all);
+  const auto& listed = result.weights.lineage.sparse_layers;
+  EXPECT_EQ(std::set<std::string>(listed.begin(), listed.end()), sparse);
+  EXPECT_EQ(report.at("cumulative_damages").size(), 3U);
+  EXPECT_EQ(report.at("damage"), report.at("cumulative_damages").back());
+  // All of them cost more.
+  options.share = 1;
+  const auto whole = sparsify(input, test::random_domains(40, 400), options, observer).report;
+  EXPECT_GT(whole.at("damage").at("objective"), report.at("damage").at("objective"));
+  EXPECT_FALSE(whole.contains("single_damages"));
+  options.share = 0.001;
+  EXPECT_SAYS(test::message_of<base::UsageError>(
+                  [&] { sparsify(input, test::random_domains(40, 400), options, observer); }),
+              "share");
+  options.share = 0.5;
   EXPECT_SAYS(test::message_of<base::DataError>(
-                  [&] { sparsify(dense_model(), test::random_domains(40), options, observer); }),
+                  [&] { sparsify(input, test::random_domains(40), options, observer); }),
               "calibration_tokens");
 }
 

@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {params: 60%}}",
              "stages.a.target.params: unknown key"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, blocks: false, "
-             "channels: false}",
+             "heads: false, channels: false}",
              "nothing to prune"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
              "{perplexity: 0, kl: 0}}",
