@@ -2,8 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -28,9 +30,7 @@ using search::State;
 constexpr std::array kMethodNames = {"greedy",   "tabu",      "evolution", "random",
                                      "additive", "influence", "staged"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
-constexpr search::GreedyOptions kGreedy{.rung = 0, .candidates = 6, .steps = 24};
-// A start of Tabu search is coarser, so that most of a small budget is left for it.
-constexpr search::GreedyOptions kStart{.rung = 0, .candidates = 4, .steps = 12};
+constexpr std::int64_t kGreedyCandidates = 6, kGreedySteps = 24, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
@@ -114,7 +114,10 @@ class Searched {
   std::int64_t batches(std::int32_t rung) const { return rungs_[static_cast<std::size_t>(rung)]; }
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   void search_by_method();
+  double affordable(double share) const;
+  search::GreedyOptions greedy_options(double share) const;
   void tabu();
+  void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
   State admitted(const char* name, State state);
@@ -148,7 +151,7 @@ std::vector<double> Searched::objectives(std::span<const State> states, std::int
 void Searched::search_by_method() {
   switch (options_.search.method) {
     case SearchMethod::greedy:
-      search::greedy(journal_, search::Proxy::probed(space_.space(), journal_, 2), kGreedy);
+      greedy();
       return;
     case SearchMethod::additive:
       journal_.objective(
@@ -183,6 +186,28 @@ State Searched::admitted(const char* name, State state) {
   return state;
 }
 
+// Evaluations of a step that a share of what is left pays for; without a budget as many as one likes.
+double Searched::affordable(double share) const {
+  if (options_.search.budget_tokens == 0) return std::numeric_limits<double>::infinity();
+  const double left = static_cast<double>(options_.search.budget_tokens) - journal_.spent() -
+                      static_cast<double>(evaluator_.tokens());
+  return share * left / static_cast<double>(evaluator_.tokens(batches(0)));
+}
+
+// As fine as a share of the budget allows.
+search::GreedyOptions Searched::greedy_options(double share) const {
+  const double steps = affordable(share) / static_cast<double>(kGreedyCandidates);
+  return {.rung = 0,
+          .candidates = kGreedyCandidates,
+          .steps = static_cast<std::int64_t>(
+              std::clamp(steps, static_cast<double>(kFewestGreedySteps), static_cast<double>(kGreedySteps)))};
+}
+
+void Searched::greedy() {
+  const auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  search::greedy(journal_, proxy, greedy_options(1));
+}
+
 // Begins from the best of the simple methods, all within the budget.
 void Searched::tabu() {
   auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
@@ -190,14 +215,16 @@ void Searched::tabu() {
                             admitted("one_shot", search::one_shot(space_.space(), proxy))};
   if (!space_.space().removed_together)
     starts.push_back(admitted("additive", search::least_additive(space_.space(), proxy)));
-  starts.push_back(admitted("greedy", search::greedy(journal_, proxy, kStart)));
+  // A coarse one would cost more than it gives.
+  if (affordable(1.0 / 3) >= static_cast<double>(kGreedyCandidates * kGreedySteps))
+    starts.push_back(admitted("greedy", search::greedy(journal_, proxy, greedy_options(1))));
   tabu_from(std::move(proxy), starts);
 }
 
 void Searched::staged() {
   auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
   auto options = staged_options(space_, whole(input_.config), scores_);
-  options.greedy = kStart;
+  options.greedy = greedy_options(0.5);
   const auto start = admitted("staged", search::staged(journal_, proxy, options));
   tabu_from(std::move(proxy), {start});
 }
