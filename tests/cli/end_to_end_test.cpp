@@ -279,7 +279,7 @@ TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
   EXPECT_TRUE(config.contains("per_layer_config")) << config.dump();
   const auto pruned = base::parse_json(base::read_file(project.path("run/stages/pruned.json")));
   EXPECT_EQ(pruned.at("method"), "tabu");
-  EXPECT_TRUE(pruned.at("starts").contains("greedy"));
+  EXPECT_TRUE(pruned.at("starts").contains("one_shot"));
   EXPECT_LE(pruned.at("tokens_spent").get<double>(), 60'000);
   EXPECT_SAYS(finished.out, "student ");
   EXPECT_EQ(
