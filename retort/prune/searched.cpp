@@ -30,7 +30,8 @@ using search::State;
 constexpr std::array kMethodNames = {"greedy",   "tabu",      "evolution", "random",
                                      "additive", "influence", "staged"};
 constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer"};
-constexpr std::int64_t kGreedyCandidates = 6, kGreedySteps = 24, kFewestGreedySteps = 6;
+// Small steps are worth more than many candidates: the guesses order them well.
+constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
@@ -186,12 +187,14 @@ State Searched::admitted(const char* name, State state) {
   return state;
 }
 
-// Evaluations of a step that a share of what is left pays for; without a budget as many as one likes.
+// Evaluations on the way to the target that a share of what is left pays for; without a budget any number.
 double Searched::affordable(double share) const {
   if (options_.search.budget_tokens == 0) return std::numeric_limits<double>::infinity();
   const double left = static_cast<double>(options_.search.budget_tokens) - journal_.spent() -
                       static_cast<double>(evaluator_.tokens());
-  return share * left / static_cast<double>(evaluator_.tokens(batches(0)));
+  const double all = static_cast<double>(architecture::num_parameters(input_.config));
+  const double mean_work = (1 + static_cast<double>(target_) / all) / 2;
+  return share * left / (mean_work * static_cast<double>(evaluator_.tokens(batches(0))));
 }
 
 // As fine as a share of the budget allows.

@@ -7,9 +7,9 @@
 namespace retort::prune {
 
 /// Channels are ranked once, by the score of the options on the whole model or by `given`.  Greedy goes in
-/// about 24 steps, fewer with a small budget, and evaluates six units in each, the best by a guess from
-/// single units.  Candidates race over three parts of the calibration text, a sixteenth, a quarter and all of
-/// it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.  Every
+/// at most about 72 steps, fewer with a small budget, and evaluates two units in each, the best by a guess
+/// from single units.  Candidates race over three parts of the calibration text, a sixteenth, a quarter and
+/// all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.  Every
 /// evaluation is appended to `journal_file`; with the file of an interrupted run the search takes the same
 /// path without evaluating again, one of another search is begun anew.  Throws as prune_greedy, and
 /// StorageError.
