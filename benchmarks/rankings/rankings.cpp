@@ -122,7 +122,7 @@ class HeldOut {
 };
 
 prune::Candidate uniform(const architecture::Config& config, const Scores& scores, double keep) {
-  const auto width = static_cast<double>(prune::mlp_width(config.blocks.front()));
+  const auto width = static_cast<double>(architecture::mlp_width(config.blocks.front()));
   return prune::narrowed(prune::whole(config), std::llround(keep * width), scores);
 }
 
@@ -150,7 +150,7 @@ Scores random_scores(const architecture::Config& config, std::uint64_t seed) {
   Scores scores;
   for (std::size_t block = 0; block < config.blocks.size(); ++block) {
     base::Random random(seed, block);
-    scores.emplace_back(static_cast<std::size_t>(prune::mlp_width(config.blocks[block])));
+    scores.emplace_back(static_cast<std::size_t>(architecture::mlp_width(config.blocks[block])));
     for (auto& score : scores.back()) score = random.next_normal();
   }
   return scores;

@@ -79,6 +79,15 @@ void check_total(const Config& config, const std::string& where) {
 
 }  // namespace
 
+std::int64_t mlp_width(const Block& block) {
+  const auto* dense = std::get_if<DenseMlp>(&block.mlp);
+  return dense ? dense->width : 0;
+}
+
+std::int64_t kv_groups(const Block& block) {
+  return block.attention ? block.attention->num_kv_heads : 0;
+}
+
 bool Config::uniform() const {
   const auto stock = [this](const Block& block) {
     return block == blocks.front() && block.attention && std::holds_alternative<DenseMlp>(block.mlp);

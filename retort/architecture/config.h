@@ -41,6 +41,11 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+/// Width of a dense MLP, 0 without one.
+std::int64_t mlp_width(const Block& block);
+/// Number of KV groups, a key and value head with its query heads; 0 without attention.
+std::int64_t kv_groups(const Block& block);
+
 /// More blocks than this are taken for a damaged configuration.
 inline constexpr std::int64_t kMaxBlocks = 8192;
 

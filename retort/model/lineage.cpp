@@ -14,15 +14,6 @@ std::vector<std::int64_t> iota(std::int64_t count) {
   return numbers;
 }
 
-std::int64_t width_of(const architecture::Block& block) {
-  const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp);
-  return dense ? dense->width : 0;
-}
-
-std::int64_t kv_groups_of(const architecture::Block& block) {
-  return block.attention ? block.attention->num_kv_heads : 0;
-}
-
 bool counts_up(const std::vector<std::int64_t>& numbers) {
   return numbers == iota(std::ssize(numbers));
 }
@@ -48,8 +39,8 @@ Lineage whole_lineage(const architecture::Config& config) {
   lineage.teacher_hidden = config.hidden_size;
   lineage.hidden = iota(config.hidden_size);
   for (const auto& block : config.blocks) {
-    lineage.channels.push_back(iota(width_of(block)));
-    lineage.kv_groups.push_back(iota(kv_groups_of(block)));
+    lineage.channels.push_back(iota(mlp_width(block)));
+    lineage.kv_groups.push_back(iota(kv_groups(block)));
   }
   return lineage;
 }
@@ -90,9 +81,9 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
               lineage.hidden.back() < lineage.teacher_hidden &&
               (lineage.blocks.empty() || lineage.blocks.back() < lineage.teacher_blocks);
   for (std::size_t i = 0; fits && i < config.blocks.size(); ++i)
-    fits = static_cast<std::int64_t>(lineage.channels[i].size()) == width_of(config.blocks[i]) &&
-           rising(lineage.channels[i]) &&
-           std::ssize(lineage.kv_groups[i]) == kv_groups_of(config.blocks[i]) && rising(lineage.kv_groups[i]);
+    fits = static_cast<std::int64_t>(lineage.channels[i].size()) == mlp_width(config.blocks[i]) &&
+           rising(lineage.channels[i]) && std::ssize(lineage.kv_groups[i]) == kv_groups(config.blocks[i]) &&
+           rising(lineage.kv_groups[i]);
   base::require<base::ModelError>(fits, where, ": the lineage does not fit config.json (",
                                   config.blocks.size(),
                                   " blocks); delete the file to treat the model as an original one.");

@@ -42,15 +42,6 @@ bool Candidate::attends(std::int64_t block) const {
   return found == groups.end() || !found->second.empty();
 }
 
-std::int64_t mlp_width(const architecture::Block& block) {
-  const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp);
-  return dense ? dense->width : 0;
-}
-
-std::int64_t kv_groups(const architecture::Block& block) {
-  return block.attention ? block.attention->num_kv_heads : 0;
-}
-
 std::vector<std::int64_t> counted(std::int64_t count) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);

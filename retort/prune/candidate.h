@@ -26,10 +26,6 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// Width of a dense MLP, 0 without one.
-std::int64_t mlp_width(const architecture::Block& block);
-/// Number of KV groups, 0 without attention.
-std::int64_t kv_groups(const architecture::Block& block);
 /// 0 to count - 1.
 std::vector<std::int64_t> counted(std::int64_t count);
 
@@ -54,7 +50,7 @@ Candidate with_channels(const architecture::Config& input, const Candidate& cand
 std::vector<std::int64_t> kept_groups(const architecture::Config& input, const Candidate& candidate,
                                       std::int64_t block);
 
-/// A smaller hidden size makes eps smaller in the same proportion, because RMSNorm then divides a sum over
+/// A smaller hidden size makes eps larger in the same proportion, because RMSNorm then divides a sum over
 /// the same features by a smaller number; see surgery.h.
 architecture::Config config_of(const architecture::Config& input, const Candidate& candidate);
 /// Unique saved parameters.

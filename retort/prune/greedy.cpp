@@ -56,7 +56,6 @@ class Search {
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective}),
-        batches_(calibration_batches(domains, input.config, input.units.front().device())),
         parameters_(architecture::num_parameters(input.config)) {}
 
   void run() {
@@ -80,19 +79,19 @@ class Search {
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
-  std::vector<CalibrationBatch> batches_;  // for the ranking of channels
-  std::int64_t inactive_channels_ = 0;     // of the current candidate
-  std::int64_t parameters_;                // of the current candidate
+  std::int64_t inactive_channels_ = 0;  // of the current candidate
+  std::int64_t parameters_;             // of the current candidate
   double objective_ = 0;
   base::Json decisions_ = base::Json::array();
 };
 
 // Measured on the current candidate, if they are not given.
 UnitScores Search::scores() {
+  if (!options_.heads && !options_.channels && !options_.hidden) return {};  // nothing is ranked
   const auto scores =
       given_ ? unit_scores(*given_)
              : in_input(unit_scores(measured_scores(
-                            sliced(input_, candidate()), batches_,
+                            sliced(input_, candidate()), evaluator_.batches(),
                             {options_.channel_ranking, options_.winsorise_quantile, options_.hidden})),
                         input_.config, candidate());
   inactive_channels_ = 0;

@@ -13,10 +13,6 @@ namespace {
 
 constexpr double kObsDampening = 0.01;  // of each diagonal element
 
-at::Tensor column_squares(const at::Tensor& weight_DI) {
-  return weight_DI.to(at::kDouble).square().sum(at::IntArrayRef{0});
-}
-
 ScaledInverse inverse_of(const ChannelStatistics& statistics) {
   return scaled_inverse(statistics.hessian, kObsDampening, "importance: obs");
 }
@@ -50,6 +46,10 @@ std::vector<double> on_host(const at::Tensor& values) {
 }
 
 }  // namespace
+
+at::Tensor column_squares(const at::Tensor& weight_DI) {
+  return weight_DI.to(at::kDouble).square().sum(at::IntArrayRef{0});
+}
 
 at::Tensor wanda_score(const ChannelStatistics& statistics, const at::Tensor& down_DI) {
   return down_DI.abs().sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble) * statistics.squares_I.sqrt();

@@ -21,6 +21,9 @@
 
 namespace retort::prune {
 
+/// sum_i W[i, c]^2, float64.
+at::Tensor column_squares(const at::Tensor& weight_DI);
+
 /// One float64 value per channel; the channels with the least go first.
 using ChannelScore =
     std::function<at::Tensor(const ChannelStatistics& statistics, const at::Tensor& down_DI)>;

@@ -56,6 +56,8 @@ class Evaluator {
   Evaluation evaluate(const Candidate& candidate, std::int64_t batches = kAllBatches) const;
   /// Tokens that `batches` batches of each domain hold together.
   std::int64_t tokens(std::int64_t batches = kAllBatches) const;
+  /// The text as it passes the model.
+  const std::vector<CalibrationBatch>& batches() const { return batches_; }
   /// Of the domain that has most.
   std::int64_t most_batches() const;
   /// The input's own loss on all of the text, summed over targets.

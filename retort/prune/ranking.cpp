@@ -20,7 +20,7 @@ constexpr std::int64_t kHeadRows = 256;
 constexpr std::array kReaders = {"q_proj", "o_proj", "gate_proj", "down_proj"};  // by tap
 
 at::Tensor column_norms(const at::Tensor& weight_DI) {
-  return weight_DI.to(at::kDouble).square().sum(at::IntArrayRef{0}).sqrt();
+  return column_squares(weight_DI).sqrt();
 }
 
 at::Tensor contributions(const ChannelStatistics& statistics, const at::Tensor& down_DI) {

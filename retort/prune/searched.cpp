@@ -83,9 +83,7 @@ class Searched {
         rungs_(rungs_of(evaluator_.most_batches())),
         scores_(given
                     ? *given
-                    : measured_scores(input,
-                                      calibration_batches(domains, input.config, input.units.front().device(),
-                                                          kBatchTokens),
+                    : measured_scores(input, evaluator_.batches(),
                                       {options.channel_ranking, options.winsorise_quantile, options.hidden})),
         space_(input.config, options, target_, unit_scores(scores_)),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
@@ -177,9 +175,7 @@ void Searched::search_by_method() {
 }
 
 State Searched::by_influence() const {
-  const auto batches =
-      calibration_batches(domains_, input_.config, input_.units.front().device(), kBatchTokens);
-  return search::one_shot(space_.space(), space_.proxy_of(influences(input_, batches)));
+  return search::one_shot(space_.space(), space_.proxy_of(influences(input_, evaluator_.batches())));
 }
 
 State Searched::admitted(const char* name, State state) {

@@ -111,7 +111,7 @@ class Sparsifier {
   std::int64_t last_block() const {  // that has chosen layers
     return std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin() - 1;
   }
-  bool has_guards() const { return std::find(guards_.begin(), guards_.end(), true) != guards_.end(); }
+  bool polishes() const { return options_.polish && damage_; }
   /// Chosen layers in order, with what their inputs say; `after` each block, before the next one's inputs are
   /// computed.
   using Visit = std::function<void(std::int64_t block, const architecture::Tensor& tensor,
@@ -137,7 +137,7 @@ class Sparsifier {
   std::vector<CalibrationBatch> batches_;
   std::vector<bool> guards_;           // per batch: held out from the Hessians, to judge what polishing does
   std::vector<at::Tensor> hidden_ND_;  // per batch: input of the block at hand
-  std::optional<DamageTest> damage_;   // relative to the input
+  std::optional<DamageTest> damage_;   // relative to the input; empty without guards
   std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
   base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
   std::int64_t chosen_ = 0;
@@ -172,11 +172,12 @@ void Sparsifier::choose_guards() {
   guards_.assign(batches_.size(), false);
   if (!options_.polish && options_.share == 1) return;
   guards_ = guard_batches(batches_, kGuardEvery);
-  base::require<base::DataError>(has_guards() || options_.share == 1,
+  const bool any = std::find(guards_.begin(), guards_.end(), true) != guards_.end();
+  base::require<base::DataError>(any || options_.share == 1,
                                  "sparsify: share: layers are chosen on a part of the calibration text that "
                                  "nothing is fitted to, and no "
                                  "source gave two batches; use more calibration_tokens.");
-  if (has_guards())
+  if (any)
     damage_.emplace(weights_, batches_, guards_, options_.objective);
   else
     observer_.message(record::Level::warning,
@@ -194,7 +195,7 @@ Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who
     model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
                          &hooks);
   }
-  return {hessian_of(fitted, who), has_guards() ? hessian_of(guard, who) : at::Tensor()};
+  return {hessian_of(fitted, who), polishes() ? hessian_of(guard, who) : at::Tensor()};
 }
 
 void Sparsifier::visit_group(std::int64_t block, const LayerGroup& group, const Visit& visit) {
@@ -283,7 +284,7 @@ at::Tensor Sparsifier::sparse_weight(const at::Tensor& weight_RC, const architec
     layer["dampening"] = result.dampening_fraction;
     layer["identity_residual"] = result.identity_residual;
   }
-  if (options_.polish && has_guards()) layer["polish"] = polish(weight_RC, inputs, result);
+  if (polishes()) layer["polish"] = polish(weight_RC, inputs, result);
   layer["relative_error"] = result.relative_error;
   const auto saved_RC = result.weight_RC.to(model::scalar_type(weights_.file_dtype));
   base::require<base::ValidationError>(

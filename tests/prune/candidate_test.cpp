@@ -67,7 +67,7 @@ TEST(Candidate, AKvGroupTakesItsQueryHeadsWithIt) {
             prune::stable_hash(prune::with_groups(config, prune::whole(config), 1, {0})));
 }
 
-TEST(Candidate, FewerHiddenFeaturesMakeEpsSmaller) {
+TEST(Candidate, FewerHiddenFeaturesMakeEpsLarger) {
   const auto config = test::tiny_config();
   auto candidate = prune::whole(config);
   candidate.hidden = {0, 2, 3, 7, 8, 9, 10, 15};

@@ -32,6 +32,19 @@ double logit_error(const model::Weights& expected, const model::Weights& given) 
   return worst;
 }
 
+// The smaller model, which has to give what the larger one gives again.
+model::Weights restored(const model::Weights& input, const Candidate& candidate) {
+  auto sliced = prune::sliced(input, candidate);
+  const double before = logit_error(input, sliced);
+  record::Observer observer;
+  const auto report =
+      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  EXPECT_GT(before, 0.1);
+  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  return sliced;
+}
+
 // Two channels that always agree: the one that stays takes over the other's column.
 TEST(Compensate, RestoresWhatAnotherChannelKnows) {
   auto input = test::tiny_model(test::tiny_config());
@@ -41,14 +54,7 @@ TEST(Compensate, RestoresWhatAnotherChannelKnows) {
   }
   input.file_dtype = io::Dtype::f32;
   const auto candidate = without_channels(input.config, 1, {7});
-  auto sliced = prune::sliced(input, candidate);
-  const double before = logit_error(input, sliced);
-  record::Observer observer;
-  const auto report =
-      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
-  EXPECT_TRUE(report.at("kept").get<bool>());
-  EXPECT_GT(before, 0.1);
-  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  const auto sliced = restored(input, candidate);
   const auto down = input.tensor("model.layers.1.mlp.down_proj.weight");
   const auto fitted = sliced.tensor("model.layers.1.mlp.down_proj.weight");
   EXPECT_LT(test::largest_difference(fitted.select(1, 2), down.select(1, 2) + down.select(1, 7)), 1e-5);
@@ -65,14 +71,7 @@ TEST(Compensate, RestoresWhatAnotherHeadKnows) {
   copy_rows("k_proj", 4);
   copy_rows("v_proj", 4);
   const auto candidate = prune::with_groups(input.config, prune::whole(input.config), 1, {0});
-  auto sliced = prune::sliced(input, candidate);
-  const double before = logit_error(input, sliced);
-  record::Observer observer;
-  const auto report =
-      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
-  EXPECT_TRUE(report.at("kept").get<bool>());
-  EXPECT_GT(before, 0.1);
-  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  const auto sliced = restored(input, candidate);
   const auto output = input.tensor("model.layers.1.self_attn.o_proj.weight");
   EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.1.self_attn.o_proj.weight"),
                                      output.narrow(1, 0, 8) + output.narrow(1, 8, 8)),

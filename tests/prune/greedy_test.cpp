@@ -148,7 +148,7 @@ TEST(Greedy, ReachesEveryTargetWithAUniformModel) {
     EXPECT_TRUE(result.weights.config.uniform());
     EXPECT_EQ(result.report["parameters_before"], before);
     EXPECT_EQ(result.report["parameters_after"], after);
-    EXPECT_EQ(prune::mlp_width(result.weights.config.blocks[0]) % 4, 0);
+    EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]) % 4, 0);
     EXPECT_LT(result.report["sliced_output_difference"].get<double>(), 1e-5);
   }
 }
@@ -206,7 +206,7 @@ TEST(Greedy, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
   options = options_for(0.7);
   options.channels = false;
   const auto result = prune_greedy(input, test::random_domains(40, 2), options, observer);
-  EXPECT_EQ(prune::mlp_width(result.weights.config.blocks[0]), 24);
+  EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]), 24);
 }
 
 TEST(Greedy, AnUnreachableTargetIsRefusedBeforeAnyWork) {

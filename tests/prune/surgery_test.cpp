@@ -20,7 +20,7 @@ Candidate thinned(const architecture::Config& config) {
   for (std::size_t block = 0; block < config.blocks.size(); block += 2) {
     candidate.blocks.push_back(static_cast<std::int64_t>(block));
     auto& channels = candidate.channels.emplace_back();
-    for (std::int64_t channel = 0; channel < prune::mlp_width(config.blocks[block]); ++channel)
+    for (std::int64_t channel = 0; channel < architecture::mlp_width(config.blocks[block]); ++channel)
       if ((channel + static_cast<std::int64_t>(block)) % 3 < 2) channels.push_back(channel);
   }
   const auto shortest = std::min_element(candidate.channels.begin(), candidate.channels.end(),
@@ -37,7 +37,8 @@ at::Tensor masked_logits(const model::Weights& weights, const Candidate& candida
   for (std::size_t block = 0; block < weights.config.blocks.size(); ++block) {
     const auto* channels = candidate.find(static_cast<std::int64_t>(block));
     keeps.push_back(channels != nullptr);
-    masks.push_back(at::zeros({prune::mlp_width(weights.config.blocks[block])}, weights.units[0].options()));
+    masks.push_back(
+        at::zeros({architecture::mlp_width(weights.config.blocks[block])}, weights.units[0].options()));
     for (const auto channel : channels ? *channels : std::vector<std::int64_t>()) masks.back()[channel] = 1;
   }
   return test::plain_logits(weights, batch, masks, keeps);
