@@ -97,12 +97,12 @@ class Experiment {
         static_cast<double>(s.evaluations > 0 ? s.evaluations : 4 * (std::ssize(space.units) + k));
     const auto measure = [&](const std::string& name, std::uint64_t seed, auto method) {
       Journal journal(space,
-                      [this](auto states, auto) {
-                        std::vector<double> results;
-                        for (const auto& one : states) results.push_back(objective(one));
+                      [this](std::span<const search::Task> tasks) {
+                        std::vector<std::vector<double>> results;
+                        for (const auto& task : tasks) results.push_back({objective(task.state)});
                         return results;
                       },
-                      {.budget = budget, .rungs = 1, .charge = {}, .on_entry = {}});
+                      {.budget = budget});
       search::run_search([&] { method(journal, seed); });
       const double found = journal.best() ? journal.best()->objective : values.back();
       json["methods"][name].push_back(

@@ -12,13 +12,17 @@ namespace {
 using Entry = search::Journal::Entry;
 
 base::Json to_json(const Entry& entry) {
-  return {
-      {"state", entry.state}, {"rung", entry.rung}, {"objective", entry.objective}, {"charge", entry.charge}};
+  return {{"state", entry.state},
+          {"rung", entry.rung},
+          {"objective", entry.objective},
+          {"charge", entry.charge},
+          {"pieces", entry.pieces}};
 }
 
 Entry entry_from_json(const base::Json& json) {
   return {json.at("state").get<search::State>(), json.at("rung").get<std::int32_t>(),
-          json.at("objective").get<double>(), json.at("charge").get<double>()};
+          json.at("objective").get<double>(), json.at("charge").get<double>(),
+          json.at("pieces").get<std::vector<double>>()};
 }
 
 }  // namespace

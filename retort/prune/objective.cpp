@@ -13,6 +13,7 @@ namespace retort::prune {
 namespace {
 
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
+constexpr std::int64_t kTopK = 512;
 
 std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
@@ -36,6 +37,15 @@ void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
 }
 
 }  // namespace
+
+struct Evaluator::Sums {
+  double targets = 0, nll = 0, kl = 0;
+  void add(const Sums& other) {
+    targets += other.targets;
+    nll += other.nll;
+    kl += other.kl;
+  }
+};
 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
@@ -76,10 +86,15 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
   const Pass pass(input_, current_);
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
-    place_.push_back(goes_on ? place_.back() + 1 : 0);
+    pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
     teacher_hidden_.push_back(output(batch, pass, num_blocks(input_)));
-    teacher_nll_.push_back(score(batch, teacher_hidden_.back(), false).nll);
+    auto& teachers = teachers_.emplace_back();
+    for (const auto& rows_RD : teacher_hidden_.back().split(chunk_rows()))
+      teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
+    teacher_nll_.push_back(score(batch, teacher_hidden_.back()).nll);
   }
+  std::stable_sort(pieces_.begin(), pieces_.end(),
+                   [](const Piece& a, const Piece& b) { return a.round < b.round; });
 }
 
 void Evaluator::plan_cache(std::int64_t cache_bytes) {
@@ -142,22 +157,46 @@ void Evaluator::settle(const Candidate& candidate) {
   current_ = candidate;
 }
 
-eval::ScoreSums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND, bool with_teacher) const {
-  const auto rows = std::clamp<std::int64_t>(kChunkElements / scorer_.vocab_size(), 16, 1024);
-  return eval::score_hidden(scorer_, hidden_ND, with_teacher ? &scorer_ : nullptr,
-                            with_teacher ? teacher_hidden_[batch] : at::Tensor(), batches_[batch].targets_N,
-                            rows);
+std::int64_t Evaluator::chunk_rows() const {
+  return std::clamp<std::int64_t>(kChunkElements / scorer_.vocab_size(), 16, 1024);
 }
 
-Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums,
-                                    const std::vector<double>& teacher_nll) const {
+Evaluator::Sums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
+  const auto rows = chunk_rows();
+  const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
+  Sums sums;
+  for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
+    const auto scores =
+        ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
+    sums.add({static_cast<double>(targets[chunk].ge(0).sum().item<std::int64_t>()),
+              scores.nll_N.sum(at::kDouble).item<double>(), scores.kl_N.sum(at::kDouble).item<double>()});
+  }
+  return sums;
+}
+
+Evaluator::Sums Evaluator::score_exactly(std::size_t batch, const at::Tensor& hidden_ND) const {
+  const auto sums = eval::score_hidden(scorer_, hidden_ND, &scorer_, teacher_hidden_[batch],
+                                       batches_[batch].targets_N, chunk_rows());
+  return {static_cast<double>(sums.targets), sums.nll, sums.kl};
+}
+
+// Equal weights for all domains.
+template <typename Score>
+Evaluation Evaluator::evaluation(const Candidate& candidate, Score score) const {
+  const Pass pass(input_, candidate);
+  const auto begin = first_change(candidate);
+  std::vector<Sums> sums(domain_names_.size());
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    auto of_batch = score(batch, output(batch, pass, begin));
+    of_batch.nll -= teacher_nll_[batch];
+    sums[batches_[batch].domain].add(of_batch);
+  }
   Evaluation result;
   const auto count = static_cast<double>(sums.size());
   for (std::size_t domain = 0; domain < sums.size(); ++domain) {
-    Cost cost;
-    const auto targets = static_cast<double>(sums[domain].targets);
-    cost.delta_log_perplexity = (sums[domain].nll - teacher_nll[domain]) / targets;
-    cost.kl = sums[domain].kl / targets;
+    const auto& of_domain = sums[domain];
+    Cost cost{.delta_log_perplexity = of_domain.nll / of_domain.targets,
+              .kl = of_domain.kl / of_domain.targets};
     cost.objective = weights_.perplexity * cost.delta_log_perplexity + weights_.kl * cost.kl;
     base::require<base::ValidationError>(std::isfinite(cost.objective),
                                          "prune: the objective of a candidate on '", domain_names_[domain],
@@ -172,28 +211,48 @@ Evaluation Evaluator::evaluation_of(const std::vector<eval::ScoreSums>& sums,
   return result;
 }
 
-Evaluation Evaluator::evaluate(const Candidate& candidate, std::int64_t batches) const {
-  const Pass pass(input_, candidate);
-  const auto begin = first_change(candidate);
-  std::vector<eval::ScoreSums> sums(domain_names_.size());
-  std::vector<double> teacher_nll(domain_names_.size(), 0);
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    if (place_[batch] >= batches) continue;
-    sums[batches_[batch].domain].add(score(batch, output(batch, pass, begin), true));
-    teacher_nll[batches_[batch].domain] += teacher_nll_[batch];
-  }
-  return evaluation_of(sums, teacher_nll);
+Evaluation Evaluator::evaluate(const Candidate& candidate) const {
+  return evaluation(
+      candidate, [this](std::size_t batch, const at::Tensor& hidden_ND) { return score(batch, hidden_ND); });
 }
 
-std::int64_t Evaluator::tokens(std::int64_t batches) const {
+Evaluation Evaluator::evaluate_exactly(const Candidate& candidate) const {
+  return evaluation(candidate, [this](std::size_t batch, const at::Tensor& hidden_ND) {
+    return score_exactly(batch, hidden_ND);
+  });
+}
+
+std::int64_t Evaluator::tokens() const {
   std::int64_t sum = 0;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
-    if (place_[batch] < batches) sum += batches_[batch].layout.tokens();
+  for (const auto& piece : pieces_) sum += piece.tokens;
   return sum;
 }
 
-std::int64_t Evaluator::most_batches() const {
-  return *std::max_element(place_.begin(), place_.end()) + 1;
+std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
+  std::vector<double> targets(domain_names_.size(), 0), weights;
+  std::vector<std::size_t> domains;
+  for (const auto& piece : pieces_) {
+    if (piece.round >= rounds) break;
+    const auto& batch = batches_[piece.batch];
+    domains.push_back(batch.domain);
+    targets[batch.domain] += static_cast<double>((batch.targets_N >= 0).sum().item<std::int64_t>());
+  }
+  for (const auto domain : domains)
+    weights.push_back(1 / (targets[domain] * static_cast<double>(targets.size())));
+  return weights;
+}
+
+std::vector<double> Evaluator::piece_costs(const Candidate& candidate, std::size_t first,
+                                           std::size_t last) const {
+  const Pass pass(input_, candidate);
+  const auto begin = first_change(candidate);
+  std::vector<double> costs;
+  for (std::size_t piece = first; piece < last; ++piece) {
+    const auto batch = pieces_[piece].batch;
+    const auto sums = score(batch, output(batch, pass, begin));
+    costs.push_back(weights_.perplexity * (sums.nll - teacher_nll_[batch]) + weights_.kl * sums.kl);
+  }
+  return costs;
 }
 
 double Evaluator::input_nll() const {

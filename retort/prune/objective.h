@@ -4,18 +4,20 @@
 //
 // The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
 // hidden features are multiplied by 0.  The hidden states of a "current" candidate are kept as far as they
-// fit, so that a candidate which first differs from it at block l costs only the blocks from l on.
+// fit, so that a candidate which first differs from it at block l costs only the blocks from l on.  While
+// candidates are compared, the input's distributions are its 512 most likely tokens and one outcome for all
+// others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is not computed again.
 //
 // Shape legend: N tokens of a batch, D hidden, I width of the MLP, Y inputs of o_proj.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "retort/eval/score.h"
+#include "retort/ops/top_k_teacher.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/candidate.h"
 #include "retort/prune/options.h"
@@ -38,28 +40,37 @@ struct EvaluatorOptions {
   ObjectiveWeights weights;
   std::int64_t cache_bytes = std::int64_t{2}
                              << 30;  ///< for kept hidden states, without those of the last block
-  std::int64_t batch_tokens = 2048;  ///< that pass the model together, and the step of a part of the text
+  std::int64_t batch_tokens = 2048;  ///< that pass the model together, and the size of a piece
 };
 
 class Evaluator {
  public:
-  static constexpr std::int64_t kAllBatches = std::numeric_limits<std::int64_t>::max();
-
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
   /// The whole model is the first current candidate.  Throws DataError for unusable text, ValidationError
   /// naming the block whose activations are not finite.
   Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
             const EvaluatorOptions& options);
 
-  /// On the first `batches` batches of each domain, all of them when there are fewer.  The same f for a
-  /// candidate whatever is current.  Throws ValidationError when f is not finite.
-  Evaluation evaluate(const Candidate& candidate, std::int64_t batches = kAllBatches) const;
-  /// Tokens that `batches` batches of each domain hold together.
-  std::int64_t tokens(std::int64_t batches = kAllBatches) const;
+  /// On all of the text.  The same f for a candidate whatever is current.  Throws ValidationError when f is
+  /// not finite.
+  Evaluation evaluate(const Candidate& candidate) const;
+  /// With the KL over the whole vocabulary, for what is reported.
+  Evaluation evaluate_exactly(const Candidate& candidate) const;
+  std::int64_t tokens() const;
   /// The text as it passes the model.
   const std::vector<CalibrationBatch>& batches() const { return batches_; }
-  /// Of the domain that has most.
-  std::int64_t most_batches() const;
+
+  /// The text by pieces: the first batch of every domain, then the second of every domain, and so on.
+  struct Piece {
+    std::size_t batch = 0;
+    std::int64_t round = 0;  ///< the batch's place in its domain
+    std::int64_t tokens = 0;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  /// f of the text of the first `rounds` rounds = sum_i weights[i] * costs[i] over its pieces.
+  std::vector<double> piece_weights(std::int64_t rounds) const;
+  /// w_ppl * (NLL - NLL(input)) + w_kl * KL, summed over the targets of each piece from `first` up to `last`.
+  std::vector<double> piece_costs(const Candidate& candidate, std::size_t first, std::size_t last) const;
   /// The input's own loss on all of the text, summed over targets.
   double input_nll() const;
 
@@ -76,22 +87,26 @@ class Evaluator {
  private:
   struct Pass;
   void plan_cache(std::int64_t cache_bytes);
+  std::int64_t chunk_rows() const;
   std::int64_t first_change(const Candidate& candidate) const;
   at::Tensor output(std::size_t batch, const Pass& pass, std::int64_t begin) const;
-  eval::ScoreSums score(std::size_t batch, const at::Tensor& hidden_ND, bool with_teacher) const;
-  Evaluation evaluation_of(const std::vector<eval::ScoreSums>& sums,
-                           const std::vector<double>& teacher_nll) const;
+  struct Sums;  // over the targets of a batch
+  Sums score(std::size_t batch, const at::Tensor& hidden_ND) const;
+  Sums score_exactly(std::size_t batch, const at::Tensor& hidden_ND) const;
+  template <typename Score>
+  Evaluation evaluation(const Candidate& candidate, Score score) const;
 
   const model::Weights& input_;
   ObjectiveWeights weights_;
   std::vector<std::string> domain_names_;
   std::vector<CalibrationBatch> batches_;
-  std::vector<std::int64_t> place_;  // [batch], within its domain
+  std::vector<Piece> pieces_;
   eval::HeadScorer scorer_;
   std::int64_t stride_ = 1;                    // hidden states are kept before blocks stride, 2 stride, ...
   std::vector<std::vector<at::Tensor>> kept_;  // [batch][block / stride], of the current candidate
   std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
-  std::vector<double> teacher_nll_;            // [batch], sum over targets
+  std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
+  std::vector<double> teacher_nll_;                      // [batch], sum over targets
   Candidate current_;
 };
 

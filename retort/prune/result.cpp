@@ -41,6 +41,18 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
+// f of what was chosen, before compensation.
+base::Json costs(const Evaluator& evaluator, const Candidate& candidate) {
+  const auto evaluation = evaluator.evaluate_exactly(candidate);
+  base::Json json = {{"objective", evaluation.mean.objective},
+                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
+                     {"kl", evaluation.mean.kl},
+                     {"worst_domain", evaluator.domain_names()[evaluation.worst_domain]}};
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    json["domains"][evaluator.domain_names()[i]] = evaluation.domains[i].objective;
+  return json;
+}
+
 std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
                                                        const Candidate& candidate) {
   std::vector<std::vector<std::int64_t>> groups;
@@ -70,6 +82,7 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
         {"kv_groups", groups_by_block(input.config, candidate)},
         {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
       {"sliced_output_difference", difference}};
+  result.report.update(costs(evaluator, candidate));
   if (options.compensate)
     result.report["compensation"] =
         compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);

@@ -34,7 +34,7 @@ constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer
 constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
-constexpr std::array<std::int64_t, 3> kRungParts = {16, 4, 1};  // of the batches of a domain, one part
+constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a domain, one part
 
 // Everything that the course of a search depends on.
 std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
@@ -60,12 +60,14 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   return hasher.hex();
 }
 
-// Batches of each domain at each fidelity, at least one; short texts have fewer fidelities.
-std::vector<std::int64_t> rungs_of(std::int64_t batches) {
-  std::vector<std::int64_t> rungs;
+// At least one batch of each domain at each fidelity; short texts have fewer fidelities.
+std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
+  const auto rounds = evaluator.pieces().back().round + 1;
+  std::vector<search::Rung> rungs;
+  std::int64_t before = 0;
   for (const auto part : kRungParts)
-    if (const auto count = std::max<std::int64_t>(1, batches / part); rungs.empty() || count > rungs.back())
-      rungs.push_back(count);
+    if (const auto count = std::max<std::int64_t>(1, rounds / part); count > before)
+      rungs.push_back({evaluator.piece_weights(before = count)});
   return rungs;
 }
 
@@ -80,7 +82,6 @@ class Searched {
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
-        rungs_(rungs_of(evaluator_.most_batches())),
         scores_(given
                     ? *given
                     : measured_scores(input, evaluator_.batches(),
@@ -88,12 +89,12 @@ class Searched {
         space_(input.config, options, target_, unit_scores(scores_)),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
         journal_(
-            space_.space(), [this](auto states, auto rung) { return objectives(states, rung); },
+            space_.space(), [this](auto tasks) { return costs(tasks); },
             {.budget = static_cast<double>(options.search.budget_tokens),
-             .rungs = static_cast<std::int32_t>(rungs_.size()),
+             .rungs = rungs_of(evaluator_),
              .charge =
-                 [this](const State& state, std::int32_t rung) {
-                   return static_cast<double>(evaluator_.tokens(batches(rung))) * space_.work(state);
+                 [this](const search::Task& task) {
+                   return tokens(task.first, task.last) * space_.work(task.state);
                  },
              .on_entry = [this](const Journal::Entry& entry) { file_.append(entry); }},
             file_.earlier()) {}
@@ -110,8 +111,8 @@ class Searched {
   base::Json report() const;
 
  private:
-  std::int64_t batches(std::int32_t rung) const { return rungs_[static_cast<std::size_t>(rung)]; }
-  std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
+  double tokens(std::size_t first_piece, std::size_t last_piece) const;
+  std::vector<std::vector<double>> costs(std::span<const search::Task> tasks);
   void search_by_method();
   double affordable(double share) const;
   search::GreedyOptions greedy_options(double share) const;
@@ -128,7 +129,6 @@ class Searched {
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
-  std::vector<std::int64_t> rungs_;
   std::vector<BlockScores> scores_;
   ModelSpace space_;
   JournalFile file_;
@@ -136,11 +136,17 @@ class Searched {
   base::Json starts_ = base::Json::object();
 };
 
-std::vector<double> Searched::objectives(std::span<const State> states, std::int32_t rung) {
-  std::vector<double> values;
-  for (const auto& state : states) {
+double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
+  std::int64_t sum = 0;
+  for (auto piece = first_piece; piece < last_piece; ++piece) sum += evaluator_.pieces()[piece].tokens;
+  return static_cast<double>(sum);
+}
+
+std::vector<std::vector<double>> Searched::costs(std::span<const search::Task> tasks) {
+  std::vector<std::vector<double>> values;
+  for (const auto& task : tasks) {
     stop_if_asked(observer_, "prune");
-    values.push_back(evaluator_.evaluate(space_.candidate(state), batches(rung)).mean.objective);
+    values.push_back(evaluator_.piece_costs(space_.candidate(task.state), task.first, task.last));
   }
   observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
                      options_.search.budget_tokens);
@@ -190,7 +196,7 @@ double Searched::affordable(double share) const {
                       static_cast<double>(evaluator_.tokens());
   const double all = static_cast<double>(architecture::num_parameters(input_.config));
   const double mean_work = (1 + static_cast<double>(target_) / all) / 2;
-  return share * left / (mean_work * static_cast<double>(evaluator_.tokens(batches(0))));
+  return share * left / (mean_work * tokens(0, journal_.pieces(0)));
 }
 
 // As fine as a share of the budget allows.
@@ -234,22 +240,14 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
 }
 
 base::Json Searched::report() const {
-  const auto& best = *journal_.best();
-  const auto evaluation = evaluator_.evaluate(space_.candidate(best.state));
   base::Json report = {{"parameters_target", target_},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
                        {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
-                       {"objective", best.objective},
-                       {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
-                       {"kl", evaluation.mean.kl},
-                       {"worst_domain", evaluator_.domain_names()[evaluation.worst_domain]},
                        {"evaluations", journal_.entries().size()},
                        {"tokens_spent", journal_.spent()},
                        {"tokens_budget", options_.search.budget_tokens},
                        {"starts", starts_},
                        {"curve", base::Json::array()}};
-  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
-    report["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
   std::int64_t inactive = 0;
   for (const auto& block : scores_) inactive += block.inactive_channels;
   report["inactive_channels"] = inactive;

@@ -32,8 +32,9 @@ void evolution(Journal& journal, const std::vector<State>& starts, const Evoluti
       offspring.push_back(
           level_switched(space, parent.state, 1 + static_cast<std::int64_t>(std::min(a, b)), random));
     }
-    const auto winner = race(journal, offspring, {.finalists = options.finalists}).front();
-    if (winner.objective <= parent.objective) parent = winner;
+    const auto winner =
+        race(journal, offspring, {.finalists = options.finalists, .incumbent = &parent.state}).front();
+    if (winner.rung == journal.last_rung() && winner.objective <= parent.objective) parent = winner;
   }
 }
 

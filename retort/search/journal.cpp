@@ -1,6 +1,8 @@
 #include "retort/search/journal.h"
 
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "retort/base/error.h"
 
@@ -9,47 +11,70 @@ namespace retort::search {
 Journal::Journal(const Space& space, Evaluate evaluate, Options options, std::span<const Entry> earlier)
     : space_(space), evaluate_(std::move(evaluate)), options_(std::move(options)) {
   validate(space_);
-  if (!options_.charge) options_.charge = [](const State&, std::int32_t) { return 1.0; };
-  for (const auto& entry : earlier) earlier_[{entry.state, entry.rung}] = entry.objective;
+  std::size_t pieces = 0;
+  for (const auto& rung : options_.rungs) {
+    base::ensure(rung.weights.size() > pieces, "each rung has more pieces than the one before");
+    pieces = rung.weights.size();
+  }
+  if (!options_.charge) options_.charge = [](const Task&) { return 1.0; };
+  for (const auto& entry : earlier) earlier_[{entry.state, entry.rung}] = entry.pieces;
+}
+
+std::size_t Journal::known(const State& state) const {
+  const auto found = memo_.find(state);
+  return found == memo_.end() ? 0 : found->second.size();
 }
 
 std::vector<double> Journal::objectives(std::span<const State> states, std::int32_t rung) {
-  base::ensure(rung >= 0 && rung < options_.rungs, "a search asks for rungs that exist");
-  std::vector<State> fresh;
+  base::ensure(rung >= 0 && rung <= last_rung(), "a search asks for rungs that exist");
+  const auto& weights = this->weights(rung);
+  std::vector<Task> fresh;
   std::vector<Entry> planned;
   bool covered = true;
   double spent = spent_;
-  std::map<Key, std::size_t> asked;
+  std::set<State> asked;
   for (const auto& state : states) {
-    const Key key{state, rung};
-    if (memo_.contains(key) || asked.contains(key)) continue;
-    const double charge = options_.charge(state, rung);
+    Task task{state, known(state), weights.size()};
+    if (task.first >= task.last || asked.contains(state)) continue;
+    const double charge = options_.charge(task);
     covered = options_.budget <= 0 || spent + charge <= options_.budget;
     if (!covered) break;
     spent += charge;
-    asked[key] = planned.size();
+    asked.insert(state);
     planned.push_back({state, rung, 0, charge});
-    if (!earlier_.contains(key)) fresh.push_back(state);
+    const auto found = earlier_.find({state, rung});
+    if (found != earlier_.end() && found->second.size() == task.last - task.first)
+      planned.back().pieces = found->second;
+    else
+      fresh.push_back(std::move(task));
   }
-  const auto values = fresh.empty() ? std::vector<double>{} : evaluate_(fresh, rung);
-  base::ensure(values.size() == fresh.size(), "an evaluator answers for every state");
+  const auto values = fresh.empty() ? std::vector<std::vector<double>>{} : evaluate_(fresh);
+  base::ensure(values.size() == fresh.size(), "an evaluator answers every task");
   std::size_t next = 0;
   for (auto& entry : planned) {
-    const auto known = earlier_.find({entry.state, entry.rung});
-    entry.objective = known != earlier_.end() ? known->second : values[next++];
-    record(std::move(entry), known != earlier_.end());
+    const bool replayed = !entry.pieces.empty();
+    if (!replayed) {
+      base::ensure(values[next].size() == fresh[next].last - fresh[next].first,
+                   "an evaluator gives a value for every piece");
+      entry.pieces = values[next++];
+    }
+    record(std::move(entry), replayed);
   }
   if (!covered) throw BudgetSpent{};
   std::vector<double> result;
-  for (const auto& state : states) result.push_back(memo_.at({state, rung}));
+  for (const auto& state : states)
+    result.push_back(std::inner_product(weights.begin(), weights.end(), memo_.at(state).begin(), 0.0));
   return result;
 }
 
 void Journal::record(Entry entry, bool replayed) {
+  auto& pieces = memo_[entry.state];
+  pieces.insert(pieces.end(), entry.pieces.begin(), entry.pieces.end());
+  const auto& weights = this->weights(entry.rung);
+  entry.objective = std::inner_product(weights.begin(), weights.end(), pieces.begin(), 0.0);
   base::require<base::ValidationError>(std::isfinite(entry.objective),
                                        "search: the objective of a candidate is not finite; the model is "
                                        "damaged, evaluate it first.");
-  memo_[{entry.state, entry.rung}] = entry.objective;
   spent_ += entry.charge;
   if (entry.rung == last_rung() && space_.feasible(entry.state) &&
       (!best_ || entry.objective < best_->objective)) {
@@ -58,6 +83,16 @@ void Journal::record(Entry entry, bool replayed) {
   }
   entries_.push_back(entry);
   if (!replayed && options_.on_entry) options_.on_entry(entry);
+}
+
+std::vector<double> Journal::differences(const State& a, const State& b, std::int32_t rung) const {
+  const auto& weights = this->weights(rung);
+  const auto &of_a = memo_.at(a), &of_b = memo_.at(b);
+  base::ensure(std::min(of_a.size(), of_b.size()) >= weights.size(), "both states were evaluated");
+  std::vector<double> result;
+  for (std::size_t piece = 0; piece < weights.size(); ++piece)
+    result.push_back(weights[piece] * (of_a[piece] - of_b[piece]));
+  return result;
 }
 
 }  // namespace retort::search

@@ -1,11 +1,16 @@
 #pragma once
 // Every evaluation of a search, in order: its memory, its meter and its saved state.
 //
+// The text that candidates are compared on comes in pieces, and a fidelity, or rung, is the first few of
+// them, so that what was paid for at a low rung counts at a higher one, and two candidates can be compared
+// piece by piece.
+//
 // A search is a plain function that asks the journal for objectives.  What was evaluated before is answered
 // from memory and costs nothing; the rest goes to the evaluator, in batches whose members do not depend on
 // each other.  A search draws its random numbers from (seed, iteration, draw) alone, so running it again with
 // the journal of an interrupted run takes the same path to where it stopped, and goes on.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +26,17 @@ namespace retort::search {
 /// Thrown through a search when the next evaluation would go beyond its budget; run_search catches it.
 struct BudgetSpent {};
 
+/// A fidelity: objective = sum over the first pieces of weights[i] * (what the evaluator says of piece i).
+struct Rung {
+  std::vector<double> weights;
+};
+
+/// What an evaluator is asked: a state on the pieces from `first` up to `last`, without it.
+struct Task {
+  State state;
+  std::size_t first = 0, last = 0;
+};
+
 class Journal {
  public:
   struct Entry {
@@ -28,28 +44,35 @@ class Journal {
     std::int32_t rung = 0;
     double objective = 0;
     double charge = 0;
+    std::vector<double> pieces = {};  ///< those that were not known of the state before
     bool operator==(const Entry&) const = default;
   };
   struct Options {
-    double budget = 0;       ///< in the unit of `charge`; 0: without limit
-    std::int32_t rungs = 1;  ///< fidelities, from 0, the cheapest, to rungs - 1, at which results count
-    /// What an evaluation counts, whatever a cache saves: searches with and without it take one path.
-    std::function<double(const State&, std::int32_t rung)> charge;
-    std::function<void(const Entry&)> on_entry;  ///< after each new evaluation, to save it
+    double budget = 0;  ///< in the unit of `charge`; 0: without limit
+    /// From the cheapest to the one at which results count; each has more pieces than the one before.
+    std::vector<Rung> rungs = {{{1.0}}};
+    /// What a task counts, whatever a cache saves: searches with and without it take one path.  Empty: 1.
+    std::function<double(const Task&)> charge = {};
+    std::function<void(const Entry&)> on_entry = {};  ///< after each new evaluation, to save it
   };
-  /// Objectives of states at a rung, in their order; may throw, then nothing of the batch counts.
-  using Evaluate = std::function<std::vector<double>(std::span<const State>, std::int32_t rung)>;
+  /// The pieces of each task, in order; may throw, then nothing of the batch counts.
+  using Evaluate = std::function<std::vector<std::vector<double>>(std::span<const Task>)>;
 
   /// `earlier`: entries of an interrupted run of the same search.  They are charged when they are asked for
   /// again.
   Journal(const Space& space, Evaluate evaluate, Options options, std::span<const Entry> earlier = {});
 
-  /// Throws BudgetSpent once the budget is used up; what it still covered of a batch is evaluated and
-  /// recorded.
+  /// In the order of `states`.  Throws BudgetSpent once the budget is used up; what it still covered of a
+  /// batch is evaluated and recorded.
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   double objective(const State& state, std::int32_t rung) { return objectives({&state, 1}, rung).front(); }
+  /// Of two states that were evaluated at `rung` or a higher one: by each piece of the rung, what it adds to
+  /// the objective of `a` more than to that of `b`.
+  std::vector<double> differences(const State& a, const State& b, std::int32_t rung) const;
 
-  std::int32_t last_rung() const { return options_.rungs - 1; }
+  /// Of a rung.
+  std::size_t pieces(std::int32_t rung) const { return weights(rung).size(); }
+  std::int32_t last_rung() const { return static_cast<std::int32_t>(options_.rungs.size()) - 1; }
   const Space& space() const { return space_; }
   double spent() const { return spent_; }
   const std::vector<Entry>& entries() const { return entries_; }
@@ -61,12 +84,17 @@ class Journal {
 
  private:
   using Key = std::pair<State, std::int32_t>;
+  const std::vector<double>& weights(std::int32_t rung) const {
+    return options_.rungs[static_cast<std::size_t>(rung)].weights;
+  }
+  std::size_t known(const State& state) const;
   void record(Entry entry, bool replayed);
 
   const Space& space_;
   Evaluate evaluate_;
   Options options_;
-  std::map<Key, double> earlier_, memo_;
+  std::map<Key, std::vector<double>> earlier_;  // pieces
+  std::map<State, std::vector<double>> memo_;   // pieces
   std::vector<Entry> entries_;
   double spent_ = 0;
   std::optional<Entry> best_;

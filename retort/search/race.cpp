@@ -2,31 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "retort/search/paired.h"
 
 namespace retort::search {
+namespace {
+
+bool beaten(const Journal& journal, const State& state, const State& by, std::int32_t rung) {
+  return state != by && paired_difference(journal.differences(state, by, rung)).significant;
+}
+
+std::vector<Ranked> ranked_at(Journal& journal, const std::vector<State>& states, std::int32_t rung) {
+  const auto objectives = journal.objectives(states, rung);
+  std::vector<Ranked> ranked;
+  for (std::size_t i = 0; i < states.size(); ++i) ranked.push_back({states[i], objectives[i], rung});
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.objective < b.objective; });
+  return ranked;
+}
+
+}  // namespace
 
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options) {
   const auto all = static_cast<double>(states.size());
   const double goal = std::clamp(static_cast<double>(options.finalists), 1.0, std::max(all, 1.0));
-  std::vector<Ranked> ranked;
-  for (std::int32_t rung = 0; rung <= journal.last_rung(); ++rung) {
-    if (rung > 0) {
-      const double left = std::pow(goal / all, static_cast<double>(rung) / journal.last_rung()) * all;
-      const auto survivors =
-          std::min(states.size(), static_cast<std::size_t>(std::llround(std::max(left, goal))));
-      states.resize(survivors);
-    }
-    const auto objectives = journal.objectives(states, rung);
-    std::vector<std::size_t> order(states.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return objectives[a] < objectives[b]; });
-    ranked.clear();
-    for (const auto i : order) ranked.push_back({states[i], objectives[i]});
-    for (std::size_t i = 0; i < ranked.size(); ++i) states[i] = ranked[i].state;
+  for (std::int32_t rung = 0;; ++rung) {
+    auto ranked = ranked_at(journal, states, rung);
+    if (rung == journal.last_rung()) return ranked;
+    const auto lost = [&](const Ranked& one) {
+      return options.incumbent && beaten(journal, one.state, *options.incumbent, rung);
+    };
+    if (std::all_of(ranked.begin(), ranked.end(), lost)) return ranked;
+    const double left = std::pow(goal / all, static_cast<double>(rung + 1) / journal.last_rung()) * all;
+    const auto most = static_cast<std::size_t>(std::llround(std::max(left, goal)));
+    states.clear();
+    for (const auto& one : ranked)
+      if (states.size() < most && !beaten(journal, one.state, ranked.front().state, rung))
+        states.push_back(one.state);
   }
-  return ranked;
 }
 
 }  // namespace retort::search

@@ -1,8 +1,7 @@
 #pragma once
-// Many candidates at low fidelity, few at full: each rung keeps the better part, all on the same tokens.
+// Many candidates at low fidelity, few at full: each rung keeps the better part, all on the same pieces.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "retort/search/journal.h"
@@ -11,14 +10,20 @@ namespace retort::search {
 
 struct RaceOptions {
   std::int64_t finalists = 1;  ///< that are evaluated at the last rung
+  /// Evaluated at the last rung before.  Once every state that is left is worse beyond chance, the race is
+  /// over.
+  const State* incumbent = nullptr;
 };
 
-/// The states that reached the last rung with their objectives there, the least first; of equals the one that
-/// came first.  The number of survivors falls geometrically from all to `finalists`.
 struct Ranked {
   State state;
-  double objective = 0;
+  double objective = 0;  ///< at `rung`
+  std::int32_t rung = 0;
 };
+
+/// The states that are left at the end, the least objective first; of equals the one that came first.  The
+/// number of survivors falls geometrically from all to `finalists`; besides, a state goes once it is worse
+/// than the best of its rung beyond chance, by its differences piece by piece.  Never empty for any states.
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options);
 
 }  // namespace retort::search

@@ -76,7 +76,7 @@ class Tabu {
   void run(const std::vector<State>& starts) {
     const auto ranked = race(journal_, starts, {.finalists = static_cast<std::int64_t>(starts.size())});
     for (const auto& start : ranked) admit(start);
-    state_ = ranked.front().state;
+    state_ = best_.front().state;
     for (iteration_ = 0; iteration_ < options_.iterations; ++iteration_) step();
   }
 
@@ -86,13 +86,15 @@ class Tabu {
     if (options_.stagnation > 0 && iteration_ - improved_ >= options_.stagnation) restart();
     const auto candidates = candidate_list(random);
     if (candidates.empty()) return memory_.forgive();
-    const auto ranked = race(journal_, candidates, {.finalists = 1});
+    const auto incumbent = best_.front().state;
+    const auto ranked = race(journal_, candidates, {.finalists = 1, .incumbent = &incumbent});
     learn(candidates);
-    for (const auto& [next, objective] : ranked) {
-      if (memory_.forbids(state_, next, iteration_) && !(objective < best_.front().objective)) continue;
-      memory_.remember(state_, next, iteration_, tenure_, random);
-      state_ = next;
-      admit({next, objective});
+    for (const auto& next : ranked) {
+      const bool best = next.rung == journal_.last_rung() && next.objective < best_.front().objective;
+      if (!best && memory_.forbids(state_, next.state, iteration_)) continue;
+      memory_.remember(state_, next.state, iteration_, tenure_, random);
+      state_ = next.state;
+      admit(next);
       return;
     }
     memory_.forgive();
@@ -136,8 +138,9 @@ class Tabu {
       proxy_.learn(state_, candidates[i], objectives[i] - here);
   }
 
-  // Keeps the best states apart; the first is the best of all.
+  // Keeps the best states that were evaluated at the last rung apart; the first is the best of all.
   void admit(Ranked found) {
+    if (found.rung < journal_.last_rung()) return;
     for (const auto& other : best_)
       if (other.state == found.state) return;
     if (best_.empty() || found.objective < best_.front().objective) improved_ = iteration_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "prune/models_for_tests.h"
 #include "retort/base/error.h"
 
@@ -11,6 +13,7 @@ namespace {
 using prune::Candidate;
 using prune::Evaluation;
 using prune::Evaluator;
+using prune::ObjectiveWeights;
 
 // A block dropped and channels missing in another.
 Candidate some_candidate(const architecture::Config& config) {
@@ -59,6 +62,35 @@ TEST(Objective, IsTheSumOfBothTermsPerDomain) {
   EXPECT_EQ(evaluation.worst_domain,
             evaluation.domains[1].objective > evaluation.domains[0].objective ? 1u : 0u);
   EXPECT_GT(evaluation.mean.kl, 1e-3);
+}
+
+// Two domains of different lengths in small batches: a fidelity is the same f on less text.
+TEST(Objective, PiecesAddUpToFOfTheirText) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  auto domains = test::random_domains(config.vocab_size, 6);
+  domains[1].sequences.resize(2);
+  const auto candidate = some_candidate(config);
+  const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
+  const Evaluator evaluator(weights, domains, {.weights = objective, .batch_tokens = 24});
+  const auto sum = [](const std::vector<double>& factors, const std::vector<double>& costs) {
+    EXPECT_EQ(factors.size(), costs.size());
+    return std::inner_product(factors.begin(), factors.end(), costs.begin(), 0.0);
+  };
+  ASSERT_EQ(evaluator.pieces().size(), 8U);
+  for (const std::int64_t rounds : {1, 3, 6}) {
+    auto part = domains;
+    for (auto& domain : part)
+      domain.sequences.resize(std::min(domain.sequences.size(), static_cast<std::size_t>(rounds)));
+    const auto factors = evaluator.piece_weights(rounds);
+    const double expected =
+        Evaluator(weights, part, {.weights = objective}).evaluate(candidate).mean.objective;
+    EXPECT_NEAR(sum(factors, evaluator.piece_costs(candidate, 0, factors.size())), expected, 1e-9) << rounds;
+  }
+  auto costs = evaluator.piece_costs(candidate, 0, 3);
+  const auto rest = evaluator.piece_costs(candidate, 3, 8), all = evaluator.piece_costs(candidate, 0, 8);
+  costs.insert(costs.end(), rest.begin(), rest.end());
+  EXPECT_EQ(costs, all) << "however they are asked for";
 }
 
 TEST(Objective, OfTheWholeModelIsZero) {

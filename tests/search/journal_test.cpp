@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "retort/base/error.h"
 #include "retort/search/evolution.h"
 #include "retort/search/greedy.h"
+#include "retort/search/paired.h"
 #include "retort/search/race.h"
 #include "retort/search/tabu.h"
 #include "search/problems.h"
@@ -17,25 +19,30 @@ namespace {
 
 using Entry = Journal::Entry;
 
-// Rung r sees the objective with an error that shrinks with r.
-Journal::Evaluate noisy(const test::Problem& problem, int* evaluations = nullptr) {
-  return [&problem, evaluations](std::span<const State> states, std::int32_t rung) {
-    std::vector<double> values;
-    for (const auto& state : states) {
+// Each piece sees the objective with an error of its own, and all of them together see it as it is.
+Journal::Evaluate noisy(const test::Problem& problem, int* evaluations = nullptr, double noise = 0.3) {
+  return [&problem, evaluations, noise](std::span<const Task> tasks) {
+    std::vector<std::vector<double>> values;
+    for (const auto& task : tasks) {
       double phase = 0;
-      for (const auto level : state) phase = phase * 7 + level;
-      values.push_back(problem.objective(state) + 0.1 * std::sin(phase) / (1 + 4 * rung));
+      for (const auto level : task.state) phase = phase * 7 + level;
+      auto& pieces = values.emplace_back();
+      for (auto piece = task.first; piece < task.last; ++piece)
+        pieces.push_back(problem.objective(task.state) +
+                         noise * std::sin(phase + std::numbers::pi / 8 * static_cast<double>(piece * 5)));
       if (evaluations) ++*evaluations;
     }
     return values;
   };
 }
 
+// 1, 4 and 16 pieces, each of which counts 1.
 Journal::Options racing(double budget) {
-  return {.budget = budget,
-          .rungs = 3,
-          .charge = [](const State&, std::int32_t rung) { return std::pow(4.0, rung); },
-          .on_entry = {}};
+  Journal::Options options{.budget = budget, .rungs = {}};
+  for (const std::size_t pieces : {1U, 4U, 16U})
+    options.rungs.push_back({std::vector<double>(pieces, 1 / static_cast<double>(pieces))});
+  options.charge = [](const Task& task) { return static_cast<double>(task.last - task.first); };
+  return options;
 }
 
 TEST(Journal, AnswersFromMemoryWithoutCharge) {
@@ -51,12 +58,33 @@ TEST(Journal, AnswersFromMemoryWithoutCharge) {
   EXPECT_EQ(journal.spent(), 2);
   journal.objective(a, 2);
   EXPECT_EQ(evaluations, 3);
-  EXPECT_EQ(journal.spent(), 18);
+  EXPECT_EQ(journal.spent(), 17) << "the piece that was known is not paid for again";
+  journal.objective(a, 1);
+  EXPECT_EQ(journal.spent(), 17) << "what is known on more text is known on less";
+}
+
+TEST(Journal, AnObjectiveIsTheWeightedSumOfThePieces) {
+  const auto problem = test::random_problem(1, 2, 0);
+  const auto evaluate = [](std::span<const Task> tasks) {
+    std::vector<std::vector<double>> values;
+    for (const auto& task : tasks)
+      for (auto& pieces = values.emplace_back(); pieces.size() < task.last - task.first;)
+        pieces.push_back(static_cast<double>(task.first + pieces.size() + 1) * (task.state[0] + 1));
+    return values;
+  };
+  Journal journal(problem.space, evaluate, {.rungs = {{{2}}, {{1, 10, 100}}}});
+  const State a{0, 0, 0, 0}, b{1, 0, 0, 0};
+  EXPECT_EQ(journal.objective(a, 0), 2);
+  EXPECT_EQ(journal.objective(a, 1), 321);
+  EXPECT_EQ(journal.objective(b, 1), 642);
+  EXPECT_EQ(journal.differences(b, a, 1), (std::vector<double>{1, 20, 300}));
+  EXPECT_EQ(journal.differences(b, a, 0), std::vector<double>{2});
+  EXPECT_EQ(journal.entries()[1].pieces, (std::vector<double>{2, 3})) << "what was not known before";
 }
 
 TEST(Journal, EvaluatesOnlyWhatTheBudgetCovers) {
   const auto problem = test::random_problem(1, 2, 0);
-  Journal journal(problem.space, problem.evaluate(), {.budget = 2, .rungs = 1, .charge = {}, .on_entry = {}});
+  Journal journal(problem.space, problem.evaluate(), {.budget = 2});
   const std::vector<State> states{{0, 1, 0, 0}, {0, 2, 0, 0}, {0, 3, 0, 0}};
   EXPECT_THROW(journal.objectives(states, 0), BudgetSpent);
   EXPECT_EQ(journal.entries().size(), 2U);
@@ -81,25 +109,88 @@ TEST(Journal, KeepsTheBestFeasibleStateOfTheLastRung) {
 TEST(Journal, RefusesAnObjectiveThatIsNotFinite) {
   const auto problem = test::random_problem(1, 2, 0);
   Journal journal(
-      problem.space, [](auto states, auto) { return std::vector<double>(states.size(), NAN); }, racing(0));
+      problem.space,
+      [](auto tasks) {
+        std::vector<std::vector<double>> values;
+        for (const auto& task : tasks) values.emplace_back(task.last - task.first, NAN);
+        return values;
+      },
+      racing(0));
   EXPECT_SAYS(test::message_of<base::ValidationError>([&] { journal.objective(problem.space.whole(), 0); }),
               "not finite");
 }
 
-TEST(Race, EndsWithTheFinalists) {
-  const auto problem = test::random_problem(3, 3, 0.2);
-  std::vector<State> states;
-  test::for_all_feasible(problem.space, [&](const State& state) {
-    if (states.size() < 16) states.push_back(state);
-  });
-  ASSERT_EQ(states.size(), 16U);
-  Journal journal(problem.space, problem.evaluate(), racing(0));
-  const auto ranked = race(journal, states, {.finalists = 1});
+class Race : public ::testing::Test {
+ protected:
+  Race() {
+    test::for_all_feasible(problem_.space, [&](const State& state) {
+      if (states_.size() < 16) states_.push_back(state);
+    });
+  }
+  static std::vector<std::size_t> evaluated(const Journal& journal) {
+    std::vector<std::size_t> at_rung(3, 0);
+    for (const auto& entry : journal.entries()) ++at_rung[static_cast<std::size_t>(entry.rung)];
+    return at_rung;
+  }
+  test::Problem problem_ = test::random_problem(3, 3, 0.2);
+  std::vector<State> states_;
+};
+
+TEST_F(Race, FewerAndFewerGoOn) {
+  ASSERT_EQ(states_.size(), 16U);
+  Journal journal(problem_.space, noisy(problem_, nullptr, 50), racing(0));
+  EXPECT_EQ(race(journal, states_, {.finalists = 1}).size(), 1U);
+  EXPECT_EQ(evaluated(journal), (std::vector<std::size_t>{16, 4, 1}));
+}
+
+// Without noise the best of four pieces is the best, and nothing else is worth the other twelve.
+TEST_F(Race, WhatIsWorseBeyondChanceGoesAtOnce) {
+  Journal journal(problem_.space, problem_.evaluate(), racing(0));
+  const auto ranked = race(journal, states_, {.finalists = 4});
   ASSERT_EQ(ranked.size(), 1U);
-  for (const auto& state : states) EXPECT_LE(ranked.front().objective, problem.objective(state));
-  std::vector<std::size_t> at_rung(3, 0);
-  for (const auto& entry : journal.entries()) ++at_rung[static_cast<std::size_t>(entry.rung)];
-  EXPECT_EQ(at_rung, (std::vector<std::size_t>{16, 4, 1}));
+  for (const auto& state : states_) EXPECT_LE(ranked.front().objective, problem_.objective(state));
+  EXPECT_EQ(evaluated(journal), (std::vector<std::size_t>{16, 8, 1}));
+}
+
+TEST_F(Race, IsOverOnceAllAreWorseThanTheIncumbent) {
+  auto incumbent = states_.front();
+  for (const auto& state : states_)
+    if (problem_.objective(state) < problem_.objective(incumbent)) incumbent = state;
+  std::erase(states_, incumbent);
+  Journal journal(problem_.space, noisy(problem_, nullptr, 1e-3), racing(0));
+  journal.objective(incumbent, 2);
+  const auto ranked = race(journal, states_, {.finalists = 1, .incumbent = &incumbent});
+  ASSERT_FALSE(ranked.empty());
+  EXPECT_EQ(ranked.front().rung, 1) << "three pieces are the fewest that say something";
+  EXPECT_EQ(evaluated(journal)[2], 1U) << "the incumbent itself";
+}
+
+// Student's t of 1, 2, 3, 4: mean 2.5, standard error of the mean 0.6455, t 3.87 with 3 degrees of freedom.
+TEST(PairedDifference, IsStudentsTest) {
+  const std::vector<double> clear{1, 2, 3, 4}, unclear{-1, 2, -3, 4}, few{5, 5};
+  const auto difference = paired_difference(clear);
+  EXPECT_DOUBLE_EQ(difference.value, 10);
+  EXPECT_NEAR(difference.error, 4 * 0.6454972244, 1e-9);
+  EXPECT_TRUE(difference.significant);
+  EXPECT_FALSE(paired_difference(unclear).significant);
+  EXPECT_FALSE(paired_difference(few).significant);
+  const std::vector<double> below{-1, -2, -3, -4}, same{0, 0, 0};
+  EXPECT_FALSE(paired_difference(below).significant) << "one-sided";
+  EXPECT_FALSE(paired_difference(same).significant);
+}
+
+// Of samples without a difference, one in twenty is called one.
+TEST(PairedDifference, ErrsAsOftenAsItSays) {
+  for (const std::size_t pieces : {3U, 5U, 12U, 40U}) {
+    int significant = 0;
+    for (std::uint64_t trial = 0; trial < 20000; ++trial) {
+      base::Random random(trial, pieces);
+      std::vector<double> differences(pieces);
+      for (auto& difference : differences) difference = random.next_normal();
+      significant += paired_difference(differences).significant ? 1 : 0;
+    }
+    EXPECT_NEAR(significant, 1000, 130) << pieces << " pieces, four standard deviations";
+  }
 }
 
 struct Search {

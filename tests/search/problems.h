@@ -38,15 +38,13 @@ struct Problem {
     return sum;
   }
   Journal::Evaluate evaluate() const {
-    return [this](std::span<const State> states, std::int32_t) {
-      std::vector<double> values;
-      for (const auto& state : states) values.push_back(objective(state));
+    return [this](std::span<const search::Task> tasks) {
+      std::vector<std::vector<double>> values;
+      for (const auto& task : tasks) values.emplace_back(task.last - task.first, objective(task.state));
       return values;
     };
   }
-  Journal journal(double budget = 0) const {
-    return {space, evaluate(), {.budget = budget, .rungs = 1, .charge = {}, .on_entry = {}}};
-  }
+  Journal journal(double budget = 0) const { return {space, evaluate(), {.budget = budget}}; }
 };
 
 /// Calls `visit` with every feasible state.
