@@ -68,4 +68,14 @@ std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_by
   return elements * item_bytes;
 }
 
+Cost cost_of(const Config& config, std::int64_t context, std::int64_t batch, std::int64_t item_bytes) {
+  Cost cost{.parameters = num_parameters(config), .flops = flops_per_token(config, context)};
+  cost.active_parameters = cost.parameters;
+  for (const Block& block : config.blocks)
+    cost.active_parameters -=
+        matrices(block, config.hidden_size, false) - matrices(block, config.hidden_size, true);
+  cost.bytes = cost.parameters * item_bytes + batch * context * kv_cache_bytes_per_token(config, item_bytes);
+  return cost;
+}
+
 }  // namespace retort::architecture

@@ -26,4 +26,14 @@ double flops_per_token(const Config& config, std::int64_t context);
 /// Bytes of keys and values per token of context.
 std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes);
 
+/// What a model costs to hold and to run, without running it.
+struct Cost {
+  std::int64_t parameters = 0;         ///< unique
+  std::int64_t active_parameters = 0;  ///< those that a token uses: of experts only as many as it is sent to
+  std::int64_t bytes = 0;  ///< weights, and keys and values of `batch` sequences of `context` tokens
+  double flops = 0;        ///< of a forward pass, per token
+};
+/// `item_bytes` is that of a weight and of a key or value.
+Cost cost_of(const Config& config, std::int64_t context, std::int64_t batch, std::int64_t item_bytes);
+
 }  // namespace retort::architecture

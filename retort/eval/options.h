@@ -20,7 +20,7 @@ struct EvaluateOptions {
   std::int64_t context = 512;  ///< tokens of a window; at most what the model was made for
   std::int64_t tokens = 0;     ///< per source, 0: all of the held-out part
   bool seen = false;           ///< the models may have learned from the text in the same run
-  std::string prompt;          ///< text generated from, for the report; empty: none
+  std::string prompt = {};     ///< text generated from, for the report; empty: none
   std::int64_t max_new_tokens = 40;
 };
 

@@ -13,6 +13,10 @@ base::Path Context::model_path(const std::string& name) const {
   return recipe.find_stage(name) ? directory.model_directory(name) : base::Path(name);
 }
 
+base::Path Context::finalist_path(const std::string& stage, std::size_t number) const {
+  return directory.stage_directory(stage) / "finalists" / std::to_string(number);
+}
+
 std::vector<data::SourceOptions> Context::sources(const recipe::Stage& stage) const {
   std::vector<data::SourceOptions> sources;
   for (const auto& name : stage.data) sources.push_back(recipe.source(name));

@@ -29,6 +29,8 @@ struct Context {
 
   /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.
   base::Path model_path(const std::string& name) const;
+  /// A finalist of a prune stage besides its model, which is number 1; from 2 without gaps.
+  base::Path finalist_path(const std::string& stage, std::size_t number) const;
   /// The sources that a stage names.
   std::vector<data::SourceOptions> sources(const recipe::Stage& stage) const;
 };

@@ -106,13 +106,20 @@ class Preflight {
     const Stage* stage = recipe_.find_stage(name);
     if (!stage) return architecture::read_config(name);
     if (finished(name)) return architecture::read_config(request_.run_directory / "models" / name);
-    return stage->kind == StageKind::train ? starting_config(*stage) : config_of(stage->from);
+    if (stage->kind == StageKind::train) return starting_config(*stage);
+    return config_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
   }
 
   void check_lengths(const Stage& stage) const {
-    if (const auto* options = std::get_if<train::TrainOptions>(&stage.options))
-      require_context(stage.name, "packing.sequence_length", options->packing.sequence_length,
-                      stage.kind == StageKind::train ? starting_config(stage) : config_of(stage.from));
+    if (const auto* options = std::get_if<train::TrainOptions>(&stage.options)) {
+      const auto length = options->packing.sequence_length;
+      const auto check = [&](const architecture::Config& config) {
+        require_context(stage.name, "packing.sequence_length", length, config);
+      };
+      if (stage.kind == StageKind::train) check(starting_config(stage));
+      if (!stage.from.empty()) check(config_of(stage.from));
+      for (const auto& name : stage.models) check(config_of(name));
+    }
     if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<prune::ProfileOptions>(&stage.options))

@@ -42,6 +42,8 @@ std::optional<base::Json> run_stage(const Context& context, const recipe::Stage&
       return run_sparsify_stage(context, stage);
     case StageKind::evaluate:
       return run_evaluate_stage(context, stage);
+    case StageKind::select:
+      return run_select_stage(context, stage);
     case StageKind::train:
     case StageKind::finetune:
     case StageKind::distill:

@@ -192,7 +192,8 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
     return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
                                std::max(prune::kPanelTokens, profile->sequence_length));
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
-  if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
+  if (!options || stage.kind == StageKind::select || made_here(stage.from) || made_here(stage.teacher))
+    return {};
   const auto student =
       stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);
   std::optional<architecture::Config> teacher;

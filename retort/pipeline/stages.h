@@ -18,6 +18,9 @@ base::Json run_sparsify_stage(const Context& context, const recipe::Stage& stage
 /// Or nothing when it was stopped on request; nothing of it is kept.
 std::optional<base::Json> run_evaluate_stage(const Context& context, const recipe::Stage& stage);
 
+/// Distils each of the models for a while, and leaves the best of them as it came in.
+std::optional<base::Json> run_select_stage(const Context& context, const recipe::Stage& stage);
+
 /// The memory of a training stage when its models are known before the run begins.
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const recipe::Stage& stage,
                                               at::ScalarType dtype);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "retort/architecture/counts.h"
@@ -18,6 +19,7 @@
 #include "retort/prune/stop.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
+#include "retort/search/finalists.h"
 #include "retort/search/greedy.h"
 #include "retort/search/tabu.h"
 
@@ -34,6 +36,8 @@ constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer
 constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
+constexpr std::size_t kFinalistsShown = 8;
+constexpr std::int64_t kItemBytes = 2;                             // a cost is that of a model in bfloat16
 constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a domain, one part
 
 // Everything that the course of a search depends on.
@@ -107,6 +111,8 @@ class Searched {
         " tokens; give more, or less calibration text.");
   }
   Candidate candidate() const { return space_.candidate(journal_.best()->state); }
+  /// The best and those that are tied with it, as many as the options want.
+  std::vector<Candidate> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
   base::Json report() const;
 
@@ -120,6 +126,7 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
+  base::Json finalist_json(const search::Finalist& finalist) const;
   State admitted(const char* name, State state);
   State by_influence() const;
 
@@ -239,6 +246,29 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
                {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
+std::vector<Candidate> Searched::tied() const {
+  std::vector<Candidate> candidates;
+  for (const auto& finalist :
+       search::finalists(journal_, static_cast<std::size_t>(options_.search.finalists)))
+    if (!finalist.behind.significant) candidates.push_back(space_.candidate(finalist.state));
+  return candidates;
+}
+
+base::Json Searched::finalist_json(const search::Finalist& finalist) const {
+  const auto config = config_of(input_.config, space_.candidate(finalist.state));
+  const auto cost = architecture::cost_of(config, options_.sequence_length, 1, kItemBytes);
+  const auto& behind = finalist.behind;
+  return {{"objective", finalist.objective},
+          {"behind", behind.value},
+          {"error", std::isfinite(behind.error) ? base::Json(behind.error) : base::Json(nullptr)},
+          {"tied", !behind.significant},
+          {"blocks", config.blocks.size()},
+          {"parameters", cost.parameters},
+          {"active_parameters", cost.active_parameters},
+          {"bytes", cost.bytes},
+          {"flops_per_token", cost.flops}};
+}
+
 base::Json Searched::report() const {
   base::Json report = {{"parameters_target", target_},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
@@ -252,6 +282,8 @@ base::Json Searched::report() const {
   for (const auto& block : scores_) inactive += block.inactive_channels;
   report["inactive_channels"] = inactive;
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
+  for (const auto& finalist : search::finalists(journal_, kFinalistsShown))
+    report["finalists"].push_back(finalist_json(finalist));
   return report;
 }
 
@@ -265,6 +297,10 @@ PruneResult prune_searched(const model::Weights& input, const std::vector<Calibr
   searched.run();
   auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
   result.report.update(searched.report());
+  const auto tied = searched.tied();
+  for (std::size_t i = 1; i < tied.size(); ++i)
+    result.tied.push_back(
+        make_result(input, searched.evaluator(), tied[i], domains, options, observer).weights);
   result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   observer.message(record::Level::info,
                    base::join("prune: ", kMethodNames[static_cast<std::size_t>(options.search.method)],

@@ -100,17 +100,16 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
            .name = {},
            .body = [&](Binder& inner, std::size_t i) { bind_loss(inner, losses[i]); }},
           {.doc = "the losses that are summed",
-           .unset = kind == StageKind::distill ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
+           .unset = has_teacher(kind) ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
   if (b.fills() && !b.given("loss")) {
-    losses =
-        kind == StageKind::distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+    losses = has_teacher(kind) ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
     return;
   }
   for (std::size_t i = 0; i < losses.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j)
       if (losses[i].kind == losses[j].kind)
         b.mistake("loss", "a kind of loss is given twice; keep one of them");
-    if (kind != StageKind::distill && losses[i].kind != loss::LossKind::cross_entropy)
+    if (!has_teacher(kind) && losses[i].kind != loss::LossKind::cross_entropy)
       b.mistake("loss", "kl_divergence and squarehead need a teacher; use kind distill");
   }
 }
@@ -128,6 +127,10 @@ void bind_objective(Binder& b, prune::ObjectiveWeights& objective) {
 }
 
 }  // namespace
+
+bool has_teacher(StageKind kind) {
+  return kind == StageKind::distill || kind == StageKind::select;
+}
 
 void bind_source(Binder& b, data::SourceOptions& source) {
   b.texts("path", source.paths,
@@ -189,6 +192,11 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                          {.doc = "how far below the target the result may end, of all parameters",
                           .at_least = 0,
                           .at_most = 0.5});
+            inner.count("finalists", options.search.finalists,
+                        {.doc = "models at most that are kept where the text does not tell them apart, for a "
+                                "stage select; not of greedy uniform pruning",
+                         .at_least = 1,
+                         .at_most = 64});
           },
           {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});

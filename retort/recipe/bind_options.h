@@ -6,6 +6,9 @@
 
 namespace retort::recipe {
 
+/// Whether a kind of training compares with a teacher.
+bool has_teacher(StageKind kind);
+
 void bind_source(Binder& binder, data::SourceOptions& source);
 void bind_train(Binder& binder, train::TrainOptions& options, StageKind kind);
 void bind_prune(Binder& binder, prune::PruneOptions& options);

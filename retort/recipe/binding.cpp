@@ -21,7 +21,7 @@ void check_name(Binder& b, const std::string& name) {
 }
 
 bool trains(StageKind kind) {
-  return kind == StageKind::train || kind == StageKind::finetune || kind == StageKind::distill;
+  return kind == StageKind::train || kind == StageKind::finetune || has_teacher(kind);
 }
 
 /// The stages that stage number `index` may name.
@@ -98,6 +98,12 @@ void bind_model_keys(Binder& b, Stage& stage, StageKind kind, const Recipe& reci
           {.doc = "model that the others are compared with",
            .may_be_empty = true,
            .unset = "the first of models"});
+  } else if (kind == StageKind::select) {
+    b.texts("models", stage.models,
+            {.doc = "earlier stages or directories to choose from; of a prune stage with its finalists",
+             .required = true});
+    for (const std::string& name : stage.models) check_model(b, "models", name, recipe, index);
+    model("teacher", stage.teacher, {.doc = "earlier stage or directory of the teacher", .required = true});
   } else {
     model("from", stage.from,
           {.doc = "earlier stage or directory of the model to start from", .required = true});
@@ -164,7 +170,8 @@ void bind_stage(Binder& b, Recipe& recipe, std::size_t index) {
 }  // namespace
 
 const Words& stage_kinds() {
-  static const Words words = {"train", "finetune", "profile", "prune", "sparsify", "distill", "evaluate"};
+  static const Words words = {"train",    "finetune", "profile", "prune",
+                              "sparsify", "distill",  "select",  "evaluate"};
   return words;
 }
 

@@ -20,21 +20,21 @@
 
 namespace retort::recipe {
 
-enum class StageKind { train, finetune, profile, prune, sparsify, distill, evaluate };
+enum class StageKind { train, finetune, profile, prune, sparsify, distill, select, evaluate };
 
 /// The word that a recipe uses: "finetune".
 std::string_view name(StageKind kind);
 
-/// Options of the kinds: train, finetune and distill share TrainOptions.
+/// Options of the kinds: train, finetune, distill and select share TrainOptions.
 using StageOptions = std::variant<train::TrainOptions, prune::PruneOptions, prune::SparsifyOptions,
                                   eval::EvaluateOptions, prune::ProfileOptions>;
 
 struct Stage {
   std::string name;
   StageKind kind = StageKind::finetune;
-  std::string from;     ///< model to start from: an earlier stage or a directory; empty: train, evaluate
-  std::string teacher;  ///< distill, evaluate (default: the first of models): a stage or a directory
-  std::vector<std::string> models;  ///< evaluate: stages or directories
+  std::string from;  ///< model to start from: an earlier stage or a directory; empty: train, select, evaluate
+  std::string teacher;  ///< distill, select, evaluate (default: the first of models): a stage or a directory
+  std::vector<std::string> models;  ///< select, evaluate: stages or directories
   std::string config;               ///< train: path of a config.json
   std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
   std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none

@@ -232,6 +232,34 @@ Html search_figure(const RunFiles& run) {
                 table.html());
 }
 
+/// The best candidates of a search, and which of them the calibration text tells apart.
+Html finalist_table(const Json& result) {
+  Table table(
+      "The best candidates. Tied: not worse than the first beyond chance, by their differences piece by "
+      "piece "
+      "of the calibration text (one-sided, 5 %). Bytes are those of weights and one sequence of keys and "
+      "values "
+      "in 16 bits.",
+      {{"", ""},
+       {"f", "nats"},
+       {"Behind the first", "nats"},
+       {"Standard error", "nats"},
+       {"", "", true},
+       {"Blocks", ""},
+       {"Parameters", ""},
+       {"Bytes", ""},
+       {"FLOPs", "per token"}});
+  const auto& finalists = elements(field(result, "finalists"));
+  if (finalists.size() < 2) return {};
+  int place = 0;
+  for (const Json& one : finalists)
+    table.row({std::to_string(++place), fixed(number(one, "objective"), 4), fixed(number(one, "behind"), 4),
+               fixed(number(one, "error"), 4), text(one, "tied") == "true" ? "tied" : "worse",
+               count(number(one, "blocks")), count(number(one, "parameters")), bytes(number(one, "bytes")),
+               count(number(one, "flops_per_token"))});
+  return details("The best candidates and which of them are tied", table.html());
+}
+
 Html totals(const Json& result) {
   const auto before = number(result, "parameters_before"), after = number(result, "parameters_after"),
              target = number(result, "parameters_target");
@@ -252,7 +280,7 @@ Html pruning(const RunFiles& run) {
     if (stage.kind != "prune" || !stage.result.is_object()) continue;
     if (prunings > 1) body += element("h3", stage.name);
     body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
-            candidate_table(stage.result);
+            candidate_table(stage.result) + finalist_table(stage.result);
   }
   return body + search_figure(run);
 }

@@ -15,15 +15,18 @@ struct Section {
 std::vector<Section> sections_of(const RunFiles& run) {
   Palette palette;
   for (const Stage& stage : run.stages)
-    if (stage.kind != "evaluate" && stage.kind != "profile") palette.color(stage.name);
+    if (stage.kind != "evaluate" && stage.kind != "profile" && stage.kind != "select")
+      palette.color(stage.name);
   std::vector<Section> sections;
   const auto add = [&](const char* id, const char* title, Html body) {
     if (!body.empty()) sections.push_back({id, title, std::move(body)});
   };
   add("scores", "Scores", scores(run, palette));
+  add("trade-off", "Size and quality", trade_offs(run));
   add("training", "Training", training(run, palette));
   add("profile", "Activations", profiles(run));
   add("pruning", "What was pruned", pruning(run));
+  add("selection", "Models after a short distillation", selection(run));
   add("sparsity", "2:4 sparsity", sparsity(run));
   add("memory", "Memory", memory(run));
   add("text", "Generated text", generated(run));

@@ -14,12 +14,16 @@ Html headline(const RunFiles& run);
 Html pipeline(const RunFiles& run);
 /// Scores table, bars per model and source.
 Html scores(const RunFiles& run, Palette& palette);
+/// Quality against parameters, a line for each method of pruning.
+Html trade_offs(const RunFiles& run);
 /// Held-out loss of all training stages, then the losses of each.
 Html training(const RunFiles& run, Palette& palette);
 /// Magnitudes, inactive and massive channels of each block, from profile stages.
 Html profiles(const RunFiles& run);
 /// The picture of kept and dropped blocks and channels, and the log of decisions.
 Html pruning(const RunFiles& run);
+/// Models that were distilled for a while, and which one was taken.
+Html selection(const RunFiles& run);
 Html sparsity(const RunFiles& run);
 /// Planned against measured memory of the training stages.
 Html memory(const RunFiles& run);

@@ -58,5 +58,17 @@ TEST(Counts, SizeTheCacheByKeyAndValueHeads) {
   EXPECT_EQ(kv_cache_bytes_per_token(config, 4), 2 * 2 * 2 * 8 * 4);
 }
 
+TEST(Counts, ACostHasWhatAModelHoldsAndComputes) {
+  Config config = small_config();
+  const Cost dense = cost_of(config, 100, 3, 2);
+  EXPECT_EQ(dense.parameters, num_parameters(config));
+  EXPECT_EQ(dense.active_parameters, dense.parameters);
+  EXPECT_EQ(dense.bytes, 2 * num_parameters(config) + 3 * 100 * kv_cache_bytes_per_token(config, 2));
+  EXPECT_EQ(dense.flops, flops_per_token(config, 100));
+  config.blocks[1].mlp = ExpertsMlp{8, 2, 10};
+  const Cost experts = cost_of(config, 100, 3, 2);
+  EXPECT_EQ(experts.parameters - experts.active_parameters, (8 - 2) * 3 * 32 * 10);
+}
+
 }  // namespace
 }  // namespace retort::architecture

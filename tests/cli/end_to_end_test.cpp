@@ -289,5 +289,61 @@ TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
   EXPECT_EQ(project.run({"info", "run/models/student"}).code, 0);
 }
 
+// Two searches and their finalists; the one that is taken goes on as it was found, before its distillation.
+TEST(EndToEndSearched, AShortDistillationChoosesAmongFinalistsAndGoesOnAfterAStop) {
+  const TinyProject project;
+  const auto pruned = [](const std::string& name, const std::string& method) {
+    return "{name: " + name +
+           ", kind: prune, from: born, target: {parameters: 97%}, units: per_layer, width_multiple: 16, "
+           "data: "
+           "[text], calibration_tokens: 2k, sequence_length: 64, search: {method: " +
+           method + ", budget_tokens: 60k, tolerance: 10%, finalists: 2}}";
+  };
+  project.write_recipe(
+      {train_stage(512), pruned("by_tabu", "tabu"), pruned("by_chance", "random"),
+       "{name: chosen, kind: select, models: [by_tabu, by_chance], teacher: born, data: [text], "
+       "tokens: 512, evaluate_tokens: 512, " +
+           kPacking + "}",
+       "{name: scores, kind: evaluate, models: [born, chosen], data: [text], windows: rolling, "
+       "context: 64}"});
+  const Finished finished = project.run_recipe();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto result_of = [&](const char* stage) {
+    return base::parse_json(base::read_file(project.path("run/stages") / (std::string(stage) + ".json")));
+  };
+  const auto chosen = result_of("chosen");
+  const auto& models = chosen.at("models");
+  std::size_t expected = 2;
+  for (const char* stage : {"by_tabu", "by_chance"}) {
+    const auto finalists = result_of(stage).at("finalists");
+    EXPECT_GE(finalists.size(), 2U);
+    const bool kept = std::filesystem::exists(project.path("run/stages") / stage / "finalists/2/config.json");
+    EXPECT_EQ(kept, finalists.at(1).at("tied").get<bool>()) << stage;
+    expected += kept ? 1 : 0;
+  }
+  ASSERT_EQ(models.size(), expected);
+  const base::Json* taken = nullptr;
+  for (const auto& model : models) {
+    EXPECT_GT(model.at("seconds").get<double>(), 0);
+    EXPECT_GE(model.at("behind").get<double>(), 0);
+    if (model.at("name") == chosen.at("chosen")) taken = &model;
+  }
+  ASSERT_NE(taken, nullptr);
+  EXPECT_TRUE(taken->at("tied").get<bool>());
+  const auto weights = [&](const std::filesystem::path& directory) {
+    return base::read_file(project.path() / directory / "model.safetensors");
+  };
+  EXPECT_EQ(weights("run/models/chosen"), weights(taken->at("directory").get<std::string>()));
+  EXPECT_NE(weights("run/models/chosen"), weights("run/models/" + taken->at("student").get<std::string>()));
+
+  // What was distilled before a stop is not distilled again.
+  std::filesystem::remove(project.path("run/stages/chosen.json"));
+  std::filesystem::remove_all(project.path("run/models/chosen"));
+  const auto steps = metrics_of(project.path("run")).size();
+  ASSERT_EQ(project.run_recipe().code, 0);
+  EXPECT_EQ(metrics_of(project.path("run")).size(), steps);
+  EXPECT_EQ(result_of("chosen").at("chosen"), chosen.at("chosen"));
+}
+
 }  // namespace
 }  // namespace retort::test

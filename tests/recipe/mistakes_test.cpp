@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {embeding_lr: 1}}",
              "did you mean 'embedding_lr'?"},
         Case{"{name: a, kind: finetne, from: m/x}",
-             "expected one of train, finetune, profile, prune, sparsify, distill, "
+             "expected one of train, finetune, profile, prune, sparsify, distill, select, "
              "evaluate, found 'finetne'; did you mean 'finetune'?"},
         Case{"{name: a, from: m/x}", "r.yaml:5: stages.a.kind: missing"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books]}", "stages.a.tokens: missing"},
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, target: {parameters: 60%}}",
              "stages.a.target: a key of kind prune, not of finetune"},
         Case{"{name: a, kind: finetune, from: m/x, teacher: m/x, data: [books], tokens: 1k}",
-             "stages.a.teacher: a key of kind distill, evaluate, not of finetune"},
+             "stages.a.teacher: a key of kind distill, select, evaluate, not of finetune"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, loss: [{kind: squarehead}]}",
              "need a teacher"},
         Case{"{name: a, kind: finetune, data: [books], tokens: 1k}", "stages.a.from: missing"},

@@ -194,10 +194,9 @@ TEST(Keys, DocumentsEveryKeyThatIsWritten) {
 
 TEST(Keys, TellsDefaultsAndKinds) {
   const std::string text = describe_keys();
-  EXPECT_NE(
-      text.find(
-          "\nstages.<name>.optim.lr\n    number, default 2e-05: learning rate (train, finetune, distill)\n"),
-      std::string::npos)
+  EXPECT_NE(text.find("\nstages.<name>.optim.lr\n    number, default 2e-05: learning rate (train, finetune, "
+                      "distill, select)\n"),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("\nstages.<name>.loss[].temperature\n"), std::string::npos);
   EXPECT_NE(text.find("\ndata.<name>.path\n    texts, required"), std::string::npos);

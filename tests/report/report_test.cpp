@@ -259,7 +259,10 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
     "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "kv_groups": [[], [0, 1]]},
     "method": "tabu", "units": "per_layer", "objective": 0.1234, "delta_log_perplexity": 0.1, "kl": 0.0234,
     "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000, "starts": {"one_shot": 0.5, "greedy": 0.25},
-    "curve": [[1000, 0.5], [20000, 0.1234], "odd"]})");
+    "curve": [[1000, 0.5], [20000, 0.1234], "odd"],
+    "finalists": [{"objective": 0.1234, "behind": 0, "error": 0, "tied": true, "blocks": 2},
+                  {"objective": 0.1300, "behind": 0.0066, "error": 0.0071, "tied": true, "blocks": 2},
+                  {"objective": 0.2, "behind": 0.0766, "error": null, "tied": false, "blocks": 3, "bytes": 4321}]})");
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page, "kept as block 0</td><td>0</td><td>2</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "per_layer"));
@@ -267,6 +270,47 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "best f so far"));
   EXPECT_TRUE(contains(page, "321"));
   EXPECT_TRUE(contains(page, "0.2500"));
+  EXPECT_TRUE(contains(page, "0.0066</td><td>0.0071</td><td class=\"words\">tied"));
+  EXPECT_TRUE(contains(page, "worse"));
+  EXPECT_TRUE(contains(page, "4.3 kB"));
+}
+
+TEST(Report, DrawsQualityAgainstSizeByMethod) {
+  const RunFolder run;
+  run.write("recipe.json", R"({"stages": {
+    "small": {"kind": "prune", "from": "m/x", "search": {"method": "tabu"}},
+    "smaller": {"kind": "prune", "from": "m/x", "search": {"method": "tabu"}},
+    "student": {"kind": "distill", "from": "smaller"},
+    "scores": {"kind": "evaluate"}}})");
+  run.write("stages/scores.json", R"({"kind": "evaluate", "models": [
+    {"name": "m/x", "parameters": 1000, "mean": {"nll": 1, "perplexity": 2.7, "kl": 0}},
+    {"name": "smaller", "parameters": 600, "mean": {"nll": 1.5, "perplexity": 4.5, "kl": 0.4}},
+    {"name": "small", "parameters": 800, "mean": {"nll": 1.2, "perplexity": 3.3, "kl": 0.1}},
+    {"name": "student", "parameters": 600, "mean": {"nll": 1.3, "perplexity": 3.7, "kl": 0.2}}]})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "Size and quality"));
+  EXPECT_TRUE(contains(page, R"("name":"tabu")"));
+  EXPECT_TRUE(contains(page, R"([{"x":600.0,"y":4.5},{"x":800.0,"y":3.3}])"))
+      << "by size, not in the order of the models";
+  EXPECT_TRUE(contains(page, R"("name":"tabu, distill")"));
+  EXPECT_TRUE(contains(page, R"("name":"not pruned")"));
+}
+
+TEST(Report, ShowsWhichModelAShortDistillationTook) {
+  const RunFolder run;
+  run.write("recipe.json", R"({"stages": {"chosen": {"kind": "select"}}})");
+  run.write("stages/chosen.json",
+            R"({"kind": "select", "chosen": "pruned, finalist 2", "tokens": 4096, "models": [
+    {"name": "pruned", "nll": 2.5, "behind": 0, "interval": [0, 0], "tied": true, "seconds": 0.0123},
+    {"name": "pruned, finalist 2", "nll": 2.51, "behind": 0.01, "interval": [-0.002, 0.021], "tied": true},
+    {"name": "other <b>", "nll": 2.7, "behind": 0.2, "interval": null, "tied": false}]})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "Models after a short distillation"));
+  EXPECT_TRUE(contains(page, "\u22120.0020 to 0.0210") || contains(page, "-0.0020 to 0.0210"));
+  EXPECT_TRUE(contains(page, "<tr class=\"chosen\"><th scope=\"row\" class=\"words\">pruned, finalist 2"));
+  EXPECT_TRUE(contains(page, "Taken: pruned, finalist 2."));
+  EXPECT_TRUE(contains(page, "12.3"));
+  EXPECT_TRUE(contains(page, "other &lt;b&gt;"));
 }
 
 }  // namespace

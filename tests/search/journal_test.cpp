@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/search/evolution.h"
+#include "retort/search/finalists.h"
 #include "retort/search/greedy.h"
 #include "retort/search/paired.h"
 #include "retort/search/race.h"
@@ -163,6 +164,27 @@ TEST_F(Race, IsOverOnceAllAreWorseThanTheIncumbent) {
   ASSERT_FALSE(ranked.empty());
   EXPECT_EQ(ranked.front().rung, 1) << "three pieces are the fewest that say something";
   EXPECT_EQ(evaluated(journal)[2], 1U) << "the incumbent itself";
+}
+
+TEST(Finalists, AreTheBestOfTheLastRungWithWhatIsBetweenThem) {
+  const auto problem = test::random_problem(3, 3, 0.2);
+  std::vector<State> states;
+  test::for_all_feasible(problem.space, [&](const State& state) { states.push_back(state); });
+  Journal journal(problem.space, noisy(problem, nullptr, 0.3), racing(0));
+  journal.objectives(states, 1);
+  EXPECT_TRUE(finalists(journal, 3).empty()) << "nothing was measured in full";
+  journal.objective(problem.space.whole(), 2);
+  journal.objectives(states, 2);
+  const auto best = finalists(journal, 5);
+  ASSERT_EQ(best.size(), 5U);
+  EXPECT_EQ(best.front().state, journal.best()->state);
+  EXPECT_EQ(best.front().behind.value, 0);
+  EXPECT_FALSE(best.front().behind.significant);
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    EXPECT_TRUE(problem.space.feasible(best[i].state));
+    EXPECT_GE(best[i].objective, best[i - 1].objective);
+    EXPECT_NEAR(best[i].behind.value, best[i].objective - best.front().objective, 1e-12);
+  }
 }
 
 // Student's t of 1, 2, 3, 4: mean 2.5, standard error of the mean 0.6455, t 3.87 with 3 degrees of freedom.

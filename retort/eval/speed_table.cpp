@@ -1,0 +1,115 @@
+#include "retort/eval/speed_table.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/eval/score.h"
+#include "retort/eval/stopwatch.h"
+#include "retort/model/block.h"
+#include "retort/model/dtype.h"
+#include "retort/model/weights.h"
+
+namespace retort::eval {
+namespace {
+
+constexpr std::int64_t kHeadRows = 256;
+
+std::string head_name(const architecture::Config& model) {
+  return base::join("head ", model.vocab_size, " x ", model.hidden_size);
+}
+
+std::string block_name(const architecture::Config& model, const architecture::Block& block) {
+  std::string name = base::join("block of ", model.hidden_size);
+  if (block.attention)
+    name += base::join(", ", block.attention->num_heads, "/", block.attention->num_kv_heads, " heads of ",
+                       block.attention->head_dim);
+  if (const auto width = architecture::mlp_width(block)) name += base::join(", MLP of ", width);
+  return name;
+}
+
+// A part with weights and input, ready to run.
+struct Part {
+  std::function<void()> run;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+// What the values are does not matter, as long as they are ordinary ones.
+at::Tensor hidden_states(const architecture::Config& model, const SpeedOptions& options) {
+  return at::full({options.batch * options.context, model.hidden_size}, 0.5,
+                  at::TensorOptions().dtype(options.dtype).device(options.device));
+}
+
+Part block_part(architecture::Config model, const architecture::Block& block, const SpeedOptions& options) {
+  model.blocks = {block};
+  std::vector<std::int64_t> starts;
+  for (std::int64_t sequence = 0; sequence <= options.batch; ++sequence)
+    starts.push_back(sequence * options.context);
+  const auto layout = model::make_token_layout(model, starts, options.device);
+  const auto weights = model::random_weights(model, 0, options.dtype, options.device);
+  const auto views = model::block_weights(block, weights.layout.units[1], weights.units[1]);
+  return {[=, x_ND = hidden_states(model, options)] {
+    model::block_forward(views, model.rms_norm_eps, x_ND, layout);
+  }};
+}
+
+Part head_part(architecture::Config model, const SpeedOptions& options) {
+  model.blocks.resize(1);
+  const auto weights = model::random_weights(model, 0, options.dtype, options.device);
+  const HeadScorer head(model, weights.layout,
+                        weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
+  return {[=, x_ND = hidden_states(model, options)] {
+    for (const auto& rows_RD : x_ND.split(kHeadRows)) head.logits(rows_RD);
+  }};
+}
+
+}  // namespace
+
+SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, const SpeedOptions& options) {
+  std::map<std::string, Part> parts;
+  for (const auto& model : models) {
+    if (!parts.contains(head_name(model))) parts[head_name(model)] = head_part(model, options);
+    for (const auto& block : model.blocks)
+      if (const auto name = block_name(model, block); !parts.contains(name))
+        parts[name] = block_part(model, block, options);
+  }
+  for (const auto& [name, part] : parts) part.run();  // first calls allocate and choose kernels
+  for (std::int64_t round = 0; round < options.rounds; ++round)
+    for (auto& [name, part] : parts) {
+      const Stopwatch watch(options.device);
+      part.run();
+      part.seconds = std::min(part.seconds, watch.seconds());
+    }
+  SpeedTable table;
+  for (const auto& [name, part] : parts) table.seconds_[name] = part.seconds;
+  table.conditions_ = {{"context", options.context},     {"batch", options.batch},
+                       {"rounds", options.rounds},       {"dtype", model::dtype_name(options.dtype)},
+                       {"device", options.device.str()}, {"threads", at::get_num_threads()}};
+  return table;
+}
+
+double SpeedTable::seconds(const architecture::Config& model) const {
+  const auto of = [&](const std::string& name) {
+    const auto found = seconds_.find(name);
+    base::ensure(found != seconds_.end(), "every part was measured");
+    return found->second;
+  };
+  double sum = of(head_name(model));
+  for (const auto& block : model.blocks) sum += of(block_name(model, block));
+  return sum;
+}
+
+base::Json SpeedTable::to_json() const {
+  base::Json json = {{"conditions", conditions_}, {"seconds", seconds_}};
+  const std::string text = json.dump();
+  base::Hasher hasher;
+  hasher.update(text.data(), text.size());
+  json["hash"] = hasher.hex();
+  return json;
+}
+
+}  // namespace retort::eval

@@ -1,0 +1,60 @@
+#include "retort/report/fields.h"
+#include "retort/report/numbers.h"
+#include "retort/report/sections.h"
+
+namespace retort::report {
+
+using base::Json;
+
+namespace {
+
+std::string interval_of(const Json& model) {
+  const auto& ends = elements(field(model, "interval"));
+  if (ends.size() != 2) return std::string(kMissing);
+  return fixed(number(ends[0]), 4) + " to " + fixed(number(ends[1]), 4);
+}
+
+Number milliseconds(const Json& model) {
+  const auto seconds = number(model, "seconds");
+  return seconds ? Number(*seconds * 1e3) : Number();
+}
+
+Html table_of(const Json& result) {
+  Table table("Each model was distilled for " + count(number(result, "tokens")) +
+                  " tokens with the same text in the same order. Tied: the 95 % interval of what is between "
+                  "it and the "
+                  "best, over held-out documents, covers 0; of those the fastest is taken, and of equally "
+                  "fast ones the "
+                  "one with the least loss. Time is that of a forward pass of one sequence.",
+              {{"Model", "", true},
+               {"Held-out NLL", "nats per token"},
+               {"Behind the best", "nats per token"},
+               {"95 % interval", ""},
+               {"", "", true},
+               {"Parameters", ""},
+               {"Bytes", ""},
+               {"FLOPs", "per token"},
+               {"Time", "ms"}});
+  const std::string chosen = text(result, "chosen");
+  for (const Json& one : elements(field(result, "models")))
+    table.row(
+        {text(one, "name"), fixed(number(one, "nll"), 4), fixed(number(one, "behind"), 4), interval_of(one),
+         text(one, "tied") == "true" ? "tied" : "worse", count(number(one, "parameters")),
+         bytes(number(one, "bytes")), count(number(one, "flops_per_token")), fixed(milliseconds(one), 1)},
+        text(one, "name") == chosen ? "chosen" : "");
+  return table.empty() ? Html() : table.html();
+}
+
+}  // namespace
+
+Html selection(const RunFiles& run) {
+  Html body;
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "select" || !stage.result.is_object()) continue;
+    body += element("h3", stage.name) + table_of(stage.result);
+    body += element("p", "Taken: " + text(stage.result, "chosen") + ".");
+  }
+  return body;
+}
+
+}  // namespace retort::report

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "retort/report/charts.h"
+#include "retort/report/fields.h"
+#include "retort/report/sections.h"
+
+namespace retort::report {
+
+using base::Json;
+
+namespace {
+
+const Stage* stage_of(const RunFiles& run, const std::string& name) {
+  const auto found =
+      std::find_if(run.stages.begin(), run.stages.end(), [&](const Stage& one) { return one.name == name; });
+  return found == run.stages.end() ? nullptr : &*found;
+}
+
+/// How a model came about since it was pruned: "tabu", "tabu, distill"; "not pruned" without a prune stage.
+std::string method_of(const RunFiles& run, const std::string& model) {
+  std::string later;
+  std::set<std::string> seen;
+  for (const Stage* stage = stage_of(run, model); stage && seen.insert(stage->name).second;) {
+    if (stage->kind == "prune") {
+      const std::string method = text(field(stage->recipe, "search"), "method");
+      return (method.empty() ? "prune" : method) + later;
+    }
+    later.insert(0, ", " + stage->kind);
+    const auto& choices = elements(field(stage->recipe, "models"));
+    const std::string from = text(stage->recipe, "from");
+    stage = stage_of(run, from.empty() && !choices.empty() ? text(choices.front()) : from);
+  }
+  return "not pruned";
+}
+
+struct Axis {
+  const char* key;
+  const char* name;
+  const char* y_title;
+};
+constexpr Axis kAxes[] = {{"perplexity", "Perplexity", "perplexity, mean of sources"},
+                          {"kl", "KL", "KL to the teacher (nats per token)"},
+                          {"nll", "NLL", "NLL (nats per token)"}};
+
+View view_of(const RunFiles& run, const Json& result, const Axis& axis) {
+  std::map<std::string, Points> methods;
+  for (const Json& model : elements(field(result, "models")))
+    if (const auto parameters = number(model, "parameters"), value = number(field(model, "mean"), axis.key);
+        parameters && value)
+      methods[method_of(run, text(model, "name"))].emplace_back(*parameters, *value);
+  View view{.name = axis.name, .y_title = axis.y_title};
+  std::size_t color = 0;
+  for (auto& [name, points] : methods) {
+    std::sort(points.begin(), points.end());
+    view.series.push_back({.name = name, .color = color, .dash = color, .marks = true, .points = points});
+    ++color;
+  }
+  return view;
+}
+
+/// Two sizes besides the whole model's make a curve.
+bool has_curve(const RunFiles& run, const Json& result) {
+  std::set<double> sizes;
+  for (const Json& model : elements(field(result, "models")))
+    if (const auto parameters = number(model, "parameters");
+        parameters && method_of(run, text(model, "name")) != "not pruned")
+      sizes.insert(*parameters);
+  return sizes.size() > 1;
+}
+
+}  // namespace
+
+Html trade_offs(const RunFiles& run) {
+  Html body;
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != "evaluate" || !has_curve(run, stage.result)) continue;
+    Chart chart{.tokens_on_x = true, .x_title = "parameters"};
+    for (const Axis& axis : kAxes) chart.views.push_back(view_of(run, stage.result, axis));
+    body += figure(chart,
+                   "Held-out quality of stage " + stage.name +
+                       " against size: a line for each method of pruning and what came after it.",
+                   {});
+  }
+  return body;
+}
+
+}  // namespace retort::report
