@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "retort/ops/dispatch.h"
@@ -10,41 +11,42 @@
 namespace retort::ops {
 namespace {
 
-// Probabilities are sums of float32 exponentials: below this a tail is rounding.
-constexpr double kLeastTail = 1e-8;
+struct LogSums {
+  at::Tensor top_NK;             ///< logits of the tokens that are kept
+  at::Tensor all_N1, others_N1;  ///< log-sums over the vocabulary, and over all other tokens
+};
 
-at::Tensor rest(const at::Tensor& log_p_NK) {
-  return 1 - log_p_NK.exp().sum(-1, false, at::kDouble);
+// The rest is summed for itself: 1 minus the sum of float32 probabilities would be rounding where it is
+// small.
+LogSums log_sums(const at::Tensor& logits_NV, const at::Tensor& ids_NK) {
+  const auto others_NV = logits_NV.scatter(1, ids_NK, -std::numeric_limits<double>::infinity());
+  const auto top_NK = logits_NV.gather(1, ids_NK), others_N1 = others_NV.logsumexp(-1, /*keepdim=*/true);
+  return {top_NK, at::logaddexp(top_NK.logsumexp(-1, /*keepdim=*/true), others_N1), others_N1};
 }
 
 }  // namespace
 
 TopKTeacher top_k_teacher(const at::Tensor& logits_NV, std::int64_t k) {
-  const auto vocabulary = logits_NV.size(1);
   const auto logits = logits_NV.to(statistics_type(logits_NV));
-  const auto [top_NK, ids_NK] = logits.topk(std::min(k, vocabulary), -1, /*largest=*/true, /*sorted=*/false);
-  const auto log_p_NK = top_NK - logits.logsumexp(-1, /*keepdim=*/true);
-  const auto tail_N = k < vocabulary ? rest(log_p_NK).clamp_min(0)
-                                     : at::zeros({logits_NV.size(0)}, logits.options().dtype(at::kDouble));
-  return {ids_NK.to(at::kInt), log_p_NK, tail_N};
+  const auto ids_NK =
+      std::get<1>(logits.topk(std::min(k, logits.size(1)), -1, /*largest=*/true, /*sorted=*/false));
+  const auto sums = log_sums(logits, ids_NK);
+  return {ids_NK.to(at::kInt), sums.top_NK - sums.all_N1, (sums.others_N1 - sums.all_N1).squeeze(1)};
 }
 
 TopKScores score_top_k(const at::Tensor& student_NV, const TopKTeacher& teacher,
                        const at::Tensor& targets_N) {
   const auto logits = student_NV.to(statistics_type(student_NV));
-  const auto log_sum_N1 = logits.logsumexp(-1, /*keepdim=*/true);
+  const auto sums = log_sums(logits, teacher.ids_NK.to(at::kLong));
+  const auto nll_N = (sums.all_N1 - logits.gather(1, targets_N.clamp_min(0).unsqueeze(1))).squeeze(1);
+  const auto log_q_NK = sums.top_NK - sums.all_N1;
+  const auto top_N = (teacher.log_p_NK.exp() * (teacher.log_p_NK - log_q_NK)).sum(-1);
+  const auto log_rest_N = (sums.others_N1 - sums.all_N1).squeeze(1);
+  const auto rest_N = teacher.log_rest_N.exp() * (teacher.log_rest_N - log_rest_N);
+  const auto zero_N = at::zeros_like(top_N);
+  const auto kl_N = top_N + at::where(teacher.log_rest_N.isinf(), zero_N, rest_N);
   const auto counted_N = targets_N.ge(0);
-  const auto nll_N = (log_sum_N1 - logits.gather(1, targets_N.clamp_min(0).unsqueeze(1))).squeeze(1);
-
-  const auto log_q_NK = logits.gather(1, teacher.ids_NK.to(at::kLong)) - log_sum_N1;
-  const auto known_N = (teacher.log_p_NK.exp() * (teacher.log_p_NK - log_q_NK)).sum(-1, false, at::kDouble);
-  const auto log_ratio_N =
-      teacher.tail_N.clamp_min(kLeastTail).log() - rest(log_q_NK).clamp_min(kLeastTail).log();
-  const auto kl_N = known_N + teacher.tail_N * log_ratio_N;
-  const auto kept = [&](const at::Tensor& rows_N) {
-    return at::where(counted_N, rows_N, at::zeros_like(rows_N)).to(logits.scalar_type());
-  };
-  return {kept(nll_N), kept(kl_N)};
+  return {at::where(counted_N, nll_N, zero_N), at::where(counted_N, kl_N, zero_N)};
 }
 
 }  // namespace retort::ops

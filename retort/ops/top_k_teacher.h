@@ -11,9 +11,9 @@
 namespace retort::ops {
 
 struct TopKTeacher {
-  at::Tensor ids_NK;    ///< int32
-  at::Tensor log_p_NK;  ///< at temperature 1, not renormalised; float32, or float64 of float64 logits
-  at::Tensor tail_N;    ///< float64, the probability of all other tokens
+  at::Tensor ids_NK;      ///< int32
+  at::Tensor log_p_NK;    ///< at temperature 1, not renormalised; float32, or float64 of float64 logits
+  at::Tensor log_rest_N;  ///< of all other tokens together; minus infinity where there is none
 };
 
 /// K is `k`, or V where that is less.

@@ -40,6 +40,17 @@ constexpr std::size_t kFinalistsShown = 8;
 constexpr std::int64_t kItemBytes = 2;                             // a cost is that of a model in bfloat16
 constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a domain, one part
 
+// At least one batch of each domain at each fidelity; short texts have fewer fidelities.
+std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
+  const auto rounds = evaluator.pieces().back().round + 1;
+  std::vector<search::Rung> rungs;
+  std::int64_t before = 0;
+  for (const auto part : kRungParts)
+    if (const auto count = std::max<std::int64_t>(1, rounds / part); count > before)
+      rungs.push_back({evaluator.piece_weights(before = count)});
+  return rungs;
+}
+
 // Everything that the course of a search depends on.
 std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
                         const std::vector<BlockScores>& scores,
@@ -53,6 +64,7 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
                      {"objective", {options.objective.perplexity, options.objective.kl}},
                      {"seed", options.seed},
                      {"input_nll", evaluator.input_nll()}};
+  for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
   for (const auto& unit : space.units) json["space"].push_back({unit.name, unit.removed});
   for (const auto& domain : domains)
     for (const auto& sequence : domain.sequences) json["ids"].push_back(sequence.ids);
@@ -62,17 +74,6 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   for (const auto& block : scores)
     hasher.update(block.channels.data(), block.channels.size() * sizeof(double));
   return hasher.hex();
-}
-
-// At least one batch of each domain at each fidelity; short texts have fewer fidelities.
-std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
-  const auto rounds = evaluator.pieces().back().round + 1;
-  std::vector<search::Rung> rungs;
-  std::int64_t before = 0;
-  for (const auto part : kRungParts)
-    if (const auto count = std::max<std::int64_t>(1, rounds / part); count > before)
-      rungs.push_back({evaluator.piece_weights(before = count)});
-  return rungs;
 }
 
 class Searched {

@@ -1,6 +1,7 @@
 // Curves of the training stages, and their memory plans beside what was used.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
@@ -142,13 +143,12 @@ Chart held_out_chart(const std::vector<const Stage*>& stages, const std::vector<
 }
 
 /// Against tokens; beside it against steps where stages have batches of different size.
-Html held_out_figure(const std::vector<const Stage*>& stages, Palette& palette) {
+Html held_out_figure(const std::string& start, const std::vector<const Stage*>& stages, Palette& palette) {
   const std::vector<std::string> sources = held_out_sources(stages);
   Chart tokens = held_out_chart(stages, sources, Against::tokens, palette);
   if (tokens.views.empty()) return {};
   const std::string caption =
-      "Held-out loss of every training stage on one scale. Stages that start from the same model compare "
-      "directly.";
+      "Held-out loss of training from " + (start.empty() ? "random weights" : start) + ".";
   if (!batches_differ(stages)) return figure(tokens, caption, held_out_table(stages, sources));
   Chart steps = held_out_chart(stages, sources, Against::steps, palette);
   tokens.wide = steps.wide = false;
@@ -156,6 +156,21 @@ Html held_out_figure(const std::vector<const Stage*>& stages, Palette& palette) 
       "div", {{"class", "figures"}},
       figure(tokens, caption + " Against tokens: what it costs.", held_out_table(stages, sources)) +
           figure(steps, "The same against steps: a larger batch takes fewer for the same tokens.", {}));
+}
+
+/// A figure for each model that stages start from: on one scale a model that learns new text hides what its
+/// students learn.
+Html held_out_figures(const std::vector<const Stage*>& stages, Palette& palette) {
+  std::vector<std::string> starts;
+  std::map<std::string, std::vector<const Stage*>> groups;
+  for (const Stage* stage : stages) {
+    const std::string start = text(stage->recipe, "from");
+    if (groups[start].empty()) starts.push_back(start);
+    groups[start].push_back(stage);
+  }
+  Html figures;
+  for (const std::string& start : starts) figures += held_out_figure(start, groups[start], palette);
+  return figures;
 }
 
 Html summary_table(const RunFiles& run, const std::vector<const Stage*>& stages) {
@@ -256,7 +271,7 @@ Html training(const RunFiles& run, Palette& palette) {
   Html figures;
   for (const Stage* stage : stages) figures += loss_figure(*stage);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
-  return summary_table(run, stages) + held_out_figure(stages, palette) + figures;
+  return summary_table(run, stages) + held_out_figures(stages, palette) + figures;
 }
 
 Html memory(const RunFiles& run) {

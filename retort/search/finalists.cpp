@@ -12,8 +12,10 @@ std::vector<Finalist> finalists(const Journal& journal, std::size_t count) {
   std::stable_sort(found.begin(), found.end(),
                    [](const Finalist& a, const Finalist& b) { return a.objective < b.objective; });
   if (found.size() > count) found.resize(count);
+  const auto comparisons = found.size() > 1 ? found.size() - 1 : 1;
   for (auto& one : found)
-    one.behind = paired_difference(journal.differences(one.state, found.front().state, journal.last_rung()));
+    one.behind = paired_difference(journal.differences(one.state, found.front().state, journal.last_rung()),
+                                   comparisons);
   return found;
 }
 

@@ -1,26 +1,32 @@
 #include "retort/search/paired.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 namespace retort::search {
 namespace {
 
 constexpr std::size_t kFewestPieces = 3;
-// 95 % quantiles of Student's t for 2 to 10 degrees of freedom.
-constexpr std::array kQuantiles = {2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
-
-// Beyond the table, the normal quantile and the first term of its expansion, within 0.01.
-double quantile(std::size_t degrees) {
-  const auto place = degrees - 2;
-  return place < kQuantiles.size() ? kQuantiles[place] : 1.645 + 1.67 / static_cast<double>(degrees);
-}
+constexpr double kLevel = 0.05;
 
 }  // namespace
 
-PairedDifference paired_difference(std::span<const double> differences) {
+double student_t_probability(double t, std::size_t degrees) {
+  const double angle = std::atan(t / std::sqrt(static_cast<double>(degrees)));
+  const double sine = std::sin(angle), cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1, sum = degrees == 1 ? 0 : term;
+  for (std::size_t k = odd ? 2 : 1; k + 2 < degrees; k += 2) {
+    const auto below = static_cast<double>(k), above = below + 1;
+    term *= below / above * cosine * cosine;
+    sum += term;
+  }
+  return odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;
+}
+
+PairedDifference paired_difference(std::span<const double> differences, std::size_t comparisons) {
   PairedDifference result{std::accumulate(differences.begin(), differences.end(), 0.0),
                           std::numeric_limits<double>::infinity()};
   if (differences.size() < kFewestPieces) return result;
@@ -29,7 +35,10 @@ PairedDifference paired_difference(std::span<const double> differences) {
   for (const double difference : differences)
     squares += (difference - result.value / count) * (difference - result.value / count);
   result.error = std::sqrt(count / (count - 1) * squares);
-  result.significant = result.value > quantile(differences.size() - 1) * result.error;
+  if (result.value <= 0) return result;
+  const double by_chance =
+      (1 - student_t_probability(result.value / result.error, differences.size() - 1)) / 2;
+  result.significant = by_chance * static_cast<double>(comparisons) < kLevel;
   return result;
 }
 

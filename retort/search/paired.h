@@ -1,6 +1,7 @@
 #pragma once
 // How sure a difference is that was measured piece by piece on the same text.
 
+#include <cstddef>
 #include <span>
 
 namespace retort::search {
@@ -10,10 +11,15 @@ struct PairedDifference {
   /// Standard error of the sum, were the pieces drawn at random; infinite below three pieces.
   double error = 0;
   /// Whether the sum is above 0 beyond chance: by Student's t with pieces - 1 degrees of freedom, one-sided,
-  /// at 5 %.
+  /// at 5 %, divided by the number of comparisons.
   bool significant = false;
 };
 
-PairedDifference paired_difference(std::span<const double> differences);
+/// `comparisons`: of how many that are looked at together this is one (Bonferroni's correction).
+PairedDifference paired_difference(std::span<const double> differences, std::size_t comparisons = 1);
+
+/// Probability that |T| stays below t with so many degrees of freedom.
+/// Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+double student_t_probability(double t, std::size_t degrees);
 
 }  // namespace retort::search

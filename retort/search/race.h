@@ -23,7 +23,8 @@ struct Ranked {
 
 /// The states that are left at the end, the least objective first; of equals the one that came first.  The
 /// number of survivors falls geometrically from all to `finalists`; besides, a state goes once it is worse
-/// than the best of its rung beyond chance, by its differences piece by piece.  Never empty for any states.
+/// than the best of its rung beyond chance, by its differences piece by piece and without correction for the
+/// number of states: to lose one wrongly costs less than to measure all.  Never empty for any states.
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options);
 
 }  // namespace retort::search

@@ -74,8 +74,8 @@ class Tabu {
         memory_(journal.space().units.size()) {}
 
   void run(const std::vector<State>& starts) {
-    const auto ranked = race(journal_, starts, {.finalists = static_cast<std::int64_t>(starts.size())});
-    for (const auto& start : ranked) admit(start);
+    const auto objectives = journal_.objectives(starts, journal_.last_rung());
+    for (std::size_t i = 0; i < starts.size(); ++i) admit({starts[i], objectives[i], journal_.last_rung()});
     state_ = best_.front().state;
     for (iteration_ = 0; iteration_ < options_.iterations; ++iteration_) step();
   }

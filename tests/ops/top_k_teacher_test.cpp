@@ -81,5 +81,21 @@ TEST(TopKTeacher, StaysFiniteWithoutATail) {
   EXPECT_GT(other.kl_N[0].item<double>(), 10);
 }
 
+// A student far surer than its teacher: its tail is below what float32 can tell from 0.
+TEST(TopKTeacher, StaysALowerBoundForASharpStudent) {
+  at::manual_seed(7);
+  const auto teacher = at::randn({50, 300}) * 4;
+  for (const double sharper : {1.5, 2.0, 3.0, 5.0}) {
+    const auto student = teacher * sharper + 20, targets = at::zeros({50}, at::kLong);
+    const auto full = ops::reference::kl_divergence(student.to(at::kDouble), teacher.to(at::kDouble), targets,
+                                                    1, false, false);
+    for (const std::int64_t k : {8, 64, 256}) {
+      const auto kl = ops::score_top_k(student, ops::top_k_teacher(teacher, k), targets).kl_N;
+      EXPECT_TRUE((kl.to(at::kDouble) - full).le(2e-5 * full.max()).all().item<bool>())
+          << sharper << ", " << k;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace retort

@@ -187,6 +187,60 @@ TEST(Finalists, AreTheBestOfTheLastRungWithWhatIsBetweenThem) {
   }
 }
 
+// Pieces of three states: 1; 1 and a noise that changes sides; 2.
+TEST(Finalists, TellApartWhatThePiecesTellApart) {
+  const auto problem = test::random_problem(3, 2, 0);
+  std::vector<State> states;
+  test::for_all_feasible(problem.space, [&](const State& state) { states.push_back(state); });
+  ASSERT_GE(states.size(), 3U);
+  states.resize(3);
+  Journal journal(
+      problem.space,
+      [&](std::span<const Task> tasks) {
+        std::vector<std::vector<double>> values;
+        for (const auto& task : tasks)
+          for (auto& pieces = values.emplace_back(); pieces.size() < task.last;) {
+            const double side = pieces.size() % 2 == 0 ? 0.3 : -0.2, noise = 0.01 * side;
+            pieces.push_back(task.state == states[0] ? 1 : task.state == states[1] ? 1 + side : 2 + noise);
+          }
+        return values;
+      },
+      {.rungs = {{std::vector<double>(8, 0.125)}}});
+  journal.objectives(states, 0);
+  const auto best = finalists(journal, 8);
+  ASSERT_EQ(best.size(), 3U);
+  EXPECT_EQ(best[1].state, states[1]);
+  EXPECT_GT(best[1].behind.value, 0);
+  EXPECT_FALSE(best[1].behind.significant);
+  EXPECT_TRUE(best[2].behind.significant);
+}
+
+// A start that looks bad on the first pieces only.
+TEST(Tabu, BeginsFromTheBestStartOnAllPieces) {
+  const auto problem = test::random_problem(3, 3, 0.2);
+  std::vector<State> states;
+  test::for_all_feasible(problem.space, [&](const State& state) { states.push_back(state); });
+  const State unlucky = states[0], other = states[1];
+  Journal journal(
+      problem.space,
+      [&](std::span<const Task> tasks) {
+        std::vector<std::vector<double>> values;
+        for (const auto& task : tasks) {
+          auto& pieces = values.emplace_back();
+          for (auto piece = task.first; piece < task.last; ++piece)
+            pieces.push_back(task.state == unlucky ? (piece < 4 ? 9 + 0.01 * static_cast<double>(piece) : 0)
+                                                   : 5 + 0.02 * static_cast<double>(piece % 3));
+        }
+        return values;
+      },
+      racing(0));
+  TabuOptions options{.seed = 1};
+  options.iterations = 0;
+  tabu(journal, Proxy(problem.space), {unlucky, other}, options);
+  ASSERT_TRUE(journal.best());
+  EXPECT_EQ(journal.best()->state, unlucky);
+}
+
 // Student's t of 1, 2, 3, 4: mean 2.5, standard error of the mean 0.6455, t 3.87 with 3 degrees of freedom.
 TEST(PairedDifference, IsStudentsTest) {
   const std::vector<double> clear{1, 2, 3, 4}, unclear{-1, 2, -3, 4}, few{5, 5};
@@ -199,6 +253,26 @@ TEST(PairedDifference, IsStudentsTest) {
   const std::vector<double> below{-1, -2, -3, -4}, same{0, 0, 0};
   EXPECT_FALSE(paired_difference(below).significant) << "one-sided";
   EXPECT_FALSE(paired_difference(same).significant);
+}
+
+// Quantiles of the tables: two-sided 90 % and 99 %.
+TEST(PairedDifference, HasTheDistributionOfTheTables) {
+  struct Row {
+    std::size_t degrees;
+    double t90, t99;
+  };
+  for (const auto& [degrees, t90, t99] :
+       {Row{1, 6.3138, 63.657}, Row{2, 2.9200, 9.9248}, Row{3, 2.3534, 5.8409}, Row{4, 2.1318, 4.6041},
+        Row{9, 1.8331, 3.2498}, Row{30, 1.6973, 2.7500}}) {
+    EXPECT_NEAR(student_t_probability(t90, degrees), 0.90, 2e-5) << degrees;
+    EXPECT_NEAR(student_t_probability(t99, degrees), 0.99, 2e-5) << degrees;
+  }
+}
+
+TEST(PairedDifference, AsksMoreOfOneAmongMany) {
+  const std::vector<double> differences{1, 2, 3, 4};  // t 3.87, p 0.0152
+  EXPECT_TRUE(paired_difference(differences, 3).significant);
+  EXPECT_FALSE(paired_difference(differences, 4).significant);
 }
 
 // Of samples without a difference, one in twenty is called one.
