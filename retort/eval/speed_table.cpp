@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/eval/score.h"
 #include "retort/eval/stopwatch.h"
 #include "retort/model/block.h"
 #include "retort/model/dtype.h"
-#include "retort/model/weights.h"
 
 namespace retort::eval {
 namespace {
@@ -39,43 +39,57 @@ struct Part {
 };
 
 // What the values are does not matter, as long as they are ordinary ones.
-at::Tensor hidden_states(const architecture::Config& model, const SpeedOptions& options) {
-  return at::full({options.batch * options.context, model.hidden_size}, 0.5,
-                  at::TensorOptions().dtype(options.dtype).device(options.device));
+at::Tensor constant(at::IntArrayRef shape, const SpeedOptions& options) {
+  return at::full(shape, 0.01, at::TensorOptions().dtype(options.dtype).device(options.device));
 }
 
-Part block_part(architecture::Config model, const architecture::Block& block, const SpeedOptions& options) {
+at::Tensor hidden_states(const architecture::Config& model, const SpeedOptions& options) {
+  return constant({options.batch * options.context, model.hidden_size}, options);
+}
+
+architecture::Config with_block(architecture::Config model, const architecture::Block& block) {
   model.blocks = {block};
+  return model;
+}
+
+// `flat` is as long as the largest unit; all parts are views of it.
+Part block_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
   std::vector<std::int64_t> starts;
   for (std::int64_t sequence = 0; sequence <= options.batch; ++sequence)
     starts.push_back(sequence * options.context);
-  const auto layout = model::make_token_layout(model, starts, options.device);
-  const auto weights = model::random_weights(model, 0, options.dtype, options.device);
-  const auto views = model::block_weights(block, weights.layout.units[1], weights.units[1]);
-  return {[=, x_ND = hidden_states(model, options)] {
-    model::block_forward(views, model.rms_norm_eps, x_ND, layout);
-  }};
+  const auto unit = architecture::make_layout(model).units[1];
+  return {[views = model::block_weights(model.blocks.front(), unit, flat.narrow(0, 0, unit.size)),
+           layout = model::make_token_layout(model, starts, options.device), eps = model.rms_norm_eps,
+           x_ND = hidden_states(model, options)] { model::block_forward(views, eps, x_ND, layout); }};
 }
 
-Part head_part(architecture::Config model, const SpeedOptions& options) {
-  model.blocks.resize(1);
-  const auto weights = model::random_weights(model, 0, options.dtype, options.device);
-  const HeadScorer head(model, weights.layout,
-                        weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
-  return {[=, x_ND = hidden_states(model, options)] {
-    for (const auto& rows_RD : x_ND.split(kHeadRows)) head.logits(rows_RD);
-  }};
+Part head_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
+  const auto layout = architecture::make_layout(model);
+  const auto& unit = layout.units[static_cast<std::size_t>(layout.head_unit())];
+  return {
+      [head = HeadScorer(model, layout, flat.narrow(0, 0, unit.size)), x_ND = hidden_states(model, options)] {
+        for (const auto& rows_RD : x_ND.split(kHeadRows)) head.logits(rows_RD);
+      }};
+}
+
+// Of any unit of the models.
+std::int64_t largest_unit(std::span<const architecture::Config> models) {
+  std::int64_t largest = 0;
+  for (const auto& model : models)
+    for (const auto& unit : architecture::make_layout(model).units) largest = std::max(largest, unit.size);
+  return largest;
 }
 
 }  // namespace
 
 SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, const SpeedOptions& options) {
+  const auto flat = constant({largest_unit(models)}, options);
   std::map<std::string, Part> parts;
   for (const auto& model : models) {
-    if (!parts.contains(head_name(model))) parts[head_name(model)] = head_part(model, options);
+    if (!parts.contains(head_name(model))) parts[head_name(model)] = head_part(model, flat, options);
     for (const auto& block : model.blocks)
       if (const auto name = block_name(model, block); !parts.contains(name))
-        parts[name] = block_part(model, block, options);
+        parts[name] = block_part(with_block(model, block), flat, options);
   }
   for (const auto& [name, part] : parts) part.run();  // first calls allocate and choose kernels
   for (std::int64_t round = 0; round < options.rounds; ++round)

@@ -25,7 +25,7 @@ struct SpeedOptions {
 
 class SpeedTable {
  public:
-  /// Runs every part of the models with random weights.
+  /// Runs every part of the models, in memory for the largest of them.
   static SpeedTable measured(std::span<const architecture::Config> models, const SpeedOptions& options);
 
   /// Of a forward pass of `batch` * `context` tokens; every part of the model must have been measured.

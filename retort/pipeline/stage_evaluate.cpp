@@ -6,28 +6,13 @@
 #include "retort/base/error.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
-#include "retort/model/dtype.h"
-#include "retort/model/weights.h"
+#include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
-
-struct LoadedModel {
-  base::Path path;
-  std::unique_ptr<shard::Parameters> parameters;
-  std::unique_ptr<eval::Subject> subject;
-};
-
-LoadedModel load(const Context& context, const std::string& name, at::ScalarType dtype) {
-  LoadedModel model{.path = context.model_path(name), .parameters = {}, .subject = {}};
-  model.parameters = shard::resident_parameters(model::load_weights(model.path, dtype, context.device),
-                                                shard::Use::frozen, dtype);
-  model.subject = std::make_unique<eval::Subject>(name, *model.parameters);
-  return model;
-}
 
 std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
   if (options.prompt.empty()) return std::nullopt;
@@ -42,18 +27,7 @@ std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eva
 eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
                         const LoadedModel& teacher) {
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
-  const auto text = read_model_text(model.path, model.parameters->config());
-  auto scores = eval::describe_model(*model.subject, model.path);
-  for (const auto& source : context.sources(stage)) {
-    const auto windows = eval::open_windows(source, data::Split::held_out,
-                                            {.windowing = options.windows,
-                                             .context = options.context,
-                                             .tokens = options.tokens,
-                                             .bos = text.special.bos >= 0},
-                                            text.encode(), text.special);
-    scores.sources.push_back(
-        eval::evaluate_source(*model.subject, teacher.subject.get(), source.name, *windows));
-  }
+  auto scores = held_out_scores(context, stage, options, model, &teacher);
   scores.generation = generated(model, options);
   return scores;
 }
@@ -62,8 +36,7 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
 
 std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
-  const auto dtype = model::parse_scoring_dtype("auto", context.device);
-  const auto teacher = load(context, stage.teacher, dtype);
+  const auto teacher = load_for_scoring(context, stage.teacher);
   base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
   for (std::int64_t done = 0; const auto& name : stage.models) {
@@ -73,7 +46,7 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
     if (name == stage.teacher) {
       scores.push_back(score(context, stage, teacher, teacher));
     } else {
-      const auto model = load(context, name, dtype);
+      const auto model = load_for_scoring(context, name);
       eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
       scores.push_back(score(context, stage, model, teacher));
     }

@@ -96,13 +96,15 @@ base::Json compress(const Context& context, const Stage& stage, Work work) {
   return result.report;
 }
 
-void save_tied(const Context& context, const Stage& stage, const std::vector<model::Weights>& tied) {
+// Saves finalists as they come, from number 2.
+std::function<void(const model::Weights&)> saver(const Context& context, const Stage& stage) {
   std::filesystem::remove_all(context.finalist_path(stage.name, 2).parent_path());  // of an earlier attempt
   const auto path = context.model_path(stage.from);
   const auto provenance =
       provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)}));
-  for (std::size_t i = 0; i < tied.size(); ++i)
-    model::save_model(tied[i], context.finalist_path(stage.name, i + 2), path, provenance);
+  return [=, &context, number = std::size_t{2}](const model::Weights& weights) mutable {
+    model::save_model(weights, context.finalist_path(stage.name, number++), path, provenance);
+  };
 }
 
 }  // namespace
@@ -131,11 +133,9 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
         const auto scores = scores_of_profile(context, stage, input);
         const auto* given = scores ? &*scores : nullptr;
         if (stepwise) return prune::prune_greedy(input, domains, options, context.observer, given);
-        auto result = prune::prune_searched(input, domains, options,
-                                            context.directory.checkpoints(stage.name) / "search.jsonl",
-                                            context.observer, given);
-        save_tied(context, stage, result.tied);
-        return result;
+        return prune::prune_searched(input, domains, options,
+                                     context.directory.checkpoints(stage.name) / "search.jsonl",
+                                     context.observer, given, saver(context, stage));
       });
 }
 

@@ -1,194 +1,177 @@
 // Stage select: models are distilled for a while with the same text in the same order, the least held-out
 // loss wins, and of those that the held-out documents do not tell apart the fastest.
-#include <algorithm>
-#include <map>
-#include <sstream>
-
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
-#include "retort/eval/bootstrap.h"
+#include "retort/eval/selection.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
+#include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
-using Documents = std::vector<std::vector<eval::RatioTerm>>;  // by source: nats and tokens
 
-constexpr double kSameSpeed = 0.03;  // what timing on a busy machine does not tell apart
-constexpr std::int64_t kItemBytes = 2;
+constexpr std::int64_t kItemBytes = 2;  // a cost is that of a model in bfloat16
 
 struct Contender {
-  std::string name;
+  std::string name;   ///< "pruned, finalist 2"
+  std::string model;  ///< as the recipe names it
   base::Path path;
   architecture::Config config;
-  std::string student;  ///< stage that distils it
-  double nll = 0, seconds = 0;
-  Documents documents = {};
-  double behind = 0;  ///< the one with the least loss, nats per token
-  std::optional<eval::Interval> interval = {};
-  bool tied = false;
+  std::string student;  ///< the stage that distils it
 };
 
 std::vector<Contender> contenders_of(const Context& context, const Stage& stage) {
   std::vector<Contender> contenders;
-  const auto add = [&](const std::string& name, const base::Path& path) {
+  const auto add = [&](const std::string& name, const std::string& model, const base::Path& path) {
     const auto student = base::join(stage.name, ".", contenders.size() + 1);
-    contenders.push_back({name, path, architecture::read_config(path), student});
+    contenders.push_back({name, model, path, architecture::read_config(path), student});
   };
-  for (const auto& name : stage.models) {
-    add(name, context.model_path(name));
-    if (!context.recipe.find_stage(name)) continue;
-    for (std::size_t number = 2; std::filesystem::exists(context.finalist_path(name, number)); ++number)
-      add(base::join(name, ", finalist ", number), context.finalist_path(name, number));
+  for (const auto& model : stage.models) {
+    add(model, model, context.model_path(model));
+    if (!context.recipe.find_stage(model)) continue;
+    for (std::size_t number = 2; std::filesystem::exists(context.finalist_path(model, number)); ++number)
+      add(base::join(model, ", finalist ", number), model, context.finalist_path(model, number));
   }
   return contenders;
 }
 
-Stage distillation_of(const Stage& stage, const Contender& contender) {
-  Stage copy = stage;
-  copy.kind = recipe::StageKind::distill;
-  copy.name = contender.student;
-  copy.from = contender.path.string();
-  copy.models.clear();
-  return copy;
+const train::TrainOptions& options_of(const Stage& stage) {
+  return std::get<train::TrainOptions>(stage.options);
 }
 
-// Every held-out document on its own, as far as the stage's evaluate_tokens go.
-Stage comparison_of(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
-  const auto& options = std::get<train::TrainOptions>(stage.options);
-  Stage comparison = stage;
-  comparison.kind = recipe::StageKind::evaluate;
-  comparison.name = stage.name + ".scores";
-  comparison.models.clear();
-  for (const auto& contender : contenders)
-    comparison.models.push_back(context.directory.model_directory(contender.student).string());
-  comparison.options = eval::EvaluateOptions{.windows = eval::Windowing::rolling,
-                                             .context = options.packing.sequence_length,
-                                             .tokens = options.evaluate_tokens};
-  return comparison;
+eval::EvaluateOptions measuring(const Stage& stage) {
+  return {.windows = eval::Windowing::rolling,
+          .context = options_of(stage).packing.sequence_length,
+          .tokens = options_of(stage).evaluate_tokens};
+}
+
+// Before any work: a comparison needs documents to draw from.
+void require_documents(const Context& context, const Stage& stage, const Contender& contender) {
+  const auto text = read_model_text(contender.path, contender.config);
+  const auto options = measuring(stage);
+  for (const auto& source : context.sources(stage)) {
+    const auto windows = eval::open_windows(
+        source, data::Split::held_out,
+        {.windowing = options.windows, .context = options.context, .tokens = options.tokens}, text.encode(),
+        text.special);
+    for (eval::Window window; windows->documents().size() < 2 && windows->next(window);) continue;
+    base::require<base::DataError>(
+        windows->documents().size() >= 2, "stage '", stage.name,
+        "': expected at least two held-out documents of '", source.name, "' in evaluate_tokens (",
+        options.tokens, "), found ", windows->documents().size(),
+        "; raise it, hold out more, or cut the source into documents (separator).");
+  }
+}
+
+// By the contents of both models, so that a student is not taken for that of another.
+base::Json started_from(const Context& context, const Stage& stage, const Contender& contender) {
+  return {describe_input(contender.name, contender.path).at("xxh128"),
+          describe_input(stage.teacher, context.model_path(stage.teacher)).at("xxh128")};
 }
 
 bool distilled(const Context& context, const Stage& stage, const Contender& contender) {
-  if (context.directory.finished(contender.student)) return true;
-  context.observer.message(record::Level::info,
-                           base::join("select: ", contender.student, " distils ", contender.name));
-  const auto result = run_train_stage(context, distillation_of(stage, contender));
+  const auto identity = started_from(context, stage, contender);
+  const auto& student = contender.student;
+  if (context.directory.finished(student)) {
+    if (context.directory.result(student).value("started_from", base::Json()) == identity) return true;
+    std::filesystem::remove_all(context.directory.checkpoints(student));
+  }
+  context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
+  Stage copy = stage;
+  copy.kind = recipe::StageKind::distill;
+  copy.name = student;
+  copy.from = contender.path.string();
+  auto result = run_train_stage(context, copy);
   if (!result) return false;
-  context.directory.write_result(contender.student, *result);
+  (*result)["started_from"] = identity;
+  (*result)["parameters"] = architecture::num_parameters(contender.config);
+  context.directory.write_result(student, *result);
   return true;
 }
 
-// Fills in the losses, by document and over all, where every source counts alike.
-bool scored(const Context& context, const Stage& stage, std::vector<Contender>& contenders) {
-  const auto comparison = comparison_of(context, stage, contenders);
-  const auto scores = run_evaluate_stage(context, comparison);
-  if (!scores) return false;
-  std::map<std::string, std::map<std::string, std::vector<eval::RatioTerm>>> documents;
-  std::istringstream lines(base::read_file(context.directory.documents_path(comparison.name)));
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = base::Json::parse(line);
-    documents[json.at("model")][json.at("source")].push_back({json.at("nll"), json.at("tokens")});
+// Empty: stopped on request.
+std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& stage,
+                                         const std::vector<Contender>& contenders) {
+  base::AtomicFile documents(context.directory.documents_path(stage.name));
+  std::vector<eval::ModelScores> scores;
+  for (const auto& contender : contenders) {
+    if (context.observer.stop_requested()) return {};
+    const auto student =
+        load_for_scoring(context, context.directory.model_directory(contender.student).string());
+    scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr));
+    scores.back().name = contender.name;
+    documents.write(eval::document_lines(scores.back()));
   }
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    contenders[i].nll = scores->at("models").at(i).at("mean").at("nll");
-    for (auto& [source, terms] : documents.at(comparison.models[i]))
-      contenders[i].documents.push_back(std::move(terms));
-  }
-  return true;
+  documents.commit();
+  return scores;
 }
 
-// Paired by document: what both models say of the same text.
-void compare_with_best(std::vector<Contender>& contenders) {
-  const auto& best = *std::min_element(contenders.begin(), contenders.end(),
-                                       [](const auto& a, const auto& b) { return a.nll < b.nll; });
-  const auto of_best = best.documents;
-  const double least = best.nll;
-  for (auto& contender : contenders) {
-    contender.behind = contender.nll - least;
-    auto differences = contender.documents;
-    for (std::size_t source = 0; source < differences.size(); ++source)
-      for (std::size_t document = 0; document < differences[source].size(); ++document)
-        differences[source][document].numerator -= of_best[source][document].numerator;
-    contender.interval = eval::bootstrap_interval(differences);
-    contender.tied = contender.behind == 0 || (contender.interval && contender.interval->low <= 0);
-  }
-}
-
-eval::SpeedTable timed(const Context& context, const Stage& stage, std::vector<Contender>& contenders) {
+eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
   std::vector<architecture::Config> configs;
   for (const auto& contender : contenders) configs.push_back(contender.config);
-  const auto& options = std::get<train::TrainOptions>(stage.options);
-  auto table = eval::SpeedTable::measured(
-      configs,
-      {.context = options.packing.sequence_length, .dtype = context.dtype, .device = context.device});
-  for (auto& contender : contenders) contender.seconds = table.seconds(contender.config);
-  return table;
+  return eval::SpeedTable::measured(configs, {.context = options_of(stage).packing.sequence_length,
+                                              .dtype = context.dtype,
+                                              .device = context.device});
 }
 
-const Contender& chosen_of(const std::vector<Contender>& contenders) {
-  double fastest = std::numeric_limits<double>::infinity();
-  for (const auto& contender : contenders)
-    if (contender.tied) fastest = std::min(fastest, contender.seconds);
-  const Contender* chosen = nullptr;
-  for (const auto& contender : contenders)
-    if (contender.tied && contender.seconds <= fastest * (1 + kSameSpeed) &&
-        (!chosen || contender.nll < chosen->nll))
-      chosen = &contender;
-  base::ensure(chosen != nullptr, "the best is tied with itself");
-  return *chosen;
-}
-
-base::Json to_json(const Contender& contender, std::int64_t context_tokens) {
+base::Json to_json(const Contender& contender, const eval::Standing& standing, double seconds,
+                   std::int64_t context_tokens) {
   const auto cost = architecture::cost_of(contender.config, context_tokens, 1, kItemBytes);
   return {{"name", contender.name},
+          {"model", contender.model},
           {"directory", contender.path.string()},
           {"student", contender.student},
           {"parameters", cost.parameters},
           {"active_parameters", cost.active_parameters},
           {"bytes", cost.bytes},
           {"flops_per_token", cost.flops},
-          {"seconds", contender.seconds},
-          {"nll", contender.nll},
-          {"behind", contender.behind},
-          {"interval", contender.interval ? base::Json{contender.interval->low, contender.interval->high}
-                                          : base::Json(nullptr)},
-          {"tied", contender.tied}};
+          {"seconds", seconds},
+          {"nll", standing.nll},
+          {"behind", standing.behind},
+          {"interval", {standing.interval.low, standing.interval.high}},
+          {"tied", standing.tied}};
 }
 
-void save(const Context& context, const Stage& stage, const Contender& chosen) {
-  model::save_model(
-      model::load_weights(chosen.path, at::kFloat, context.device),
-      context.directory.model_directory(stage.name), chosen.path,
-      provenance_of(stage, at::kFloat, base::Json::array({describe_input(chosen.name, chosen.path)})));
+void save(const Context& context, const Stage& stage, const Contender& contender) {
+  const auto input = describe_input(contender.name, contender.path);
+  model::save_model(model::load_weights(contender.path, at::kFloat, context.device),
+                    context.directory.model_directory(stage.name), contender.path,
+                    provenance_of(stage, at::kFloat, base::Json::array({input})));
 }
 
 }  // namespace
 
 std::optional<base::Json> run_select_stage(const Context& context, const Stage& stage) {
-  auto contenders = contenders_of(context, stage);
+  const auto contenders = contenders_of(context, stage);
+  for (const auto& contender : contenders) require_documents(context, stage, contender);
   for (const auto& contender : contenders)
     if (!distilled(context, stage, contender)) return std::nullopt;
-  if (!scored(context, stage, contenders)) return std::nullopt;
-  compare_with_best(contenders);
-  const auto speeds = timed(context, stage, contenders);
-  const auto& chosen = chosen_of(contenders);
-  save(context, stage, chosen);
+  const auto scores = scores_of(context, stage, contenders);
+  if (scores.empty()) return std::nullopt;
+  const auto standings = eval::standings(scores);
+  const auto table = timed(context, stage, contenders);
+  std::vector<double> seconds;
+  for (const auto& contender : contenders) seconds.push_back(table.seconds(contender.config));
+  const auto chosen = eval::chosen(standings, seconds);
+  save(context, stage, contenders[chosen]);
 
-  const auto& options = std::get<train::TrainOptions>(stage.options);
+  const auto& options = options_of(stage);
   base::Json result = {{"kind", "select"},
-                       {"chosen", chosen.name},
+                       {"chosen", contenders[chosen].name},
                        {"tokens", options.tokens},
-                       {"speed", speeds.to_json()},
+                       {"speed", table.to_json()},
                        {"models", base::Json::array()}};
-  for (const auto& contender : contenders)
-    result["models"].push_back(to_json(contender, options.packing.sequence_length));
-  context.observer.message(record::Level::info,
-                           base::join("select: ", chosen.name, ", held-out loss ", chosen.nll, " after ",
-                                      options.tokens, " tokens, of ", contenders.size(), " models"));
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    result["models"].push_back(
+        to_json(contenders[i], standings[i], seconds[i], options.packing.sequence_length));
+  context.observer.message(
+      record::Level::info,
+      base::join("select: ", contenders[chosen].name, ", held-out loss ", standings[chosen].nll, " after ",
+                 options.tokens, " tokens, of ", contenders.size(), " models"));
   return result;
 }
 

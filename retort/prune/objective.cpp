@@ -13,7 +13,6 @@ namespace retort::prune {
 namespace {
 
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
-constexpr std::int64_t kTopK = 512;
 
 std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());

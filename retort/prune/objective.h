@@ -24,6 +24,9 @@
 
 namespace retort::prune {
 
+/// Tokens of the input's distributions that are kept while candidates are compared.
+inline constexpr std::int64_t kTopK = 512;
+
 struct Cost {
   double objective = 0;  ///< f
   double delta_log_perplexity = 0;

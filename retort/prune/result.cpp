@@ -65,7 +65,7 @@ std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Confi
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
                         const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
                         record::Observer& observer) {
-  PruneResult result{.weights = sliced(input, candidate), .report = {}, .tied = {}};
+  PruneResult result{.weights = sliced(input, candidate), .report = {}};
   const double difference = proved(evaluator, candidate, result.weights);
   report_torn_layers(input, result.weights, observer);
   result.report = {

@@ -1,8 +1,6 @@
 #pragma once
 // What a prune stage leaves, whatever search chose it.
 
-#include <vector>
-
 #include "retort/base/json.h"
 #include "retort/model/weights.h"
 #include "retort/prune/objective.h"
@@ -13,7 +11,6 @@ namespace retort::prune {
 struct PruneResult {
   model::Weights weights;
   base::Json report;  ///< {"kind": "prune", "parameters_before", "parameters_after", "kept": {...}, ...}
-  std::vector<model::Weights> tied;  ///< others that the calibration text does not tell apart from it
 };
 
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates

@@ -63,6 +63,7 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
                      {"bounds", {space.least_removed, space.most_removed}},
                      {"objective", {options.objective.perplexity, options.objective.kl}},
                      {"seed", options.seed},
+                     {"top_k", kTopK},
                      {"input_nll", evaluator.input_nll()}};
   for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
   for (const auto& unit : space.units) json["space"].push_back({unit.name, unit.removed});
@@ -274,6 +275,7 @@ base::Json Searched::report() const {
   base::Json report = {{"parameters_target", target_},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
                        {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
+                       {"searched_objective", journal_.best()->objective},
                        {"evaluations", journal_.entries().size()},
                        {"tokens_spent", journal_.spent()},
                        {"tokens_budget", options_.search.budget_tokens},
@@ -292,16 +294,22 @@ base::Json Searched::report() const {
 
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                            const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer, const std::vector<BlockScores>* given) {
+                           record::Observer& observer, const std::vector<BlockScores>* given,
+                           const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   Searched searched(input, domains, options, journal_file, observer, given);
   searched.run();
   auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
   result.report.update(searched.report());
   const auto tied = searched.tied();
-  for (std::size_t i = 1; i < tied.size(); ++i)
-    result.tied.push_back(
-        make_result(input, searched.evaluator(), tied[i], domains, options, observer).weights);
+  for (std::size_t i = 1; on_tied && i < tied.size(); ++i) {
+    try {
+      on_tied(make_result(input, searched.evaluator(), tied[i], domains, options, observer).weights);
+    } catch (const base::ValidationError& error) {
+      observer.message(record::Level::warning,
+                       base::join("prune: finalist ", i + 1, " is left out: ", error.what()));
+    }
+  }
   result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   observer.message(record::Level::info,
                    base::join("prune: ", kMethodNames[static_cast<std::size_t>(options.search.method)],

@@ -1,6 +1,8 @@
 #pragma once
 // Pruning by one of the searches: candidates of the model are its states, f of objective.h is what they cost.
 
+#include <functional>
+
 #include "retort/base/files.h"
 #include "retort/prune/greedy.h"
 
@@ -8,13 +10,15 @@ namespace retort::prune {
 
 /// Channels are ranked once, by the score of the options on the whole model or by `given`.  Greedy goes in
 /// at most about 72 steps, fewer with a small budget, and evaluates two units in each, the best by a guess
-/// from single units.  Candidates race over three parts of the calibration text, a sixteenth, a quarter and
-/// all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.  Every
-/// evaluation is appended to `journal_file`; with the file of an interrupted run the search takes the same
-/// path without evaluating again, one of another search is begun anew.  Throws as prune_greedy, and
-/// StorageError.
+/// from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter, half
+/// and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.
+/// Every evaluation is appended to `journal_file`; with the file of an interrupted run the search takes the
+/// same path without evaluating again, one of another search is begun anew.  `on_tied` receives the other
+/// finalists that the options want, one at a time; one that cannot be made is a warning.  Throws as
+/// prune_greedy, and StorageError.
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                            const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer, const std::vector<BlockScores>* given = nullptr);
+                           record::Observer& observer, const std::vector<BlockScores>* given = nullptr,
+                           const std::function<void(const model::Weights&)>& on_tied = {});
 
 }  // namespace retort::prune

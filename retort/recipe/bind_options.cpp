@@ -110,7 +110,7 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
       if (losses[i].kind == losses[j].kind)
         b.mistake("loss", "a kind of loss is given twice; keep one of them");
     if (!has_teacher(kind) && losses[i].kind != loss::LossKind::cross_entropy)
-      b.mistake("loss", "kl_divergence and squarehead need a teacher; use kind distill");
+      b.mistake("loss", "kl_divergence and squarehead need a teacher; use kind distill or select");
   }
 }
 
@@ -196,7 +196,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                         {.doc = "models at most that are kept where the text does not tell them apart, for a "
                                 "stage select; not of greedy uniform pruning",
                          .at_least = 1,
-                         .at_most = 64});
+                         .at_most = 16});
           },
           {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});

@@ -5,11 +5,11 @@
 //   recipe.json  recipe.yaml    the recipe with every default filled in
 //   provenance.json             {"starts": [...]}: an object for each time the run was started
 //   metrics.jsonl               an object per training step
-//   models/<stage>/             Hugging Face directories
+//   models/<stage>/             Hugging Face directories; <stage>.1, ... are students of a select stage
 //   checkpoints/<stage>/        state of a stage that is not finished
 //   stages/<stage>.json         what a finished stage found; its existence means finished
 //   stages/<stage>/             files of a stage that are neither model nor checkpoint
-//   stages/<stage>.documents.jsonl   what an evaluate stage found for each document
+//   stages/<stage>.documents.jsonl   what an evaluate or select stage found for each document
 //   report.html  report.json    written by the report layer
 //   lock                        held while a process works here
 

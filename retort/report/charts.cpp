@@ -27,8 +27,9 @@ Json chart_json(const Chart& chart) {
   }
   Json labels = Json::array();
   for (const std::string& label : chart.labels) labels.push_back(clean_text(label));
-  return {{"type", chart.bars ? "bar" : "line"}, {"tokens", chart.tokens_on_x}, {"zero", chart.from_zero},
-          {"x", clean_text(chart.x_title)},      {"labels", std::move(labels)}, {"views", std::move(views)}};
+  return {
+      {"type", chart.bars ? "bar" : "line"}, {"tokens", chart.abbreviated_x}, {"zero", chart.from_zero},
+      {"x", clean_text(chart.x_title)},      {"labels", std::move(labels)},   {"views", std::move(views)}};
 }
 
 }  // namespace

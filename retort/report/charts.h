@@ -31,7 +31,7 @@ struct View {
 
 struct Chart {
   bool bars = false;
-  bool tokens_on_x = false;  ///< ticks as 20k, 1.5M
+  bool abbreviated_x = false;  ///< ticks as 20k, 1.5M
   bool from_zero = false;
   std::string x_title = {};
   std::vector<std::string> labels = {};  ///< bar chart: the groups

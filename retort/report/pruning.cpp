@@ -202,6 +202,7 @@ Html search_figure(const RunFiles& run) {
                    {"Worst domain", "", true},
                    {"Evaluations", ""},
                    {"Tokens", "spent"},
+                   {"f as searched", "top 512"},
                    {"Influence", "f"},
                    {"One-shot", "f"},
                    {"Additive", "f"},
@@ -222,14 +223,20 @@ Html search_figure(const RunFiles& run) {
                fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
                fixed(number(result, "kl"), 4), text(result, "worst_domain"),
                count(number(result, "evaluations")), count(number(result, "tokens_spent")),
-               fixed(number(starts, "influence"), 4), fixed(number(starts, "one_shot"), 4),
-               fixed(number(starts, "additive"), 4), fixed(number(starts, "greedy"), 4)});
+               fixed(number(result, "searched_objective"), 4), fixed(number(starts, "influence"), 4),
+               fixed(number(starts, "one_shot"), 4), fixed(number(starts, "additive"), 4),
+               fixed(number(starts, "greedy"), 4)});
   }
   if (view.series.empty()) return {};
   const Chart chart{
-      .tokens_on_x = true, .x_title = "tokens spent (passes of the whole model)", .views = {view}};
-  return figure(chart, "The searches: the best candidate so far, measured on all of the calibration text.",
-                table.html());
+      .abbreviated_x = true, .x_title = "tokens spent (passes of the whole model)", .views = {view}};
+  return figure(
+      chart,
+      "The searches: the best candidate so far, measured on all of the calibration text. Searches, their "
+      "starts and the "
+      "curves take the KL over the teacher's 512 most likely tokens and one outcome for all others, a lower "
+      "bound; f, KL and the change of log perplexity in the table are exact.",
+      table.html());
 }
 
 /// The best candidates of a search, and which of them the calibration text tells apart.

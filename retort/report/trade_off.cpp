@@ -18,6 +18,13 @@ const Stage* stage_of(const RunFiles& run, const std::string& name) {
   return found == run.stages.end() ? nullptr : &*found;
 }
 
+/// The model that a select stage took, as the recipe names it.
+std::string selected(const Stage& stage) {
+  for (const Json& model : elements(field(stage.result, "models")))
+    if (text(model, "name") == text(stage.result, "chosen")) return text(model, "model");
+  return {};
+}
+
 /// How a model came about since it was pruned: "tabu", "tabu, distill"; "not pruned" without a prune stage.
 std::string method_of(const RunFiles& run, const std::string& model) {
   std::string later;
@@ -28,9 +35,7 @@ std::string method_of(const RunFiles& run, const std::string& model) {
       return (method.empty() ? "prune" : method) + later;
     }
     later.insert(0, ", " + stage->kind);
-    const auto& choices = elements(field(stage->recipe, "models"));
-    const std::string from = text(stage->recipe, "from");
-    stage = stage_of(run, from.empty() && !choices.empty() ? text(choices.front()) : from);
+    stage = stage_of(run, stage->kind == "select" ? selected(*stage) : text(stage->recipe, "from"));
   }
   return "not pruned";
 }
@@ -76,7 +81,7 @@ Html trade_offs(const RunFiles& run) {
   Html body;
   for (const Stage& stage : run.stages) {
     if (stage.kind != "evaluate" || !has_curve(run, stage.result)) continue;
-    Chart chart{.tokens_on_x = true, .x_title = "parameters"};
+    Chart chart{.abbreviated_x = true, .x_title = "parameters"};
     for (const Axis& axis : kAxes) chart.views.push_back(view_of(run, stage.result, axis));
     body += figure(chart,
                    "Held-out quality of stage " + stage.name +

@@ -126,7 +126,7 @@ Chart held_out_chart(const std::vector<const Stage*>& stages, const std::vector<
                      Against against, Palette& palette) {
   std::vector<std::string> choices = {""};
   if (sources.size() > 1) choices.insert(choices.end(), sources.begin(), sources.end());
-  Chart chart{.tokens_on_x = against == Against::tokens,
+  Chart chart{.abbreviated_x = against == Against::tokens,
               .x_title = against == Against::tokens ? "tokens of the stage" : "steps of the stage"};
   for (const std::string& source : choices) {
     View view{.name = source.empty() ? "Mean of sources" : source,
@@ -248,7 +248,7 @@ Html loss_figure(const Stage& stage) {
                            .points = thinned(points_of(stage.metrics, part.key), kMaxPoints, &stride)});
   }
   const Chart chart{
-      .tokens_on_x = true, .x_title = "tokens of the stage", .views = {std::move(view)}, .wide = false};
+      .abbreviated_x = true, .x_title = "tokens of the stage", .views = {std::move(view)}, .wide = false};
   Html caption =
       element("strong", stage.name) + ": training loss" + (parts.size() > 1 ? " and its parts." : ".");
   if (squarehead) caption += " SquareHead is a ratio without unit; the parts are shown unweighted.";

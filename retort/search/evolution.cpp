@@ -23,7 +23,7 @@ void evolution(Journal& journal, const std::vector<State>& starts, const Evoluti
     first.push_back(random_state(space, random));
   }
   base::require<base::UsageError>(!first.empty(), "search: evolution needs a start, found none.");
-  auto parent = race(journal, first, {.finalists = 1}).front();
+  auto parent = race(journal, first, {.survivors = 1}).front();
   for (std::int64_t generation = 0; generation < options.generations; ++generation) {
     std::vector<State> offspring;
     for (std::int64_t i = 0; i < options.offspring; ++i) {
@@ -33,7 +33,7 @@ void evolution(Journal& journal, const std::vector<State>& starts, const Evoluti
           level_switched(space, parent.state, 1 + static_cast<std::int64_t>(std::min(a, b)), random));
     }
     const auto winner =
-        race(journal, offspring, {.finalists = options.finalists, .incumbent = &parent.state}).front();
+        race(journal, offspring, {.survivors = options.survivors, .incumbent = &parent.state}).front();
     if (winner.rung == journal.last_rung() && winner.objective <= parent.objective) parent = winner;
   }
 }

@@ -17,12 +17,13 @@ struct EvolutionOptions {
   std::int64_t generations = 1000;  ///< at most; the journal's budget ends most searches before
   std::int64_t offspring = 16;      ///< of a generation
   std::int64_t starts = 32;         ///< random states that compete to be the first parent
-  std::int64_t finalists = 1;       ///< offspring that meet their parent at the last rung
+  std::int64_t survivors = 1;       ///< offspring that meet their parent at the last rung, at most
 };
 
 /// One parent; each offspring is the parent after min(a, b) level switches, a and b uniform in 1 to 3; they
-/// race, and the winner replaces a parent that is not better.  `starts`: more competitors for the first
-/// parent.  Source: EvoPress (Sieberling et al. 2024), algorithm 1.
+/// race, and the winner replaces a parent that is not better; offspring that are all worse beyond chance end
+/// the race early.  `starts`: more competitors for the first parent.  Source: EvoPress (Sieberling et al.
+/// 2024), algorithm 1.
 void evolution(Journal& journal, const std::vector<State>& starts, const EvolutionOptions& options);
 
 }  // namespace retort::search

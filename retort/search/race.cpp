@@ -25,7 +25,7 @@ std::vector<Ranked> ranked_at(Journal& journal, const std::vector<State>& states
 
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options) {
   const auto all = static_cast<double>(states.size());
-  const double goal = std::clamp(static_cast<double>(options.finalists), 1.0, std::max(all, 1.0));
+  const double goal = std::clamp(static_cast<double>(options.survivors), 1.0, std::max(all, 1.0));
   for (std::int32_t rung = 0;; ++rung) {
     auto ranked = ranked_at(journal, states, rung);
     if (rung == journal.last_rung()) return ranked;

@@ -9,7 +9,7 @@
 namespace retort::search {
 
 struct RaceOptions {
-  std::int64_t finalists = 1;  ///< that are evaluated at the last rung
+  std::int64_t survivors = 1;  ///< at most, of the last rung
   /// Evaluated at the last rung before.  Once every state that is left is worse beyond chance, the race is
   /// over.
   const State* incumbent = nullptr;
@@ -22,7 +22,7 @@ struct Ranked {
 };
 
 /// The states that are left at the end, the least objective first; of equals the one that came first.  The
-/// number of survivors falls geometrically from all to `finalists`; besides, a state goes once it is worse
+/// number of states falls geometrically from all to `survivors`; besides, a state goes once it is worse
 /// than the best of its rung beyond chance, by its differences piece by piece and without correction for the
 /// number of states: to lose one wrongly costs less than to measure all.  Never empty for any states.
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options);

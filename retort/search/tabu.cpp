@@ -87,7 +87,7 @@ class Tabu {
     const auto candidates = candidate_list(random);
     if (candidates.empty()) return memory_.forgive();
     const auto incumbent = best_.front().state;
-    const auto ranked = race(journal_, candidates, {.finalists = 1, .incumbent = &incumbent});
+    const auto ranked = race(journal_, candidates, {.survivors = 1, .incumbent = &incumbent});
     learn(candidates);
     for (const auto& next : ranked) {
       const bool best = next.rung == journal_.last_rung() && next.objective < best_.front().objective;

@@ -342,7 +342,29 @@ TEST(EndToEndSearched, AShortDistillationChoosesAmongFinalistsAndGoesOnAfterASto
   const auto steps = metrics_of(project.path("run")).size();
   ASSERT_EQ(project.run_recipe().code, 0);
   EXPECT_EQ(metrics_of(project.path("run")).size(), steps);
-  EXPECT_EQ(result_of("chosen").at("chosen"), chosen.at("chosen"));
+  for (std::size_t i = 0; i < models.size(); ++i)
+    EXPECT_EQ(result_of("chosen").at("models")[i].at("nll"), models[i].at("nll")) << "the same students";
+
+  // A student of another model is not taken for this one's.
+  std::filesystem::remove(project.path("run/stages/chosen.json"));
+  auto student = result_of("chosen.1");
+  student["started_from"] = "something else";
+  project.write("run/stages/chosen.1.json", student.dump());
+  ASSERT_EQ(project.run_recipe().code, 0);
+  EXPECT_TRUE(result_of("chosen.1").at("started_from").is_array()) << "distilled again";
+  EXPECT_EQ(result_of("chosen").at("models")[0].at("nll"), models[0].at("nll"));
+}
+
+TEST(EndToEndSearched, SelectNeedsDocumentsToCompareBeforeItDistils) {
+  const TinyProject project;
+  project.write_recipe({train_stage(512),
+                        "{name: chosen, kind: select, models: [born], teacher: born, data: [text], "
+                        "tokens: 512, evaluate_tokens: 1, " +
+                            kPacking + "}"});
+  const Finished finished = project.run_recipe();
+  EXPECT_EQ(finished.code, 3) << finished.err;
+  EXPECT_SAYS(finished.err, "at least two held-out documents of 'text'");
+  EXPECT_FALSE(std::filesystem::exists(project.path("run/models/chosen.1")));
 }
 
 }  // namespace

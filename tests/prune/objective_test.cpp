@@ -93,6 +93,20 @@ TEST(Objective, PiecesAddUpToFOfTheirText) {
   EXPECT_EQ(costs, all) << "however they are asked for";
 }
 
+// More tokens than are kept, and texts longer than a chunk of logits.
+TEST(Objective, WithTheMostLikelyTokensIsALowerBound) {
+  auto config = test::tiny_config();
+  config.vocab_size = 5000;
+  const auto weights = test::tiny_model(config);
+  const auto domains = test::random_domains(config.vocab_size, 2, 600);
+  const auto candidate = some_candidate(config);
+  const Evaluator evaluator(weights, domains, {});
+  const auto bound = evaluator.evaluate(candidate), exact = evaluator.evaluate_exactly(candidate);
+  EXPECT_NEAR(bound.mean.delta_log_perplexity, exact.mean.delta_log_perplexity, 1e-9);
+  EXPECT_LT(bound.mean.kl, exact.mean.kl);
+  EXPECT_GT(bound.mean.kl, 0);
+}
+
 TEST(Objective, OfTheWholeModelIsZero) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);

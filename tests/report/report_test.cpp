@@ -281,8 +281,12 @@ TEST(Report, DrawsQualityAgainstSizeByMethod) {
   run.write("recipe.json", R"({"stages": {
     "small": {"kind": "prune", "from": "m/x", "search": {"method": "tabu"}},
     "smaller": {"kind": "prune", "from": "m/x", "search": {"method": "tabu"}},
-    "student": {"kind": "distill", "from": "smaller"},
+    "by_chance": {"kind": "prune", "from": "m/x", "search": {"method": "random"}},
+    "chosen": {"kind": "select", "models": ["smaller", "by_chance"]},
+    "student": {"kind": "distill", "from": "chosen"},
     "scores": {"kind": "evaluate"}}})");
+  run.write("stages/chosen.json", R"({"kind": "select", "chosen": "by_chance, finalist 2", "models": [
+    {"name": "smaller", "model": "smaller"}, {"name": "by_chance, finalist 2", "model": "by_chance"}]})");
   run.write("stages/scores.json", R"({"kind": "evaluate", "models": [
     {"name": "m/x", "parameters": 1000, "mean": {"nll": 1, "perplexity": 2.7, "kl": 0}},
     {"name": "smaller", "parameters": 600, "mean": {"nll": 1.5, "perplexity": 4.5, "kl": 0.4}},
@@ -293,7 +297,7 @@ TEST(Report, DrawsQualityAgainstSizeByMethod) {
   EXPECT_TRUE(contains(page, R"("name":"tabu")"));
   EXPECT_TRUE(contains(page, R"([{"x":600.0,"y":4.5},{"x":800.0,"y":3.3}])"))
       << "by size, not in the order of the models";
-  EXPECT_TRUE(contains(page, R"("name":"tabu, distill")"));
+  EXPECT_TRUE(contains(page, R"("name":"random, select, distill")"));
   EXPECT_TRUE(contains(page, R"("name":"not pruned")"));
 }
 

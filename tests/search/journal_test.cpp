@@ -140,14 +140,14 @@ class Race : public ::testing::Test {
 TEST_F(Race, FewerAndFewerGoOn) {
   ASSERT_EQ(states_.size(), 16U);
   Journal journal(problem_.space, noisy(problem_, nullptr, 50), racing(0));
-  EXPECT_EQ(race(journal, states_, {.finalists = 1}).size(), 1U);
+  EXPECT_EQ(race(journal, states_, {.survivors = 1}).size(), 1U);
   EXPECT_EQ(evaluated(journal), (std::vector<std::size_t>{16, 4, 1}));
 }
 
 // Without noise the best of four pieces is the best, and nothing else is worth the other twelve.
 TEST_F(Race, WhatIsWorseBeyondChanceGoesAtOnce) {
   Journal journal(problem_.space, problem_.evaluate(), racing(0));
-  const auto ranked = race(journal, states_, {.finalists = 4});
+  const auto ranked = race(journal, states_, {.survivors = 4});
   ASSERT_EQ(ranked.size(), 1U);
   for (const auto& state : states_) EXPECT_LE(ranked.front().objective, problem_.objective(state));
   EXPECT_EQ(evaluated(journal), (std::vector<std::size_t>{16, 8, 1}));
@@ -160,7 +160,7 @@ TEST_F(Race, IsOverOnceAllAreWorseThanTheIncumbent) {
   std::erase(states_, incumbent);
   Journal journal(problem_.space, noisy(problem_, nullptr, 1e-3), racing(0));
   journal.objective(incumbent, 2);
-  const auto ranked = race(journal, states_, {.finalists = 1, .incumbent = &incumbent});
+  const auto ranked = race(journal, states_, {.survivors = 1, .incumbent = &incumbent});
   ASSERT_FALSE(ranked.empty());
   EXPECT_EQ(ranked.front().rung, 1) << "three pieces are the fewest that say something";
   EXPECT_EQ(evaluated(journal)[2], 1U) << "the incumbent itself";

@@ -1,0 +1,29 @@
+#pragma once
+// Which of several models to take, by what they say of the same documents and how fast they are.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "retort/eval/bootstrap.h"
+#include "retort/eval/evaluate.h"
+
+namespace retort::eval {
+
+struct Standing {
+  double nll = 0;     ///< nats per token, mean over sources
+  double behind = 0;  ///< above the least
+  Interval interval;  ///< 95 %, of that, over documents that are paired
+  bool tied = false;  ///< it has the least, or the interval covers 0
+};
+
+/// In the order of the models.  Throws ModelError when they were not scored on the same documents with the
+/// same tokens, DataError when a source has fewer than two documents.
+std::vector<Standing> standings(std::span<const ModelScores> models);
+
+/// Of the tied models the fastest; those within 3 % of it count as equally fast, and of them it is the one
+/// with the least loss.
+std::size_t chosen(std::span<const Standing> standings, std::span<const double> seconds);
+
+}  // namespace retort::eval

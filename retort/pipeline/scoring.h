@@ -1,0 +1,25 @@
+#pragma once
+// A model on the held-out part of a stage's sources.
+
+#include <memory>
+#include <string>
+
+#include "retort/eval/evaluate.h"
+#include "retort/pipeline/context.h"
+
+namespace retort::pipeline {
+
+struct LoadedModel {
+  base::Path path;
+  std::unique_ptr<shard::Parameters> parameters;
+  std::unique_ptr<eval::Subject> subject;
+};
+
+/// In the type that scores are computed in on the run's device.
+LoadedModel load_for_scoring(const Context& context, const std::string& name);
+/// Every source in turn; `teacher` may be null.
+eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,
+                                  const eval::EvaluateOptions& options, const LoadedModel& model,
+                                  const LoadedModel* teacher);
+
+}  // namespace retort::pipeline

@@ -1,0 +1,67 @@
+#include "retort/eval/selection.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+
+namespace retort::eval {
+namespace {
+
+// One source of documents of 10 tokens with these losses per token.
+ModelScores model_of(const std::string& name, const std::vector<double>& losses) {
+  SourceScores source;
+  source.name = "manuals";
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    source.documents.push_back({{static_cast<std::int64_t>(i), 7 * i, 50}, 10, 10 * losses[i]});
+    source.sums.targets += 10;
+    source.sums.nll += 10 * losses[i];
+  }
+  ModelScores model;
+  model.name = name;
+  model.sources.push_back(source);
+  return model;
+}
+
+const std::vector<double> kBest{1, 2, 3, 4, 5, 6}, kMixed{1.5, 1.6, 3.5, 3.6, 5.5, 5.6},
+    kWorse{1.1, 2.12, 3.09, 4.11, 5.1, 6.1};
+
+TEST(Selection, ComparesDocumentByDocument) {
+  const std::vector models{model_of("worse", kWorse), model_of("best", kBest), model_of("mixed", kMixed)};
+  const auto found = standings(models);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_DOUBLE_EQ(found[1].nll, 3.5);
+  EXPECT_EQ(found[1].behind, 0);
+  EXPECT_TRUE(found[1].tied);
+  EXPECT_NEAR(found[0].behind, 0.62 / 6, 1e-12);
+  EXPECT_FALSE(found[0].tied) << "a little worse, but on every document";
+  EXPECT_GT(found[0].interval.low, 0);
+  EXPECT_NEAR(found[2].behind, 0.3 / 6, 1e-12);
+  EXPECT_TRUE(found[2].tied) << "better on half of the documents";
+  EXPECT_LT(found[2].interval.low, 0);
+}
+
+TEST(Selection, TakesTheFastestOfTheTied) {
+  const std::vector models{model_of("worse", kWorse), model_of("best", kBest), model_of("mixed", kMixed)};
+  const auto found = standings(models);
+  const auto take = [&](std::vector<double> seconds) { return chosen(found, seconds); };
+  EXPECT_EQ(take({0.1, 1.0, 0.9}), 2U) << "a model that is worse may be as fast as it likes";
+  EXPECT_EQ(take({0.1, 1.0, 0.98}), 1U) << "the same speed: less loss";
+  EXPECT_EQ(take({0.1, 1.0, 2.0}), 1U);
+}
+
+TEST(Selection, RefusesWhatDoesNotCompare) {
+  auto other = model_of("other", kMixed);
+  other.sources[0].documents[2].document.hash = 1;
+  const std::vector models{model_of("best", kBest), other};
+  EXPECT_SAYS(test::message_of<base::ModelError>([&] { standings(models); }), "other tokens of 'manuals'");
+  other = model_of("other", kMixed);
+  other.sources[0].documents[1].targets = 9;
+  const std::vector longer{model_of("best", kBest), other};
+  EXPECT_SAYS(test::message_of<base::ModelError>([&] { standings(longer); }), "same tokenizer");
+  const std::vector one{model_of("a", {1}), model_of("b", {2})};
+  EXPECT_SAYS(test::message_of<base::DataError>([&] { standings(one); }), "at least two documents");
+}
+
+}  // namespace
+}  // namespace retort::eval
