@@ -81,11 +81,7 @@ bool distilled(const Context& context, const Stage& stage, const Contender& cont
     std::filesystem::remove_all(context.directory.checkpoints(student));
   }
   context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
-  Stage copy = stage;
-  copy.kind = recipe::StageKind::distill;
-  copy.name = student;
-  copy.from = contender.path.string();
-  auto result = run_train_stage(context, copy);
+  auto result = run_train_stage(context, distillation_of(stage, student, contender.path.string()));
   if (!result) return false;
   (*result)["started_from"] = identity;
   (*result)["parameters"] = architecture::num_parameters(contender.config);

@@ -120,6 +120,17 @@ bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
   return false;
 }
 
+// Of the models that a select stage distils one after the other.
+std::optional<shard::MemoryPlan> largest_known_memory(const recipe::Recipe& recipe, const Stage& stage,
+                                                      at::ScalarType dtype) {
+  std::optional<shard::MemoryPlan> largest;
+  for (const auto& model : stage.models)
+    if (auto plan = known_memory(recipe, distillation_of(stage, stage.name, model), dtype);
+        plan && (!largest || plan->total_bytes() > largest->total_bytes()))
+      largest = std::move(plan);
+  return largest;
+}
+
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
 base::Json identity_of(const Stage& stage, const Models& models) {
   base::Json units = base::Json::array();
@@ -184,6 +195,15 @@ void require_same_vocabulary(const Stage& stage, const architecture::Config& stu
       "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
 }
 
+Stage distillation_of(const Stage& select, const std::string& name, const std::string& from) {
+  Stage stage = select;
+  stage.kind = StageKind::distill;
+  stage.name = name;
+  stage.from = from;
+  stage.models.clear();
+  return stage;
+}
+
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
                                               at::ScalarType dtype) {
   const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
@@ -192,8 +212,8 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
     return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
                                std::max(prune::kPanelTokens, profile->sequence_length));
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
-  if (!options || stage.kind == StageKind::select || made_here(stage.from) || made_here(stage.teacher))
-    return {};
+  if (stage.kind == StageKind::select) return largest_known_memory(recipe, stage, dtype);
+  if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
   const auto student =
       stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);
   std::optional<architecture::Config> teacher;

@@ -21,6 +21,9 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const recip
 /// Distils each of the models for a while, and leaves the best of them as it came in.
 std::optional<base::Json> run_select_stage(const Context& context, const recipe::Stage& stage);
 
+/// The stage that distils one of the models of a select stage.
+recipe::Stage distillation_of(const recipe::Stage& select, const std::string& name, const std::string& from);
+
 /// The memory of a training stage when its models are known before the run begins.
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const recipe::Stage& stage,
                                               at::ScalarType dtype);

@@ -365,6 +365,13 @@ TEST(EndToEndSearched, SelectNeedsDocumentsToCompareBeforeItDistils) {
   EXPECT_EQ(finished.code, 3) << finished.err;
   EXPECT_SAYS(finished.err, "at least two held-out documents of 'text'");
   EXPECT_FALSE(std::filesystem::exists(project.path("run/models/chosen.1")));
+  // The models are there: the largest distillation is planned before anything begins.
+  project.write_recipe(
+      {"{name: chosen, kind: select, models: [run/models/born], teacher: run/models/born, data: [text], "
+       "tokens: 512, " +
+       kPacking + "}"});
+  EXPECT_SAYS(project.run({"run", "recipe.yaml", "--dry-run", "--run-dir", "other"}).err,
+              "stage chosen (select): memory plan");
 }
 
 }  // namespace
