@@ -56,6 +56,7 @@ std::optional<base::Json> run_stage(const Context& context, const recipe::Stage&
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   std::optional<base::Json> result;
+  ops::reset_peak_tensor_bytes();
   try {
     result = run_stage(context, stage);
   } catch (const prune::StoppedError& stopped) {
@@ -63,6 +64,8 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   }
   if (!result) return false;
   if (!result->contains("seconds")) (*result)["seconds"] = base::monotonic_seconds() - start;
+  (*result)["peak_tensor_bytes"] = ops::peak_tensor_bytes();
+  (*result)["process_peak_bytes"] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
     (*result)["parameters"] = architecture::num_parameters(architecture::read_config(model));

@@ -28,7 +28,7 @@ std::vector<Section> sections_of(const RunFiles& run) {
   add("pruning", "What was pruned", pruning(run));
   add("selection", "Models after a short distillation", selection(run));
   add("sparsity", "2:4 sparsity", sparsity(run));
-  add("memory", "Memory", memory(run));
+  add("memory", "Time and memory", costs(run) + memory(run));
   add("text", "Generated text", generated(run));
   add("recipe", "Recipe", recipe(run));
   add("provenance", "Provenance", provenance(run));

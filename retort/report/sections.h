@@ -25,6 +25,8 @@ Html pruning(const RunFiles& run);
 /// Models that were distilled for a while, and which one was taken.
 Html selection(const RunFiles& run);
 Html sparsity(const RunFiles& run);
+/// Time and peak memory of every stage.
+Html costs(const RunFiles& run);
 /// Planned against measured memory of the training stages.
 Html memory(const RunFiles& run);
 /// Text that the models wrote, side by side.

@@ -147,8 +147,7 @@ Html held_out_figure(const std::string& start, const std::vector<const Stage*>& 
   const std::vector<std::string> sources = held_out_sources(stages);
   Chart tokens = held_out_chart(stages, sources, Against::tokens, palette);
   if (tokens.views.empty()) return {};
-  const std::string caption =
-      "Held-out loss of training from " + (start.empty() ? "random weights" : start) + ".";
+  const std::string caption = "Held-out loss of training from " + start + ".";
   if (!batches_differ(stages)) return figure(tokens, caption, held_out_table(stages, sources));
   Chart steps = held_out_chart(stages, sources, Against::steps, palette);
   tokens.wide = steps.wide = false;
@@ -158,13 +157,21 @@ Html held_out_figure(const std::string& start, const std::vector<const Stage*>& 
           figure(steps, "The same against steps: a larger batch takes fewer for the same tokens.", {}));
 }
 
+/// Students of a select stage are in no recipe: they are named after it, with a number.
+std::string start_of(const Stage& stage) {
+  const std::string from = text(stage.recipe, "from");
+  if (!from.empty()) return from;
+  if (stage.recipe.is_object()) return "random weights";
+  return "the models of " + stage.name.substr(0, stage.name.rfind('.'));
+}
+
 /// A figure for each model that stages start from: on one scale a model that learns new text hides what its
 /// students learn.
 Html held_out_figures(const std::vector<const Stage*>& stages, Palette& palette) {
   std::vector<std::string> starts;
   std::map<std::string, std::vector<const Stage*>> groups;
   for (const Stage* stage : stages) {
-    const std::string start = text(stage->recipe, "from");
+    const std::string start = start_of(*stage);
     if (groups[start].empty()) starts.push_back(start);
     groups[start].push_back(stage);
   }
@@ -272,6 +279,24 @@ Html training(const RunFiles& run, Palette& palette) {
   for (const Stage* stage : stages) figures += loss_figure(*stage);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
   return summary_table(run, stages) + held_out_figures(stages, palette) + figures;
+}
+
+Html costs(const RunFiles& run) {
+  Table table(
+      "What each stage took. Tensors are those in the memory of the processor; the peak of the process is "
+      "that of all "
+      "stages of its run so far.",
+      {{"Stage", "", true},
+       {"Kind", "", true},
+       {"Time", ""},
+       {"Peak of tensors", ""},
+       {"Peak of the process", ""}});
+  for (const Stage& stage : run.stages)
+    if (number(stage.result, "peak_tensor_bytes"))
+      table.row({stage.name, stage.kind, seconds(number(stage.result, "seconds")),
+                 bytes(number(stage.result, "peak_tensor_bytes")),
+                 bytes(number(stage.result, "process_peak_bytes"))});
+  return table.empty() ? Html() : table.html();
 }
 
 Html memory(const RunFiles& run) {

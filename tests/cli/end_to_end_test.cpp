@@ -131,6 +131,13 @@ TEST_F(EndToEnd, KeepsWhatEachStageFound) {
   const auto born = base::parse_json(base::read_file(run_path("stages/born.json")));
   EXPECT_EQ(born.at("steps"), 16);
   EXPECT_GT(born.at("memory").at("peak_bytes").get<double>(), 0);
+  for (const auto& file : std::filesystem::directory_iterator(run_path("stages"))) {
+    if (file.path().extension() != ".json") continue;
+    const auto result = base::parse_json(base::read_file(file.path()));
+    EXPECT_GT(result.at("seconds").get<double>(), 0) << file.path();
+    EXPECT_GT(result.at("peak_tensor_bytes").get<double>(), 0) << file.path();
+    EXPECT_GT(result.at("process_peak_bytes").get<double>(), result.at("peak_tensor_bytes").get<double>());
+  }
 }
 
 TEST_F(EndToEnd, ModelsAreReadAgainByTheOtherCommands) {

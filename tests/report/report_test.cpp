@@ -304,6 +304,11 @@ TEST(Report, DrawsQualityAgainstSizeByMethod) {
 TEST(Report, ShowsWhichModelAShortDistillationTook) {
   const RunFolder run;
   run.write("recipe.json", R"({"stages": {"chosen": {"kind": "select"}}})");
+  run.write("metrics.jsonl", R"({"stage": "chosen.1", "step": 1, "tokens": 64, "held_out": {"m": 3.0}}
+{"stage": "chosen.1", "step": 2, "tokens": 128, "held_out": {"m": 2.5}}
+)");
+  run.write("stages/chosen.1.json",
+            R"({"kind": "distill", "seconds": 61, "peak_tensor_bytes": 2048, "process_peak_bytes": 4096})");
   run.write("stages/chosen.json",
             R"({"kind": "select", "chosen": "pruned, finalist 2", "tokens": 4096, "models": [
     {"name": "pruned", "nll": 2.5, "behind": 0, "interval": [0, 0], "tied": true, "seconds": 0.0123},
@@ -316,6 +321,9 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
   EXPECT_TRUE(contains(page, "Taken: pruned, finalist 2."));
   EXPECT_TRUE(contains(page, "12.3"));
   EXPECT_TRUE(contains(page, "other &lt;b&gt;"));
+  EXPECT_TRUE(contains(page, "Held-out loss of training from the models of chosen."));
+  EXPECT_TRUE(contains(page, "Time and memory"));
+  EXPECT_TRUE(contains(page, "2.0 kB"));
 }
 
 }  // namespace
