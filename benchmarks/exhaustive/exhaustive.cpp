@@ -62,9 +62,11 @@ search::Space counted(const search::Space& space, std::int64_t k) {
   return counted;
 }
 
+constexpr std::size_t kWorthKeeping = 3;  // choices that pay for keeping hidden states
+
 class Experiment {
  public:
-  Experiment(const prune::Evaluator& evaluator, const prune::ModelSpace& space)
+  Experiment(prune::Evaluator& evaluator, const prune::ModelSpace& space)
       : evaluator_(evaluator), model_(space) {}
 
   double objective(const State& state) {
@@ -77,6 +79,9 @@ class Experiment {
       values.push_back(objective(state));
       return;
     }
+    // What the last unit is added to is kept, so that only the blocks behind that unit are computed for each
+    // choice.
+    if (left == 1 && unit + kWorthKeeping < state.size()) evaluator_.settle(model_.candidate(state));
     for (; unit + static_cast<std::size_t>(left) <= state.size(); ++unit) {
       state[unit] = 1;
       all_choices(state, unit + 1, left - 1, values);
@@ -136,7 +141,7 @@ class Experiment {
   }
 
  private:
-  const prune::Evaluator& evaluator_;
+  prune::Evaluator& evaluator_;
   const prune::ModelSpace& model_;
   std::map<State, double> values_;
 };
@@ -144,7 +149,7 @@ class Experiment {
 base::Json run(const Settings& s) {
   const auto weights = model::load_weights(s.model, at::kFloat, at::kCPU);
   const auto domains = read_domains(s, weights.config);
-  const prune::Evaluator evaluator(weights, domains, {});
+  prune::Evaluator evaluator(weights, domains, {});
   prune::PruneOptions options;
   options.units = s.units == "blocks" ? prune::Units::blocks : prune::Units::sub_blocks;
   const prune::ModelSpace space(weights.config, options, architecture::num_parameters(weights.config), {});
