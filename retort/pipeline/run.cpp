@@ -32,6 +32,18 @@ std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_d
   return model::dtype_name(model::parse_compute_dtype(recipe.dtype, device));
 }
 
+// A run that an earlier version began lacks the keys that were added since: they have their defaults.
+base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
+  const auto resolved = recipe::to_json(recipe);
+  if (!record::is_run_directory(run_directory)) return resolved;
+  try {
+    const auto begun = recipe::read_recipe(run_directory / "recipe.yaml");
+    if (recipe::to_json(begun) == resolved) return record::read_run(run_directory).recipe;
+  } catch (const base::Error&) {  // damaged: entering the directory says so
+  }
+  return resolved;
+}
+
 std::optional<base::Json> run_stage(const Context& context, const recipe::Stage& stage) {
   switch (stage.kind) {
     case StageKind::profile:
@@ -127,7 +139,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   }
   auto directory = record::RunDirectory::open(
       request.run_directory,
-      {recipe::to_json(recipe), recipe::to_yaml(recipe),
+      {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
        record::describe(
            {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
   record::Metrics metrics(directory.metrics_path());

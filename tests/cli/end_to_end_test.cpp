@@ -199,6 +199,25 @@ TEST_F(EndToEnd, InfoTellsTheFinishedStages) {
   for (const auto& [stage, about] : info.at("stages").items()) EXPECT_EQ(about.at("finished"), true) << stage;
 }
 
+TEST(Run, GoesOnWithWhatAnEarlierVersionBeganWithFewerKeys) {
+  const TinyProject project;
+  project.write_recipe({train_stage(512)});
+  ASSERT_EQ(project.run_recipe().code, 0);
+  auto saved = base::parse_json(base::read_file(project.path("run/recipe.json")));
+  saved.erase("memory_bytes");
+  project.write("run/recipe.json", saved.dump());
+  std::string yaml = base::read_file(project.path("run/recipe.yaml"));
+  const auto line = yaml.find("memory_bytes");
+  ASSERT_NE(line, std::string::npos);
+  project.write("run/recipe.yaml", yaml.erase(line, yaml.find('\n', line) + 1 - line));
+  const Finished again = project.run_recipe();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_SAYS(again.err, "stage born: finished before");
+  const Finished other = project.run_recipe({"--set", "memory_bytes=8G"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_SAYS(other.err, "memory_bytes");
+}
+
 TEST(Run, DryRunPlansAndChangesNothing) {
   const TinyProject project;
   project.write_recipe(every_kind());
