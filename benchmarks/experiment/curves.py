@@ -1,11 +1,13 @@
-"""A chart of the best f so far against what was spent, as SVG."""
+"""A chart of the best f so far against what was spent, as SVG; f on a logarithmic scale, because methods differ by factors."""
 
+import math
 import statistics
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 400, 60, 40, 20, 150
 ONE_SHOT = 2  # evaluations at full fidelity, at most, of a method that is drawn as a point
 POINTS = 200
+TICKS = [step * 10.0**power for power in range(-4, 3) for step in (1, 1.5, 2, 3, 4, 5, 7)]
 
 
 def best_at(curve, spent):
@@ -32,24 +34,23 @@ def write(path, methods):
         ends = (statistics.median(run["search"]["tokens_spent"] for run in runs), statistics.median(run["search"]["objective"] for run in runs))
         lines[label] = [ends] if one_shot else list(medians(runs, most))
     values = [value for line in lines.values() for _, value in line]
-    low, high = min(values), max(values)
-    high = min(high, low + 4 * (statistics.median(values) - low) or high)  # far above the others is cut off
+    low, high = math.log(min(values)), math.log(max(values))
     span = (high - low) or 1
 
     def x(tokens):
         return LEFT + tokens / most * (WIDTH - LEFT - RIGHT)
 
     def y(value):
-        return TOP + (high - min(value, high)) / span * (HEIGHT - TOP - BOTTOM)
+        return TOP + (high - math.log(value)) / span * (HEIGHT - TOP - BOTTOM)
 
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">',
            '<rect width="100%" height="100%" fill="white"/>']
-    for i in range(5):
-        tokens, value = most * i / 4, low + span * i / 4
+    for tokens in (most * i / 4 for i in range(5)):
         svg.append(f'<line x1="{x(tokens):.1f}" x2="{x(tokens):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>'
-                   f'<text x="{x(tokens):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{tokens / 1000:.0f} k</text>'
-                   f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
-                   f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.3f}</text>')
+                   f'<text x="{x(tokens):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{tokens / 1000:.0f} k</text>')
+    for value in (tick for tick in TICKS if low <= math.log(tick) <= high):
+        svg.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
+                   f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
     svg.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">tokens spent</text><text x="{LEFT - 40}" y="{TOP - 6}">best f so far</text>')
     for number, (label, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]

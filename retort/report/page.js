@@ -6,6 +6,8 @@
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const palette = (index) => color('--c' + (index % 8));
   const dashes = [[], [7, 3], [2, 2], [10, 3, 2, 3]];
+  // Shifted by one after each turn of the colours, so that no two of 32 lines look alike.
+  const dash = (index) => dashes[(index + Math.floor(index / 8)) % dashes.length];
   const marks = ['circle', 'rect', 'triangle', 'rectRot'];
 
   // 20k, 1.5M: the same spelling as in recipes.
@@ -18,7 +20,7 @@
 
   const lineStyle = (series, i) => ({
     label: series.name, data: series.data, borderColor: palette(series.color), backgroundColor: palette(series.color),
-    borderWidth: 1.8, borderDash: dashes[series.dash % dashes.length], tension: 0,
+    borderWidth: 1.8, borderDash: dash(series.dash), tension: 0,
     pointRadius: series.marks || series.data.length === 1 ? 2.6 : 0, pointStyle: marks[i % marks.length], pointHitRadius: 8, clip: 6,
   });
   const barStyle = (series) => ({
