@@ -49,7 +49,8 @@ at::Tensor fitted(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const 
   const auto gap_DK = at::mm(weight_DI, sums.cross_IK) - at::mm(kept_DK, sums.kept_KK);
   auto damped_KK = sums.kept_KK.clone();
   auto diagonal_K = damped_KK.diagonal();
-  diagonal_K.add_(dampening * diagonal_K.mean().item<double>() + 1e-300);
+  // Each input by its own square: by the mean, one massive channel would hold all others where they are.
+  diagonal_K.mul_(1 + dampening).add_(1e-300);
   const auto [lower_KK, info] = at::linalg_cholesky_ex(damped_KK);
   if (info.item<int>() != 0) return {};
   return kept_DK + at::cholesky_solve(gap_DK.t(), lower_KK).t();

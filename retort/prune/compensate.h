@@ -18,7 +18,7 @@
 namespace retort::prune {
 
 struct CompensationOptions {
-  double dampening_fraction = 0.01;  ///< of the mean square of the kept inputs
+  double dampening_fraction = 0.01;  ///< of the mean square of each kept input
   std::int64_t batch_tokens = 512;   ///< that pass the model together; a fifth of the batches judges
   ObjectiveWeights objective;
 };

@@ -91,6 +91,25 @@ TEST(Compensate, FitsWhatHiddenFeaturesLeaveBehind) {
                                                report.at("held_out_objective_before").get<double>());
 }
 
+// A row of up_proj times s and the column of down_proj divided by s make the same model, so what is fitted
+// has to be the same too.
+TEST(Compensate, AMassiveChannelChangesNoFit) {
+  const auto plain = test::tiny_model(test::tiny_config());
+  auto planted = model::converted(plain, plain.units.front().scalar_type());
+  planted.tensor("model.layers.1.mlp.up_proj.weight").select(0, 2).mul_(3000);
+  planted.tensor("model.layers.1.mlp.down_proj.weight").select(1, 2).div_(3000);
+  const auto candidate = without_channels(plain.config, 1, {0, 3, 4, 9});
+  record::Observer observer;
+  const auto fitted = [&](const model::Weights& input) {
+    auto sliced = prune::sliced(input, candidate);
+    const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+    EXPECT_TRUE(report.at("kept").get<bool>());
+    return sliced;
+  };
+  EXPECT_GT(logit_error(prune::sliced(plain, candidate), fitted(plain)), 0.01);
+  EXPECT_LT(logit_error(fitted(plain), fitted(planted)), 1e-5) << "float32 in the file";
+}
+
 TEST(Compensate, IsTheLeastSquaresSolution) {
   const auto input = test::tiny_model(test::tiny_config());
   const auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
