@@ -76,7 +76,10 @@ State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
     }
     shortlist(space, state, proxy, options.candidates, steps);
     auto objectives = journal.objectives(steps, options.rung);
-    for (std::size_t i = 0; i < steps.size(); ++i) proxy.learn(state, steps[i], objectives[i] - objective);
+    std::vector<Proxy::Measured> measured;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      measured.push_back({state, steps[i], objectives[i] - objective});
+    proxy.learn(std::move(measured));
     const auto removed = space.removed(state);
     auto chosen = least(steps.size(), [&](std::size_t i) {
       return (objectives[i] - objective) / static_cast<double>(space.removed(steps[i]) - removed);

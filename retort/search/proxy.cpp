@@ -1,11 +1,13 @@
 #include "retort/search/proxy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace retort::search {
 namespace {
 
 constexpr double kLearningRate = 0.5;
+constexpr int kPasses = 5;
 
 // The levels to probe: the highest and others below it at equal distances.
 std::vector<std::int32_t> probed_levels(std::int32_t highest, std::int32_t probes) {
@@ -17,8 +19,13 @@ std::vector<std::int32_t> probed_levels(std::int32_t highest, std::int32_t probe
 
 }  // namespace
 
-Proxy::Proxy(const Space& space) {
-  for (const auto& unit : space.units) additions_.emplace_back(unit.removed.size(), 0.0);
+Proxy::Proxy(const Space& space) : pairs_(space.units.size() * space.units.size(), 0.0) {
+  for (const auto& unit : space.units) {
+    additions_.emplace_back(unit.removed.size(), 0.0);
+    auto& shares = shares_.emplace_back();
+    for (const auto removed : unit.removed)
+      shares.push_back(static_cast<double>(removed) / static_cast<double>(unit.removed.back()));
+  }
 }
 
 Proxy Proxy::probed(const Space& space, Journal& journal, std::int32_t probes) {
@@ -64,34 +71,49 @@ void Proxy::bend(std::size_t unit, const std::vector<std::int64_t>& removed) {
   }
 }
 
+// Each pair that the step changes: its index, and by how much the product of what is removed of both changes.
+template <typename Visit>
+void Proxy::visit_pairs(const State& from, const State& to, Visit visit) const {
+  const auto units = from.size();
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    if (from[unit] == to[unit]) continue;
+    for (std::size_t other = 0; other < units; ++other) {
+      if (other == unit || (other < unit && from[other] != to[other])) continue;  // seen from the other
+      const double change = share(unit, to[unit]) * share(other, to[other]) -
+                            share(unit, from[unit]) * share(other, from[other]);
+      if (change != 0) visit(std::min(unit, other) * units + std::max(unit, other), change);
+    }
+  }
+}
+
 double Proxy::difference(const State& from, const State& to) const {
   double sum = 0;
   for (std::size_t unit = 0; unit < from.size(); ++unit)
     if (from[unit] != to[unit]) sum += addition(unit, to[unit]) - addition(unit, from[unit]);
+  visit_pairs(from, to, [&](std::size_t pair, double change) { sum += pairs_[pair] * change; });
   return sum;
 }
 
-void Proxy::learn(const State& from, const State& to, double measured_difference) {
-  std::vector<std::size_t> changed;
+void Proxy::learn(std::vector<Measured> measured) {
+  for (auto& one : measured) measured_.push_back(std::move(one));
+  for (int pass = 0; pass < kPasses; ++pass)
+    for (auto one = measured_.rbegin(); one != measured_.rend(); ++one) correct(*one);
+}
+
+void Proxy::correct(const Measured& measured) {
+  const auto& [from, to, measured_difference] = measured;
+  double squares = 0;
   for (std::size_t unit = 0; unit < from.size(); ++unit)
-    if (from[unit] != to[unit]) changed.push_back(unit);
-  if (changed.empty()) return;
-  const double share =
-      kLearningRate * (measured_difference - difference(from, to)) / static_cast<double>(changed.size());
-  for (const auto unit : changed) {
-    auto& additions = additions_[unit];
-    // Level 0 stays at 0: what it should learn, the other end of the step learns.
-    const auto old_level = static_cast<std::size_t>(from[unit]),
-               new_level = static_cast<std::size_t>(to[unit]);
-    if (old_level == 0) {
-      additions[new_level] += share;
-    } else if (new_level == 0) {
-      additions[old_level] -= share;
-    } else {
-      additions[new_level] += share / 2;
-      additions[old_level] -= share / 2;
-    }
+    if (from[unit] != to[unit]) squares += (from[unit] > 0 ? 1 : 0) + (to[unit] > 0 ? 1 : 0);
+  visit_pairs(from, to, [&](std::size_t, double change) { squares += change * change; });
+  if (squares == 0) return;
+  const double step = kLearningRate * (measured_difference - difference(from, to)) / squares;
+  for (std::size_t unit = 0; unit < from.size(); ++unit) {
+    if (from[unit] == to[unit]) continue;
+    if (to[unit] > 0) additions_[unit][static_cast<std::size_t>(to[unit])] += step;
+    if (from[unit] > 0) additions_[unit][static_cast<std::size_t>(from[unit])] -= step;
   }
+  visit_pairs(from, to, [&](std::size_t pair, double change) { pairs_[pair] += step * change; });
 }
 
 }  // namespace retort::search

@@ -1,8 +1,9 @@
 #pragma once
-// An additive guess of the objective, cheap enough for whole neighbourhoods: each unit at each level adds
-// something of its own.  It decides what is evaluated, never what is accepted, and learns from every
-// evaluation.
+// A guess of the objective, cheap enough for whole neighbourhoods: each unit at each level adds something of
+// its own, and each pair of units something more, in proportion to how much of both is removed.  It decides
+// what is evaluated, never what is accepted, and learns from every evaluation.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace retort::search {
 
 class Proxy {
  public:
-  /// All additions 0.
+  /// Guesses 0 everywhere.
   explicit Proxy(const Space& space);
 
   /// From the objectives of single units: the highest level and `probes` - 1 in between are evaluated at rung
@@ -29,12 +30,30 @@ class Proxy {
   }
   /// The guess for `to` minus that for `from`.
   double difference(const State& from, const State& to) const;
-  /// Half of the error of a measured difference is spread over the units that differ.
-  void learn(const State& from, const State& to, double measured_difference);
+
+  struct Measured {
+    State from, to;
+    double difference = 0;
+  };
+  /// Goes a few times over all that was ever measured, the newest first, and spreads half of each error
+  /// evenly over what the guess is made of.  Source: normalised least mean squares (Widrow & Hoff 1960;
+  /// Kaczmarz 1937).
+  void learn(std::vector<Measured> measured);
 
  private:
   void bend(std::size_t unit, const std::vector<std::int64_t>& removed);
-  std::vector<std::vector<double>> additions_;
+  void correct(const Measured& measured);
+  template <typename Visit>
+  void visit_pairs(const State& from, const State& to, Visit visit) const;
+
+  double share(std::size_t unit, std::int32_t level) const {
+    return shares_[unit][static_cast<std::size_t>(level)];
+  }
+
+  std::vector<std::vector<double>> additions_;  // by unit and level; 0 at level 0
+  std::vector<std::vector<double>> shares_;     // of the unit that a level removes, 0 to 1
+  std::vector<double> pairs_;                   // by both units, the lower first: what removing both adds
+  std::vector<Measured> measured_;
 };
 
 }  // namespace retort::search

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 #include "retort/base/error.h"
 #include "retort/base/random.h"
@@ -23,10 +23,10 @@ Tenure tenure_of(const TabuOptions& options, std::size_t units) {
   return {least, std::max(least, options.tenure_max > 0 ? options.tenure_max : 2 * root)};
 }
 
-// Which units may not go up or down until which iteration, and how often they did.
+// Which units may not go up or down until which iteration.
 class Memory {
  public:
-  explicit Memory(std::size_t units) : up_until_(units, -1), down_until_(units, -1), changes_(units, 0) {}
+  explicit Memory(std::size_t units) : up_until_(units, -1), down_until_(units, -1) {}
 
   bool forbids(const State& from, const State& to, std::int64_t iteration) const {
     for (std::size_t unit = 0; unit < from.size(); ++unit) {
@@ -42,26 +42,15 @@ class Memory {
       if (to[unit] == from[unit]) continue;
       const auto until = iteration + tenure.least + static_cast<std::int64_t>(random.next_below(span));
       (to[unit] > from[unit] ? down_until_ : up_until_)[unit] = until;
-      ++changes_[unit];
     }
   }
   void forgive() {
     std::fill(up_until_.begin(), up_until_.end(), -1);
     std::fill(down_until_.begin(), down_until_.end(), -1);
   }
-  // Mean share of iterations in which the units of this step were changed.
-  double frequency(const State& from, const State& to, std::int64_t iteration) const {
-    double sum = 0, changed = 0;
-    for (std::size_t unit = 0; unit < from.size(); ++unit)
-      if (to[unit] != from[unit]) {
-        sum += static_cast<double>(changes_[unit]);
-        changed += 1;
-      }
-    return changed > 0 ? sum / changed / static_cast<double>(iteration + 1) : 0;
-  }
 
  private:
-  std::vector<std::int64_t> up_until_, down_until_, changes_;
+  std::vector<std::int64_t> up_until_, down_until_;
 };
 
 class Tabu {
@@ -108,16 +97,13 @@ class Tabu {
       State state;
     };
     std::vector<Guess> guesses;
-    double spread = 0;
     auto around = neighbours(journal_.space(), state_, proxy_);
-    for (const auto& next : around) spread = std::max(spread, std::abs(proxy_.difference(state_, next)));
     const double promised = proxy_.difference(state_, best_.front().state);
     const bool all = around.size() <= static_cast<std::size_t>(options_.candidates);
     for (auto& next : around) {
       const double difference = proxy_.difference(state_, next);
       if (!all && memory_.forbids(state_, next, iteration_) && difference >= promised) continue;
-      const double often = memory_.frequency(state_, next, iteration_);
-      guesses.push_back({difference + options_.frequency_weight * spread * often, std::move(next)});
+      guesses.push_back({difference, std::move(next)});
     }
     std::stable_sort(guesses.begin(), guesses.end(),
                      [](const Guess& a, const Guess& b) { return a.value < b.value; });
@@ -134,8 +120,11 @@ class Tabu {
   void learn(const std::vector<State>& candidates) {
     const double here = journal_.objective(state_, 0);
     const auto objectives = journal_.objectives(candidates, 0);
+    std::vector<Proxy::Measured> measured;
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      proxy_.learn(state_, candidates[i], objectives[i] - here);
+      if (learned_.insert(candidates[i]).second)
+        measured.push_back({state_, candidates[i], objectives[i] - here});
+    if (!measured.empty()) proxy_.learn(std::move(measured));
   }
 
   // Keeps the best states that were evaluated at the last rung apart; the first is the best of all.
@@ -164,6 +153,7 @@ class Tabu {
   Memory memory_;
   State state_;
   std::vector<Ranked> best_;
+  std::set<State> learned_;
   std::int64_t iteration_ = 0, improved_ = 0;
   std::size_t restarts_ = 0;
 };

@@ -18,9 +18,8 @@ struct TabuOptions {
   std::int64_t random_candidates = 4;  ///< and so many others
   std::int64_t tenure_min = 0;         ///< iterations for which a unit may not go back; 0: floor(sqrt(units))
   std::int64_t tenure_max = 0;         ///< 0: twice that
-  std::int64_t stagnation = 20;   ///< iterations without a new best before a restart from the elite; 0: never
-  std::int64_t elite = 4;         ///< best states that restarts begin from, in turn
-  double frequency_weight = 0.1;  ///< how much the guess counts against what was changed often
+  std::int64_t stagnation = 20;  ///< iterations without a new best before a restart from the elite; 0: never
+  std::int64_t elite = 4;        ///< best states that restarts begin from, in turn
 };
 
 /// Searches from the best of `starts`, which are feasible.  A unit that went up a level may not come down

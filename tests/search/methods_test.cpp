@@ -1,6 +1,8 @@
 // Searches on problems small enough to go through all states.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "retort/base/error.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
@@ -66,9 +68,35 @@ TEST(Proxy, ProbesAndLearns) {
     EXPECT_NEAR(bent.addition(1, level), problem.additions[1][static_cast<std::size_t>(level)], 1e-12);
   const State from{0, 2, 0, 0}, to{1, 0, 0, 0};
   const double before = ends.difference(from, to);
-  ends.learn(from, to, before + 1);
-  EXPECT_NEAR(ends.difference(from, to), before + 0.5, 1e-12) << "half of the error";
+  ends.learn({{from, to, before + 1}});
+  EXPECT_NEAR(ends.difference(from, to), before + 1 - 1.0 / 32, 1e-12) << "half of the error, five times";
   EXPECT_EQ(ends.addition(1, 0), 0);
+}
+
+// Single units say little about this problem, and pairs all: what was measured has to tell about what was
+// not.
+TEST(Proxy, LearnsWhatPairsAdd) {
+  base::Json golden;
+  const auto problem = test::golden_problem("tabu", golden);
+  auto journal = problem.journal();
+  const auto single = Proxy::probed(problem.space, journal, 1);
+  auto learned = single;
+  base::Random random(0, 0);
+  const auto start = random_state(problem.space, random);
+  const auto measured = [&](const State& state) {
+    return problem.objective(state) - problem.objective(start);
+  };
+  for (int i = 0; i < 200; ++i) {
+    const auto state = random_state(problem.space, random);
+    learned.learn({{start, state, measured(state)}});
+  }
+  double error_single = 0, error_learned = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto state = random_state(problem.space, random);
+    error_single += std::pow(single.difference(start, state) - measured(state), 2);
+    error_learned += std::pow(learned.difference(start, state) - measured(state), 2);
+  }
+  EXPECT_LT(error_learned, error_single / 20);
 }
 
 TEST(Neighbours, AreFeasibleDistinctAndComplete) {
