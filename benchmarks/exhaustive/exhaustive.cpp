@@ -102,10 +102,8 @@ class Experiment {
         static_cast<double>(s.evaluations > 0 ? s.evaluations : 4 * (std::ssize(space.units) + k));
     const auto measure = [&](const std::string& name, std::uint64_t seed, auto method) {
       Journal journal(space,
-                      [this](std::span<const search::Task> tasks) {
-                        std::vector<std::vector<double>> results;
-                        for (const auto& task : tasks) results.push_back({objective(task.state)});
-                        return results;
+                      [this](std::span<const search::Task> tasks, const Journal::Tell& tell) {
+                        for (const auto& task : tasks) tell({objective(task.state)});
                       },
                       {.budget = budget});
       search::run_search([&] { method(journal, seed); });

@@ -95,7 +95,7 @@ class Searched {
         space_(input.config, options, target_, unit_scores(scores_)),
         file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
         journal_(
-            space_.space(), [this](auto tasks) { return costs(tasks); },
+            space_.space(), [this](auto tasks, const auto& tell) { evaluate(tasks, tell); },
             {.budget = static_cast<double>(options.search.budget_tokens),
              .rungs = rungs_of(evaluator_),
              .charge =
@@ -120,7 +120,7 @@ class Searched {
 
  private:
   double tokens(std::size_t first_piece, std::size_t last_piece) const;
-  std::vector<std::vector<double>> costs(std::span<const search::Task> tasks);
+  void evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell);
   void search_by_method();
   double affordable(double share) const;
   search::GreedyOptions greedy_options(double share) const;
@@ -151,15 +151,16 @@ double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
   return static_cast<double>(sum);
 }
 
-std::vector<std::vector<double>> Searched::costs(std::span<const search::Task> tasks) {
-  std::vector<std::vector<double>> values;
+void Searched::evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell) {
   for (const auto& task : tasks) {
-    stop_if_asked(observer_, "prune");
-    values.push_back(evaluator_.piece_costs(space_.candidate(task.state), task.first, task.last));
+    base::require<StoppedError>(
+        !observer_.stop_requested(),
+        "prune: stopped on request; the candidates measured so far are kept, the same "
+        "command again goes on there.");
+    tell(evaluator_.piece_costs(space_.candidate(task.state), task.first, task.last));
+    observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
+                       options_.search.budget_tokens);
   }
-  observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
-                     options_.search.budget_tokens);
-  return values;
 }
 
 void Searched::search_by_method() {

@@ -48,23 +48,32 @@ std::vector<double> Journal::objectives(std::span<const State> states, std::int3
     else
       fresh.push_back(std::move(task));
   }
-  const auto values = fresh.empty() ? std::vector<std::vector<double>>{} : evaluate_(fresh);
-  base::ensure(values.size() == fresh.size(), "an evaluator answers every task");
-  std::size_t next = 0;
-  for (auto& entry : planned) {
-    const bool replayed = !entry.pieces.empty();
-    if (!replayed) {
-      base::ensure(values[next].size() == fresh[next].last - fresh[next].first,
-                   "an evaluator gives a value for every piece");
-      entry.pieces = values[next++];
-    }
-    record(std::move(entry), replayed);
-  }
+  evaluate(std::move(planned), fresh);
   if (!covered) throw BudgetSpent{};
   std::vector<double> result;
   for (const auto& state : states)
     result.push_back(std::inner_product(weights.begin(), weights.end(), memo_.at(state).begin(), 0.0));
   return result;
+}
+
+// Records what is planned, in order: what is known already, and the tasks of `fresh` as their pieces come.
+void Journal::evaluate(std::vector<Entry> planned, std::span<const Task> fresh) {
+  auto entry = planned.begin();
+  const auto record_known = [&] {
+    for (; entry != planned.end() && !entry->pieces.empty(); ++entry) record(std::move(*entry), true);
+  };
+  record_known();
+  std::size_t told = 0;
+  const Tell tell = [&](std::vector<double> pieces) {
+    base::ensure(told < fresh.size() && pieces.size() == fresh[told].last - fresh[told].first,
+                 "an evaluator gives a value for every piece");
+    ++told;
+    entry->pieces = std::move(pieces);
+    record(std::move(*entry++), false);
+    record_known();
+  };
+  if (!fresh.empty()) evaluate_(fresh, tell);
+  base::ensure(told == fresh.size(), "an evaluator answers every task");
 }
 
 void Journal::record(Entry entry, bool replayed) {

@@ -55,8 +55,10 @@ class Journal {
     std::function<double(const Task&)> charge = {};
     std::function<void(const Entry&)> on_entry = {};  ///< after each new evaluation, to save it
   };
-  /// The pieces of each task, in order; may throw, then nothing of the batch counts.
-  using Evaluate = std::function<std::vector<std::vector<double>>(std::span<const Task>)>;
+  /// Takes the pieces of a task; each is recorded at once, so that nothing is lost when the next one fails.
+  using Tell = std::function<void(std::vector<double> pieces)>;
+  /// Tells of every task, in order; may throw.
+  using Evaluate = std::function<void(std::span<const Task>, const Tell&)>;
 
   /// `earlier`: entries of an interrupted run of the same search.  They are charged when they are asked for
   /// again.
@@ -89,6 +91,7 @@ class Journal {
   }
   std::size_t known(const State& state) const;
   void record(Entry entry, bool replayed);
+  void evaluate(std::vector<Entry> planned, std::span<const Task> fresh);
 
   const Space& space_;
   Evaluate evaluate_;

@@ -22,18 +22,17 @@ using Entry = Journal::Entry;
 
 // Each piece sees the objective with an error of its own, and all of them together see it as it is.
 Journal::Evaluate noisy(const test::Problem& problem, int* evaluations = nullptr, double noise = 0.3) {
-  return [&problem, evaluations, noise](std::span<const Task> tasks) {
-    std::vector<std::vector<double>> values;
+  return [&problem, evaluations, noise](std::span<const Task> tasks, const Journal::Tell& tell) {
     for (const auto& task : tasks) {
       double phase = 0;
       for (const auto level : task.state) phase = phase * 7 + level;
-      auto& pieces = values.emplace_back();
+      std::vector<double> pieces;
       for (auto piece = task.first; piece < task.last; ++piece)
         pieces.push_back(problem.objective(task.state) +
                          noise * std::sin(phase + std::numbers::pi / 8 * static_cast<double>(piece * 5)));
       if (evaluations) ++*evaluations;
+      tell(std::move(pieces));
     }
-    return values;
   };
 }
 
@@ -66,12 +65,13 @@ TEST(Journal, AnswersFromMemoryWithoutCharge) {
 
 TEST(Journal, AnObjectiveIsTheWeightedSumOfThePieces) {
   const auto problem = test::random_problem(1, 2, 0);
-  const auto evaluate = [](std::span<const Task> tasks) {
-    std::vector<std::vector<double>> values;
-    for (const auto& task : tasks)
-      for (auto& pieces = values.emplace_back(); pieces.size() < task.last - task.first;)
+  const auto evaluate = [](std::span<const Task> tasks, const Journal::Tell& tell) {
+    for (const auto& task : tasks) {
+      std::vector<double> pieces;
+      while (pieces.size() < task.last - task.first)
         pieces.push_back(static_cast<double>(task.first + pieces.size() + 1) * (task.state[0] + 1));
-    return values;
+      tell(std::move(pieces));
+    }
   };
   Journal journal(problem.space, evaluate, {.rungs = {{{2}}, {{1, 10, 100}}}});
   const State a{0, 0, 0, 0}, b{1, 0, 0, 0};
@@ -111,10 +111,8 @@ TEST(Journal, RefusesAnObjectiveThatIsNotFinite) {
   const auto problem = test::random_problem(1, 2, 0);
   Journal journal(
       problem.space,
-      [](auto tasks) {
-        std::vector<std::vector<double>> values;
-        for (const auto& task : tasks) values.emplace_back(task.last - task.first, NAN);
-        return values;
+      [](auto tasks, const auto& tell) {
+        for (const auto& task : tasks) tell(std::vector<double>(task.last - task.first, NAN));
       },
       racing(0));
   EXPECT_SAYS(test::message_of<base::ValidationError>([&] { journal.objective(problem.space.whole(), 0); }),
@@ -196,14 +194,15 @@ TEST(Finalists, TellApartWhatThePiecesTellApart) {
   states.resize(3);
   Journal journal(
       problem.space,
-      [&](std::span<const Task> tasks) {
-        std::vector<std::vector<double>> values;
-        for (const auto& task : tasks)
-          for (auto& pieces = values.emplace_back(); pieces.size() < task.last;) {
+      [&](std::span<const Task> tasks, const Journal::Tell& tell) {
+        for (const auto& task : tasks) {
+          std::vector<double> pieces;
+          while (pieces.size() < task.last) {
             const double side = pieces.size() % 2 == 0 ? 0.3 : -0.2, noise = 0.01 * side;
             pieces.push_back(task.state == states[0] ? 1 : task.state == states[1] ? 1 + side : 2 + noise);
           }
-        return values;
+          tell(std::move(pieces));
+        }
       },
       {.rungs = {{std::vector<double>(8, 0.125)}}});
   journal.objectives(states, 0);
@@ -223,15 +222,14 @@ TEST(Tabu, BeginsFromTheBestStartOnAllPieces) {
   const State unlucky = states[0], other = states[1];
   Journal journal(
       problem.space,
-      [&](std::span<const Task> tasks) {
-        std::vector<std::vector<double>> values;
+      [&](std::span<const Task> tasks, const Journal::Tell& tell) {
         for (const auto& task : tasks) {
-          auto& pieces = values.emplace_back();
+          std::vector<double> pieces;
           for (auto piece = task.first; piece < task.last; ++piece)
             pieces.push_back(task.state == unlucky ? (piece < 4 ? 9 + 0.01 * static_cast<double>(piece) : 0)
                                                    : 5 + 0.02 * static_cast<double>(piece % 3));
+          tell(std::move(pieces));
         }
-        return values;
       },
       racing(0));
   TabuOptions options{.seed = 1};
@@ -307,13 +305,17 @@ TEST_P(Resumed, AtAnyEvaluationItTakesTheSamePath) {
   for (std::size_t kill = 0; kill < undisturbed.entries().size(); kill += 13) {
     std::vector<Entry> saved;
     auto options = racing(600);
-    options.on_entry = [&](const Entry& entry) {
-      if (saved.size() == kill) throw Killed{};
-      saved.push_back(entry);
+    options.on_entry = [&](const Entry& entry) { saved.push_back(entry); };
+    const auto failing = [&, evaluate = noisy(problem)](std::span<const Task> tasks,
+                                                        const Journal::Tell& tell) {
+      for (const auto& task : tasks) {
+        if (saved.size() == kill) throw Killed{};
+        evaluate({&task, 1}, tell);
+      }
     };
-    Journal first(problem.space, noisy(problem), options);
+    Journal first(problem.space, failing, options);
     EXPECT_THROW(search(first), Killed);
-    ASSERT_EQ(saved.size(), kill);
+    ASSERT_EQ(saved.size(), kill) << "also in the middle of a batch";
     int evaluations = 0;
     Journal second(problem.space, noisy(problem, &evaluations), racing(600), saved);
     search(second);

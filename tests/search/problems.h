@@ -38,10 +38,8 @@ struct Problem {
     return sum;
   }
   Journal::Evaluate evaluate() const {
-    return [this](std::span<const search::Task> tasks) {
-      std::vector<std::vector<double>> values;
-      for (const auto& task : tasks) values.emplace_back(task.last - task.first, objective(task.state));
-      return values;
+    return [this](std::span<const search::Task> tasks, const Journal::Tell& tell) {
+      for (const auto& task : tasks) tell(std::vector<double>(task.last - task.first, objective(task.state)));
     };
   }
   Journal journal(double budget = 0) const { return {space, evaluate(), {.budget = budget}}; }
