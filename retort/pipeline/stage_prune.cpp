@@ -132,10 +132,10 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
             options.units == prune::Units::uniform && options.search.method == prune::SearchMethod::greedy;
         const auto scores = scores_of_profile(context, stage, input);
         const auto* given = scores ? &*scores : nullptr;
-        if (stepwise) return prune::prune_greedy(input, domains, options, context.observer, given);
-        return prune::prune_searched(input, domains, options,
-                                     context.directory.checkpoints(stage.name) / "search.jsonl",
-                                     context.observer, given, saver(context, stage));
+        const auto saved = context.directory.checkpoints(stage.name) / "search.jsonl";
+        if (stepwise) return prune::prune_greedy(input, domains, options, context.observer, given, saved);
+        return prune::prune_searched(input, domains, options, saved, context.observer, given,
+                                     saver(context, stage));
       });
 }
 

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
+#include "retort/prune/saved_lines.h"
 #include "retort/prune/stop.h"
 #include "retort/prune/surgery.h"
 
@@ -46,17 +51,60 @@ base::Json to_json(const Trial& trial) {
   return json;
 }
 
+base::Json to_json(const Cost& cost) {
+  return {cost.objective, cost.delta_log_perplexity, cost.kl};
+}
+
+Cost cost_from_json(const base::Json& json) {
+  return {json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>()};
+}
+
+base::Json to_json(const Evaluation& evaluation) {
+  base::Json json = {{"mean", to_json(evaluation.mean)}, {"worst_domain", evaluation.worst_domain}};
+  for (const auto& domain : evaluation.domains) json["domains"].push_back(to_json(domain));
+  return json;
+}
+
+Evaluation evaluation_from_json(const base::Json& json) {
+  Evaluation evaluation{.mean = cost_from_json(json.at("mean")),
+                        .domains = {},
+                        .worst_domain = json.at("worst_domain").get<std::size_t>()};
+  for (const auto& domain : json.at("domains")) evaluation.domains.push_back(cost_from_json(domain));
+  return evaluation;
+}
+
+// What f of a candidate depends on besides the candidate.
+std::string fingerprint(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
+                        const ObjectiveWeights& weights) {
+  base::Json json = {{"objective", {weights.perplexity, weights.kl}},
+                     {"top_k", kTopK},
+                     {"input_nll", evaluator.input_nll()}};
+  for (const auto& domain : domains)
+    for (const auto& sequence : domain.sequences) json["ids"].push_back(sequence.ids);
+  const std::string text = json.dump();
+  base::Hasher hasher;
+  hasher.update(text.data(), text.size());
+  return hasher.hex();
+}
+
 class Search {
  public:
   Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-         const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given)
+         const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given,
+         const base::Path& saved_file)
       : input_(input),
         given_(given),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, {.weights = options.objective}),
-        parameters_(architecture::num_parameters(input.config)) {}
+        parameters_(architecture::num_parameters(input.config)) {
+    if (!saved_file.empty()) {
+      file_.emplace(saved_file, fingerprint(evaluator_, domains, options.objective));
+      for (const auto& line : file_->earlier())
+        known_[line.at("candidate").get<std::string>()] = evaluation_from_json(line);
+    }
+  }
 
   void run() {
     while (parameters_ > target_) step();
@@ -69,8 +117,9 @@ class Search {
  private:
   void step();
   UnitScores scores();
-  Trial measured(const Move& move, const UnitScores& scores) const;
-  std::size_t chosen(std::vector<Trial>& trials, const UnitScores& scores) const;
+  Evaluation evaluated(const Candidate& candidate);
+  Trial measured(const Move& move, const UnitScores& scores);
+  std::size_t chosen(std::vector<Trial>& trials, const UnitScores& scores);
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
   const model::Weights& input_;
@@ -83,6 +132,8 @@ class Search {
   std::int64_t parameters_;             // of the current candidate
   double objective_ = 0;
   base::Json decisions_ = base::Json::array();
+  std::optional<SavedLines> file_;
+  std::map<std::string, Evaluation> known_;  // by the candidate's hash
 };
 
 // Measured on the current candidate, if they are not given.
@@ -104,9 +155,24 @@ UnitScores Search::scores() {
   return scores;
 }
 
-Trial Search::measured(const Move& move, const UnitScores& scores) const {
+Evaluation Search::evaluated(const Candidate& candidate) {
+  const auto hash = stable_hash(candidate);
+  if (const auto found = known_.find(hash); found != known_.end()) return found->second;
+  base::require<StoppedError>(!observer_.stop_requested(),
+                              "prune: stopped on request; the candidates measured so far are kept, the same "
+                              "command again goes on there.");
+  const auto evaluation = evaluator_.evaluate(candidate);
+  if (file_) {
+    auto line = to_json(evaluation);
+    line["candidate"] = hash;
+    file_->append(line);
+  }
+  return known_[hash] = evaluation;
+}
+
+Trial Search::measured(const Move& move, const UnitScores& scores) {
   Trial trial{.move = move, .candidate = moved(input_.config, candidate(), move, scores), .evaluation = {}};
-  trial.evaluation = evaluator_.evaluate(trial.candidate);
+  trial.evaluation = evaluated(trial.candidate);
   trial.parameters = parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
   trial.score = (trial.evaluation.mean.objective - objective_) / static_cast<double>(trial.removed);
@@ -123,7 +189,7 @@ std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value val
   return best;
 }
 
-std::size_t Search::chosen(std::vector<Trial>& trials, const UnitScores& scores) const {
+std::size_t Search::chosen(std::vector<Trial>& trials, const UnitScores& scores) {
   const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
   const auto best = least(
       trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
@@ -142,7 +208,6 @@ void Search::step() {
   const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
   std::vector<Trial> trials;
   for (const auto& move : moves) {
-    stop_if_asked(observer_, "prune");
     observer_.progress(what, static_cast<std::int64_t>(trials.size()),
                        static_cast<std::int64_t>(moves.size()));
     trials.push_back(measured(move, scores));
@@ -178,9 +243,9 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given) {
+                         const std::vector<BlockScores>* given, const base::Path& saved_file) {
   const auto start = std::chrono::steady_clock::now();
-  Search search(input, domains, options, observer, given);
+  Search search(input, domains, options, observer, given, saved_file);
   search.run();
   auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
   result.report["parameters_target"] = search.target();

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "retort/base/files.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/options.h"
@@ -22,9 +23,10 @@ namespace retort::prune {
 /// `given`, scores of the input's own blocks such as profile_scores().  Throws
 /// UsageError for an unreachable target, DataError for unusable text, ValidationError for activations that
 /// are not finite and for a sliced model whose output differs from the masked one's; StoppedError when the
-/// observer asks to stop.
+/// observer asks to stop.  Every evaluation is appended to `saved_file`, if one is named: with that of an
+/// interrupted run the same candidates are not evaluated again.
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given = nullptr);
+                         const std::vector<BlockScores>* given = nullptr, const base::Path& saved_file = {});
 
 }  // namespace retort::prune

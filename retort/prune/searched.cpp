@@ -11,10 +11,10 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
-#include "retort/prune/journal_file.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
+#include "retort/prune/saved_lines.h"
 #include "retort/prune/staged.h"
 #include "retort/prune/stop.h"
 #include "retort/search/additive.h"
@@ -49,6 +49,23 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
     if (const auto count = std::max<std::int64_t>(1, rounds / part); count > before)
       rungs.push_back({evaluator.piece_weights(before = count)});
   return rungs;
+}
+
+base::Json to_json(const Journal::Entry& entry) {
+  return {{"state", entry.state},
+          {"rung", entry.rung},
+          {"objective", entry.objective},
+          {"charge", entry.charge},
+          {"pieces", entry.pieces}};
+}
+
+std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines) {
+  std::vector<Journal::Entry> entries;
+  for (const auto& line : lines)
+    entries.push_back({line.at("state").get<State>(), line.at("rung").get<std::int32_t>(),
+                       line.at("objective").get<double>(), line.at("charge").get<double>(),
+                       line.at("pieces").get<std::vector<double>>()});
+  return entries;
 }
 
 // Everything that the course of a search depends on.
@@ -102,8 +119,8 @@ class Searched {
                  [this](const search::Task& task) {
                    return tokens(task.first, task.last) * space_.work(task.state);
                  },
-             .on_entry = [this](const Journal::Entry& entry) { file_.append(entry); }},
-            file_.earlier()) {}
+             .on_entry = [this](const Journal::Entry& entry) { file_.append(to_json(entry)); }},
+            entries_of(file_.earlier())) {}
 
   void run() {
     search::run_search([this] { search_by_method(); });
@@ -140,7 +157,7 @@ class Searched {
   Evaluator evaluator_;
   std::vector<BlockScores> scores_;
   ModelSpace space_;
-  JournalFile file_;
+  SavedLines file_;
   Journal journal_;
   base::Json starts_ = base::Json::object();
 };

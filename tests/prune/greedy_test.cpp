@@ -10,6 +10,7 @@
 #include "retort/base/error.h"
 #include "retort/prune/stop.h"
 #include "retort/prune/surgery.h"
+#include "support/temporary_directory.h"
 
 namespace retort {
 namespace {
@@ -217,17 +218,32 @@ TEST(Greedy, AnUnreachableTargetIsRefusedBeforeAnyWork) {
 
 class Impatient : public record::Observer {
  public:
-  bool stop_requested() const override { return ++asked_ > 3; }
+  explicit Impatient(int patience) : patience_(patience) {}
+  bool stop_requested() const override { return ++asked_ > patience_; }
 
  private:
+  int patience_;
   mutable int asked_ = 0;
 };
 
-TEST(Greedy, StopsWhenAskedTo) {
-  Impatient observer;
+TEST(Greedy, GoesOnWhereItWasStopped) {
   const auto input = test::tiny_model(test::tiny_config());
-  EXPECT_THROW(prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer),
-               prune::StoppedError);
+  const auto domains = test::random_domains(40, 2);
+  const test::TemporaryDirectory directory;
+  const auto report = [&](const char* file, record::Observer& observer) {
+    auto json = prune_greedy(input, domains, options_for(0.5), observer, nullptr, directory / file).report;
+    json.erase("seconds");
+    return json;
+  };
+  record::Observer patient;
+  const auto expected = report("whole.jsonl", patient);
+  for (const int patience : {0, 3, 8}) {
+    Impatient observer(patience);
+    EXPECT_THROW(report("parts.jsonl", observer), prune::StoppedError);
+  }
+  EXPECT_EQ(report("parts.jsonl", patient), expected);
+  EXPECT_EQ(base::read_file(directory / "parts.jsonl"), base::read_file(directory / "whole.jsonl"))
+      << "nothing was measured twice";
 }
 
 TEST(Greedy, IsTheSameEveryTime) {

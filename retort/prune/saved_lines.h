@@ -1,0 +1,31 @@
+#pragma once
+// What a stage has measured, on disk: a line of JSON each, appended as they come.  A line that a crash cut
+// short is dropped.
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+
+namespace retort::prune {
+
+class SavedLines {
+ public:
+  /// Reads what is there; a file with another `fingerprint`, or none, begins anew.  Throws StorageError.
+  SavedLines(base::Path path, const std::string& fingerprint);
+
+  const std::vector<base::Json>& earlier() const { return earlier_; }
+  /// Throws StorageError (disk full, ...).
+  void append(const base::Json& line);
+
+ private:
+  void read(const std::string& fingerprint);
+
+  base::Path path_;
+  std::vector<base::Json> earlier_;
+  std::ofstream out_;
+};
+
+}  // namespace retort::prune
