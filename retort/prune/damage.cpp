@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "retort/base/error.h"
 
@@ -71,6 +72,9 @@ Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
     for (const auto& term : terms) sum.numerator += term.numerator, sum.denominator += term.denominator;
     damage.objective += sum.numerator / std::max(sum.denominator, 1.0) / static_cast<double>(domains.size());
   }
+  base::require<base::ValidationError>(std::isfinite(damage.objective),
+                                       "sparsify: f on the calibration text is not finite; the model is "
+                                       "damaged, evaluate it first.");
   return damage;
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
@@ -18,10 +19,21 @@ struct SparsifyResult {
   base::Json report;  ///< {"kind": "sparsify", "pattern", "layers": [...], "zeros_fraction"}
 };
 
+struct SparsifyPlace {
+  base::Path scratch;   ///< for finished blocks; whoever saves the result removes it.  Empty: none is kept
+  base::Json identity;  ///< of model, text and options; what is there of another identity is begun anew
+};
+
+/// Goes on after the last block that an earlier call finished in the same place, with the same result.
 /// Throws UsageError: unknown layer, block out of range, columns that are no multiple of the pattern's group,
 /// another pattern than the model already has; DataError: unusable text; ValidationError naming the layer:
 /// activations that are not finite, a Hessian that cannot be factorised, a broken loss identity, a broken
-/// pattern after the cast to the file type.
+/// pattern after the cast to the file type; StorageError; StoppedError when the observer asks to stop.  What
+/// was finished before is kept.
+SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                        const SparsifyOptions& options, const SparsifyPlace& place,
+                        record::Observer& observer);
+/// Keeps nothing.
 SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                         const SparsifyOptions& options, record::Observer& observer);
 

@@ -214,7 +214,19 @@ TEST_F(BadRun, DiskFullWhileSavingAModel) {
   project_.write_recipe(
       {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 256, sequence_length: 64}"});
   with_mount(project_.path("disk"), 0, "size=700k", [&] {
-    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "No space left on device");
+    const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(full.code, 7) << full.err;
+    EXPECT_SAYS(said(full.err), "No space left on device; free some space and start again, nothing was lost");
+    const auto left = files_below(project_.path("disk/run"));
+    EXPECT_TRUE(left.contains("checkpoints/s/sparse-00002.safetensors")) << "finished blocks are kept";
+    for (const auto& [name, content] : left) {
+      EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
+      EXPECT_FALSE(name.starts_with("models/")) << name;
+    }
+    EXPECT_EQ(::mount("tmpfs", project_.path("disk").c_str(), "tmpfs", MS_REMOUNT, "size=32m"), 0);
+    const Finished again = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_FALSE(fs::exists(project_.path("disk/run/checkpoints/s")));
   });
 }
 

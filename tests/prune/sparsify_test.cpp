@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <stdexcept>
 
 #include "prune/json_for_tests.h"
 #include "prune/models_for_tests.h"
@@ -10,6 +13,7 @@
 #include "retort/model/sparsity.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
+#include "retort/prune/stop.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
 
@@ -346,6 +350,155 @@ TEST(Sparsify, ActivationsThatAreNotFiniteNameTheLayer) {
       [&] { sparsify(input, test::random_domains(40), options, observer); });
   EXPECT_NE(message.find("model.layers.1.mlp.down_proj.weight"), std::string::npos) << message;
 }
+
+// Counts the layers that are worked on, and ends the work after some of them: by request, or as a kill does.
+class Disturbing : public record::Observer {
+ public:
+  enum class By { request, kill };
+  explicit Disturbing(std::int64_t after = std::int64_t{1} << 40, By by = By::request)
+      : left_(after), by_(by) {}
+  void progress(std::string_view, std::int64_t, std::int64_t) override {
+    ++layers;
+    if (--left_ == 0 && by_ == By::kill) throw std::runtime_error("killed");
+  }
+  void message(record::Level, std::string_view text) override { said.append(text).append("\n"); }
+  bool stop_requested() const override { return left_ <= 0; }
+  std::int64_t layers = 0;
+  std::string said;
+
+ private:
+  std::int64_t left_;
+  By by_;
+};
+
+class SparsifyResumed : public testing::TestWithParam<double> {
+ protected:
+  SparsifyResumed() {
+    options_.share = GetParam();
+    options_.layers = {"q_proj", "o_proj", "down_proj"};
+  }
+  prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer,
+                            const model::Weights& input, const std::string& identity = "this") const {
+    return sparsify(input, test::random_domains(40, 200), options_,
+                    {.scratch = directory / "scratch", .identity = identity}, observer);
+  }
+  prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer) const {
+    return run(directory, observer, input_);
+  }
+  static std::size_t kept(const test::TemporaryDirectory& directory) {
+    std::size_t files = 0;
+    if (std::filesystem::exists(directory / "scratch"))
+      for (const auto& entry : std::filesystem::directory_iterator(directory / "scratch"))
+        files += entry.path().extension() == ".safetensors";
+    return files;
+  }
+  static void expect_equal(const prune::SparsifyResult& found, const prune::SparsifyResult& expected) {
+    for (std::size_t unit = 0; unit < expected.weights.units.size(); ++unit)
+      EXPECT_TRUE(at::equal(found.weights.units[unit], expected.weights.units[unit])) << unit;
+    EXPECT_EQ(found.weights.lineage.sparse_layers, expected.weights.lineage.sparse_layers);
+    EXPECT_EQ(without_seconds(found.report), without_seconds(expected.report));
+  }
+  static base::Json without_seconds(base::Json report) {
+    report.erase("seconds");
+    for (auto& layer : report["layers"]) layer.erase("seconds");
+    return report;
+  }
+  std::int64_t passes() const { return GetParam() < 1 ? 2 : 1; }
+
+  SparsifyOptions options_;
+  model::Weights input_ = test::tiny_model(test::tiny_config(), 1, at::kFloat);
+};
+
+// 3 blocks of 3 chosen layers; with a share all of them are measured first.
+TEST_P(SparsifyResumed, HasTheSameBitsWhereverItWasDisturbed) {
+  const test::TemporaryDirectory whole;
+  Disturbing undisturbed;
+  const auto expected = run(whole, undisturbed);
+  EXPECT_EQ(kept(whole), static_cast<std::size_t>(3 * passes())) << "whoever saves the result removes them";
+  const auto once = sparsify(input_, test::random_domains(40, 200), options_, undisturbed);
+  expect_equal(once, expected);
+  const auto all = expected.report.at("layers").size() + (passes() == 2 ? 9U : 0U);
+  for (const auto by : {Disturbing::By::request, Disturbing::By::kill})
+    for (const std::int64_t after : {1, 3, 4, 8, 10, 12}) {
+      if (after >= static_cast<std::int64_t>(all)) continue;
+      SCOPED_TRACE(base::join("after layer ", after));
+      const test::TemporaryDirectory made;
+      Disturbing disturbing(after, by), rest;
+      if (by == Disturbing::By::request)
+        EXPECT_SAYS(test::message_of<prune::StoppedError>([&] { run(made, disturbing); }),
+                    "the blocks before it are kept, the same command again goes on there");
+      else
+        EXPECT_THROW(run(made, disturbing), std::runtime_error);
+      const auto finished = kept(made);
+      expect_equal(run(made, rest), expected);
+      EXPECT_EQ(rest.said.find("going on after block") != std::string::npos, finished % 3 != 0) << rest.said;
+      if (after <= 9) {
+        EXPECT_EQ(rest.layers, static_cast<std::int64_t>(all - 3 * finished));
+      }
+    }
+}
+
+TEST_P(SparsifyResumed, AnErrorInALateLayerKeepsTheBlocksBeforeIt) {
+  const test::TemporaryDirectory made, whole;
+  auto broken = model::converted(input_, at::kFloat);
+  broken.tensor("model.layers.2.mlp.up_proj.weight").zero_();
+  for (const std::int64_t layers : {8, 2}) {  // of three blocks, then of the last
+    Disturbing observer;
+    EXPECT_SAYS(test::message_of<base::ValidationError>([&] { run(made, observer, broken); }),
+                "model.layers.2.mlp.down_proj.weight: its inputs on the calibration text are all 0");
+    EXPECT_EQ(observer.layers, layers);
+    EXPECT_EQ(kept(made), 2U);
+  }
+  if (passes() == 2) return;  // what was measured depends on the later blocks
+  Disturbing rest, undisturbed;
+  expect_equal(run(made, rest), run(whole, undisturbed));
+  EXPECT_EQ(rest.layers, 3);
+}
+
+TEST_P(SparsifyResumed, ADamagedOrForeignBlockIsMadeAgain) {
+  const test::TemporaryDirectory whole;
+  Disturbing undisturbed;
+  const auto expected = run(whole, undisturbed);
+  const auto name =
+      base::Path("scratch") / (passes() == 2 ? "measured-00001.safetensors" : "sparse-00001.safetensors");
+  for (const int damage : {0, 1, 2}) {
+    SCOPED_TRACE(damage);
+    const auto bytes = base::read_file(whole / name);
+    auto damaged = bytes;
+    if (damage == 0) damaged.resize(bytes.size() - 3);
+    if (damage == 1) damaged[bytes.rfind(passes() == 2 ? "objective" : "relative_error") + 30] ^= 1;
+    if (damage == 2) damaged = "no tensors";
+    std::ofstream(whole / name, std::ios::binary) << damaged;
+    Disturbing again;
+    expect_equal(run(whole, again), expected);
+    EXPECT_EQ(again.layers, 3);
+    Disturbing once_more;
+    expect_equal(run(whole, once_more), expected);
+    EXPECT_EQ(once_more.layers, 0);
+  }
+  Disturbing other;
+  expect_equal(run(whole, other, input_, "other"), expected);
+  EXPECT_EQ(other.layers, undisturbed.layers);
+}
+
+TEST_P(SparsifyResumed, ADamageThatIsNotFiniteIsRefused) {
+  const test::TemporaryDirectory made;
+  Disturbing observer;
+  input_.tensor("model.norm.weight")[0] = std::numeric_limits<float>::infinity();
+  EXPECT_SAYS(test::message_of<base::ValidationError>([&] { run(made, observer); }),
+              "f on the calibration text");
+}
+
+TEST_P(SparsifyResumed, ARefusalLeavesNothing) {
+  const test::TemporaryDirectory made;
+  Disturbing observer;
+  options_.blocks = {7};
+  EXPECT_THROW(run(made, observer), base::UsageError);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch"));
+}
+
+INSTANTIATE_TEST_SUITE_P(AllAndAShare, SparsifyResumed, testing::Values(1.0, 0.5),
+                         [](const auto& of) { return of.param < 1 ? "share" : "all"; });
 
 }  // namespace
 }  // namespace retort
