@@ -6,7 +6,6 @@
 #include "retort/data/windows.h"
 
 namespace retort::pipeline {
-
 std::vector<prune::CalibrationDomain> calibration_text(const Context& context, const recipe::Stage& stage,
                                                        const ModelText& text, std::int64_t tokens,
                                                        std::int64_t sequence_length, std::uint64_t seed) {
@@ -27,6 +26,7 @@ std::string text_fingerprint(const std::vector<prune::CalibrationDomain>& domain
     for (const auto& sequence : domain.sequences) {
       hasher.update(sequence.ids.data(), sequence.ids.size() * sizeof sequence.ids.front());
       hasher.update(sequence.starts.data(), sequence.starts.size() * sizeof sequence.starts.front());
+      hasher.update(&sequence.goes_on, sizeof sequence.goes_on);
     }
   return hasher.hex();
 }

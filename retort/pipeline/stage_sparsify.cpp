@@ -31,7 +31,7 @@ base::Json run_two_four_stage(const Context& context, const Stage& stage) {
   const auto domains = calibration_text(context, stage, read_model_text(path, input.config),
                                         options.calibration_tokens, options.sequence_length, options.seed);
   const auto scratch = context.directory.checkpoints(stage.name);
-  const auto result = prune::sparsify(input, domains, options,
+  const auto result = prune::sparsify(input, prune::split_by_document(domains), options,
                                       {.scratch = scratch, .identity = identity_of(context, stage, domains)},
                                       context.observer);
   model::save_model(result.weights, context.directory.model_directory(stage.name), path,

@@ -28,7 +28,6 @@ struct NamedRole {
   std::string name;
   Role role;
 };
-constexpr std::int64_t kGuardEvery = 8;
 constexpr std::array kMethodNames = {"sparse_gpt", "wanda", "magnitude"};
 
 const std::array<NamedRole, 7> kLinearLayers = {{{"q_proj", Role::query},
@@ -82,15 +81,37 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What a layer's inputs say: the Hessian that weights are fitted to, and one of held-out text.
+// What a layer's inputs say: the Hessian that weights are fitted to, and one of other text.
 struct Inputs {
   at::Tensor hessian_CC, guard_CC;  // the second only for polishing
 };
 
+// A part of the text on its way through the blocks.
+struct Stream {
+  std::vector<CalibrationBatch> batches;
+  std::vector<at::Tensor> hidden_ND = {};  // per batch: input of the block at hand
+
+  void start(const model::Weights& weights) {
+    hidden_ND.clear();
+    for (const auto& batch : batches) hidden_ND.push_back(embedded(weights, batch));
+  }
+  void advance(const model::Weights& weights, std::int64_t block) {
+    const auto views = weights_of_block(weights, block);
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      hidden_ND[i] =
+          model::block_forward(views, weights.config.rms_norm_eps, hidden_ND[i], batches[i].layout);
+  }
+};
+
+Stream stream_of(const std::vector<CalibrationDomain>& domains, const model::Weights& weights) {
+  if (domains.empty()) return {};
+  return {calibration_batches(domains, weights.config, weights.units.front().device())};
+}
+
 class Sparsifier {
  public:
-  Sparsifier(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-             const SparsifyOptions& options, const SparsifyPlace& place, record::Observer& observer)
+  Sparsifier(const model::Weights& input, const TextParts& text, const SparsifyOptions& options,
+             const SparsifyPlace& place, record::Observer& observer)
       : observer_(observer),
         options_(options),
         sweep_{model::parse_pattern(options.pattern), options.block_size, options.dampening_fraction,
@@ -98,10 +119,13 @@ class Sparsifier {
         roles_(chosen_roles(options)),
         blocks_(chosen_blocks(options, input.config.blocks.size())),
         weights_(model::converted(input, input.units.front().scalar_type())),
-        batches_(calibration_batches(domains, input.config, input.units.front().device())),
+        text_(text),
+        fitted_(stream_of(text.fitted, weights_)),
+        choosing_(stream_of(text.choosing, weights_)),
+        judging_(stream_of(text.judging, weights_)),
         finished_(place.scratch, place.identity) {
     check_layers();
-    choose_guards();
+    base::ensure(options_.share == 1 || !choosing_.batches.empty(), "some text is there to choose layers by");
   }
 
   SparsifyResult run();
@@ -113,15 +137,15 @@ class Sparsifier {
            !dense_.contains(tensor.name);
   }
   void check_layers();
-  void choose_guards();
   std::int64_t last_block() const {  // that has chosen layers
     return std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin() - 1;
   }
-  bool polishes() const { return options_.polish && damage_; }
+  bool polishes() const { return options_.polish && !choosing_.batches.empty(); }
   // Visits the chosen layers in order, block after block; what it finds of a block is kept on disk.
   struct Pass {
     const char *name, *progress;
     bool changes_weights;
+    std::vector<Stream*> streams;  // that it needs
     /// What to report of a layer.
     std::function<base::Json(std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
                              const std::optional<HessianFactor>& factor)>
@@ -132,7 +156,7 @@ class Sparsifier {
   std::vector<base::Json> run_pass(const Pass& pass);
   base::Json visit_block(const Pass& pass, std::int64_t block);
   void visit_group(const Pass& pass, std::int64_t block, const LayerGroup& group, base::Json& layers);
-  Inputs collected(std::int64_t block, Tap tap, const std::string& who) const;
+  HessianSums sums(const Stream& stream, std::int64_t block, Tap tap) const;
   base::Json measured_alone(std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
                             const std::optional<HessianFactor>& factor);
   void choose_by_damage();
@@ -144,7 +168,6 @@ class Sparsifier {
                            const Inputs& inputs, const std::optional<HessianFactor>& factor,
                            base::Json& layer) const;
   base::Json polish(const at::Tensor& weight_RC, const Inputs& inputs, SparseResult& result) const;
-  void advance(std::int64_t block);
   void list_sparse_layers();
   double zeros_fraction() const;
 
@@ -154,12 +177,11 @@ class Sparsifier {
   std::vector<Role> roles_;
   std::vector<bool> blocks_;
   model::Weights weights_;
-  std::vector<CalibrationBatch> batches_;
+  const TextParts& text_;
+  Stream fitted_, choosing_, judging_;
   FinishedBlocks finished_;
-  std::vector<bool> guards_;           // per batch: held out from the Hessians, to judge what polishing does
-  std::vector<at::Tensor> hidden_ND_;  // per batch: input of the block at hand
-  std::optional<DamageTest> damage_;   // relative to the input; empty without guards
-  std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
+  std::optional<DamageTest> damage_;  // relative to the input, on the text that the pass at hand measures by
+  std::set<std::string> dense_;       // names of layers that stay as they are, because they would suffer most
   base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
   std::int64_t chosen_ = 0, done_ = 0;  // layers, the second in the pass at hand
   double seconds_before_ = 0;           // spent by earlier runs on the blocks that were kept
@@ -190,34 +212,18 @@ void Sparsifier::check_layers() {
       chosen_ > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }
 
-void Sparsifier::choose_guards() {
-  guards_.assign(batches_.size(), false);
-  if (!options_.polish && options_.share == 1) return;
-  guards_ = guard_batches(batches_, kGuardEvery);
-  const bool any = std::find(guards_.begin(), guards_.end(), true) != guards_.end();
-  base::require<base::DataError>(any || options_.share == 1,
-                                 "sparsify: share: layers are chosen on a part of the calibration text that "
-                                 "nothing is fitted to, and no "
-                                 "source gave two batches; use more calibration_tokens.");
-  if (any)
-    damage_.emplace(weights_, batches_, guards_, options_.objective);
-  else
-    observer_.message(record::Level::warning,
-                      "sparsify: no polish, because no source gave two batches of calibration text, one to "
-                      "fit and one to judge; raise calibration_tokens.");
-}
-
-Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who) const {
-  HessianSums fitted, guard;
+HessianSums Sparsifier::sums(const Stream& stream, std::int64_t block, Tap tap) const {
+  HessianSums sums;
   const auto views = weights_of_block(weights_, block);
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
+  for (std::size_t i = 0; i < stream.batches.size(); ++i) {
+    const auto& batch = stream.batches[i];
     const model::BlockHooks hooks{.tap = [&](Tap at, const at::Tensor& x_NC) {
-      if (at == tap) accumulate_hessian(guards_[i] ? guard : fitted, x_NC, batches_[i].sequences);
+      if (at == tap) accumulate_hessian(sums, x_NC, batch.sequences);
     }};
-    model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
+    model::block_forward(views, weights_.config.rms_norm_eps, stream.hidden_ND[i], batch.layout, nullptr,
                          &hooks);
   }
-  return {hessian_of(fitted, who), polishes() ? hessian_of(guard, who) : at::Tensor()};
+  return sums;
 }
 
 void Sparsifier::visit_group(const Pass& pass, std::int64_t block, const LayerGroup& group,
@@ -233,7 +239,8 @@ void Sparsifier::visit_group(const Pass& pass, std::int64_t block, const LayerGr
   else
     stop_if_asked(observer_, "sparsify");
   const auto& first = tensors.front()->name;
-  const auto inputs = collected(block, group.tap, first);
+  const Inputs inputs{hessian_of(sums(fitted_, block, group.tap), first),
+                      polishes() ? hessian_of(sums(choosing_, block, group.tap), first) : at::Tensor()};
   std::optional<HessianFactor> factor;
   if (options_.method == SparseMethod::sparse_gpt)
     factor = factorise(inputs.hessian_CC, sweep_.dampening_fraction, first);
@@ -261,8 +268,7 @@ base::Json Sparsifier::visit_block(const Pass& pass, std::int64_t block) {
 // What was found of each block, now or by an earlier run.  A block that goes on from kept ones gets the same
 // inputs as if they had just been made, because weights and text are the same.
 std::vector<base::Json> Sparsifier::run_pass(const Pass& pass) {
-  hidden_ND_.clear();
-  for (const auto& batch : batches_) hidden_ND_.push_back(embedded(weights_, batch));
+  for (auto* stream : pass.streams) stream->start(weights_);
   done_ = 0;
   std::vector<base::Json> blocks;
   for (std::int64_t block = 0, kept = 0; block <= last_block(); ++block) {
@@ -282,7 +288,8 @@ std::vector<base::Json> Sparsifier::run_pass(const Pass& pass) {
       blocks.push_back(visit_block(pass, block));
       finished_.write(pass.name, block, blocks.back(), changed_W);
     }
-    if (block < last_block()) advance(block);
+    if (block < last_block())
+      for (auto* stream : pass.streams) stream->advance(weights_, block);
   }
   return blocks;
 }
@@ -294,7 +301,7 @@ base::Json Sparsifier::measured_alone(std::int64_t block, const architecture::Te
   const auto dense_RC = weight_RC.clone();
   base::Json row;
   weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, row));
-  row = to_json(damage_->measure(weights_, block, hidden_ND_));
+  row = to_json(damage_->measure(weights_, block, choosing_.hidden_ND), text_.choosing);
   weight_RC.copy_(dense_RC);
   row["name"] = tensor.name;
   return row;
@@ -302,10 +309,12 @@ base::Json Sparsifier::measured_alone(std::int64_t block, const architecture::Te
 
 // Those with the least damage per weight are taken until they are the share that was asked for.
 void Sparsifier::choose_by_damage() {
+  damage_.emplace(weights_, choosing_.batches, options_.objective);
   const auto blocks =
       run_pass({.name = "measured",
                 .progress = "sparsify: layers measured",
                 .changes_weights = false,
+                .streams = {&fitted_, &choosing_},
                 .visit = [this](auto block, const auto& tensor, const auto& inputs,
                                 const auto& factor) { return measured_alone(block, tensor, inputs, factor); },
                 .end = {}});
@@ -374,13 +383,6 @@ base::Json Sparsifier::polish(const at::Tensor& weight_RC, const Inputs& inputs,
           {"iterations", polished.iterations}};
 }
 
-void Sparsifier::advance(std::int64_t block) {
-  const auto views = weights_of_block(weights_, block);
-  for (std::size_t i = 0; i < batches_.size(); ++i)
-    hidden_ND_[i] =
-        model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout);
-}
-
 // In the order of the layout, those of earlier stages included.
 void Sparsifier::list_sparse_layers() {
   std::vector<std::string> names;
@@ -416,16 +418,21 @@ base::Json Sparsifier::made_sparse(const architecture::Tensor& tensor, const Inp
 // Null where it is not measured.
 base::Json Sparsifier::damage_after(std::int64_t block) const {
   if (!damage_ || (options_.share == 1 && block < last_block())) return nullptr;
-  auto row = to_json(damage_->measure(weights_, block, hidden_ND_));
+  auto row = to_json(damage_->measure(weights_, block, judging_.hidden_ND), text_.judging);
   row["up_to_block"] = block;
   return row;
 }
 
 void Sparsifier::make_sparse() {
+  damage_.reset();
+  if (!judging_.batches.empty()) damage_.emplace(weights_, judging_.batches, options_.objective);
+  std::vector<Stream*> streams = {&fitted_, &judging_};
+  if (polishes()) streams.push_back(&choosing_);
   const auto blocks =
       run_pass({.name = "sparse",
                 .progress = "sparsify: layers",
                 .changes_weights = true,
+                .streams = streams,
                 .visit = [this](auto, const auto& tensor, const auto& inputs,
                                 const auto& factor) { return made_sparse(tensor, inputs, factor); },
                 .end = [this](auto block) { return damage_after(block); }});
@@ -445,6 +452,7 @@ SparsifyResult Sparsifier::run() {
   result.report = {{"kind", "sparsify"},
                    {"pattern", options_.pattern},
                    {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
+                   {"calibration", describe(text_)},
                    {"layers", layers_},
                    {"damage", cumulative_.empty() ? base::Json() : cumulative_.back()},
                    {"zeros_fraction", zeros_fraction()},
@@ -460,15 +468,14 @@ SparsifyResult Sparsifier::run() {
 
 }  // namespace
 
-SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                        const SparsifyOptions& options, const SparsifyPlace& place,
-                        record::Observer& observer) {
-  return Sparsifier(input, domains, options, place, observer).run();
+SparsifyResult sparsify(const model::Weights& input, const TextParts& text, const SparsifyOptions& options,
+                        const SparsifyPlace& place, record::Observer& observer) {
+  return Sparsifier(input, text, options, place, observer).run();
 }
 
 SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                         const SparsifyOptions& options, record::Observer& observer) {
-  return sparsify(input, domains, options, {}, observer);
+  return sparsify(input, split_by_document(domains), options, {}, observer);
 }
 
 }  // namespace retort::prune

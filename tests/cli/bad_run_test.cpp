@@ -96,8 +96,11 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   project_.write_recipe(
       {"{name: s, kind: prune, from: ./m" + calibration + "640, target: {parameters: 90%}}"});
   expect_run_refused({}, 2, "sequence_length is 640");
-  project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + calibration + "64, layers: [knee_proj]}"});
+  const std::string enough = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
+  project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
   expect_run_refused({}, 2, "knee_proj");
+  expect_run_refused({"--set", "stages.s.calibration_tokens=128"}, 3,
+                     "calibration text 'text': found 3 documents in 128 tokens");
   project_.write_recipe({"{name: s, kind: evaluate, models: [./m], data: [text], context: 6400}"});
   expect_run_refused({}, 2, "context is 6400");
   project_.write_recipe({train_stage(512)});
@@ -212,7 +215,7 @@ TEST_F(BadRun, DiskFullBeforeTheRunBegins) {
 // A model needs 0.9 MB (with its tokenizer), a checkpoint 1.9 MB.
 TEST_F(BadRun, DiskFullWhileSavingAModel) {
   project_.write_recipe(
-      {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 256, sequence_length: 64}"});
+      {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 2k, sequence_length: 64}"});
   with_mount(project_.path("disk"), 0, "size=700k", [&] {
     const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
     EXPECT_EQ(full.code, 7) << full.err;

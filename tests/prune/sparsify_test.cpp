@@ -45,8 +45,8 @@ TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
     sequence.targets = sequence.ids;
     domains[0].sequences.push_back(std::move(sequence));
   }
-  const auto result =
-      sparsify(input, domains, {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, observer);
+  const auto result = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}},
+                               {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, {}, observer);
   const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
   for (const auto& unit : expected.layout.units)
     for (const auto& tensor : unit.tensors) {
@@ -84,6 +84,8 @@ TEST(Sparsify, ReportsEachLayer) {
   EXPECT_EQ(report["pattern"], "2:4");
   EXPECT_DOUBLE_EQ(report["zeros_fraction"].get<double>(), 0.5);
   const auto layer = find_layer(report, "model.layers.1.mlp.down_proj.weight");
+  EXPECT_EQ(report["calibration"]["second"]["fitted"], (base::Json{{"tokens", 48}, {"documents", 4}}));
+  EXPECT_EQ(report["calibration"]["second"]["judging"], (base::Json{{"tokens", 12}, {"documents", 1}}));
   EXPECT_EQ(layer["rows"], 16);
   EXPECT_EQ(layer["cols"], 16);
   EXPECT_EQ(layer["dampening"], 0.01);
@@ -100,6 +102,7 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
     const auto result = sparsify(dense_model(), test::random_domains(40, 200), options, observer);
     EXPECT_NO_THROW(model::check_pattern(result.weights));
     EXPECT_EQ(result.weights.lineage.pattern, options.pattern);
+    EXPECT_GT(result.report.at("damage").at("objective"), 0);
     // It sees the same inputs whatever the method.
     return find_layer(result.report, "model.layers.0.self_attn.q_proj.weight");
   };
@@ -128,74 +131,104 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   first_layer();
 }
 
-// Keeps what was said.
-class Listener : public record::Observer {
- public:
-  void message(record::Level, std::string_view text) override { said.append(text).append("\n"); }
-  std::string said;
-};
-
-TEST(Sparsify, WithoutTextToJudgeByNothingIsPolished) {
-  Listener observer;
+TEST(Sparsify, WithoutTextToChooseByNothingIsPolished) {
+  record::Observer observer;
   SparsifyOptions options;
-  const auto result = sparsify(dense_model(), test::random_domains(40), options, observer);
-  EXPECT_SAYS(observer.said, "no polish");
-  EXPECT_SAYS(observer.said, "calibration_tokens");
+  const prune::TextParts text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
+  const auto result = sparsify(dense_model(), text, options, {}, observer);
   EXPECT_TRUE(result.report.at("damage").is_null());
   options.polish = false;
-  const auto plain = sparsify(dense_model(), test::random_domains(40), options, observer);
+  const auto plain = sparsify(dense_model(), text, options, {}, observer);
   for (std::size_t unit = 0; unit < plain.weights.units.size(); ++unit)
     EXPECT_TRUE(at::equal(plain.weights.units[unit], result.weights.units[unit]));
 }
 
-// f of one document after the other, from whole logits.
-TEST(Damage, IsThePairedChangeOfTheObjective) {
+TEST(Sparsify, WhatJudgesDecidesNothing) {
+  record::Observer observer;
+  SparsifyOptions options;
+  options.share = 0.5;
+  const auto input = dense_model();
+  auto text = prune::split_by_document(test::random_domains(40, 60));
+  const auto first = sparsify(input, text, options, {}, observer);
+  std::swap(text.judging[0].sequences, text.judging[1].sequences);
+  text.judging[0].sequences.pop_back();
+  const auto second = sparsify(input, text, options, {}, observer);
+  EXPECT_EQ(first.report.at("single_damages"), second.report.at("single_damages"));
+  EXPECT_NE(first.report.at("damage"), second.report.at("damage"));
+  for (std::size_t unit = 0; unit < input.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit]));
+  // The damage is that of the result, on this text alone.
+  const auto batches = prune::calibration_batches(text.judging, input.config, at::kCPU);
+  std::vector<at::Tensor> hidden_ND;
+  for (const auto& batch : batches) hidden_ND.push_back(prune::embedded(input, batch));
+  const auto damage =
+      prune::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden_ND);
+  auto expected = prune::to_json(damage, text.judging);
+  expected["up_to_block"] = 2;
+  EXPECT_EQ(second.report.at("damage"), expected);
+}
+
+// f of one document after the other, from whole logits; every third sequence goes on with a document.
+TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   const auto reference = dense_model();
   auto changed = model::converted(reference, at::kDouble);
   changed.tensor("model.layers.1.mlp.up_proj.weight").mul_(0.7);
-  const auto batches = prune::calibration_batches(test::random_domains(40, 200), reference.config, at::kCPU);
-  const auto judged = prune::guard_batches(batches, 2);
-  const prune::DamageTest test(reference, batches, judged, {.perplexity = 1, .kl = 0.5});
+  auto domains = test::random_domains(40, 60);
+  for (auto& domain : domains)
+    for (std::size_t i = 1; i < domain.sequences.size(); ++i) domain.sequences[i].goes_on = i % 3 != 0;
+  const auto batches = prune::calibration_batches(domains, reference.config, at::kCPU, 24 * 4);
+  const prune::DamageTest test(reference, batches, {.perplexity = 1, .kl = 0.5});
   std::vector<at::Tensor> hidden_ND;
   std::vector<std::vector<eval::RatioTerm>> terms(2);
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const auto& batch = batches[i];
+  double nll_sum = 0, kl_sum = 0;
+  for (const auto& batch : batches) {
     hidden_ND.push_back(model::block_forward(prune::weights_of_block(reference, 0),
                                              reference.config.rms_norm_eps, prune::embedded(reference, batch),
                                              batch.layout));
-    if (!judged[i]) continue;
     const auto log_p = at::log_softmax(test::plain_logits(reference, batch), 1),
                log_q = at::log_softmax(test::plain_logits(changed, batch), 1);
     const auto counts = batch.targets_N.ge(0).to(at::kDouble);
     const auto nll = [&](const at::Tensor& log_NV) {
       return -log_NV.gather(1, batch.targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
     };
-    const auto kl = (log_p.exp() * (log_p - log_q)).sum(1);
-    const auto f = (nll(log_q) - nll(log_p) + 0.5 * kl) * counts;
+    const auto kl = (log_p.exp() * (log_p - log_q)).sum(1) * counts,
+               more = (nll(log_q) - nll(log_p)) * counts;
+    nll_sum += more.sum().item<double>(), kl_sum += kl.sum().item<double>();
     for (std::size_t d = 0; d + 1 < batch.layout.starts.size(); ++d) {
       const auto begin = batch.layout.starts[d], length = batch.layout.starts[d + 1] - begin;
-      terms[batch.domain].push_back({f.narrow(0, begin, length).sum().item<double>(),
-                                     counts.narrow(0, begin, length).sum().item<double>()});
+      if (!batch.goes_on[d]) terms[batch.domain].emplace_back();
+      auto& term = terms[batch.domain].back();
+      term.numerator += (more + 0.5 * kl).narrow(0, begin, length).sum().item<double>();
+      term.denominator += counts.narrow(0, begin, length).sum().item<double>();
     }
   }
+  EXPECT_EQ(terms[0].size(), 120U - 40) << "two begin in each sequence, one goes on in two of three";
   const auto damage = test.measure(changed, 1, hidden_ND);
-  double expected = 0;
+  std::vector<double> expected;
   for (const auto& domain : terms) {
     double sum = 0, tokens = 0;
     for (const auto& term : domain) sum += term.numerator, tokens += term.denominator;
-    expected += sum / tokens / 2;
+    expected.push_back(sum / tokens);
+    EXPECT_NEAR(damage.domains.at(expected.size() - 1).objective, expected.back(), 1e-5);
   }
   const auto interval = eval::bootstrap_interval(terms);
   ASSERT_TRUE(interval && damage.interval);
-  EXPECT_NEAR(damage.objective, expected, 1e-5) << "rows are float32";
+  EXPECT_NEAR(damage.mean.objective, (expected[0] + expected[1]) / 2, 1e-5) << "rows are float32";
   EXPECT_NEAR(damage.interval->low, interval->low, 1e-5);
   EXPECT_NEAR(damage.interval->high, interval->high, 1e-5);
-  EXPECT_GT(damage.objective, 0.01);
-  EXPECT_EQ(test.measure(reference, 1, hidden_ND).objective, 0);
+  const double targets = 2 * 60 * 22;  // as many in both domains
+  EXPECT_NEAR(damage.mean.delta_log_perplexity, nll_sum / targets, 1e-5);
+  EXPECT_NEAR(damage.mean.kl, kl_sum / targets, 1e-5);
+  EXPECT_EQ(damage.worst_domain, expected[1] > expected[0] ? 1U : 0U);
+  EXPECT_GT(damage.mean.objective, 0.01);
+  EXPECT_EQ(test.measure(reference, 1, hidden_ND).mean.objective, 0);
+  const auto json = prune::to_json(damage, domains);
+  EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_domain].name);
+  EXPECT_EQ(json.at("domains").at("second"), damage.domains[1].objective);
 }
 
 TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
-  Listener observer;
+  record::Observer observer;
   SparsifyOptions options;
   options.share = 0.5;
   auto input = dense_model();
@@ -242,7 +275,7 @@ TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
               "share");
   options.share = 0.5;
   EXPECT_SAYS(test::message_of<base::DataError>(
-                  [&] { sparsify(input, test::random_domains(40), options, observer); }),
+                  [&] { sparsify(input, test::random_domains(40, 1), options, observer); }),
               "calibration_tokens");
 }
 
@@ -281,11 +314,11 @@ TEST(Sparsify, BatchesDoNotChangeTheHessian) {
   record::Observer observer;
   const auto input = dense_model();
   auto domains = test::random_domains(40, 4);
-  const auto whole = sparsify(input, domains, {}, observer);
+  const auto whole = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}}, {}, {}, observer);
   std::vector<prune::CalibrationDomain> split;  // each sequence a domain, hence a batch of its own
   for (const auto& domain : domains)
     for (const auto& sequence : domain.sequences) split.push_back({"part", {sequence}});
-  const auto parts = sparsify(input, split, {}, observer);
+  const auto parts = sparsify(input, {.fitted = split, .choosing = {}, .judging = {}}, {}, {}, observer);
   for (std::size_t unit = 0; unit < input.units.size(); ++unit)
     EXPECT_LT(test::largest_difference(whole.weights.units[unit], parts.weights.units[unit]), 1e-5);
 }
@@ -379,7 +412,7 @@ class SparsifyResumed : public testing::TestWithParam<double> {
   }
   prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer,
                             const model::Weights& input, const std::string& identity = "this") const {
-    return sparsify(input, test::random_domains(40, 200), options_,
+    return sparsify(input, prune::split_by_document(test::random_domains(40, 40)), options_,
                     {.scratch = directory / "scratch", .identity = identity}, observer);
   }
   prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer) const {
@@ -415,7 +448,7 @@ TEST_P(SparsifyResumed, HasTheSameBitsWhereverItWasDisturbed) {
   Disturbing undisturbed;
   const auto expected = run(whole, undisturbed);
   EXPECT_EQ(kept(whole), static_cast<std::size_t>(3 * passes())) << "whoever saves the result removes them";
-  const auto once = sparsify(input_, test::random_domains(40, 200), options_, undisturbed);
+  const auto once = sparsify(input_, test::random_domains(40, 40), options_, undisturbed);
   expect_equal(once, expected);
   const auto all = expected.report.at("layers").size() + (passes() == 2 ? 9U : 0U);
   for (const auto by : {Disturbing::By::request, Disturbing::By::kill})
