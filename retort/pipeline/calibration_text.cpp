@@ -2,10 +2,23 @@
 
 #include <algorithm>
 
+#include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
 
 namespace retort::pipeline {
+namespace {
+
+void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& domain, std::int64_t wanted) {
+  std::int64_t found = 0;
+  for (const auto& sequence : domain.sequences) found += std::ssize(sequence.ids);
+  base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", domain.name,
+                                 "' has only ", found, " tokens of calibration text, expected ", wanted,
+                                 "; add text or lower calibration_tokens.");
+}
+
+}  // namespace
+
 std::vector<prune::CalibrationDomain> calibration_text(const Context& context, const recipe::Stage& stage,
                                                        const ModelText& text, std::int64_t tokens,
                                                        std::int64_t sequence_length, std::uint64_t seed) {
@@ -17,6 +30,7 @@ std::vector<prune::CalibrationDomain> calibration_text(const Context& context, c
   for (const auto& source : sources)
     domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(), text.special,
                                                                 seed, count)});
+  for (const auto& domain : domains) require_enough(stage, domain, wanted);
   return domains;
 }
 

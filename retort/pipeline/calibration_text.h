@@ -10,7 +10,8 @@
 
 namespace retort::pipeline {
 
-/// Every source of the stage is a domain with an equal share of the tokens.
+/// Every source of the stage is a domain with an equal share of the tokens.  Throws DataError for one with
+/// less text than that: what was measured on it would be taken for more.
 std::vector<prune::CalibrationDomain> calibration_text(const Context& context, const recipe::Stage& stage,
                                                        const ModelText& text, std::int64_t tokens,
                                                        std::int64_t sequence_length, std::uint64_t seed);

@@ -99,6 +99,7 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   const std::string enough = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
   project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
   expect_run_refused({}, 2, "knee_proj");
+  expect_run_refused({"--set", "stages.s.calibration_tokens=9M"}, 3, "source 'text' has only");
   expect_run_refused({"--set", "stages.s.calibration_tokens=128"}, 3,
                      "calibration text 'text': found 3 documents in 128 tokens");
   project_.write_recipe({"{name: s, kind: evaluate, models: [./m], data: [text], context: 6400}"});
