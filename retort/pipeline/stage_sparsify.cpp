@@ -32,7 +32,9 @@ base::Json run_two_four_stage(const Context& context, const Stage& stage) {
                                         options.calibration_tokens, options.sequence_length, options.seed);
   const auto scratch = context.directory.checkpoints(stage.name);
   const auto result = prune::sparsify(input, prune::split_by_document(domains), options,
-                                      {.scratch = scratch, .identity = identity_of(context, stage, domains)},
+                                      {.scratch = scratch,
+                                       .identity = identity_of(context, stage, domains),
+                                       .memory = available_bytes(context.recipe)},
                                       context.observer);
   model::save_model(result.weights, context.directory.model_directory(stage.name), path,
                     provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)})));

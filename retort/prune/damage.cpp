@@ -10,8 +10,6 @@
 namespace retort::prune {
 namespace {
 
-constexpr std::int64_t kChunkRows = 512;
-
 at::Tensor output_of(const model::Weights& weights, const CalibrationBatch& batch, std::int64_t begin,
                      at::Tensor hidden_ND) {
   for (std::int64_t block = begin; block < std::ssize(weights.config.blocks); ++block)
@@ -72,12 +70,12 @@ void DamageTest::add(const CalibrationBatch& batch, const eval::RowScores& rows,
 }
 
 Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
-                           const std::vector<at::Tensor>& hidden_ND) const {
+                           const HiddenStates& hidden) const {
   std::vector<std::vector<Document>> domains;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     eval::RowScores rows;
-    eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden_ND[i]), &scorer_,
-                       reference_ND_[i], batches_[i].targets_N, kChunkRows, &rows);
+    eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden.get(i)), &scorer_,
+                       reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
     add(batches_[i], rows, domains);
   }
   Damage damage;

@@ -14,10 +14,13 @@
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
+#include "retort/prune/hidden_states.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
+
+inline constexpr std::int64_t kDamageRows = 512;  ///< of logits at a time
 
 /// f of the changed model relative to the reference, and its parts, over domains.
 struct Damage : Evaluation {
@@ -32,10 +35,9 @@ class DamageTest {
   DamageTest(const model::Weights& reference, const std::vector<CalibrationBatch>& batches,
              const ObjectiveWeights& objective);
 
-  /// Of a model whose input of block `begin` is hidden_ND[i] for batch i and whose blocks from there on are
-  /// those of `changed`.  It has the reference's shape, embedding and head.
-  Damage measure(const model::Weights& changed, std::int64_t begin,
-                 const std::vector<at::Tensor>& hidden_ND) const;
+  /// Of a model whose inputs of block `begin` are `hidden` and whose blocks from there on are those of
+  /// `changed`.  It has the reference's shape, embedding and head.
+  Damage measure(const model::Weights& changed, std::int64_t begin, const HiddenStates& hidden) const;
 
  private:
   struct Document;  // sums over its targets

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -16,6 +17,7 @@
 #include "retort/prune/finished_blocks.h"
 #include "retort/prune/polish.h"
 #include "retort/prune/sparse_gpt.h"
+#include "retort/prune/sparsify_plan.h"
 #include "retort/prune/stop.h"
 
 namespace retort::prune {
@@ -89,19 +91,30 @@ struct Inputs {
 // A part of the text on its way through the blocks.
 struct Stream {
   std::vector<CalibrationBatch> batches;
-  std::vector<at::Tensor> hidden_ND = {};  // per batch: input of the block at hand
+  HiddenStates hidden = {};  // inputs of the block at hand
 
   void start(const model::Weights& weights) {
-    hidden_ND.clear();
-    for (const auto& batch : batches) hidden_ND.push_back(embedded(weights, batch));
+    for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, embedded(weights, batches[i]));
   }
   void advance(const model::Weights& weights, std::int64_t block) {
     const auto views = weights_of_block(weights, block);
     for (std::size_t i = 0; i < batches.size(); ++i)
-      hidden_ND[i] =
-          model::block_forward(views, weights.config.rms_norm_eps, hidden_ND[i], batches[i].layout);
+      hidden.set(i,
+                 model::block_forward(views, weights.config.rms_norm_eps, hidden.get(i), batches[i].layout));
   }
 };
+
+std::int64_t tokens_of(const Stream& stream) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : stream.batches) tokens += batch.layout.tokens();
+  return tokens;
+}
+
+std::int64_t longest_batch(const Stream& stream) {
+  std::int64_t longest = 0;
+  for (const auto& batch : stream.batches) longest = std::max(longest, batch.layout.tokens());
+  return longest;
+}
 
 Stream stream_of(const std::vector<CalibrationDomain>& domains, const model::Weights& weights) {
   if (domains.empty()) return {};
@@ -114,6 +127,7 @@ class Sparsifier {
              const SparsifyPlace& place, record::Observer& observer)
       : observer_(observer),
         options_(options),
+        place_(place),
         sweep_{model::parse_pattern(options.pattern), options.block_size, options.dampening_fraction,
                options.mask},
         roles_(chosen_roles(options)),
@@ -137,6 +151,7 @@ class Sparsifier {
            !dense_.contains(tensor.name);
   }
   void check_layers();
+  void plan_memory();
   std::int64_t last_block() const {  // that has chosen layers
     return std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin() - 1;
   }
@@ -173,6 +188,7 @@ class Sparsifier {
 
   record::Observer& observer_;
   const SparsifyOptions& options_;
+  const SparsifyPlace& place_;
   SweepOptions sweep_;
   std::vector<Role> roles_;
   std::vector<bool> blocks_;
@@ -180,8 +196,9 @@ class Sparsifier {
   const TextParts& text_;
   Stream fitted_, choosing_, judging_;
   FinishedBlocks finished_;
-  std::optional<DamageTest> damage_;  // relative to the input, on the text that the pass at hand measures by
-  std::set<std::string> dense_;       // names of layers that stay as they are, because they would suffer most
+  std::unique_ptr<DamageTest>
+      damage_;                   // relative to the input, on the text that the pass at hand measures by
+  std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
   base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
   std::int64_t chosen_ = 0, done_ = 0;  // layers, the second in the pass at hand
   double seconds_before_ = 0;           // spent by earlier runs on the blocks that were kept
@@ -212,6 +229,21 @@ void Sparsifier::check_layers() {
       chosen_ > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }
 
+// The text that is fitted to is most of it and is read from one end to the other: that waits on disk when
+// memory alone does not suffice.
+void Sparsifier::plan_memory() {
+  const TextTokens text{
+      tokens_of(fitted_), tokens_of(choosing_), tokens_of(judging_),
+      std::max({longest_batch(fitted_), longest_batch(choosing_), longest_batch(judging_)})};
+  const auto item = static_cast<std::int64_t>(weights_.units.front().element_size());
+  auto plan = plan_sparsify(weights_.config, item, text, options_, false);
+  const bool on_disk = place_.memory > 0 && plan.total_bytes() > place_.memory && finished_.keep_any();
+  if (on_disk) plan = plan_sparsify(weights_.config, item, text, options_, true);
+  observer_.message(record::Level::info, "sparsify: memory:\n" + shard::describe(plan));
+  if (place_.memory > 0) shard::require_fits(plan, place_.memory);
+  if (on_disk) fitted_.hidden = HiddenStates(place_.scratch);
+}
+
 HessianSums Sparsifier::sums(const Stream& stream, std::int64_t block, Tap tap) const {
   HessianSums sums;
   const auto views = weights_of_block(weights_, block);
@@ -220,7 +252,7 @@ HessianSums Sparsifier::sums(const Stream& stream, std::int64_t block, Tap tap) 
     const model::BlockHooks hooks{.tap = [&](Tap at, const at::Tensor& x_NC) {
       if (at == tap) accumulate_hessian(sums, x_NC, batch.sequences);
     }};
-    model::block_forward(views, weights_.config.rms_norm_eps, stream.hidden_ND[i], batch.layout, nullptr,
+    model::block_forward(views, weights_.config.rms_norm_eps, stream.hidden.get(i), batch.layout, nullptr,
                          &hooks);
   }
   return sums;
@@ -301,7 +333,7 @@ base::Json Sparsifier::measured_alone(std::int64_t block, const architecture::Te
   const auto dense_RC = weight_RC.clone();
   base::Json row;
   weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, row));
-  row = to_json(damage_->measure(weights_, block, choosing_.hidden_ND), text_.choosing);
+  row = to_json(damage_->measure(weights_, block, choosing_.hidden), text_.choosing);
   weight_RC.copy_(dense_RC);
   row["name"] = tensor.name;
   return row;
@@ -309,7 +341,7 @@ base::Json Sparsifier::measured_alone(std::int64_t block, const architecture::Te
 
 // Those with the least damage per weight are taken until they are the share that was asked for.
 void Sparsifier::choose_by_damage() {
-  damage_.emplace(weights_, choosing_.batches, options_.objective);
+  damage_ = std::make_unique<DamageTest>(weights_, choosing_.batches, options_.objective);
   const auto blocks =
       run_pass({.name = "measured",
                 .progress = "sparsify: layers measured",
@@ -418,14 +450,15 @@ base::Json Sparsifier::made_sparse(const architecture::Tensor& tensor, const Inp
 // Null where it is not measured.
 base::Json Sparsifier::damage_after(std::int64_t block) const {
   if (!damage_ || (options_.share == 1 && block < last_block())) return nullptr;
-  auto row = to_json(damage_->measure(weights_, block, judging_.hidden_ND), text_.judging);
+  auto row = to_json(damage_->measure(weights_, block, judging_.hidden), text_.judging);
   row["up_to_block"] = block;
   return row;
 }
 
 void Sparsifier::make_sparse() {
   damage_.reset();
-  if (!judging_.batches.empty()) damage_.emplace(weights_, judging_.batches, options_.objective);
+  if (!judging_.batches.empty())
+    damage_ = std::make_unique<DamageTest>(weights_, judging_.batches, options_.objective);
   std::vector<Stream*> streams = {&fitted_, &judging_};
   if (polishes()) streams.push_back(&choosing_);
   const auto blocks =
@@ -444,6 +477,7 @@ void Sparsifier::make_sparse() {
 
 SparsifyResult Sparsifier::run() {
   const auto start = std::chrono::steady_clock::now();
+  plan_memory();
   if (options_.share < 1) choose_by_damage();
   make_sparse();
   list_sparse_layers();

@@ -23,6 +23,7 @@ struct SparsifyResult {
 struct SparsifyPlace {
   base::Path scratch;   ///< for finished blocks; whoever saves the result removes it.  Empty: none is kept
   base::Json identity;  ///< of model, text and options; what is there of another identity is begun anew
+  std::int64_t memory = 0;  ///< bytes that the stage may use; 0: not checked
 };
 
 /// Weights are fitted to the first part of the text.  By the second layers are chosen, and polishing is kept
@@ -31,8 +32,9 @@ struct SparsifyPlace {
 /// the same result. Throws UsageError: unknown layer, block out of range, columns that are no multiple of the
 /// pattern's group, another pattern than the model already has; DataError: unusable text; ValidationError
 /// naming the layer: activations that are not finite, a Hessian that cannot be factorised, a broken loss
-/// identity, a broken pattern after the cast to the file type; StorageError; StoppedError when the observer
-/// asks to stop.  What was finished before is kept.
+/// identity, a broken pattern after the cast to the file type; MemoryError before the start when the plan
+/// does not fit even with hidden states on disk; StorageError; StoppedError when the observer asks to stop.
+/// What was finished before is kept.
 SparsifyResult sparsify(const model::Weights& input, const TextParts& text, const SparsifyOptions& options,
                         const SparsifyPlace& place, record::Observer& observer);
 /// Of text that is split by document; keeps nothing.

@@ -99,6 +99,8 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   const std::string enough = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
   project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
   expect_run_refused({}, 2, "knee_proj");
+  expect_run_refused({"--set", "memory_bytes=1M", "--set", "stages.s.layers=[down_proj]"}, 6,
+                     "Hessians and factor");
   expect_run_refused({"--set", "stages.s.calibration_tokens=9M"}, 3, "source 'text' has only");
   expect_run_refused({"--set", "stages.s.calibration_tokens=128"}, 3,
                      "calibration text 'text': found 3 documents in 128 tokens");

@@ -9,10 +9,13 @@
 
 #include "prune/json_for_tests.h"
 #include "prune/models_for_tests.h"
+#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/model/sparsity.h"
+#include "retort/ops/memory_meter.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
+#include "retort/prune/sparsify_plan.h"
 #include "retort/prune/stop.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
@@ -159,10 +162,9 @@ TEST(Sparsify, WhatJudgesDecidesNothing) {
     EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit]));
   // The damage is that of the result, on this text alone.
   const auto batches = prune::calibration_batches(text.judging, input.config, at::kCPU);
-  std::vector<at::Tensor> hidden_ND;
-  for (const auto& batch : batches) hidden_ND.push_back(prune::embedded(input, batch));
-  const auto damage =
-      prune::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden_ND);
+  prune::HiddenStates hidden;
+  for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, prune::embedded(input, batches[i]));
+  const auto damage = prune::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden);
   auto expected = prune::to_json(damage, text.judging);
   expected["up_to_block"] = 2;
   EXPECT_EQ(second.report.at("damage"), expected);
@@ -178,13 +180,13 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     for (std::size_t i = 1; i < domain.sequences.size(); ++i) domain.sequences[i].goes_on = i % 3 != 0;
   const auto batches = prune::calibration_batches(domains, reference.config, at::kCPU, 24 * 4);
   const prune::DamageTest test(reference, batches, {.perplexity = 1, .kl = 0.5});
-  std::vector<at::Tensor> hidden_ND;
+  prune::HiddenStates hidden;
   std::vector<std::vector<eval::RatioTerm>> terms(2);
   double nll_sum = 0, kl_sum = 0;
-  for (const auto& batch : batches) {
-    hidden_ND.push_back(model::block_forward(prune::weights_of_block(reference, 0),
-                                             reference.config.rms_norm_eps, prune::embedded(reference, batch),
-                                             batch.layout));
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const auto& batch = batches[i];
+    hidden.set(i, model::block_forward(prune::weights_of_block(reference, 0), reference.config.rms_norm_eps,
+                                       prune::embedded(reference, batch), batch.layout));
     const auto log_p = at::log_softmax(test::plain_logits(reference, batch), 1),
                log_q = at::log_softmax(test::plain_logits(changed, batch), 1);
     const auto counts = batch.targets_N.ge(0).to(at::kDouble);
@@ -203,7 +205,7 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     }
   }
   EXPECT_EQ(terms[0].size(), 120U - 40) << "two begin in each sequence, one goes on in two of three";
-  const auto damage = test.measure(changed, 1, hidden_ND);
+  const auto damage = test.measure(changed, 1, hidden);
   std::vector<double> expected;
   for (const auto& domain : terms) {
     double sum = 0, tokens = 0;
@@ -221,7 +223,7 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   EXPECT_NEAR(damage.mean.kl, kl_sum / targets, 1e-5);
   EXPECT_EQ(damage.worst_domain, expected[1] > expected[0] ? 1U : 0U);
   EXPECT_GT(damage.mean.objective, 0.01);
-  EXPECT_EQ(test.measure(reference, 1, hidden_ND).mean.objective, 0);
+  EXPECT_EQ(test.measure(reference, 1, hidden).mean.objective, 0);
   const auto json = prune::to_json(damage, domains);
   EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_domain].name);
   EXPECT_EQ(json.at("domains").at("second"), damage.domains[1].objective);
@@ -404,6 +406,44 @@ class Disturbing : public record::Observer {
   By by_;
 };
 
+std::int64_t planned(const model::Weights& weights, const prune::TextParts& text,
+                     const SparsifyOptions& options, bool on_disk) {
+  prune::TextTokens tokens;
+  for (const auto& [part, sum] : {std::pair(&text.fitted, &tokens.fitted),
+                                  {&text.choosing, &tokens.choosing},
+                                  {&text.judging, &tokens.judging}})
+    for (const auto& place : prune::batch_places(*part, weights.config.vocab_size, 2048)) {
+      *sum += place.tokens;
+      tokens.batch = std::max(tokens.batch, place.tokens);
+    }
+  return prune::plan_sparsify(weights.config, weights.units.front().element_size(), tokens, options, on_disk)
+      .total_bytes();
+}
+
+TEST(Sparsify, NeedsTheMemoryThatItStates) {
+  auto config = test::tiny_config();
+  config.hidden_size = 128;
+  config.blocks.assign(3,
+                       {.attention = architecture::Attention{8, 4, 16}, .mlp = architecture::DenseMlp{256}});
+  const auto weights = test::tiny_model(config, 1, at::kFloat);
+  const auto text = prune::split_by_document(test::random_domains(40, 200, 64));
+  const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
+  for (const auto& [share, on_disk] : {std::pair(1.0, false), {1.0, true}, {0.5, false}}) {
+    const test::TemporaryDirectory made;
+    record::Observer observer;
+    SparsifyOptions options;
+    options.share = share;
+    options.layers = {"q_proj", "down_proj"};
+    options.blocks = {1};
+    const auto needs = planned(weights, text, options, on_disk);
+    ops::reset_peak_tensor_bytes();
+    sparsify(weights, text, options, {.scratch = made / "scratch", .identity = 1, .memory = needs}, observer);
+    const auto needed = ops::peak_tensor_bytes() - before;
+    EXPECT_LT(needed, needs) << share << on_disk;
+    EXPECT_GT(needed, needs / 3) << share << on_disk;
+  }
+}
+
 class SparsifyResumed : public testing::TestWithParam<double> {
  protected:
   SparsifyResumed() {
@@ -520,6 +560,24 @@ TEST_P(SparsifyResumed, ADamageThatIsNotFiniteIsRefused) {
   input_.tensor("model.norm.weight")[0] = std::numeric_limits<float>::infinity();
   EXPECT_SAYS(test::message_of<base::ValidationError>([&] { run(made, observer); }),
               "f on the calibration text");
+}
+
+TEST_P(SparsifyResumed, WithoutMemoryForHiddenStatesTheyAreOnDiskAndNothingChanges) {
+  auto text = prune::split_by_document(test::random_domains(40, 900));
+  const auto run_in = [&](std::int64_t memory, const base::Path& scratch, Disturbing& observer) {
+    return sparsify(input_, text, options_, {.scratch = scratch, .identity = "this", .memory = memory},
+                    observer);
+  };
+  const test::TemporaryDirectory whole, made;
+  Disturbing unlimited, limited, refused;
+  const auto expected = run_in(0, whole / "scratch", unlimited);
+  const auto needed = planned(input_, text, options_, false);
+  EXPECT_THROW(run_in(needed / 2, made / "scratch", refused), base::MemoryError);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch")) << "refused before the start";
+  expect_equal(run_in(needed - 1, made / "scratch", limited), expected);
+  EXPECT_SAYS(limited.said, "most of them on disk");
+  EXPECT_EQ(unlimited.said.find("on disk"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch/hidden.raw"));
 }
 
 TEST_P(SparsifyResumed, ARefusalLeavesNothing) {
