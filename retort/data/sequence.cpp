@@ -50,6 +50,7 @@ Sequence TokenBuffer::front(std::size_t length, bool across_documents) const {
   sequence.ids.assign(first, first + static_cast<std::ptrdiff_t>(length));
   sequence.targets.assign(length, kNoTarget);
   sequence.starts.push_back(0);
+  sequence.goes_on = length > 0 && begins_[position_] == 0;
   for (std::size_t i = 0; i < length; ++i) {
     const bool boundary = i > 0 && begins_[position_ + i] != 0 && !across_documents;
     if (boundary) sequence.starts.push_back(static_cast<std::int32_t>(i));

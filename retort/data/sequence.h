@@ -29,6 +29,7 @@ struct Sequence {
   std::vector<std::int32_t> starts;  ///< positions in ids where a document begins; the first is always 0,
                                      ///< also when it goes on with the document of the previous sequence
   std::int64_t number = 0;           ///< of the sequence, from 0
+  bool goes_on = false;              ///< the first document began in an earlier sequence
 };
 
 /// A document's ids with the special tokens that `packing` asks for.

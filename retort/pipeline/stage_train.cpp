@@ -10,6 +10,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/profile.h"
+#include "retort/prune/sparsify_plan.h"
 #include "retort/train/batches.h"
 #include "retort/train/trainer.h"
 
@@ -211,6 +212,10 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
       profile && !made_here(stage.from))
     return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
                                std::max(prune::kPanelTokens, profile->sequence_length));
+  if (const auto* sparsify = std::get_if<prune::SparsifyOptions>(&stage.options);
+      sparsify && !made_here(stage.from))
+    return prune::plan_sparsify(architecture::read_config(stage.from), sizeof(float),
+                                prune::expected_tokens(*sparsify), *sparsify, /*on_disk=*/true);
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
   if (stage.kind == StageKind::select) return largest_known_memory(recipe, stage, dtype);
   if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};

@@ -37,9 +37,13 @@ CalibrationBatch make_batch(const architecture::Config& config, const std::vecto
   const auto* sequences = &domains[place.domain].sequences[place.first];
   std::vector<std::int32_t> ids, targets;
   std::vector<std::int64_t> starts, sequence_starts;
+  std::vector<bool> goes_on;
   for (const auto* sequence = sequences; sequence != sequences + place.count; ++sequence) {
     sequence_starts.push_back(static_cast<std::int64_t>(ids.size()));
-    for (const auto start : sequence->starts) starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
+    for (const auto start : sequence->starts) {
+      starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
+      goes_on.push_back(start == 0 && sequence->goes_on);
+    }
     ids.insert(ids.end(), sequence->ids.begin(), sequence->ids.end());
     targets.insert(targets.end(), sequence->targets.begin(), sequence->targets.end());
   }
@@ -50,7 +54,8 @@ CalibrationBatch make_batch(const architecture::Config& config, const std::vecto
           .ids_N = model::index_tensor(ids, device),
           .targets_N = model::index_tensor(targets, device),
           .layout = model::make_token_layout(config, std::move(starts), device),
-          .sequence_starts = std::move(sequence_starts)};
+          .sequence_starts = std::move(sequence_starts),
+          .goes_on = std::move(goes_on)};
 }
 
 std::vector<BatchPlace> batch_places(const std::vector<CalibrationDomain>& domains, std::int64_t vocab_size,

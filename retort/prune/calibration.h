@@ -30,6 +30,7 @@ struct CalibrationBatch {
   at::Tensor ids_N, targets_N;  ///< int64; target -1: does not count
   model::TokenLayout layout;
   std::vector<std::int64_t> sequence_starts;  ///< first token of each sequence
+  std::vector<bool> goes_on;                  ///< per document of the layout: it began in an earlier sequence
 };
 
 /// Which sequences make a batch.

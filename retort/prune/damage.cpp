@@ -3,13 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "retort/base/error.h"
 
 namespace retort::prune {
 namespace {
-
-constexpr std::int64_t kChunkRows = 512;
 
 at::Tensor output_of(const model::Weights& weights, const CalibrationBatch& batch, std::int64_t begin,
                      at::Tensor hidden_ND) {
@@ -21,56 +20,85 @@ at::Tensor output_of(const model::Weights& weights, const CalibrationBatch& batc
 
 }  // namespace
 
-base::Json to_json(const Damage& damage) {
-  base::Json json = {{"objective", damage.objective}, {"interval", nullptr}};
+struct DamageTest::Document {
+  double nll = 0, kl = 0, targets = 0;  // nll above the reference's
+};
+
+base::Json to_json(const Damage& damage, const std::vector<CalibrationDomain>& domains) {
+  base::Json json = {{"objective", damage.mean.objective},
+                     {"interval", nullptr},
+                     {"delta_log_perplexity", damage.mean.delta_log_perplexity},
+                     {"kl", damage.mean.kl},
+                     {"worst_domain", domains[damage.worst_domain].name}};
   if (damage.interval) json["interval"] = {damage.interval->low, damage.interval->high};
+  for (std::size_t i = 0; i < damage.domains.size(); ++i)
+    json["domains"][domains[i].name] = damage.domains[i].objective;
   return json;
 }
 
 DamageTest::DamageTest(const model::Weights& reference, const std::vector<CalibrationBatch>& batches,
-                       const std::vector<bool>& judged, const ObjectiveWeights& objective)
+                       const ObjectiveWeights& objective)
     : batches_(batches),
-      judged_(judged),
       objective_(objective),
       scorer_(reference.config, reference.layout,
               reference.units[static_cast<std::size_t>(reference.layout.head_unit())]) {
-  for (std::size_t i = 0; i < batches_.size(); ++i)
-    reference_ND_.push_back(
-        judged_[i] ? output_of(reference, batches_[i], 0, embedded(reference, batches_[i])) : at::Tensor());
+  for (const auto& batch : batches_)
+    reference_ND_.push_back(output_of(reference, batch, 0, embedded(reference, batch)));
 }
 
-// One term for each document, or part of one, that a batch holds.
+double DamageTest::objective(double nll, double kl) const {
+  return objective_.perplexity * nll + objective_.kl * kl;
+}
+
+// A document that several sequences hold parts of is one.
 void DamageTest::add(const CalibrationBatch& batch, const eval::RowScores& rows,
-                     std::vector<std::vector<eval::RatioTerm>>& domains) const {
+                     std::vector<std::vector<Document>>& domains) const {
   domains.resize(std::max(domains.size(), batch.domain + 1));
-  const auto objective_N = objective_.perplexity * (rows.nll_N - rows.teacher_nll_N).to(at::kDouble) +
-                           objective_.kl * rows.kl_N.to(at::kDouble);
+  auto& documents = domains[batch.domain];
+  const auto nll_N = rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble);
+  const auto kl_N = rows.kl_N.to(at::kDouble), counts_N = batch.targets_N.ge(0).to(at::kDouble);
   const auto& starts = batch.layout.starts;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    const auto length = starts[i + 1] - starts[i];
-    domains[batch.domain].push_back(
-        {objective_N.narrow(0, starts[i], length).sum().item<double>(),
-         batch.targets_N.narrow(0, starts[i], length).ge(0).sum().item<double>()});
+    const auto sum = [&](const at::Tensor& of_N) {
+      return of_N.narrow(0, starts[i], starts[i + 1] - starts[i]).sum().item<double>();
+    };
+    if (!batch.goes_on[i] || documents.empty()) documents.emplace_back();
+    documents.back().nll += sum(nll_N);
+    documents.back().kl += sum(kl_N);
+    documents.back().targets += sum(counts_N);
   }
 }
 
 Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
-                           const std::vector<at::Tensor>& hidden_ND) const {
-  std::vector<std::vector<eval::RatioTerm>> domains;
+                           const HiddenStates& hidden) const {
+  std::vector<std::vector<Document>> domains;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
-    if (!judged_[i]) continue;
     eval::RowScores rows;
-    eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden_ND[i]), &scorer_,
-                       reference_ND_[i], batches_[i].targets_N, kChunkRows, &rows);
+    eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden.get(i)), &scorer_,
+                       reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
     add(batches_[i], rows, domains);
   }
-  std::erase_if(domains, [](const auto& terms) { return terms.empty(); });
-  Damage damage{.interval = eval::bootstrap_interval(domains)};
-  for (const auto& terms : domains) {
-    eval::RatioTerm sum;
-    for (const auto& term : terms) sum.numerator += term.numerator, sum.denominator += term.denominator;
-    damage.objective += sum.numerator / std::max(sum.denominator, 1.0) / static_cast<double>(domains.size());
+  Damage damage;
+  std::vector<std::vector<eval::RatioTerm>> terms(domains.size());
+  const auto share = 1 / static_cast<double>(domains.size());
+  for (std::size_t domain = 0; domain < domains.size(); ++domain) {
+    Document sum;
+    for (const auto& [nll, kl, targets] : domains[domain]) {
+      sum.nll += nll, sum.kl += kl, sum.targets += targets;
+      terms[domain].push_back({objective(nll, kl), targets});
+    }
+    const auto targets = std::max(sum.targets, 1.0);
+    const Cost cost{objective(sum.nll, sum.kl) / targets, sum.nll / targets, sum.kl / targets};
+    damage.mean.objective += share * cost.objective;
+    damage.mean.delta_log_perplexity += share * cost.delta_log_perplexity;
+    damage.mean.kl += share * cost.kl;
+    damage.domains.push_back(cost);
+    if (cost.objective > damage.domains[damage.worst_domain].objective) damage.worst_domain = domain;
   }
+  base::require<base::ValidationError>(std::isfinite(damage.mean.objective),
+                                       "sparsify: f on the calibration text is not finite; the model is "
+                                       "damaged, evaluate it first.");
+  damage.interval = eval::bootstrap_interval(terms);
   return damage;
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -13,35 +14,38 @@
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
+#include "retort/prune/hidden_states.h"
+#include "retort/prune/objective.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
 
-/// f of the changed model relative to the reference, mean over domains.
-struct Damage {
-  double objective = 0;
-  std::optional<eval::Interval> interval;  ///< 95 %, paired by document; empty with too few documents
+inline constexpr std::int64_t kDamageRows = 512;  ///< of logits at a time
+
+/// f of the changed model relative to the reference, and its parts, over domains.
+struct Damage : Evaluation {
+  std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few documents
 };
 
-base::Json to_json(const Damage& damage);
+base::Json to_json(const Damage& damage, const std::vector<CalibrationDomain>& domains);
 
 class DamageTest {
  public:
-  /// Runs `reference` once on the batches for which `judged` is true; all must outlive this.
+  /// Runs `reference` once on the batches, all of the text in its order; both must outlive this.
   DamageTest(const model::Weights& reference, const std::vector<CalibrationBatch>& batches,
-             const std::vector<bool>& judged, const ObjectiveWeights& objective);
+             const ObjectiveWeights& objective);
 
-  /// Of a model whose input of block `begin` is hidden_ND[i] for batch i (only judged ones are read) and
-  /// whose blocks from there on are those of `changed`.  It has the reference's shape, embedding and head.
-  Damage measure(const model::Weights& changed, std::int64_t begin,
-                 const std::vector<at::Tensor>& hidden_ND) const;
+  /// Of a model whose inputs of block `begin` are `hidden` and whose blocks from there on are those of
+  /// `changed`.  It has the reference's shape, embedding and head.
+  Damage measure(const model::Weights& changed, std::int64_t begin, const HiddenStates& hidden) const;
 
  private:
+  struct Document;  // sums over its targets
   void add(const CalibrationBatch& batch, const eval::RowScores& rows,
-           std::vector<std::vector<eval::RatioTerm>>& domains) const;
+           std::vector<std::vector<Document>>& domains) const;
+  double objective(double nll, double kl) const;
 
   const std::vector<CalibrationBatch>& batches_;
-  const std::vector<bool>& judged_;
   ObjectiveWeights objective_;
   eval::HeadScorer scorer_;
   std::vector<at::Tensor> reference_ND_;  // per batch, output of the last block

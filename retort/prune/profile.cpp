@@ -14,6 +14,7 @@
 #include "retort/io/background_writer.h"
 #include "retort/prune/histogram.h"
 #include "retort/prune/profile_file.h"
+#include "retort/prune/scratch.h"
 #include "retort/prune/stop.h"
 
 namespace retort::prune {
@@ -24,7 +25,6 @@ using model::Tap;
 constexpr std::size_t kQueue = 4;  // panels that wait to be written
 constexpr double kHighQuantile = 0.999;
 constexpr std::array kQuantiles = {0.5, 0.99, kHighQuantile};
-constexpr const char* kIdentity = "identity.json";
 constexpr const char* kWho = "profile";
 
 // 0 where the block lacks the layer.
@@ -102,7 +102,6 @@ class Pass {
 
  private:
   void state_plan();
-  void enter();
   std::int64_t first_unfinished() const;
   void profile_block(std::int64_t block, io::BackgroundWriter& writer);
   at::Tensor panel_output(std::int64_t block, const CalibrationBatch& batch, const at::Tensor& hidden_ND,
@@ -133,29 +132,6 @@ void Pass::state_plan() {
                                "profile: on disk ", bytes(result), ", and hidden states of ",
                                bytes(2 * tokens * config.hidden_size * item), " while it works"));
   if (place_.memory > 0) shard::require_fits(plan_, place_.memory);
-}
-
-// Goes on with what is there of the same identity; anything else is removed.
-void Pass::enter() {
-  const auto identity = place_.scratch / kIdentity;
-  std::error_code ignored;
-  bool same = false;
-  if (std::filesystem::is_regular_file(identity, ignored)) {
-    try {
-      same = base::parse_json(base::read_file(identity)) == place_.identity;
-    } catch (const base::JsonFault&) {
-      same = false;
-    }
-  }
-  if (!same) {
-    base::remove_all(place_.scratch);
-    base::remove_all(place_.directory);
-  }
-  base::make_directories(place_.scratch);
-  base::make_directories(place_.directory);
-  base::remove_leftovers(place_.scratch);
-  base::remove_leftovers(place_.directory);
-  if (!same) base::write_file_atomically(identity, place_.identity.dump() + "\n");
 }
 
 std::int64_t Pass::first_unfinished() const {
@@ -189,8 +165,7 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
     outputs = std::make_shared<base::AtomicFile>(hidden_path(place_.scratch, block + 1));
   auto taps = std::make_shared<BlockStatistics>(empty_statistics(weights_of_block(weights_, block), true));
   for (std::size_t i = 0; i < panels_.size(); ++i) {
-    base::require<StoppedError>(!observer_.stop_requested(), kWho, ": stopped on request in block ", block,
-                                "; the blocks before it are kept, the same command again goes on there.");
+    stop_if_asked(observer_, kWho, block);
     const auto batch = make_batch(weights_.config, domains_, panels_[i], device);
     const auto hidden_ND = inputs ? inputs->next(panels_[i].tokens, weights_.config.hidden_size, type, device)
                                   : embedded(weights_, batch);
@@ -280,7 +255,7 @@ void Pass::finish(const base::Json& report) const {
 
 base::Json Pass::run() {
   state_plan();
-  enter();
+  enter_scratch(place_.scratch, place_.identity, {place_.directory});
   {
     io::BackgroundWriter writer(kQueue);
     for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);

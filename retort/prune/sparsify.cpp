@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -13,8 +14,10 @@
 #include "retort/base/units.h"
 #include "retort/model/dtype.h"
 #include "retort/prune/damage.h"
+#include "retort/prune/finished_blocks.h"
 #include "retort/prune/polish.h"
 #include "retort/prune/sparse_gpt.h"
+#include "retort/prune/sparsify_plan.h"
 #include "retort/prune/stop.h"
 
 namespace retort::prune {
@@ -27,7 +30,6 @@ struct NamedRole {
   std::string name;
   Role role;
 };
-constexpr std::int64_t kGuardEvery = 8;
 constexpr std::array kMethodNames = {"sparse_gpt", "wanda", "magnitude"};
 
 const std::array<NamedRole, 7> kLinearLayers = {{{"q_proj", Role::query},
@@ -77,25 +79,67 @@ std::vector<bool> chosen_blocks(const SparsifyOptions& options, std::size_t coun
   return chosen;
 }
 
-// What a layer's inputs say: the Hessian that weights are fitted to, and one of held-out text.
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// What a layer's inputs say: the Hessian that weights are fitted to, and one of other text.
 struct Inputs {
   at::Tensor hessian_CC, guard_CC;  // the second only for polishing
 };
 
+// A part of the text on its way through the blocks.
+struct Stream {
+  std::vector<CalibrationBatch> batches;
+  HiddenStates hidden = {};  // inputs of the block at hand
+
+  void start(const model::Weights& weights) {
+    for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, embedded(weights, batches[i]));
+  }
+  void advance(const model::Weights& weights, std::int64_t block) {
+    const auto views = weights_of_block(weights, block);
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      hidden.set(i,
+                 model::block_forward(views, weights.config.rms_norm_eps, hidden.get(i), batches[i].layout));
+  }
+};
+
+std::int64_t tokens_of(const Stream& stream) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : stream.batches) tokens += batch.layout.tokens();
+  return tokens;
+}
+
+std::int64_t longest_batch(const Stream& stream) {
+  std::int64_t longest = 0;
+  for (const auto& batch : stream.batches) longest = std::max(longest, batch.layout.tokens());
+  return longest;
+}
+
+Stream stream_of(const std::vector<CalibrationDomain>& domains, const model::Weights& weights) {
+  if (domains.empty()) return {};
+  return {calibration_batches(domains, weights.config, weights.units.front().device())};
+}
+
 class Sparsifier {
  public:
-  Sparsifier(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-             const SparsifyOptions& options, record::Observer& observer)
+  Sparsifier(const model::Weights& input, const TextParts& text, const SparsifyOptions& options,
+             const SparsifyPlace& place, record::Observer& observer)
       : observer_(observer),
         options_(options),
+        place_(place),
         sweep_{model::parse_pattern(options.pattern), options.block_size, options.dampening_fraction,
                options.mask},
         roles_(chosen_roles(options)),
         blocks_(chosen_blocks(options, input.config.blocks.size())),
         weights_(model::converted(input, input.units.front().scalar_type())),
-        batches_(calibration_batches(domains, input.config, input.units.front().device())) {
+        text_(text),
+        fitted_(stream_of(text.fitted, weights_)),
+        choosing_(stream_of(text.choosing, weights_)),
+        judging_(stream_of(text.judging, weights_)),
+        finished_(place.scratch, place.identity) {
     check_layers();
-    choose_guards();
+    base::ensure(options_.share == 1 || !choosing_.batches.empty(), "some text is there to choose layers by");
   }
 
   SparsifyResult run();
@@ -107,40 +151,57 @@ class Sparsifier {
            !dense_.contains(tensor.name);
   }
   void check_layers();
-  void choose_guards();
+  void plan_memory();
   std::int64_t last_block() const {  // that has chosen layers
     return std::find(blocks_.rbegin(), blocks_.rend(), true).base() - blocks_.begin() - 1;
   }
-  bool polishes() const { return options_.polish && damage_; }
-  /// Chosen layers in order, with what their inputs say; `after` each block, before the next one's inputs are
-  /// computed.
-  using Visit = std::function<void(std::int64_t block, const architecture::Tensor& tensor,
-                                   const Inputs& inputs, const std::optional<HessianFactor>& factor)>;
-  void visit_layers(const Visit& visit, const std::function<void(std::int64_t block)>& after);
-  void visit_group(std::int64_t block, const LayerGroup& group, const Visit& visit);
-  Inputs collected(std::int64_t block, Tap tap, const std::string& who) const;
+  bool polishes() const { return options_.polish && !choosing_.batches.empty(); }
+  // Visits the chosen layers in order, block after block; what it finds of a block is kept on disk.
+  struct Pass {
+    const char *name, *progress;
+    bool changes_weights;
+    std::vector<Stream*> streams;  // that it needs
+    /// What to report of a layer.
+    std::function<base::Json(std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
+                             const std::optional<HessianFactor>& factor)>
+        visit;
+    /// What to report of a block, before the next one's inputs are computed.
+    std::function<base::Json(std::int64_t block)> end;
+  };
+  std::vector<base::Json> run_pass(const Pass& pass);
+  base::Json visit_block(const Pass& pass, std::int64_t block);
+  void visit_group(const Pass& pass, std::int64_t block, const LayerGroup& group, base::Json& layers);
+  HessianSums sums(const Stream& stream, std::int64_t block, Tap tap) const;
+  base::Json measured_alone(std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
+                            const std::optional<HessianFactor>& factor);
   void choose_by_damage();
+  base::Json made_sparse(const architecture::Tensor& tensor, const Inputs& inputs,
+                         const std::optional<HessianFactor>& factor);
+  base::Json damage_after(std::int64_t block) const;
+  void make_sparse();
   at::Tensor sparse_weight(const at::Tensor& weight_RC, const architecture::Tensor& tensor,
                            const Inputs& inputs, const std::optional<HessianFactor>& factor,
                            base::Json& layer) const;
   base::Json polish(const at::Tensor& weight_RC, const Inputs& inputs, SparseResult& result) const;
-  void advance(std::int64_t block);
   void list_sparse_layers();
   double zeros_fraction() const;
 
   record::Observer& observer_;
   const SparsifyOptions& options_;
+  const SparsifyPlace& place_;
   SweepOptions sweep_;
   std::vector<Role> roles_;
   std::vector<bool> blocks_;
   model::Weights weights_;
-  std::vector<CalibrationBatch> batches_;
-  std::vector<bool> guards_;           // per batch: held out from the Hessians, to judge what polishing does
-  std::vector<at::Tensor> hidden_ND_;  // per batch: input of the block at hand
-  std::optional<DamageTest> damage_;   // relative to the input; empty without guards
+  const TextParts& text_;
+  Stream fitted_, choosing_, judging_;
+  FinishedBlocks finished_;
+  std::unique_ptr<DamageTest>
+      damage_;                   // relative to the input, on the text that the pass at hand measures by
   std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
   base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
-  std::int64_t chosen_ = 0;
+  std::int64_t chosen_ = 0, done_ = 0;  // layers, the second in the pass at hand
+  double seconds_before_ = 0;           // spent by earlier runs on the blocks that were kept
 };
 
 // Every refusal comes before the first layer is touched.
@@ -168,46 +229,50 @@ void Sparsifier::check_layers() {
       chosen_ > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }
 
-void Sparsifier::choose_guards() {
-  guards_.assign(batches_.size(), false);
-  if (!options_.polish && options_.share == 1) return;
-  guards_ = guard_batches(batches_, kGuardEvery);
-  const bool any = std::find(guards_.begin(), guards_.end(), true) != guards_.end();
-  base::require<base::DataError>(any || options_.share == 1,
-                                 "sparsify: share: layers are chosen on a part of the calibration text that "
-                                 "nothing is fitted to, and no "
-                                 "source gave two batches; use more calibration_tokens.");
-  if (any)
-    damage_.emplace(weights_, batches_, guards_, options_.objective);
-  else
-    observer_.message(record::Level::warning,
-                      "sparsify: no polish, because no source gave two batches of calibration text, one to "
-                      "fit and one to judge; raise calibration_tokens.");
+// The text that is fitted to is most of it and is read from one end to the other: that waits on disk when
+// memory alone does not suffice.
+void Sparsifier::plan_memory() {
+  const TextTokens text{
+      tokens_of(fitted_), tokens_of(choosing_), tokens_of(judging_),
+      std::max({longest_batch(fitted_), longest_batch(choosing_), longest_batch(judging_)})};
+  const auto item = static_cast<std::int64_t>(weights_.units.front().element_size());
+  auto plan = plan_sparsify(weights_.config, item, text, options_, false);
+  const bool on_disk = place_.memory > 0 && plan.total_bytes() > place_.memory && finished_.keep_any();
+  if (on_disk) plan = plan_sparsify(weights_.config, item, text, options_, true);
+  observer_.message(record::Level::info, "sparsify: memory:\n" + shard::describe(plan));
+  if (place_.memory > 0) shard::require_fits(plan, place_.memory);
+  if (on_disk) fitted_.hidden = HiddenStates(place_.scratch);
 }
 
-Inputs Sparsifier::collected(std::int64_t block, Tap tap, const std::string& who) const {
-  HessianSums fitted, guard;
+HessianSums Sparsifier::sums(const Stream& stream, std::int64_t block, Tap tap) const {
+  HessianSums sums;
   const auto views = weights_of_block(weights_, block);
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
+  for (std::size_t i = 0; i < stream.batches.size(); ++i) {
+    const auto& batch = stream.batches[i];
     const model::BlockHooks hooks{.tap = [&](Tap at, const at::Tensor& x_NC) {
-      if (at == tap) accumulate_hessian(guards_[i] ? guard : fitted, x_NC, batches_[i].sequences);
+      if (at == tap) accumulate_hessian(sums, x_NC, batch.sequences);
     }};
-    model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout, nullptr,
+    model::block_forward(views, weights_.config.rms_norm_eps, stream.hidden.get(i), batch.layout, nullptr,
                          &hooks);
   }
-  return {hessian_of(fitted, who), polishes() ? hessian_of(guard, who) : at::Tensor()};
+  return sums;
 }
 
-void Sparsifier::visit_group(std::int64_t block, const LayerGroup& group, const Visit& visit) {
+void Sparsifier::visit_group(const Pass& pass, std::int64_t block, const LayerGroup& group,
+                             base::Json& layers) {
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
   const auto& shape = weights_.layout.units[unit];
   std::vector<const architecture::Tensor*> tensors;
   for (const auto role : group.roles)
     if (const auto* tensor = shape.find(role); tensor && is_chosen(shape, *tensor)) tensors.push_back(tensor);
   if (tensors.empty()) return;
-  stop_if_asked(observer_, "sparsify");
+  if (finished_.keep_any())
+    stop_if_asked(observer_, "sparsify", block);
+  else
+    stop_if_asked(observer_, "sparsify");
   const auto& first = tensors.front()->name;
-  const auto inputs = collected(block, group.tap, first);
+  const Inputs inputs{hessian_of(sums(fitted_, block, group.tap), first),
+                      polishes() ? hessian_of(sums(choosing_, block, group.tap), first) : at::Tensor()};
   std::optional<HessianFactor> factor;
   if (options_.method == SparseMethod::sparse_gpt)
     factor = factorise(inputs.hessian_CC, sweep_.dampening_fraction, first);
@@ -216,54 +281,91 @@ void Sparsifier::visit_group(std::int64_t block, const LayerGroup& group, const 
         record::Level::warning,
         base::join(first, ": the Hessian needed a dampening of ", factor->dampening_fraction, " instead of ",
                    sweep_.dampening_fraction, "; more calibration text would help."));
-  for (const auto* tensor : tensors) visit(block, *tensor, inputs, factor);
-}
-
-void Sparsifier::visit_layers(const Visit& visit, const std::function<void(std::int64_t block)>& after) {
-  hidden_ND_.clear();
-  for (const auto& batch : batches_) hidden_ND_.push_back(embedded(weights_, batch));
-  for (std::int64_t block = 0; block <= last_block(); ++block) {
-    if (blocks_[static_cast<std::size_t>(block)])
-      for (const auto& group : kGroups) visit_group(block, group, visit);
-    if (after) after(block);
-    if (block < last_block()) advance(block);
+  for (const auto* tensor : tensors) {
+    layers.push_back(pass.visit(block, *tensor, inputs, factor));
+    observer_.progress(pass.progress, ++done_, chosen_);
   }
 }
 
-// Each layer is made sparse alone, in the model as it came; those with the least damage per weight are taken
-// until they are the share that was asked for.
+base::Json Sparsifier::visit_block(const Pass& pass, std::int64_t block) {
+  const auto start = std::chrono::steady_clock::now();
+  base::Json found = {{"layers", base::Json::array()}, {"damage", nullptr}};
+  if (blocks_[static_cast<std::size_t>(block)])
+    for (const auto& group : kGroups) visit_group(pass, block, group, found["layers"]);
+  if (pass.end) found["damage"] = pass.end(block);
+  found["seconds"] = seconds_since(start);
+  return found;
+}
+
+// What was found of each block, now or by an earlier run.  A block that goes on from kept ones gets the same
+// inputs as if they had just been made, because weights and text are the same.
+std::vector<base::Json> Sparsifier::run_pass(const Pass& pass) {
+  for (auto* stream : pass.streams) stream->start(weights_);
+  done_ = 0;
+  std::vector<base::Json> blocks;
+  for (std::int64_t block = 0, kept = 0; block <= last_block(); ++block) {
+    const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+    const bool changes = pass.changes_weights && blocks_[static_cast<std::size_t>(block)];
+    const auto changed_W = changes ? weights_.units[unit] : at::Tensor();
+    if (const auto before = finished_.read(pass.name, block, changed_W)) {
+      seconds_before_ += before->at("seconds").get<double>();
+      done_ += std::ssize(before->at("layers"));
+      blocks.push_back(*before);
+      ++kept;
+    } else {
+      if (kept > 0)
+        observer_.message(record::Level::info,
+                          base::join("sparsify: going on after block ", block - 1, ", ", pass.name));
+      kept = 0;
+      blocks.push_back(visit_block(pass, block));
+      finished_.write(pass.name, block, blocks.back(), changed_W);
+    }
+    if (block < last_block())
+      for (auto* stream : pass.streams) stream->advance(weights_, block);
+  }
+  return blocks;
+}
+
+// Each layer is made sparse alone, in the model as it came.
+base::Json Sparsifier::measured_alone(std::int64_t block, const architecture::Tensor& tensor,
+                                      const Inputs& inputs, const std::optional<HessianFactor>& factor) {
+  auto weight_RC = weights_.tensor(tensor.name);
+  const auto dense_RC = weight_RC.clone();
+  base::Json row;
+  weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, row));
+  row = to_json(damage_->measure(weights_, block, choosing_.hidden), text_.choosing);
+  weight_RC.copy_(dense_RC);
+  row["name"] = tensor.name;
+  return row;
+}
+
+// Those with the least damage per weight are taken until they are the share that was asked for.
 void Sparsifier::choose_by_damage() {
-  struct Measured {
-    std::string name;
-    double weights = 0;
-    Damage damage;
+  damage_ = std::make_unique<DamageTest>(weights_, choosing_.batches, options_.objective);
+  const auto blocks =
+      run_pass({.name = "measured",
+                .progress = "sparsify: layers measured",
+                .changes_weights = false,
+                .streams = {&fitted_, &choosing_},
+                .visit = [this](auto block, const auto& tensor, const auto& inputs,
+                                const auto& factor) { return measured_alone(block, tensor, inputs, factor); },
+                .end = {}});
+  std::vector<base::Json> rows;
+  for (const auto& block : blocks)
+    rows.insert(rows.end(), block.at("layers").begin(), block.at("layers").end());
+  const auto size = [&](const base::Json& row) {
+    return static_cast<double>(weights_.tensor(row.at("name").get<std::string>()).numel());
   };
-  std::vector<Measured> all;
-  double weights = 0;
-  visit_layers(
-      [&](std::int64_t block, const architecture::Tensor& tensor, const Inputs& inputs,
-          const std::optional<HessianFactor>& factor) {
-        auto weight_RC = weights_.tensor(tensor.name);
-        const auto dense_RC = weight_RC.clone();
-        base::Json ignored;
-        weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, ignored));
-        all.push_back(
-            {tensor.name, static_cast<double>(tensor.numel), damage_->measure(weights_, block, hidden_ND_)});
-        weight_RC.copy_(dense_RC);
-        weights += all.back().weights;
-        observer_.progress("sparsify: layers measured", std::ssize(all), chosen_);
-      },
-      {});
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.damage.objective / a.weights < b.damage.objective / b.weights;
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+    return a.at("objective").template get<double>() / size(a) <
+           b.at("objective").template get<double>() / size(b);
   });
-  double taken = 0;
-  for (const auto& layer : all) {
-    const bool sparse = taken + layer.weights <= options_.share * weights;
-    taken += sparse ? layer.weights : 0;
-    if (!sparse) dense_.insert(layer.name);
-    auto row = to_json(layer.damage);
-    row["name"] = layer.name;
+  double weights = 0, taken = 0;
+  for (const auto& row : rows) weights += size(row);
+  for (auto& row : rows) {
+    const bool sparse = taken + size(row) <= options_.share * weights;
+    taken += sparse ? size(row) : 0;
+    if (!sparse) dense_.insert(row.at("name").get<std::string>());
     row["sparse"] = sparse;
     damages_.push_back(std::move(row));
   }
@@ -313,13 +415,6 @@ base::Json Sparsifier::polish(const at::Tensor& weight_RC, const Inputs& inputs,
           {"iterations", polished.iterations}};
 }
 
-void Sparsifier::advance(std::int64_t block) {
-  const auto views = weights_of_block(weights_, block);
-  for (std::size_t i = 0; i < batches_.size(); ++i)
-    hidden_ND_[i] =
-        model::block_forward(views, weights_.config.rms_norm_eps, hidden_ND_[i], batches_[i].layout);
-}
-
 // In the order of the layout, those of earlier stages included.
 void Sparsifier::list_sparse_layers() {
   std::vector<std::string> names;
@@ -342,37 +437,60 @@ double Sparsifier::zeros_fraction() const {
   return static_cast<double>(zeros) / static_cast<double>(all);
 }
 
+base::Json Sparsifier::made_sparse(const architecture::Tensor& tensor, const Inputs& inputs,
+                                   const std::optional<HessianFactor>& factor) {
+  const auto start = std::chrono::steady_clock::now();
+  base::Json layer = {{"name", tensor.name}, {"rows", tensor.rows()}, {"cols", tensor.cols()}};
+  auto weight_RC = weights_.tensor(tensor.name);
+  weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, layer));
+  layer["seconds"] = seconds_since(start);
+  return layer;
+}
+
+// Null where it is not measured.
+base::Json Sparsifier::damage_after(std::int64_t block) const {
+  if (!damage_ || (options_.share == 1 && block < last_block())) return nullptr;
+  auto row = to_json(damage_->measure(weights_, block, judging_.hidden), text_.judging);
+  row["up_to_block"] = block;
+  return row;
+}
+
+void Sparsifier::make_sparse() {
+  damage_.reset();
+  if (!judging_.batches.empty())
+    damage_ = std::make_unique<DamageTest>(weights_, judging_.batches, options_.objective);
+  std::vector<Stream*> streams = {&fitted_, &judging_};
+  if (polishes()) streams.push_back(&choosing_);
+  const auto blocks =
+      run_pass({.name = "sparse",
+                .progress = "sparsify: layers",
+                .changes_weights = true,
+                .streams = streams,
+                .visit = [this](auto, const auto& tensor, const auto& inputs,
+                                const auto& factor) { return made_sparse(tensor, inputs, factor); },
+                .end = [this](auto block) { return damage_after(block); }});
+  for (const auto& block : blocks) {
+    for (const auto& layer : block.at("layers")) layers_.push_back(layer);
+    if (!block.at("damage").is_null()) cumulative_.push_back(block.at("damage"));
+  }
+}
+
 SparsifyResult Sparsifier::run() {
   const auto start = std::chrono::steady_clock::now();
+  plan_memory();
   if (options_.share < 1) choose_by_damage();
-  visit_layers(
-      [&](std::int64_t, const architecture::Tensor& tensor, const Inputs& inputs,
-          const std::optional<HessianFactor>& factor) {
-        const auto begun = std::chrono::steady_clock::now();
-        base::Json layer = {{"name", tensor.name}, {"rows", tensor.rows()}, {"cols", tensor.cols()}};
-        auto weight_RC = weights_.tensor(tensor.name);
-        weight_RC.copy_(sparse_weight(weight_RC, tensor, inputs, factor, layer));
-        layer["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-        layers_.push_back(std::move(layer));
-        observer_.progress("sparsify: layers", std::ssize(layers_), chosen_);
-      },
-      [&](std::int64_t block) {
-        if (!damage_ || (options_.share == 1 && block < last_block())) return;
-        auto row = to_json(damage_->measure(weights_, block, hidden_ND_));
-        row["up_to_block"] = block;
-        cumulative_.push_back(std::move(row));
-      });
+  make_sparse();
   list_sparse_layers();
   model::check_pattern(weights_);
   SparsifyResult result;
-  result.report = {
-      {"kind", "sparsify"},
-      {"pattern", options_.pattern},
-      {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
-      {"layers", layers_},
-      {"damage", cumulative_.empty() ? base::Json() : cumulative_.back()},
-      {"zeros_fraction", zeros_fraction()},
-      {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}};
+  result.report = {{"kind", "sparsify"},
+                   {"pattern", options_.pattern},
+                   {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
+                   {"calibration", describe(text_)},
+                   {"layers", layers_},
+                   {"damage", cumulative_.empty() ? base::Json() : cumulative_.back()},
+                   {"zeros_fraction", zeros_fraction()},
+                   {"seconds", seconds_before_ + seconds_since(start)}};
   if (options_.share < 1) {
     result.report["share"] = options_.share;
     result.report["single_damages"] = damages_;
@@ -384,9 +502,14 @@ SparsifyResult Sparsifier::run() {
 
 }  // namespace
 
+SparsifyResult sparsify(const model::Weights& input, const TextParts& text, const SparsifyOptions& options,
+                        const SparsifyPlace& place, record::Observer& observer) {
+  return Sparsifier(input, text, options, place, observer).run();
+}
+
 SparsifyResult sparsify(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                         const SparsifyOptions& options, record::Observer& observer) {
-  return Sparsifier(input, domains, options, observer).run();
+  return sparsify(input, split_by_document(domains), options, {}, observer);
 }
 
 }  // namespace retort::prune

@@ -1,5 +1,7 @@
 #pragma once
-// Pruning keeps no state between runs: asked to stop, it ends at once and begins anew next time.
+// Asked to stop, a stage ends at once, and says what of it is kept.
+
+#include <cstdint>
 
 #include "retort/base/error.h"
 #include "retort/record/observer.h"
@@ -8,11 +10,17 @@ namespace retort::prune {
 
 using StoppedError = base::ErrorOf<base::ExitCode::stopped>;
 
-/// Throws StoppedError when the user asked to stop.
+/// Throws StoppedError when the user asked to stop; of a stage that begins anew.
 inline void stop_if_asked(const record::Observer& observer, const char* who) {
   base::require<StoppedError>(
       !observer.stop_requested(), who,
       ": stopped on request; nothing of this stage is kept, the same command again begins it anew.");
+}
+
+/// The same in a block of a stage that keeps the blocks that it has finished.
+inline void stop_if_asked(const record::Observer& observer, const char* who, std::int64_t block) {
+  base::require<StoppedError>(!observer.stop_requested(), who, ": stopped on request in block ", block,
+                              "; the blocks before it are kept, the same command again goes on there.");
 }
 
 }  // namespace retort::prune

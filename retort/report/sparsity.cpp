@@ -81,6 +81,20 @@ std::string with_interval(const Json& damage) {
   return line;
 }
 
+/// "f grew by 0.0123 (0.0101 to 0.0150), log perplexity by 0.0081 and KL by 0.0042, on ..., most on en
+/// (0.0200)"
+std::string total_damage(const Json& damage) {
+  std::string line = "f grew by " + with_interval(damage);
+  const auto nll = number(damage, "delta_log_perplexity"), kl = number(damage, "kl");
+  if (!nll || !kl) return line + " on held-out calibration text";  // of an earlier version
+  line += ", log perplexity by " + fixed(nll, 4) + " and KL by " + fixed(kl, 4) +
+          ", on calibration text that nothing was fitted to or chosen by";
+  const std::string worst = text(damage, "worst_domain");
+  if (const auto most = number(field(damage, "domains"), worst); !worst.empty() && most)
+    line += ", most on " + worst + " (" + fixed(most, 4) + ")";
+  return line;
+}
+
 Html totals(const Json& result) {
   const auto zeros = number(result, "zeros_fraction");
   const auto layers = elements(field(result, "layers")).size();
@@ -90,7 +104,7 @@ Html totals(const Json& result) {
     line += " with pattern " + pattern;
   if (zeros) line += ", " + percent(zeros) + " zeros";
   if (const Json& damage = field(result, "damage"); number(damage, "objective"))
-    line += "; f grew by " + with_interval(damage) + " on held-out calibration text";
+    line += "; " + total_damage(damage);
   return element("p", line + ".");
 }
 
@@ -109,7 +123,8 @@ Html damages(const Json& result) {
   for (const Json& row : elements(field(result, "cumulative_damages")))
     together.row({fixed(number(row, "up_to_block"), 0), with_interval(row)});
   return figure(layer_chart(singles, "objective", "change of f (nats)"),
-                "Damage: the change of f from the model as it came when this layer alone is sparse.",
+                "Damage: the change of f from the model as it came when this layer alone is sparse, on the "
+                "text that the choice was made by.",
                 table.html() + together.html());
 }
 

@@ -96,8 +96,14 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   project_.write_recipe(
       {"{name: s, kind: prune, from: ./m" + calibration + "640, target: {parameters: 90%}}"});
   expect_run_refused({}, 2, "sequence_length is 640");
-  project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + calibration + "64, layers: [knee_proj]}"});
+  const std::string enough = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
+  project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
   expect_run_refused({}, 2, "knee_proj");
+  expect_run_refused({"--set", "memory_bytes=1M", "--set", "stages.s.layers=[down_proj]"}, 6,
+                     "Hessians and factor");
+  expect_run_refused({"--set", "stages.s.calibration_tokens=9M"}, 3, "source 'text' has only");
+  expect_run_refused({"--set", "stages.s.calibration_tokens=128"}, 3,
+                     "calibration text 'text': found 3 documents in 128 tokens");
   project_.write_recipe({"{name: s, kind: evaluate, models: [./m], data: [text], context: 6400}"});
   expect_run_refused({}, 2, "context is 6400");
   project_.write_recipe({train_stage(512)});
@@ -212,9 +218,21 @@ TEST_F(BadRun, DiskFullBeforeTheRunBegins) {
 // A model needs 0.9 MB (with its tokenizer), a checkpoint 1.9 MB.
 TEST_F(BadRun, DiskFullWhileSavingAModel) {
   project_.write_recipe(
-      {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 256, sequence_length: 64}"});
+      {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 2k, sequence_length: 64}"});
   with_mount(project_.path("disk"), 0, "size=700k", [&] {
-    expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "No space left on device");
+    const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(full.code, 7) << full.err;
+    EXPECT_SAYS(said(full.err), "No space left on device; free some space and start again, nothing was lost");
+    const auto left = files_below(project_.path("disk/run"));
+    EXPECT_TRUE(left.contains("checkpoints/s/sparse-00002.safetensors")) << "finished blocks are kept";
+    for (const auto& [name, content] : left) {
+      EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
+      EXPECT_FALSE(name.starts_with("models/")) << name;
+    }
+    EXPECT_EQ(::mount("tmpfs", project_.path("disk").c_str(), "tmpfs", MS_REMOUNT, "size=32m"), 0);
+    const Finished again = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_FALSE(fs::exists(project_.path("disk/run/checkpoints/s")));
   });
 }
 

@@ -27,7 +27,7 @@ std::vector<std::string> every_kind() {
           "{name: pruned, kind: prune, from: tuned, data: [text], target: {parameters: 95%}, "
           "calibration_tokens: 256, "
           "sequence_length: 64, width_multiple: 16}",
-          "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 256, "
+          "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 2k, "
           "sequence_length: 64}",
           "{name: student, kind: distill, from: sparse, teacher: tuned, data: [text], tokens: 512, " +
               kPacking + ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}}",

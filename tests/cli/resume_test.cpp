@@ -148,6 +148,51 @@ TEST(Interrupt, StopsAStageThatSavesNothingAndBeginsItAnew) {
   EXPECT_EQ(stopped.err.find("error"), std::string::npos) << stopped.err;
 }
 
+class SparsifyResume : public testing::TestWithParam<const char*> {};
+
+TEST_P(SparsifyResume, GoesOnAfterTheLastFinishedBlockWithTheSameBits) {
+  const TinyProject project;
+  copy_model(project, "m");
+  project.write_recipe(
+      {std::string("{name: sparse, kind: sparsify, from: ./m, data: [text], calibration_tokens: "
+                   "9000, sequence_length: 64, share: ") +
+       GetParam() + "}"});
+  const auto result = [&] {
+    auto json = base::Json::parse(files_below(project.path("run/stages")).at("sparse.json"));
+    for (const char* key : {"seconds", "peak_tensor_bytes", "process_peak_bytes"}) json.erase(key);
+    for (auto& layer : json.at("layers")) layer.erase("seconds");
+    return json;
+  };
+  ASSERT_EQ(project.run_recipe().code, 0);
+  const auto expected = files_below(project.path("run/models/sparse"));
+  const auto report = result();
+  fs::remove_all(project.path("run"));
+  const bool measures = std::string(GetParam()) != "100%";
+  const auto first = std::string(measures ? "measured" : "sparse") + "-00000.safetensors";
+  for (const auto& [number, file] :
+       {std::pair(SIGKILL, first), std::pair(SIGTERM, std::string("sparse-00001.safetensors"))}) {
+    Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
+    const auto kept = project.path("run/checkpoints/sparse") / file;
+    if (wait_until(running, [&] { return fs::exists(kept); })) running.signal(number);
+    const Finished stopped = running.wait();
+    if (stopped.code == 85) {
+      EXPECT_SAYS(stopped.err, "the blocks before it are kept, the same command again goes on there");
+    }
+    if (number == SIGTERM) {
+      EXPECT_SAYS(stopped.err, "going on after block");
+    }
+    EXPECT_EQ(stopped.err.find("begins it anew"), std::string::npos) << stopped.err;
+  }
+  const Finished finished = project.run_recipe();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(files_below(project.path("run/models/sparse")) == expected);
+  EXPECT_EQ(result(), report);
+  EXPECT_FALSE(fs::exists(project.path("run/checkpoints/sparse")));
+}
+
+INSTANTIATE_TEST_SUITE_P(AllAndAShare, SparsifyResume, testing::Values("100%", "50%"),
+                         [](const auto& of) { return *of.param == '1' ? "all" : "share"; });
+
 TEST(SecondProcess, IsRefusedInARunDirectoryAtWork) {
   const TinyProject project;
   project.write_recipe({train_stage(64'000)});

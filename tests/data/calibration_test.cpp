@@ -23,6 +23,21 @@ TEST_F(CalibrationTest, TakesTheFirstSequencesOfTheTrainingPart) {
   EXPECT_NE(calibration_sequences(options, packing, encode_bytes, kSpecial, 6, 1)[0].ids, sequences[0].ids);
 }
 
+// Two documents of 40 and 100 letters and what marks them, in sequences of 32.
+TEST_F(CalibrationTest, SaysWhereADocumentGoesOn) {
+  const SourceOptions options = source(
+      {write("a.jsonl", test::jsonl({std::string(40, 'a'), std::string(100, 'b'), std::string(40, 'c')}))});
+  const PackingOptions packing{.sequence_length = 32, .shuffle_documents = 1};
+  const auto sequences = calibration_sequences(options, packing, encode_bytes, kSpecial, 5, 5);
+  std::int32_t last = -1;
+  for (const Sequence& sequence : sequences) {
+    EXPECT_EQ(sequence.goes_on, sequence.ids.front() == last) << sequence.number;
+    last = sequence.ids.back();
+  }
+  EXPECT_FALSE(sequences.front().goes_on);
+  EXPECT_TRUE(sequences[1].goes_on);
+}
+
 TEST_F(CalibrationTest, DoesNotRepeatASmallSource) {
   const SourceOptions options = source({write("a.jsonl", test::jsonl(test::numbered_texts("doc", 20)))});
   const PackingOptions packing{.sequence_length = 64};

@@ -2,14 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <stdexcept>
 
 #include "prune/json_for_tests.h"
 #include "prune/models_for_tests.h"
+#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/model/sparsity.h"
+#include "retort/ops/memory_meter.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
+#include "retort/prune/sparsify_plan.h"
+#include "retort/prune/stop.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
 
@@ -41,8 +48,8 @@ TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
     sequence.targets = sequence.ids;
     domains[0].sequences.push_back(std::move(sequence));
   }
-  const auto result =
-      sparsify(input, domains, {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, observer);
+  const auto result = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}},
+                               {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, {}, observer);
   const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
   for (const auto& unit : expected.layout.units)
     for (const auto& tensor : unit.tensors) {
@@ -80,6 +87,8 @@ TEST(Sparsify, ReportsEachLayer) {
   EXPECT_EQ(report["pattern"], "2:4");
   EXPECT_DOUBLE_EQ(report["zeros_fraction"].get<double>(), 0.5);
   const auto layer = find_layer(report, "model.layers.1.mlp.down_proj.weight");
+  EXPECT_EQ(report["calibration"]["second"]["fitted"], (base::Json{{"tokens", 48}, {"documents", 4}}));
+  EXPECT_EQ(report["calibration"]["second"]["judging"], (base::Json{{"tokens", 12}, {"documents", 1}}));
   EXPECT_EQ(layer["rows"], 16);
   EXPECT_EQ(layer["cols"], 16);
   EXPECT_EQ(layer["dampening"], 0.01);
@@ -96,6 +105,7 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
     const auto result = sparsify(dense_model(), test::random_domains(40, 200), options, observer);
     EXPECT_NO_THROW(model::check_pattern(result.weights));
     EXPECT_EQ(result.weights.lineage.pattern, options.pattern);
+    EXPECT_GT(result.report.at("damage").at("objective"), 0);
     // It sees the same inputs whatever the method.
     return find_layer(result.report, "model.layers.0.self_attn.q_proj.weight");
   };
@@ -124,74 +134,103 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   first_layer();
 }
 
-// Keeps what was said.
-class Listener : public record::Observer {
- public:
-  void message(record::Level, std::string_view text) override { said.append(text).append("\n"); }
-  std::string said;
-};
-
-TEST(Sparsify, WithoutTextToJudgeByNothingIsPolished) {
-  Listener observer;
+TEST(Sparsify, WithoutTextToChooseByNothingIsPolished) {
+  record::Observer observer;
   SparsifyOptions options;
-  const auto result = sparsify(dense_model(), test::random_domains(40), options, observer);
-  EXPECT_SAYS(observer.said, "no polish");
-  EXPECT_SAYS(observer.said, "calibration_tokens");
+  const prune::TextParts text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
+  const auto result = sparsify(dense_model(), text, options, {}, observer);
   EXPECT_TRUE(result.report.at("damage").is_null());
   options.polish = false;
-  const auto plain = sparsify(dense_model(), test::random_domains(40), options, observer);
+  const auto plain = sparsify(dense_model(), text, options, {}, observer);
   for (std::size_t unit = 0; unit < plain.weights.units.size(); ++unit)
     EXPECT_TRUE(at::equal(plain.weights.units[unit], result.weights.units[unit]));
 }
 
-// f of one document after the other, from whole logits.
-TEST(Damage, IsThePairedChangeOfTheObjective) {
+TEST(Sparsify, WhatJudgesDecidesNothing) {
+  record::Observer observer;
+  SparsifyOptions options;
+  options.share = 0.5;
+  const auto input = dense_model();
+  auto text = prune::split_by_document(test::random_domains(40, 60));
+  const auto first = sparsify(input, text, options, {}, observer);
+  std::swap(text.judging[0].sequences, text.judging[1].sequences);
+  text.judging[0].sequences.pop_back();
+  const auto second = sparsify(input, text, options, {}, observer);
+  EXPECT_EQ(first.report.at("single_damages"), second.report.at("single_damages"));
+  EXPECT_NE(first.report.at("damage"), second.report.at("damage"));
+  for (std::size_t unit = 0; unit < input.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit]));
+  // The damage is that of the result, on this text alone.
+  const auto batches = prune::calibration_batches(text.judging, input.config, at::kCPU);
+  prune::HiddenStates hidden;
+  for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, prune::embedded(input, batches[i]));
+  const auto damage = prune::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden);
+  auto expected = prune::to_json(damage, text.judging);
+  expected["up_to_block"] = 2;
+  EXPECT_EQ(second.report.at("damage"), expected);
+}
+
+// f of one document after the other, from whole logits; every third sequence goes on with a document.
+TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   const auto reference = dense_model();
   auto changed = model::converted(reference, at::kDouble);
   changed.tensor("model.layers.1.mlp.up_proj.weight").mul_(0.7);
-  const auto batches = prune::calibration_batches(test::random_domains(40, 200), reference.config, at::kCPU);
-  const auto judged = prune::guard_batches(batches, 2);
-  const prune::DamageTest test(reference, batches, judged, {.perplexity = 1, .kl = 0.5});
-  std::vector<at::Tensor> hidden_ND;
+  auto domains = test::random_domains(40, 60);
+  for (auto& domain : domains)
+    for (std::size_t i = 1; i < domain.sequences.size(); ++i) domain.sequences[i].goes_on = i % 3 != 0;
+  const auto batches = prune::calibration_batches(domains, reference.config, at::kCPU, 24 * 4);
+  const prune::DamageTest test(reference, batches, {.perplexity = 1, .kl = 0.5});
+  prune::HiddenStates hidden;
   std::vector<std::vector<eval::RatioTerm>> terms(2);
+  double nll_sum = 0, kl_sum = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const auto& batch = batches[i];
-    hidden_ND.push_back(model::block_forward(prune::weights_of_block(reference, 0),
-                                             reference.config.rms_norm_eps, prune::embedded(reference, batch),
-                                             batch.layout));
-    if (!judged[i]) continue;
+    hidden.set(i, model::block_forward(prune::weights_of_block(reference, 0), reference.config.rms_norm_eps,
+                                       prune::embedded(reference, batch), batch.layout));
     const auto log_p = at::log_softmax(test::plain_logits(reference, batch), 1),
                log_q = at::log_softmax(test::plain_logits(changed, batch), 1);
     const auto counts = batch.targets_N.ge(0).to(at::kDouble);
     const auto nll = [&](const at::Tensor& log_NV) {
       return -log_NV.gather(1, batch.targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
     };
-    const auto kl = (log_p.exp() * (log_p - log_q)).sum(1);
-    const auto f = (nll(log_q) - nll(log_p) + 0.5 * kl) * counts;
+    const auto kl = (log_p.exp() * (log_p - log_q)).sum(1) * counts,
+               more = (nll(log_q) - nll(log_p)) * counts;
+    nll_sum += more.sum().item<double>(), kl_sum += kl.sum().item<double>();
     for (std::size_t d = 0; d + 1 < batch.layout.starts.size(); ++d) {
       const auto begin = batch.layout.starts[d], length = batch.layout.starts[d + 1] - begin;
-      terms[batch.domain].push_back({f.narrow(0, begin, length).sum().item<double>(),
-                                     counts.narrow(0, begin, length).sum().item<double>()});
+      if (!batch.goes_on[d]) terms[batch.domain].emplace_back();
+      auto& term = terms[batch.domain].back();
+      term.numerator += (more + 0.5 * kl).narrow(0, begin, length).sum().item<double>();
+      term.denominator += counts.narrow(0, begin, length).sum().item<double>();
     }
   }
-  const auto damage = test.measure(changed, 1, hidden_ND);
-  double expected = 0;
+  EXPECT_EQ(terms[0].size(), 120U - 40) << "two begin in each sequence, one goes on in two of three";
+  const auto damage = test.measure(changed, 1, hidden);
+  std::vector<double> expected;
   for (const auto& domain : terms) {
     double sum = 0, tokens = 0;
     for (const auto& term : domain) sum += term.numerator, tokens += term.denominator;
-    expected += sum / tokens / 2;
+    expected.push_back(sum / tokens);
+    EXPECT_NEAR(damage.domains.at(expected.size() - 1).objective, expected.back(), 1e-5);
   }
   const auto interval = eval::bootstrap_interval(terms);
   ASSERT_TRUE(interval && damage.interval);
-  EXPECT_NEAR(damage.objective, expected, 1e-5) << "rows are float32";
+  EXPECT_NEAR(damage.mean.objective, (expected[0] + expected[1]) / 2, 1e-5) << "rows are float32";
   EXPECT_NEAR(damage.interval->low, interval->low, 1e-5);
   EXPECT_NEAR(damage.interval->high, interval->high, 1e-5);
-  EXPECT_GT(damage.objective, 0.01);
-  EXPECT_EQ(test.measure(reference, 1, hidden_ND).objective, 0);
+  const double targets = 2 * 60 * 22;  // as many in both domains
+  EXPECT_NEAR(damage.mean.delta_log_perplexity, nll_sum / targets, 1e-5);
+  EXPECT_NEAR(damage.mean.kl, kl_sum / targets, 1e-5);
+  EXPECT_EQ(damage.worst_domain, expected[1] > expected[0] ? 1U : 0U);
+  EXPECT_GT(damage.mean.objective, 0.01);
+  EXPECT_EQ(test.measure(reference, 1, hidden).mean.objective, 0);
+  const auto json = prune::to_json(damage, domains);
+  EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_domain].name);
+  EXPECT_EQ(json.at("domains").at("second"), damage.domains[1].objective);
 }
 
 TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
-  Listener observer;
+  record::Observer observer;
   SparsifyOptions options;
   options.share = 0.5;
   auto input = dense_model();
@@ -238,7 +277,7 @@ TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
               "share");
   options.share = 0.5;
   EXPECT_SAYS(test::message_of<base::DataError>(
-                  [&] { sparsify(input, test::random_domains(40), options, observer); }),
+                  [&] { sparsify(input, test::random_domains(40, 1), options, observer); }),
               "calibration_tokens");
 }
 
@@ -277,11 +316,11 @@ TEST(Sparsify, BatchesDoNotChangeTheHessian) {
   record::Observer observer;
   const auto input = dense_model();
   auto domains = test::random_domains(40, 4);
-  const auto whole = sparsify(input, domains, {}, observer);
+  const auto whole = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}}, {}, {}, observer);
   std::vector<prune::CalibrationDomain> split;  // each sequence a domain, hence a batch of its own
   for (const auto& domain : domains)
     for (const auto& sequence : domain.sequences) split.push_back({"part", {sequence}});
-  const auto parts = sparsify(input, split, {}, observer);
+  const auto parts = sparsify(input, {.fitted = split, .choosing = {}, .judging = {}}, {}, {}, observer);
   for (std::size_t unit = 0; unit < input.units.size(); ++unit)
     EXPECT_LT(test::largest_difference(whole.weights.units[unit], parts.weights.units[unit]), 1e-5);
 }
@@ -346,6 +385,211 @@ TEST(Sparsify, ActivationsThatAreNotFiniteNameTheLayer) {
       [&] { sparsify(input, test::random_domains(40), options, observer); });
   EXPECT_NE(message.find("model.layers.1.mlp.down_proj.weight"), std::string::npos) << message;
 }
+
+// Counts the layers that are worked on, and ends the work after some of them: by request, or as a kill does.
+class Disturbing : public record::Observer {
+ public:
+  enum class By { request, kill };
+  explicit Disturbing(std::int64_t after = std::int64_t{1} << 40, By by = By::request)
+      : left_(after), by_(by) {}
+  void progress(std::string_view, std::int64_t, std::int64_t) override {
+    ++layers;
+    if (--left_ == 0 && by_ == By::kill) throw std::runtime_error("killed");
+  }
+  void message(record::Level, std::string_view text) override { said.append(text).append("\n"); }
+  bool stop_requested() const override { return left_ <= 0; }
+  std::int64_t layers = 0;
+  std::string said;
+
+ private:
+  std::int64_t left_;
+  By by_;
+};
+
+std::int64_t planned(const model::Weights& weights, const prune::TextParts& text,
+                     const SparsifyOptions& options, bool on_disk) {
+  prune::TextTokens tokens;
+  for (const auto& [part, sum] : {std::pair(&text.fitted, &tokens.fitted),
+                                  {&text.choosing, &tokens.choosing},
+                                  {&text.judging, &tokens.judging}})
+    for (const auto& place : prune::batch_places(*part, weights.config.vocab_size, 2048)) {
+      *sum += place.tokens;
+      tokens.batch = std::max(tokens.batch, place.tokens);
+    }
+  return prune::plan_sparsify(weights.config, weights.units.front().element_size(), tokens, options, on_disk)
+      .total_bytes();
+}
+
+TEST(Sparsify, NeedsTheMemoryThatItStates) {
+  auto config = test::tiny_config();
+  config.hidden_size = 128;
+  config.blocks.assign(3,
+                       {.attention = architecture::Attention{8, 4, 16}, .mlp = architecture::DenseMlp{256}});
+  const auto weights = test::tiny_model(config, 1, at::kFloat);
+  const auto text = prune::split_by_document(test::random_domains(40, 200, 64));
+  const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
+  for (const auto& [share, on_disk] : {std::pair(1.0, false), {1.0, true}, {0.5, false}}) {
+    const test::TemporaryDirectory made;
+    record::Observer observer;
+    SparsifyOptions options;
+    options.share = share;
+    options.layers = {"q_proj", "down_proj"};
+    options.blocks = {1};
+    const auto needs = planned(weights, text, options, on_disk);
+    ops::reset_peak_tensor_bytes();
+    sparsify(weights, text, options, {.scratch = made / "scratch", .identity = 1, .memory = needs}, observer);
+    const auto needed = ops::peak_tensor_bytes() - before;
+    EXPECT_LT(needed, needs) << share << on_disk;
+    EXPECT_GT(needed, needs / 3) << share << on_disk;
+  }
+}
+
+class SparsifyResumed : public testing::TestWithParam<double> {
+ protected:
+  SparsifyResumed() {
+    options_.share = GetParam();
+    options_.layers = {"q_proj", "o_proj", "down_proj"};
+  }
+  prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer,
+                            const model::Weights& input, const std::string& identity = "this") const {
+    return sparsify(input, prune::split_by_document(test::random_domains(40, 40)), options_,
+                    {.scratch = directory / "scratch", .identity = identity}, observer);
+  }
+  prune::SparsifyResult run(const test::TemporaryDirectory& directory, record::Observer& observer) const {
+    return run(directory, observer, input_);
+  }
+  static std::size_t kept(const test::TemporaryDirectory& directory) {
+    std::size_t files = 0;
+    if (std::filesystem::exists(directory / "scratch"))
+      for (const auto& entry : std::filesystem::directory_iterator(directory / "scratch"))
+        files += entry.path().extension() == ".safetensors";
+    return files;
+  }
+  static void expect_equal(const prune::SparsifyResult& found, const prune::SparsifyResult& expected) {
+    for (std::size_t unit = 0; unit < expected.weights.units.size(); ++unit)
+      EXPECT_TRUE(at::equal(found.weights.units[unit], expected.weights.units[unit])) << unit;
+    EXPECT_EQ(found.weights.lineage.sparse_layers, expected.weights.lineage.sparse_layers);
+    EXPECT_EQ(without_seconds(found.report), without_seconds(expected.report));
+  }
+  static base::Json without_seconds(base::Json report) {
+    report.erase("seconds");
+    for (auto& layer : report["layers"]) layer.erase("seconds");
+    return report;
+  }
+  std::int64_t passes() const { return GetParam() < 1 ? 2 : 1; }
+
+  SparsifyOptions options_;
+  model::Weights input_ = test::tiny_model(test::tiny_config(), 1, at::kFloat);
+};
+
+// 3 blocks of 3 chosen layers; with a share all of them are measured first.
+TEST_P(SparsifyResumed, HasTheSameBitsWhereverItWasDisturbed) {
+  const test::TemporaryDirectory whole;
+  Disturbing undisturbed;
+  const auto expected = run(whole, undisturbed);
+  EXPECT_EQ(kept(whole), static_cast<std::size_t>(3 * passes())) << "whoever saves the result removes them";
+  const auto once = sparsify(input_, test::random_domains(40, 40), options_, undisturbed);
+  expect_equal(once, expected);
+  const auto all = expected.report.at("layers").size() + (passes() == 2 ? 9U : 0U);
+  for (const auto by : {Disturbing::By::request, Disturbing::By::kill})
+    for (const std::int64_t after : {1, 3, 4, 8, 10, 12}) {
+      if (after >= static_cast<std::int64_t>(all)) continue;
+      SCOPED_TRACE(base::join("after layer ", after));
+      const test::TemporaryDirectory made;
+      Disturbing disturbing(after, by), rest;
+      if (by == Disturbing::By::request)
+        EXPECT_SAYS(test::message_of<prune::StoppedError>([&] { run(made, disturbing); }),
+                    "the blocks before it are kept, the same command again goes on there");
+      else
+        EXPECT_THROW(run(made, disturbing), std::runtime_error);
+      const auto finished = kept(made);
+      expect_equal(run(made, rest), expected);
+      EXPECT_EQ(rest.said.find("going on after block") != std::string::npos, finished % 3 != 0) << rest.said;
+      if (after <= 9) {
+        EXPECT_EQ(rest.layers, static_cast<std::int64_t>(all - 3 * finished));
+      }
+    }
+}
+
+TEST_P(SparsifyResumed, AnErrorInALateLayerKeepsTheBlocksBeforeIt) {
+  const test::TemporaryDirectory made, whole;
+  auto broken = model::converted(input_, at::kFloat);
+  broken.tensor("model.layers.2.mlp.up_proj.weight").zero_();
+  for (const std::int64_t layers : {8, 2}) {  // of three blocks, then of the last
+    Disturbing observer;
+    EXPECT_SAYS(test::message_of<base::ValidationError>([&] { run(made, observer, broken); }),
+                "model.layers.2.mlp.down_proj.weight: its inputs on the calibration text are all 0");
+    EXPECT_EQ(observer.layers, layers);
+    EXPECT_EQ(kept(made), 2U);
+  }
+  if (passes() == 2) return;  // what was measured depends on the later blocks
+  Disturbing rest, undisturbed;
+  expect_equal(run(made, rest), run(whole, undisturbed));
+  EXPECT_EQ(rest.layers, 3);
+}
+
+TEST_P(SparsifyResumed, ADamagedOrForeignBlockIsMadeAgain) {
+  const test::TemporaryDirectory whole;
+  Disturbing undisturbed;
+  const auto expected = run(whole, undisturbed);
+  const auto name =
+      base::Path("scratch") / (passes() == 2 ? "measured-00001.safetensors" : "sparse-00001.safetensors");
+  for (const int damage : {0, 1, 2}) {
+    SCOPED_TRACE(damage);
+    const auto bytes = base::read_file(whole / name);
+    auto damaged = bytes;
+    if (damage == 0) damaged.resize(bytes.size() - 3);
+    if (damage == 1) damaged[bytes.rfind(passes() == 2 ? "objective" : "relative_error") + 30] ^= 1;
+    if (damage == 2) damaged = "no tensors";
+    std::ofstream(whole / name, std::ios::binary) << damaged;
+    Disturbing again;
+    expect_equal(run(whole, again), expected);
+    EXPECT_EQ(again.layers, 3);
+    Disturbing once_more;
+    expect_equal(run(whole, once_more), expected);
+    EXPECT_EQ(once_more.layers, 0);
+  }
+  Disturbing other;
+  expect_equal(run(whole, other, input_, "other"), expected);
+  EXPECT_EQ(other.layers, undisturbed.layers);
+}
+
+TEST_P(SparsifyResumed, ADamageThatIsNotFiniteIsRefused) {
+  const test::TemporaryDirectory made;
+  Disturbing observer;
+  input_.tensor("model.norm.weight")[0] = std::numeric_limits<float>::infinity();
+  EXPECT_SAYS(test::message_of<base::ValidationError>([&] { run(made, observer); }),
+              "f on the calibration text");
+}
+
+TEST_P(SparsifyResumed, WithoutMemoryForHiddenStatesTheyAreOnDiskAndNothingChanges) {
+  auto text = prune::split_by_document(test::random_domains(40, 900));
+  const auto run_in = [&](std::int64_t memory, const base::Path& scratch, Disturbing& observer) {
+    return sparsify(input_, text, options_, {.scratch = scratch, .identity = "this", .memory = memory},
+                    observer);
+  };
+  const test::TemporaryDirectory whole, made;
+  Disturbing unlimited, limited, refused;
+  const auto expected = run_in(0, whole / "scratch", unlimited);
+  const auto needed = planned(input_, text, options_, false);
+  EXPECT_THROW(run_in(needed / 2, made / "scratch", refused), base::MemoryError);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch")) << "refused before the start";
+  expect_equal(run_in(needed - 1, made / "scratch", limited), expected);
+  EXPECT_SAYS(limited.said, "most of them on disk");
+  EXPECT_EQ(unlimited.said.find("on disk"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch/hidden.raw"));
+}
+
+TEST_P(SparsifyResumed, ARefusalLeavesNothing) {
+  const test::TemporaryDirectory made;
+  Disturbing observer;
+  options_.blocks = {7};
+  EXPECT_THROW(run(made, observer), base::UsageError);
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch"));
+}
+
+INSTANTIATE_TEST_SUITE_P(AllAndAShare, SparsifyResumed, testing::Values(1.0, 0.5),
+                         [](const auto& of) { return of.param < 1 ? "share" : "all"; });
 
 }  // namespace
 }  // namespace retort

@@ -252,6 +252,20 @@ TEST(Report, RefusesWhatIsNoDirectory) {
   EXPECT_THROW(html_report("/nonexistent/run"), base::StorageError);
 }
 
+TEST(Report, ShowsWhatSparsityDoesToF) {
+  const RunFolder run;
+  run.write("recipe.json", R"({"stages": {"sparse": {"kind": "sparsify"}}})");
+  run.write("stages/sparse.json",
+            R"({"kind": "sparsify", "pattern": "2:4", "zeros_fraction": 0.5,
+    "layers": [{"name": "model.layers.0.mlp.up_proj.weight", "relative_error": 0.07}],
+    "damage": {"objective": 0.1234, "interval": [0.1101, 0.1402], "delta_log_perplexity": 0.0834, "kl": 0.0399,
+               "worst_domain": "de<", "domains": {"en": 0.0466, "de<": 0.2002}}})");
+  const std::string page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page,
+                       "f grew by 0.1234 (0.1101 to 0.1402), log perplexity by 0.0834 and KL by 0.0399, on "
+                       "calibration text that nothing was fitted to or chosen by, most on de&lt; (0.2002)."));
+}
+
 TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   const RunFolder run;
   run.write("recipe.json", R"({"stages": {"searched": {"kind": "prune"}}})");

@@ -1,0 +1,27 @@
+#pragma once
+// Calibration text in parts by whole documents, so that what a choice was made by does not judge it.
+
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/prune/calibration.h"
+
+namespace retort::prune {
+
+/// Each with the same domains, in the same order.
+struct TextParts {
+  std::vector<CalibrationDomain> fitted;    ///< what weights are fitted to, three quarters
+  std::vector<CalibrationDomain> choosing;  ///< what choices are made by, an eighth
+  std::vector<CalibrationDomain> judging;   ///< what only the reported numbers come from, an eighth
+};
+
+/// In the order of the text each document goes to the part with the fewest tokens for its share, as long as
+/// it is at most a quarter of its domain; a longer one is fitted to.  Equal documents stay together.  What
+/// was left of a sequence is a shorter sequence: documents do not see each other, so nothing else changes.
+/// Throws DataError naming a domain that has not enough documents for a target in each part.
+TextParts split_by_document(const std::vector<CalibrationDomain>& domains);
+
+/// {domain: {"fitted": {"tokens", "documents"}, "choosing": ..., "judging": ...}}
+base::Json describe(const TextParts& text);
+
+}  // namespace retort::prune
