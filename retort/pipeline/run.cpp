@@ -51,7 +51,7 @@ std::optional<base::Json> run_stage(const Context& context, const recipe::Stage&
     case StageKind::prune:
       return run_prune_stage(context, stage);
     case StageKind::sparsify:
-      return run_two_four_stage(context, stage);
+      return run_sparsify_stage(context, stage);
     case StageKind::evaluate:
       return run_evaluate_stage(context, stage);
     case StageKind::select:

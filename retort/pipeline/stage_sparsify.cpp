@@ -23,7 +23,7 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 }  // namespace
 
-base::Json run_two_four_stage(const Context& context, const Stage& stage) {
+base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<prune::SparsifyOptions>(stage.options);
   const auto path = context.model_path(stage.from);
   const auto input = model::load_weights(path, at::kFloat, context.device);

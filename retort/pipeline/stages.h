@@ -15,8 +15,6 @@ std::optional<base::Json> run_train_stage(const Context& context, const recipe::
 base::Json run_profile_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_prune_stage(const Context& context, const recipe::Stage& stage);
 base::Json run_sparsify_stage(const Context& context, const recipe::Stage& stage);
-/// The same, and goes on after the last block that was finished.
-base::Json run_two_four_stage(const Context& context, const recipe::Stage& stage);
 /// Or nothing when it was stopped on request; nothing of it is kept.
 std::optional<base::Json> run_evaluate_stage(const Context& context, const recipe::Stage& stage);
 

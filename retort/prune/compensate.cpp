@@ -194,7 +194,7 @@ base::Json Compensation::run() {
   for (auto* stream : {&dense, &changed, &plain}) start(*stream);
   std::int64_t position = 0;
   for (std::int64_t block = 0; block < std::ssize(input_.config.blocks); ++block) {
-    stop_if_asked(observer_, "prune");
+    stop_if_asked(observer_, "prune", "the candidates measured so far");
     if (candidate_.find(block)) {
       for (const auto role : {Role::output, Role::down})
         if (wanted(role, block, position)) fit(role, dense, changed, block, position);

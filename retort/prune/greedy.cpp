@@ -158,9 +158,7 @@ UnitScores Search::scores() {
 Evaluation Search::evaluated(const Candidate& candidate) {
   const auto hash = stable_hash(candidate);
   if (const auto found = known_.find(hash); found != known_.end()) return found->second;
-  base::require<StoppedError>(!observer_.stop_requested(),
-                              "prune: stopped on request; the candidates measured so far are kept, the same "
-                              "command again goes on there.");
+  stop_if_asked(observer_, "prune", "the candidates measured so far");
   const auto evaluation = evaluator_.evaluate(candidate);
   if (file_) {
     auto line = to_json(evaluation);

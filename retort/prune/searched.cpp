@@ -170,10 +170,7 @@ double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
 
 void Searched::evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell) {
   for (const auto& task : tasks) {
-    base::require<StoppedError>(
-        !observer_.stop_requested(),
-        "prune: stopped on request; the candidates measured so far are kept, the same "
-        "command again goes on there.");
+    stop_if_asked(observer_, "prune", "the candidates measured so far");
     tell(evaluator_.piece_costs(space_.candidate(task.state), task.first, task.last));
     observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
                        options_.search.budget_tokens);

@@ -266,10 +266,7 @@ void Sparsifier::visit_group(const Pass& pass, std::int64_t block, const LayerGr
   for (const auto role : group.roles)
     if (const auto* tensor = shape.find(role); tensor && is_chosen(shape, *tensor)) tensors.push_back(tensor);
   if (tensors.empty()) return;
-  if (finished_.keep_any())
-    stop_if_asked(observer_, "sparsify", block);
-  else
-    stop_if_asked(observer_, "sparsify");
+  stop_if_asked(observer_, "sparsify", block);
   const auto& first = tensors.front()->name;
   const Inputs inputs{hessian_of(sums(fitted_, block, group.tap), first),
                       polishes() ? hessian_of(sums(choosing_, block, group.tap), first) : at::Tensor()};

@@ -10,11 +10,10 @@ namespace retort::prune {
 
 using StoppedError = base::ErrorOf<base::ExitCode::stopped>;
 
-/// Throws StoppedError when the user asked to stop; of a stage that begins anew.
-inline void stop_if_asked(const record::Observer& observer, const char* who) {
-  base::require<StoppedError>(
-      !observer.stop_requested(), who,
-      ": stopped on request; nothing of this stage is kept, the same command again begins it anew.");
+/// Throws StoppedError when the user asked to stop; `kept` is plural.
+inline void stop_if_asked(const record::Observer& observer, const char* who, const char* kept) {
+  base::require<StoppedError>(!observer.stop_requested(), who, ": stopped on request; ", kept,
+                              " are kept, the same command again goes on there.");
 }
 
 /// The same in a block of a stage that keeps the blocks that it has finished.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "retort/base/error.h"
 
@@ -55,8 +57,8 @@ std::vector<Document> documents_of(const CalibrationDomain& domain, const std::v
   return documents;
 }
 
-// The part of each document.
-std::vector<std::size_t> assigned(const CalibrationDomain& domain, const std::vector<Document>& documents) {
+// The part of each document; none where that leaves a part without a target.
+std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& documents) {
   std::size_t all = 0;
   for (const auto& document : documents) all += document.ids.size();
   std::array<double, kShares.size()> taken{};
@@ -72,14 +74,16 @@ std::vector<std::size_t> assigned(const CalibrationDomain& domain, const std::ve
     targets[part] += document.targets;
     parts.push_back(part);
   }
-  base::require<base::DataError>(std::find(targets.begin(), targets.end(), std::size_t{0}) == targets.end(),
-                                 "calibration text '", domain.name, "': found ", documents.size(),
-                                 " documents in ", all,
-                                 " tokens, expected enough for one part to fit to, one to choose by and one "
-                                 "to judge by, the last two of "
-                                 "at most a quarter of the text each; raise calibration_tokens, or cut the "
-                                 "source into shorter documents.");
+  if (std::find(targets.begin(), targets.end(), std::size_t{0}) != targets.end()) return {};
   return parts;
+}
+
+std::vector<Piece> each_a_document(std::vector<Piece> pieces) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].document = i;
+    pieces[i].goes_on = false;
+  }
+  return pieces;
 }
 
 void append(data::Sequence& target, const data::Sequence& source, const Piece& piece) {
@@ -91,8 +95,19 @@ void append(data::Sequence& target, const data::Sequence& source, const Piece& p
 }
 
 void split(const CalibrationDomain& domain, const Parts& parts) {
-  const auto pieces = pieces_of(domain);
-  const auto part_of = assigned(domain, documents_of(domain, pieces));
+  auto pieces = pieces_of(domain);
+  auto assignment = assigned(documents_of(domain, pieces));
+  if (!assignment) {
+    pieces = each_a_document(std::move(pieces));
+    assignment = assigned(documents_of(domain, pieces));
+  }
+  base::require<base::DataError>(
+      assignment.has_value(), "calibration text '", domain.name, "': found ", pieces.size(),
+      " parts of documents in ", domain.sequences.size(),
+      " sequences, expected enough for one part to fit to, one to choose by and one "
+      "to judge by, the last two of at most a quarter of the text each; raise "
+      "calibration_tokens or lower sequence_length.");
+  const auto& part_of = *assignment;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     auto& sequences = parts[part]->emplace_back(CalibrationDomain{domain.name, {}}).sequences;
     const Piece* last = nullptr;
@@ -120,6 +135,12 @@ TextParts split_by_document(const std::vector<CalibrationDomain>& domains) {
   TextParts text;
   for (const auto& domain : domains) split(domain, {&text.fitted, &text.choosing, &text.judging});
   return text;
+}
+
+base::Json describe(const std::vector<CalibrationDomain>& domains) {
+  base::Json json = base::Json::object();
+  for (const auto& domain : domains) json[domain.name] = counts(domain);
+  return json;
 }
 
 base::Json describe(const TextParts& text) {

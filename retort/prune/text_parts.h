@@ -18,9 +18,12 @@ struct TextParts {
 /// In the order of the text each document goes to the part with the fewest tokens for its share, as long as
 /// it is at most a quarter of its domain; a longer one is fitted to.  Equal documents stay together.  What
 /// was left of a sequence is a shorter sequence: documents do not see each other, so nothing else changes.
-/// Throws DataError naming a domain that has not enough documents for a target in each part.
+/// In a domain with too few documents for a target in each part, a long book for example, what each sequence
+/// has of a document counts as one.  Throws DataError naming a domain where that is too little too.
 TextParts split_by_document(const std::vector<CalibrationDomain>& domains);
 
+/// {domain: {"tokens", "documents"}}
+base::Json describe(const std::vector<CalibrationDomain>& domains);
 /// {domain: {"fitted": {"tokens", "documents"}, "choosing": ..., "judging": ...}}
 base::Json describe(const TextParts& text);
 
