@@ -137,7 +137,7 @@ TEST(Interrupt, StopsASearchAndGoesOnWithTheSameBits) {
   copy_model(project, "m");
   project.write_recipe(
       {"{name: pruned, kind: prune, from: ./m, data: [text], target: {parameters: 87%}, calibration_tokens: "
-       "9000, sequence_length: 64, width_multiple: 1}"});
+       "1500, sequence_length: 64, width_multiple: 16}"});
   ASSERT_EQ(project.run_recipe().code, 0);
   const auto expected = files_below(project.path("run/models/pruned"));
   fs::remove_all(project.path("run"));
