@@ -64,9 +64,9 @@ void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
   const auto widths = [&](std::int64_t width, std::int64_t multiple) {
     return whole_only ? std::vector<std::int64_t>{width, 0} : widths_of(width, multiple, true);
   };
-  if (const auto groups = kv_groups(shape); groups > 0)
+  if (const auto groups = kv_groups(shape); groups > 0 && (whole_only || options.heads))
     add({Kind::attention, block, widths(groups, 1)}, base::join("attention ", block));
-  if (const auto width = mlp_width(shape); width > 0)
+  if (const auto width = mlp_width(shape); width > 0 && (whole_only || options.channels))
     add({Kind::mlp, block, widths(width, options.width_multiple)}, base::join("MLP ", block));
 }
 

@@ -168,6 +168,21 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
   b.count("evaluate_tokens", options.evaluate_tokens, {.doc = "per source, for that loss", .at_least = 1});
 }
 
+// What the choice of units would pass over in silence; the defaults, which `recipe show` writes, are no
+// mistake.
+void refuse_idle_keys(Binder& b, const prune::PruneOptions& options) {
+  if (options.units == prune::Units::uniform) return;
+  const prune::PruneOptions defaults;
+  const bool by_layer = options.units == prune::Units::per_layer;
+  const auto refuse = [&](const char* key, bool differs) {
+    if (differs) b.mistake(key, "has no meaning with these units; leave it out, or choose units: uniform");
+  };
+  refuse("blocks", options.blocks != defaults.blocks);
+  refuse("heads", !by_layer && options.heads != defaults.heads);
+  refuse("channels", !by_layer && options.channels != defaults.channels);
+  refuse("hidden", options.hidden != defaults.hidden);
+}
+
 void bind_prune(Binder& b, prune::PruneOptions& options) {
   b.group("target",
           [&](Binder& inner) {
@@ -206,6 +221,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   b.flag("hidden", options.hidden, {.doc = "candidates: narrow the hidden size by width_multiple features"});
   if (!options.blocks && !options.heads && !options.channels && !options.hidden)
     b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
+  refuse_idle_keys(b, options);
   b.count("width_multiple", options.width_multiple,
           {.doc = "channels or features", .at_least = 1, .at_most = 1 << 20});
   b.choice("channel_ranking", options.channel_ranking,

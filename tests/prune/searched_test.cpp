@@ -163,6 +163,20 @@ TEST(SearchedModel, GoesOnWhereItWasStopped) {
   EXPECT_NE(changed.at("objective"), expected.at("objective"));
 }
 
+TEST(SearchedModel, LeavesHeadsAloneWhereTheyAreNotToGo) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  auto options = options_of(Units::per_layer, SearchMethod::additive);
+  options.target.parameters_fraction = 0.8;
+  options.heads = false;
+  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+  for (const auto& block : result.weights.config.blocks) {
+    ASSERT_TRUE(block.attention.has_value());
+    EXPECT_EQ(block.attention->num_kv_heads, input.config.blocks.front().attention->num_kv_heads);
+  }
+}
+
 TEST(SearchedModel, SaysWhatIsImpossible) {
   const auto input = small_model();
   const test::TemporaryDirectory directory;

@@ -123,6 +123,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, blocks: false, "
              "heads: false, channels: false}",
              "nothing to prune"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, units: per_layer, "
+             "hidden: true}",
+             "stages.a.hidden: has no meaning with these units"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, units: sub_blocks, "
+             "heads: false}",
+             "stages.a.heads: has no meaning with these units"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
              "{perplexity: 0, kl: 0}}",
              "stages.a.objective: perplexity and kl are both 0"},
