@@ -1,10 +1,13 @@
 #include "retort/pipeline/calibration_text.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
+#include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {
@@ -19,30 +22,28 @@ void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& 
 
 }  // namespace
 
-std::vector<prune::CalibrationDomain> calibration_text(const Context& context, const recipe::Stage& stage,
-                                                       const ModelText& text, std::int64_t tokens,
-                                                       std::int64_t sequence_length, std::uint64_t seed) {
-  std::vector<prune::CalibrationDomain> domains;
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
+                                 std::int64_t sequence_length, std::uint64_t seed) {
+  const auto path = context.model_path(stage.from);
+  CalibratedModel model{
+      .path = path, .weights = model::load_weights(path, at::kFloat, context.device), .domains = {}};
+  require_context(stage.name, "sequence_length", sequence_length, model.weights.config);
+  const auto text = read_model_text(path, model.weights.config);
   const auto sources = context.sources(stage);
   const auto wanted = tokens / static_cast<std::int64_t>(sources.size());
   const auto count = std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
   const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
   for (const auto& source : sources)
-    domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(), text.special,
-                                                                seed, count)});
-  for (const auto& domain : domains) require_enough(stage, domain, wanted);
-  return domains;
+    model.domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
+                                                                      text.special, seed, count)});
+  for (const auto& domain : model.domains) require_enough(stage, domain, wanted);
+  return model;
 }
 
-std::string text_fingerprint(const std::vector<prune::CalibrationDomain>& domains) {
-  base::Hasher hasher;
-  for (const auto& domain : domains)
-    for (const auto& sequence : domain.sequences) {
-      hasher.update(sequence.ids.data(), sequence.ids.size() * sizeof sequence.ids.front());
-      hasher.update(sequence.starts.data(), sequence.starts.size() * sizeof sequence.starts.front());
-      hasher.update(&sequence.goes_on, sizeof sequence.goes_on);
-    }
-  return hasher.hex();
+void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,
+                     const model::Weights& weights) {
+  model::save_model(weights, context.directory.model_directory(stage.name), from,
+                    provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, from)})));
 }
 
 base::Json model_fingerprint(const base::Path& model) {

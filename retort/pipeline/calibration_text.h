@@ -5,19 +5,27 @@
 #include <vector>
 
 #include "retort/base/json.h"
+#include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
 #include "retort/prune/calibration.h"
 
 namespace retort::pipeline {
 
-/// Every source of the stage is a domain with an equal share of the tokens.  Throws DataError for one with
-/// less text than that: what was measured on it would be taken for more.
-std::vector<prune::CalibrationDomain> calibration_text(const Context& context, const recipe::Stage& stage,
-                                                       const ModelText& text, std::int64_t tokens,
-                                                       std::int64_t sequence_length, std::uint64_t seed);
+struct CalibratedModel {
+  base::Path path;
+  model::Weights weights;  ///< float32
+  std::vector<prune::CalibrationDomain> domains;
+};
 
-/// What makes text this text and no other, documents and all.
-std::string text_fingerprint(const std::vector<prune::CalibrationDomain>& domains);
+/// What profile, prune and sparsify begin with.  Every source of the stage is a domain with an equal share of
+/// the tokens.  Throws UsageError for sequences that the model has no positions for, DataError for a source
+/// with less text than its share: what was measured on it would be taken for more.
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
+                                 std::int64_t sequence_length, std::uint64_t seed);
+
+/// As the stage's model, made of the one at `from`.
+void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,
+                     const model::Weights& weights);
 
 /// What makes a model this model and no other, wherever it lies: checksums of weights and configuration.
 base::Json model_fingerprint(const base::Path& model);

@@ -19,7 +19,7 @@ using recipe::Stage;
 base::Json identity_of(const base::Path& model, const std::vector<prune::CalibrationDomain>& domains,
                        const prune::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
-          {"text", text_fingerprint(domains)},
+          {"text", prune::text_fingerprint(domains)},
           {"sequence_length", options.sequence_length},
           {"seed", options.seed}};
 }
@@ -53,37 +53,31 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
 
 base::Json run_profile_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<prune::ProfileOptions>(stage.options);
-  const auto path = context.model_path(stage.from);
-  const auto input = model::load_weights(path, at::kFloat, context.device);
-  require_context(stage.name, "sequence_length", options.sequence_length, input.config);
-  const auto domains = calibration_text(context, stage, read_model_text(path, input.config),
-                                        options.calibration_tokens, options.sequence_length, options.seed);
-  return prune::profile(input, domains,
+  const auto model =
+      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  return prune::profile(model.weights, model.domains,
                         {.directory = context.directory.stage_directory(stage.name),
                          .scratch = context.directory.checkpoints(stage.name),
-                         .identity = identity_of(path, domains, options),
+                         .identity = identity_of(model.path, model.domains, options),
                          .memory = available_bytes(context.recipe)},
                         context.observer);
 }
 
 base::Json run_prune_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<prune::PruneOptions>(stage.options);
-  const auto path = context.model_path(stage.from);
-  const auto input = model::load_weights(path, at::kFloat, context.device);
-  require_context(stage.name, "sequence_length", options.sequence_length, input.config);
-  const auto domains = calibration_text(context, stage, read_model_text(path, input.config),
-                                        options.calibration_tokens, options.sequence_length, options.seed);
-  const auto scores = scores_of_profile(context, stage, input);
+  const auto model =
+      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  const auto scores = scores_of_profile(context, stage, model.weights);
   const auto* given = scores ? &*scores : nullptr;
   const auto saved = context.directory.checkpoints(stage.name) / "search.jsonl";
   const bool stepwise =
       options.units == prune::Units::uniform && options.search.method == prune::SearchMethod::greedy;
-  auto result = stepwise ? prune::prune_greedy(input, domains, options, context.observer, given, saved)
-                         : prune::prune_searched(input, domains, options, saved, context.observer, given,
-                                                 saver(context, stage));
-  result.report["calibration"] = prune::describe(domains);
-  model::save_model(result.weights, context.directory.model_directory(stage.name), path,
-                    provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)})));
+  auto result =
+      stepwise ? prune::prune_greedy(model.weights, model.domains, options, context.observer, given, saved)
+               : prune::prune_searched(model.weights, model.domains, options, saved, context.observer, given,
+                                       saver(context, stage));
+  result.report["calibration"] = prune::describe(model.domains);
+  save_compressed(context, stage, model.path, result.weights);
   return result.report;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/model/head.h"
 
 namespace retort::prune {
@@ -95,6 +96,17 @@ std::vector<bool> guard_batches(const std::vector<CalibrationBatch>& batches, st
     guards.push_back(place > 0 && (last || place % every == every - 1));
   }
   return guards;
+}
+
+std::string text_fingerprint(const std::vector<CalibrationDomain>& domains) {
+  base::Hasher hasher;
+  for (const auto& domain : domains)
+    for (const auto& sequence : domain.sequences) {
+      hasher.update(sequence.ids.data(), sequence.ids.size() * sizeof sequence.ids.front());
+      hasher.update(sequence.starts.data(), sequence.starts.size() * sizeof sequence.starts.front());
+      hasher.update(&sequence.goes_on, sizeof sequence.goes_on);
+    }
+  return hasher.hex();
 }
 
 at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch) {

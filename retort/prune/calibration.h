@@ -17,6 +17,9 @@
 
 namespace retort::prune {
 
+/// Tokens that pass the model together, where nothing else is asked for.
+inline constexpr std::int64_t kCalibrationBatchTokens = 2048;
+
 /// Text of one source; results are averaged over domains, each with the same weight.
 struct CalibrationDomain {
   std::string name;
@@ -48,11 +51,14 @@ CalibrationBatch make_batch(const architecture::Config& config, const std::vecto
 /// All of them at once.
 std::vector<CalibrationBatch> calibration_batches(const std::vector<CalibrationDomain>& domains,
                                                   const architecture::Config& config, at::Device device,
-                                                  std::int64_t batch_tokens = 2048);
+                                                  std::int64_t batch_tokens = kCalibrationBatchTokens);
 
 /// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a domain and its last
 /// one, never its first, so that a domain with a single batch has none.
 std::vector<bool> guard_batches(const std::vector<CalibrationBatch>& batches, std::int64_t every);
+
+/// What makes text this text and no other, documents and all.
+std::string text_fingerprint(const std::vector<CalibrationDomain>& domains);
 
 /// Embedded tokens: the input of block 0.
 at::Tensor embedded(const model::Weights& weights, const CalibrationBatch& batch);

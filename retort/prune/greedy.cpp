@@ -11,7 +11,6 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/base/hash.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/saved_lines.h"
@@ -73,20 +72,6 @@ Evaluation evaluation_from_json(const base::Json& json) {
   return evaluation;
 }
 
-// What f of a candidate depends on besides the candidate.
-std::string fingerprint(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
-                        const ObjectiveWeights& weights) {
-  base::Json json = {{"objective", {weights.perplexity, weights.kl}},
-                     {"top_k", kTopK},
-                     {"input_nll", evaluator.input_nll()}};
-  for (const auto& domain : domains)
-    for (const auto& sequence : domain.sequences) json["ids"].push_back(sequence.ids);
-  const std::string text = json.dump();
-  base::Hasher hasher;
-  hasher.update(text.data(), text.size());
-  return hasher.hex();
-}
-
 class Search {
  public:
   Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
@@ -100,7 +85,7 @@ class Search {
         evaluator_(input, domains, {.weights = options.objective}),
         parameters_(architecture::num_parameters(input.config)) {
     if (!saved_file.empty()) {
-      file_.emplace(saved_file, fingerprint(evaluator_, domains, options.objective));
+      file_.emplace(saved_file, objective_identity(evaluator_, domains, options.objective).dump());
       for (const auto& line : file_->earlier())
         known_[line.at("candidate").get<std::string>()] = evaluation_from_json(line);
     }

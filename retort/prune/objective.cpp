@@ -276,4 +276,12 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
   return worst;
 }
 
+base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
+                              const ObjectiveWeights& weights) {
+  return {{"objective", {weights.perplexity, weights.kl}},
+          {"top_k", kTopK},
+          {"input_nll", evaluator.input_nll()},
+          {"text", text_fingerprint(domains)}};
+}
+
 }  // namespace retort::prune

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "retort/base/json.h"
 #include "retort/eval/score.h"
 #include "retort/ops/top_k_teacher.h"
 #include "retort/prune/calibration.h"
@@ -43,7 +44,8 @@ struct EvaluatorOptions {
   ObjectiveWeights weights;
   std::int64_t cache_bytes = std::int64_t{2}
                              << 30;  ///< for kept hidden states, without those of the last block
-  std::int64_t batch_tokens = 2048;  ///< that pass the model together, and the size of a piece
+  std::int64_t batch_tokens =
+      kCalibrationBatchTokens;  ///< that pass the model together, and the size of a piece
 };
 
 class Evaluator {
@@ -112,5 +114,9 @@ class Evaluator {
   std::vector<double> teacher_nll_;                      // [batch], sum over targets
   Candidate current_;
 };
+
+/// What f of a candidate depends on besides the candidate.
+base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
+                              const ObjectiveWeights& weights);
 
 }  // namespace retort::prune

@@ -78,14 +78,10 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
                      {"channel_ranking", static_cast<int>(options.channel_ranking)},
                      {"winsorise_quantile", options.winsorise_quantile},
                      {"bounds", {space.least_removed, space.most_removed}},
-                     {"objective", {options.objective.perplexity, options.objective.kl}},
                      {"seed", options.seed},
-                     {"top_k", kTopK},
-                     {"input_nll", evaluator.input_nll()}};
+                     {"f", objective_identity(evaluator, domains, options.objective)}};
   for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
   for (const auto& unit : space.units) json["space"].push_back({unit.name, unit.removed});
-  for (const auto& domain : domains)
-    for (const auto& sequence : domain.sequences) json["ids"].push_back(sequence.ids);
   const std::string text = json.dump();
   base::Hasher hasher;
   hasher.update(text.data(), text.size());

@@ -10,7 +10,6 @@
 namespace retort::prune {
 namespace {
 
-constexpr std::int64_t kBatchTokens = 2048;  // of calibration_batches()
 // What lives at once, at most, in matrices of columns x columns: the Hessians of fit and guard, the damped
 // one and its factor while layers are worked on; beside them the sums, or what the factorisation is made
 // from.
@@ -44,7 +43,8 @@ TextTokens expected_tokens(const SparsifyOptions& options) {
   return {.fitted = options.calibration_tokens - 2 * eighth,
           .choosing = eighth,
           .judging = eighth,
-          .batch = std::min(options.calibration_tokens, std::max(kBatchTokens, options.sequence_length))};
+          .batch = std::min(options.calibration_tokens,
+                            std::max(kCalibrationBatchTokens, options.sequence_length))};
 }
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
