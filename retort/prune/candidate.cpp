@@ -56,6 +56,21 @@ std::vector<std::int64_t> kept_groups(const architecture::Config& input, const C
                                          : counted(kv_groups(input.blocks[static_cast<std::size_t>(block)]));
 }
 
+std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& groups, std::int64_t width) {
+  std::vector<std::int64_t> rows;
+  for (const auto group : groups)
+    for (std::int64_t row = 0; row < width; ++row) rows.push_back(group * width + row);
+  return rows;
+}
+
+std::vector<std::int64_t> kept_attention(const architecture::Config& input, const Candidate& candidate,
+                                         std::int64_t block) {
+  const auto& shape = input.blocks[static_cast<std::size_t>(block)].attention;
+  if (!shape) return {};
+  return rows_of(kept_groups(input, candidate, block),
+                 shape->num_heads / shape->num_kv_heads * shape->head_dim);
+}
+
 Candidate whole(const architecture::Config& config) {
   Candidate candidate;
   for (const auto& block : config.blocks) {

@@ -50,6 +50,12 @@ Candidate with_channels(const architecture::Config& input, const Candidate& cand
 std::vector<std::int64_t> kept_groups(const architecture::Config& input, const Candidate& candidate,
                                       std::int64_t block);
 
+/// Rows of the heads in `groups`, when each group has `width` of them.
+std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& groups, std::int64_t width);
+/// The inputs of o_proj that a block of the input model keeps.
+std::vector<std::int64_t> kept_attention(const architecture::Config& input, const Candidate& candidate,
+                                         std::int64_t block);
+
 /// A smaller hidden size makes eps larger in the same proportion, because RMSNorm then divides a sum over
 /// the same features by a smaller number; see surgery.h.
 architecture::Config config_of(const architecture::Config& input, const Candidate& candidate);

@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <set>
 
 #include "retort/base/error.h"
 #include "retort/eval/score.h"
 #include "retort/model/dtype.h"
+#include "retort/prune/least_squares.h"
 #include "retort/prune/stop.h"
 
 namespace retort::prune {
@@ -15,46 +15,6 @@ namespace {
 
 using architecture::Layout;
 using architecture::Role;
-
-constexpr std::int64_t kGuardEvery = 5;
-
-bool every_domain_has_one(const std::vector<CalibrationBatch>& batches, const std::vector<bool>& guards) {
-  std::set<std::size_t> domains, judged;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    domains.insert(batches[i].domain);
-    if (guards[i]) judged.insert(batches[i].domain);
-  }
-  return judged == domains;
-}
-
-// X'^T X' and X^T X' over tokens.
-struct Sums {
-  at::Tensor kept_KK, cross_IK;
-
-  void add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
-    const auto wide_NK = kept_NK.to(at::kDouble), products_KK = at::mm(wide_NK.t(), wide_NK);
-    const auto products_IK = at::mm(x_NI.to(at::kDouble).t(), wide_NK);
-    kept_KK = kept_KK.defined() ? kept_KK.add_(products_KK) : products_KK;
-    cross_IK = cross_IK.defined() ? cross_IK.add_(products_IK) : products_IK;
-  }
-  // ||W' X' - W X||^2 without the part that W' does not change.
-  double error(const at::Tensor& weight_DI, const at::Tensor& fitted_DK) const {
-    const auto products_DK = at::mm(fitted_DK, kept_KK) - 2 * at::mm(weight_DI, cross_IK);
-    return (products_DK * fitted_DK).sum().item<double>();
-  }
-};
-
-at::Tensor fitted(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const Sums& sums,
-                  double dampening) {
-  const auto gap_DK = at::mm(weight_DI, sums.cross_IK) - at::mm(kept_DK, sums.kept_KK);
-  auto damped_KK = sums.kept_KK.clone();
-  auto diagonal_K = damped_KK.diagonal();
-  // Each input by its own square: by the mean, one massive channel would hold all others where they are.
-  diagonal_K.mul_(1 + dampening).add_(1e-300);
-  const auto [lower_KK, info] = at::linalg_cholesky_ex(damped_KK);
-  if (info.item<int>() != 0) return {};
-  return kept_DK + at::cholesky_solve(gap_DK.t(), lower_KK).t();
-}
 
 class Compensation {
  public:
@@ -67,8 +27,7 @@ class Compensation {
         plain_(model::converted(sliced, sliced.units.front().scalar_type())),
         options_(options),
         observer_(observer),
-        batches_(
-            calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)) {}
+        text_(fit_text(domains, input.config, input.units.front().device(), options.batch_tokens)) {}
 
   base::Json run();
 
@@ -79,16 +38,17 @@ class Compensation {
     std::vector<at::Tensor> hidden_ND;
   };
   void start(Stream& stream) const {
-    for (const auto& batch : batches_) stream.hidden_ND.push_back(embedded(stream.weights, batch));
+    for (const auto& batch : text_.batches) stream.hidden_ND.push_back(embedded(stream.weights, batch));
   }
   at::Tensor block_output(const Stream& stream, std::int64_t block, std::size_t batch,
                           const model::BlockHooks* hooks = nullptr) const {
     return model::block_forward(weights_of_block(stream.weights, block), stream.weights.config.rms_norm_eps,
-                                stream.hidden_ND[batch], batches_[batch].layout, nullptr, hooks);
+                                stream.hidden_ND[batch], text_.batches[batch].layout, nullptr, hooks);
   }
   at::Tensor inputs_of(Role role, const Stream& stream, std::int64_t block, std::size_t batch) const;
   void advance(Stream& stream, std::int64_t block) const {
-    for (std::size_t i = 0; i < batches_.size(); ++i) stream.hidden_ND[i] = block_output(stream, block, i);
+    for (std::size_t i = 0; i < text_.batches.size(); ++i)
+      stream.hidden_ND[i] = block_output(stream, block, i);
   }
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
@@ -101,8 +61,7 @@ class Compensation {
   model::Weights plain_;
   const CompensationOptions& options_;
   record::Observer& observer_;
-  std::vector<CalibrationBatch> batches_;
-  std::vector<bool> guards_;
+  FitText text_;
   base::Json layers_ = base::Json::array();
 };
 
@@ -139,17 +98,15 @@ void Compensation::fit(Role role, const Stream& dense, const Stream& changed, st
                        std::int64_t position) {
   const auto unit = static_cast<std::size_t>(Layout::block_unit(position));
   const auto& tensor = *sliced_.layout.units[unit].find(role);
-  Sums fit_sums, guard_sums;
-  for (std::size_t i = 0; i < batches_.size(); ++i)
-    (guards_[i] ? guard_sums : fit_sums)
+  LeastSquaresSums fit_sums, guard_sums;
+  for (std::size_t i = 0; i < text_.batches.size(); ++i)
+    (text_.guards[i] ? guard_sums : fit_sums)
         .add(inputs_of(role, dense, block, i), inputs_of(role, changed, position, i));
-  base::require<base::ValidationError>(
-      fit_sums.cross_IK.isfinite().all().item<bool>(), tensor.name,
-      ": its inputs on the calibration text are not finite (NaN or infinity); the model is damaged.");
+  require_finite_inputs(fit_sums.cross_IK, tensor.name);
   auto weight_DK = sliced_.tensor(unit, tensor);
   const auto whole_DI = input_weight(role, block);
   const auto kept_DK = weight_DK.to(at::kDouble);
-  const auto solution_DK = fitted(whole_DI, kept_DK, fit_sums, options_.dampening_fraction);
+  const auto solution_DK = least_squares(whole_DI, kept_DK, fit_sums, options_.dampening_fraction);
   // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
   const auto saved_DK =
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
@@ -167,11 +124,12 @@ double Compensation::guard_objective(const Stream& dense, const Stream& other) c
   };
   const auto teacher = scorer_of(dense.weights), scorer = scorer_of(other.weights);
   std::vector<eval::ScoreSums> sums;
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
-    if (!guards_[i]) continue;
-    sums.resize(std::max(sums.size(), batches_[i].domain + 1));
-    sums[batches_[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &teacher, dense.hidden_ND[i],
-                                                    batches_[i].targets_N, options_.batch_tokens));
+  for (std::size_t i = 0; i < text_.batches.size(); ++i) {
+    if (!text_.guards[i]) continue;
+    sums.resize(std::max(sums.size(), text_.batches[i].domain + 1));
+    sums[text_.batches[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &teacher,
+                                                         dense.hidden_ND[i], text_.batches[i].targets_N,
+                                                         options_.batch_tokens));
   }
   double objective = 0;
   for (const auto& sum : sums)
@@ -182,8 +140,7 @@ double Compensation::guard_objective(const Stream& dense, const Stream& other) c
 }
 
 base::Json Compensation::run() {
-  guards_ = guard_batches(batches_, kGuardEvery);
-  if (!every_domain_has_one(batches_, guards_)) {
+  if (!text_.judges_every_domain()) {
     observer_.message(
         record::Level::warning,
         "prune: no compensation, because a source gave less than two batches of calibration text, one "

@@ -70,7 +70,7 @@ void DamageTest::add(const CalibrationBatch& batch, const eval::RowScores& rows,
 }
 
 Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
-                           const HiddenStates& hidden) const {
+                           const StoredTensors& hidden) const {
   std::vector<std::vector<Document>> domains;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     eval::RowScores rows;

@@ -14,9 +14,9 @@
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
-#include "retort/prune/hidden_states.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/options.h"
+#include "retort/prune/stored_tensors.h"
 
 namespace retort::prune {
 
@@ -37,7 +37,7 @@ class DamageTest {
 
   /// Of a model whose inputs of block `begin` are `hidden` and whose blocks from there on are those of
   /// `changed`.  It has the reference's shape, embedding and head.
-  Damage measure(const model::Weights& changed, std::int64_t begin, const HiddenStates& hidden) const;
+  Damage measure(const model::Weights& changed, std::int64_t begin, const StoredTensors& hidden) const;
 
  private:
   struct Document;  // sums over its targets

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 
 #include "retort/base/error.h"
@@ -25,6 +26,15 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   auto mask_I = at::zeros({width}, options);
   mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
   return mask_I;
+}
+
+// Of the last block, nothing masked.
+at::Tensor output_of(const model::Weights& weights, const CalibrationBatch& batch) {
+  auto hidden_ND = embedded(weights, batch);
+  for (std::int64_t block = 0; block < num_blocks(weights); ++block)
+    hidden_ND = model::block_forward(weights_of_block(weights, block), weights.config.rms_norm_eps, hidden_ND,
+                                     batch.layout);
+  return hidden_ND;
 }
 
 // What has passed the blocks up to `block`; -1: the embedding.
@@ -51,22 +61,30 @@ struct Evaluator::Pass {
   std::vector<bool> keeps, attends, transforms;  // per block of the input: anything, attention, MLP
   std::vector<at::Tensor> masks_I, masks_Y;      // of channels and heads; undefined: none is dropped
   at::Tensor mask_D;                             // of hidden features
+  std::vector<at::Tensor> down_DI, output_DY;    // instead of the input's; undefined: those
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
 
-  Pass(const model::Weights& input, const Candidate& candidate) {
+  Pass(const model::Weights& input, const Candidate& candidate, CompensatedLayers* compensated = nullptr) {
+    using Layer = CompensatedLayers::Layer;
     const auto options = input.units.front().options();
+    const auto weight = [&](std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept,
+                            const at::Tensor& mask) {
+      return compensated && mask.defined() && !kept.empty() ? compensated->weight_DC(block, layer, kept)
+                                                            : at::Tensor();
+    };
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
       const auto* kept = candidate.find(block);
       keeps.push_back(kept != nullptr);
       attends.push_back(candidate.attends(block));
       transforms.push_back(kept != nullptr && !kept->empty());
       const auto& shape = input.config.blocks[static_cast<std::size_t>(block)];
-      masks_I.push_back(kept ? mask_of(*kept, mlp_width(shape), options) : at::Tensor());
-      masks_Y.push_back(at::Tensor());
-      if (const auto groups = mask_of(kept_groups(input.config, candidate, block), kv_groups(shape), options);
-          kept && shape.attention && groups.defined())
-        masks_Y.back() = groups.repeat_interleave(shape.attention->num_heads / shape.attention->num_kv_heads *
-                                                  shape.attention->head_dim);
+      const auto channels = kept ? *kept : std::vector<std::int64_t>();
+      const auto heads = kept_attention(input.config, candidate, block);
+      const auto width = shape.attention ? shape.attention->num_heads * shape.attention->head_dim : 0;
+      masks_I.push_back(kept ? mask_of(channels, mlp_width(shape), options) : at::Tensor());
+      masks_Y.push_back(kept ? mask_of(heads, width, options) : at::Tensor());
+      down_DI.push_back(weight(block, Layer::down, channels, masks_I.back()));
+      output_DY.push_back(weight(block, Layer::output, heads, masks_Y.back()));
     }
     if (!candidate.hidden.empty()) mask_D = mask_of(candidate.hidden, input.config.hidden_size, options);
   }
@@ -92,8 +110,16 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
     teacher_nll_.push_back(score(batch, teacher_hidden_.back()).nll);
   }
+  if (options.after_compensation)
+    compensated_ =
+        std::make_unique<CompensatedLayers>(input, domains, CompensationOptions{.objective = options.weights},
+                                            CompensatedLayers::Memory{.scratch = options.scratch});
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.round < b.round; });
+}
+
+Evaluator::Pass Evaluator::pass_of(const Candidate& candidate) const {
+  return Pass(input_, candidate, compensated_.get());
 }
 
 void Evaluator::plan_cache(std::int64_t cache_bytes) {
@@ -134,6 +160,8 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
     auto weights = weights_of_block(input_, block);
     if (!pass.attends[i]) weights.shape.attention.reset();
     if (!pass.transforms[i]) weights.down_DI = at::Tensor();
+    if (pass.down_DI[i].defined()) weights.down_DI = pass.down_DI[i];
+    if (pass.output_DY[i].defined()) weights.output_DY = pass.output_DY[i];
     hidden_ND = model::block_forward(weights, input_.config.rms_norm_eps, hidden_ND, batches_[batch].layout,
                                      nullptr, &hooks);
   }
@@ -143,7 +171,7 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
 void Evaluator::settle(const Candidate& candidate) {
   const auto blocks = num_blocks(input_);
   std::vector<std::vector<at::Tensor>> kept(batches_.size());
-  Pass pass(input_, candidate);
+  auto pass = pass_of(candidate);
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     kept[batch].resize(static_cast<std::size_t>((blocks - 1) / stride_ + 1));
     pass.before = [&](std::int64_t block, const at::Tensor& x_ND) {
@@ -173,20 +201,11 @@ Evaluator::Sums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND)
   return sums;
 }
 
-Evaluator::Sums Evaluator::score_exactly(std::size_t batch, const at::Tensor& hidden_ND) const {
-  const auto sums = eval::score_hidden(scorer_, hidden_ND, &scorer_, teacher_hidden_[batch],
-                                       batches_[batch].targets_N, chunk_rows());
-  return {static_cast<double>(sums.targets), sums.nll, sums.kl};
-}
-
 // Equal weights for all domains.
-template <typename Score>
-Evaluation Evaluator::evaluation(const Candidate& candidate, Score score) const {
-  const Pass pass(input_, candidate);
-  const auto begin = first_change(candidate);
+Evaluation Evaluator::evaluation(const std::vector<Sums>& batches) const {
   std::vector<Sums> sums(domain_names_.size());
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    auto of_batch = score(batch, output(batch, pass, begin));
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    auto of_batch = batches[batch];
     of_batch.nll -= teacher_nll_[batch];
     sums[batches_[batch].domain].add(of_batch);
   }
@@ -211,14 +230,24 @@ Evaluation Evaluator::evaluation(const Candidate& candidate, Score score) const 
 }
 
 Evaluation Evaluator::evaluate(const Candidate& candidate) const {
-  return evaluation(
-      candidate, [this](std::size_t batch, const at::Tensor& hidden_ND) { return score(batch, hidden_ND); });
+  const auto pass = pass_of(candidate);
+  const auto begin = first_change(candidate);
+  std::vector<Sums> sums;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+    sums.push_back(score(batch, output(batch, pass, begin)));
+  return evaluation(sums);
 }
 
-Evaluation Evaluator::evaluate_exactly(const Candidate& candidate) const {
-  return evaluation(candidate, [this](std::size_t batch, const at::Tensor& hidden_ND) {
-    return score_exactly(batch, hidden_ND);
-  });
+Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
+  const eval::HeadScorer scorer(sliced.config, sliced.layout,
+                                sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
+  std::vector<Sums> sums;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    const auto of_batch = eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_,
+                                             teacher_hidden_[batch], batches_[batch].targets_N, chunk_rows());
+    sums.push_back({static_cast<double>(of_batch.targets), of_batch.nll, of_batch.kl});
+  }
+  return evaluation(sums);
 }
 
 std::int64_t Evaluator::tokens() const {
@@ -243,7 +272,7 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
 
 std::vector<double> Evaluator::piece_costs(const Candidate& candidate, std::size_t first,
                                            std::size_t last) const {
-  const Pass pass(input_, candidate);
+  const auto pass = pass_of(candidate);
   const auto begin = first_change(candidate);
   std::vector<double> costs;
   for (std::size_t piece = first; piece < last; ++piece) {
@@ -266,14 +295,17 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
     auto masked_ND = output(batch, pass, 0);
     if (pass.mask_D.defined())
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
-    auto hidden_ND = embedded(sliced, batches_[batch]);
-    for (std::int64_t block = 0; block < num_blocks(sliced); ++block)
-      hidden_ND = model::block_forward(weights_of_block(sliced, block), sliced.config.rms_norm_eps, hidden_ND,
-                                       batches_[batch].layout);
+    const auto hidden_ND = output_of(sliced, batches_[batch]);
     const auto largest = masked_ND.abs().max().item<double>();
     worst = std::max(worst, (masked_ND - hidden_ND).abs().max().item<double>() / largest);
   }
   return worst;
+}
+
+EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file) {
+  return {.weights = options.objective,
+          .after_compensation = options.compensate && options.search.after_compensation,
+          .scratch = file.parent_path()};
 }
 
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
@@ -281,6 +313,7 @@ base::Json objective_identity(const Evaluator& evaluator, const std::vector<Cali
   return {{"objective", {weights.perplexity, weights.kl}},
           {"top_k", kTopK},
           {"input_nll", evaluator.input_nll()},
+          {"after_compensation", evaluator.after_compensation()},
           {"text", text_fingerprint(domains)}};
 }
 

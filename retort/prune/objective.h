@@ -8,11 +8,14 @@
 // candidates are compared, the input's distributions are its 512 most likely tokens and one outcome for all
 // others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is not computed again.
 //
+// Asked to, the evaluator gives the masked layers the weights that compensation would give them.
+//
 // Shape legend: N tokens of a batch, D hidden, I width of the MLP, Y inputs of o_proj.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "retort/ops/top_k_teacher.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/candidate.h"
+#include "retort/prune/compensated_layers.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
@@ -45,22 +49,27 @@ struct EvaluatorOptions {
   std::int64_t cache_bytes = std::int64_t{2}
                              << 30;  ///< for kept hidden states, without those of the last block
   std::int64_t batch_tokens =
-      kCalibrationBatchTokens;  ///< that pass the model together, and the size of a piece
+      kCalibrationBatchTokens;      ///< that pass the model together, and the size of a piece
+  bool after_compensation = false;  ///< see compensated_layers.h
+  base::Path scratch = {};          ///< for what that needs, where memory is short; empty: nowhere
 };
 
 class Evaluator {
  public:
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
   /// The whole model is the first current candidate.  Throws DataError for unusable text, ValidationError
-  /// naming the block whose activations are not finite.
+  /// naming the block whose activations are not finite, StorageError.
   Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
             const EvaluatorOptions& options);
 
   /// On all of the text.  The same f for a candidate whatever is current.  Throws ValidationError when f is
   /// not finite.
   Evaluation evaluate(const Candidate& candidate) const;
-  /// With the KL over the whole vocabulary, for what is reported.
-  Evaluation evaluate_exactly(const Candidate& candidate) const;
+  /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
+  /// reported.  Throws as evaluate().
+  Evaluation evaluate_exactly(const model::Weights& sliced) const;
+  /// Whether candidates are compared after compensation: wanted, and the text can judge it.
+  bool after_compensation() const { return compensated_ && compensated_->fits(); }
   std::int64_t tokens() const;
   /// The text as it passes the model.
   const std::vector<CalibrationBatch>& batches() const { return batches_; }
@@ -86,20 +95,19 @@ class Evaluator {
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
   /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
-  /// largest |output|, over the first batch of each domain.
+  /// largest |output|, over the first batch of each domain, both without compensation.
   double difference(const Candidate& candidate, const model::Weights& sliced) const;
 
  private:
   struct Pass;
+  Pass pass_of(const Candidate& candidate) const;
   void plan_cache(std::int64_t cache_bytes);
   std::int64_t chunk_rows() const;
   std::int64_t first_change(const Candidate& candidate) const;
   at::Tensor output(std::size_t batch, const Pass& pass, std::int64_t begin) const;
   struct Sums;  // over the targets of a batch
   Sums score(std::size_t batch, const at::Tensor& hidden_ND) const;
-  Sums score_exactly(std::size_t batch, const at::Tensor& hidden_ND) const;
-  template <typename Score>
-  Evaluation evaluation(const Candidate& candidate, Score score) const;
+  Evaluation evaluation(const std::vector<Sums>& batches) const;
 
   const model::Weights& input_;
   ObjectiveWeights weights_;
@@ -112,8 +120,12 @@ class Evaluator {
   std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
   std::vector<double> teacher_nll_;                      // [batch], sum over targets
+  std::unique_ptr<CompensatedLayers> compensated_;
   Candidate current_;
 };
+
+/// As a prune stage's search wants it; `file`: where the search is saved, for the scratch beside it.
+EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file);
 
 /// What f of a candidate depends on besides the candidate.
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,

@@ -41,7 +41,9 @@ enum class SearchMethod {
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;
   std::int64_t budget_tokens = 400'000;  ///< of forward passes of the whole model; 0: without limit
-  double tolerance = 0.005;    ///< of the model's parameters: how far below the target the result may end
+  double tolerance = 0.005;  ///< of the model's parameters: how far below the target the result may end
+  bool after_compensation =
+      true;                    ///< candidates are compared as compensation would leave them, where it is on
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 

@@ -41,9 +41,8 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
-// f of what was chosen, before compensation.
-base::Json costs(const Evaluator& evaluator, const Candidate& candidate) {
-  const auto evaluation = evaluator.evaluate_exactly(candidate);
+base::Json costs(const Evaluator& evaluator, const model::Weights& weights) {
+  const auto evaluation = evaluator.evaluate_exactly(weights);
   base::Json json = {{"objective", evaluation.mean.objective},
                      {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
                      {"kl", evaluation.mean.kl},
@@ -82,10 +81,14 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
         {"kv_groups", groups_by_block(input.config, candidate)},
         {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
       {"sliced_output_difference", difference}};
-  result.report.update(costs(evaluator, candidate));
-  if (options.compensate)
+  const auto uncompensated = costs(evaluator, result.weights);
+  if (options.compensate) {
     result.report["compensation"] =
         compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);
+    result.report["objective_uncompensated"] = uncompensated.at("objective");
+  }
+  result.report["compared_after_compensation"] = evaluator.after_compensation();
+  result.report.update(options.compensate ? costs(evaluator, result.weights) : uncompensated);
   return result;
 }
 

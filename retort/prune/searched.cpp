@@ -51,6 +51,12 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
   return rungs;
 }
 
+EvaluatorOptions searched_options(const PruneOptions& options, const base::Path& journal_file) {
+  auto chosen = evaluator_options(options, journal_file);
+  chosen.batch_tokens = kBatchTokens;
+  return chosen;
+}
+
 base::Json to_json(const Journal::Entry& entry) {
   return {{"state", entry.state},
           {"rung", entry.rung},
@@ -100,7 +106,7 @@ class Searched {
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, {.weights = options.objective, .batch_tokens = kBatchTokens}),
+        evaluator_(input, domains, searched_options(options, journal_file)),
         scores_(given
                     ? *given
                     : measured_scores(input, evaluator_.batches(),

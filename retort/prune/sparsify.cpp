@@ -91,7 +91,7 @@ struct Inputs {
 // A part of the text on its way through the blocks.
 struct Stream {
   std::vector<CalibrationBatch> batches;
-  HiddenStates hidden = {};  // inputs of the block at hand
+  StoredTensors hidden = {};  // inputs of the block at hand
 
   void start(const model::Weights& weights) {
     for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, embedded(weights, batches[i]));
@@ -241,7 +241,7 @@ void Sparsifier::plan_memory() {
   if (on_disk) plan = plan_sparsify(weights_.config, item, text, options_, true);
   observer_.message(record::Level::info, "sparsify: memory:\n" + shard::describe(plan));
   if (place_.memory > 0) shard::require_fits(plan, place_.memory);
-  if (on_disk) fitted_.hidden = HiddenStates(place_.scratch);
+  if (on_disk) fitted_.hidden = StoredTensors(place_.scratch);
 }
 
 HessianSums Sparsifier::sums(const Stream& stream, std::int64_t block, Tap tap) const {

@@ -53,14 +53,6 @@ at::Tensor kept_part(const at::Tensor& values, Role role, const Kept& kept) {
   return part;
 }
 
-// Rows of the heads in `groups`, when each group has `width` of them.
-std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& groups, std::int64_t width) {
-  std::vector<std::int64_t> rows;
-  for (const auto group : groups)
-    for (std::int64_t row = 0; row < width; ++row) rows.push_back(group * width + row);
-  return rows;
-}
-
 Kept kept_of(const architecture::Config& input, const Candidate& candidate, const architecture::Unit& unit,
              at::Device device) {
   Kept kept;
@@ -70,10 +62,8 @@ Kept kept_of(const architecture::Config& input, const Candidate& candidate, cons
   const auto block = candidate.blocks[position];
   kept.channels = model::index_tensor(candidate.channels[position], device);
   if (const auto& shape = input.blocks[static_cast<std::size_t>(block)].attention) {
-    const auto groups = kept_groups(input, candidate, block);
-    const auto queries = shape->num_heads / shape->num_kv_heads * shape->head_dim;
-    kept.queries = model::index_tensor(rows_of(groups, queries), device);
-    kept.keys = model::index_tensor(rows_of(groups, shape->head_dim), device);
+    kept.queries = model::index_tensor(kept_attention(input, candidate, block), device);
+    kept.keys = model::index_tensor(rows_of(kept_groups(input, candidate, block), shape->head_dim), device);
   }
   return kept;
 }

@@ -207,6 +207,8 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                          {.doc = "how far below the target the result may end, of all parameters",
                           .at_least = 0,
                           .at_most = 0.5});
+            inner.flag("after_compensation", options.search.after_compensation,
+                       {.doc = "compare candidates as compensation would leave them; only with compensate"});
             inner.count("finalists", options.search.finalists,
                         {.doc = "models at most that are kept where the text does not tell them apart, for a "
                                 "stage select; not of greedy uniform pruning",

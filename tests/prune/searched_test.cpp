@@ -11,6 +11,7 @@
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/surgery.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -64,7 +65,9 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
     candidate = prune::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
   if (kept.at("hidden").size() < 16) kept.at("hidden").get_to(candidate.hidden);
-  EXPECT_NEAR(evaluator.evaluate_exactly(candidate).mean.objective,
+  EXPECT_NEAR(evaluator.evaluate_exactly(prune::sliced(input, candidate)).mean.objective,
+              result.report.at("objective_uncompensated").get<double>(), 1e-9);
+  EXPECT_NEAR(evaluator.evaluate_exactly(result.weights).mean.objective,
               result.report.at("objective").get<double>(), 1e-9);
 }
 

@@ -162,7 +162,7 @@ TEST(Sparsify, WhatJudgesDecidesNothing) {
     EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit]));
   // The damage is that of the result, on this text alone.
   const auto batches = prune::calibration_batches(text.judging, input.config, at::kCPU);
-  prune::HiddenStates hidden;
+  prune::StoredTensors hidden;
   for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, prune::embedded(input, batches[i]));
   const auto damage = prune::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden);
   auto expected = prune::to_json(damage, text.judging);
@@ -180,7 +180,7 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     for (std::size_t i = 1; i < domain.sequences.size(); ++i) domain.sequences[i].goes_on = i % 3 != 0;
   const auto batches = prune::calibration_batches(domains, reference.config, at::kCPU, 24 * 4);
   const prune::DamageTest test(reference, batches, {.perplexity = 1, .kl = 0.5});
-  prune::HiddenStates hidden;
+  prune::StoredTensors hidden;
   std::vector<std::vector<eval::RatioTerm>> terms(2);
   double nll_sum = 0, kl_sum = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
@@ -577,7 +577,7 @@ TEST_P(SparsifyResumed, WithoutMemoryForHiddenStatesTheyAreOnDiskAndNothingChang
   expect_equal(run_in(needed - 1, made / "scratch", limited), expected);
   EXPECT_SAYS(limited.said, "most of them on disk");
   EXPECT_EQ(unlimited.said.find("on disk"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(made / "scratch/hidden.raw"));
+  EXPECT_FALSE(std::filesystem::exists(made / "scratch/tensors.raw"));
 }
 
 TEST_P(SparsifyResumed, ARefusalLeavesNothing) {

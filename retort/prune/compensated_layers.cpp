@@ -1,0 +1,131 @@
+#include "retort/prune/compensated_layers.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/model/dtype.h"
+#include "retort/prune/hessian.h"
+
+namespace retort::prune {
+namespace {
+
+using architecture::Role;
+
+Role role_of(CompensatedLayers::Layer layer) {
+  return layer == CompensatedLayers::Layer::output ? Role::output : Role::down;
+}
+
+// Of all that the constructor keeps.
+std::int64_t bytes_of_sums(const architecture::Config& config) {
+  std::int64_t bytes = 0;
+  for (const auto& block : config.blocks) {
+    const auto heads = block.attention ? block.attention->num_heads * block.attention->head_dim : 0;
+    for (const auto columns : {heads, mlp_width(block)})
+      bytes += 2 * columns * columns * (columns <= kDoubleColumns ? 8 : 4);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+CompensatedLayers::CompensatedLayers(const model::Weights& input,
+                                     const std::vector<CalibrationDomain>& domains,
+                                     const CompensationOptions& options, const Memory& memory)
+    : input_(input), dampening_fraction_(options.dampening_fraction), weights_bytes_(memory.weights_bytes) {
+  const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
+  fits_ = text.judges_every_domain();
+  if (!fits_) return;
+  if (!memory.scratch.empty() && bytes_of_sums(input.config) > memory.sums_bytes)
+    sums_ = StoredTensors(memory.scratch);
+  StoredTensors hidden;
+  for (std::size_t i = 0; i < text.batches.size(); ++i) hidden.set(i, embedded(input, text.batches[i]));
+  for (std::int64_t block = 0; block < std::ssize(input.config.blocks); ++block) collect(block, text, hidden);
+}
+
+// Passes all batches through a block.
+void CompensatedLayers::collect(std::int64_t block, const FitText& text, StoredTensors& hidden) {
+  struct Sums {
+    HessianSums fit, guard;
+  } output, down;
+  const auto weights = weights_of_block(input_, block);
+  for (std::size_t i = 0; i < text.batches.size(); ++i) {
+    const auto add = [&](Sums& sums, const at::Tensor& x_NC) {
+      accumulate_hessian(text.guards[i] ? sums.guard : sums.fit, x_NC, 1);
+    };
+    const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
+      if (tap == model::Tap::output_input) add(output, x_NC);
+      if (tap == model::Tap::down_input) add(down, x_NC);
+    }};
+    hidden.set(i, model::block_forward(weights, input_.config.rms_norm_eps, hidden.get(i),
+                                       text.batches[i].layout, nullptr, &hooks));
+  }
+  keep_sums(block, Layer::output, output.fit.products_CC, output.guard.products_CC);
+  keep_sums(block, Layer::down, down.fit.products_CC, down.guard.products_CC);
+}
+
+void CompensatedLayers::keep_sums(std::int64_t block, Layer layer, const at::Tensor& fit_CC,
+                                  const at::Tensor& guard_CC) {
+  if (!fit_CC.defined()) return;  // the block lacks the layer
+  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+  const auto& name = input_.layout.units[unit].find(role_of(layer))->name;
+  const auto& sparse = input_.lineage.sparse_layers;
+  if (std::find(sparse.begin(), sparse.end(), name) != sparse.end()) return;  // it would not stay sparse
+  require_finite_inputs(fit_CC, name);
+  const auto place = 2 * places_.size();
+  sums_.set(place, fit_CC);
+  sums_.set(place + 1, guard_CC);
+  places_[{block, layer}] = place;
+}
+
+at::Tensor CompensatedLayers::input_weight(std::int64_t block, Layer layer) const {
+  const auto weights = weights_of_block(input_, block);
+  return layer == Layer::output ? weights.output_DY : weights.down_DI;
+}
+
+at::Tensor CompensatedLayers::fitted(std::int64_t block, Layer layer,
+                                     const std::vector<std::int64_t>& kept) const {
+  const auto place = places_.find({block, layer});
+  if (place == places_.end()) return {};
+  const auto weight_DC = input_weight(block, layer);
+  const auto kept_K = model::index_tensor(kept, weight_DC.device());
+  const auto part = [&](const at::Tensor& sums_CC) {
+    const auto cross_CK = sums_CC.index_select(1, kept_K);
+    return LeastSquaresSums{.kept_KK = cross_CK.index_select(0, kept_K), .cross_IK = cross_CK};
+  };
+  const auto fit = part(sums_.get(place->second)), guard = part(sums_.get(place->second + 1));
+  const auto wide_DC = weight_DC.to(fit.kept_KK.scalar_type());
+  const auto kept_DK = wide_DC.index_select(1, kept_K);
+  const auto solution_DK = least_squares(wide_DC, kept_DK, fit, dampening_fraction_);
+  if (!solution_DK.defined()) return {};
+  const auto saved_DK = solution_DK.to(model::scalar_type(input_.file_dtype)).to(kept_DK.scalar_type());
+  if (!(guard.error(wide_DC, saved_DK) < guard.error(wide_DC, kept_DK))) return {};
+  return at::zeros_like(weight_DC).index_copy_(1, kept_K, saved_DK.to(weight_DC.scalar_type()));
+}
+
+at::Tensor CompensatedLayers::weight_DC(std::int64_t block, Layer layer,
+                                        const std::vector<std::int64_t>& kept) {
+  if (!fits_) return {};
+  auto [found, added] = known_.try_emplace(Key{block, layer, kept});
+  found->second.used = ++clock_;
+  if (!added) return found->second.weight_DC;
+  const auto weight_DC = fitted(block, layer, kept);
+  found->second.weight_DC = weight_DC;
+  if (weight_DC.defined()) known_bytes_ += static_cast<std::int64_t>(weight_DC.nbytes());
+  forget_the_oldest();
+  return weight_DC;
+}
+
+void CompensatedLayers::forget_the_oldest() {
+  while (known_bytes_ > weights_bytes_) {
+    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    });
+    if (oldest->second.weight_DC.defined())
+      known_bytes_ -= static_cast<std::int64_t>(oldest->second.weight_DC.nbytes());
+    known_.erase(oldest);
+  }
+}
+
+}  // namespace retort::prune

@@ -1,0 +1,70 @@
+#pragma once
+// o_proj and down_proj as compensation makes them, for candidates that are only masked, so that a search
+// compares what will be left and not what compensation gives back.  Fitted to the whole model's inputs, of
+// which a candidate keeps some: W' = W X X_K^T (X_K X_K^T + lambda diag)^-1 needs nothing of the candidate
+// but the kept inputs, so one pass over the text is enough for all candidates.  compensate.h, which makes the
+// result, sees besides what removals before the layer do to its inputs.
+//
+// Shape legend: D outputs of a layer, C its inputs.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/model/weights.h"
+#include "retort/prune/calibration.h"
+#include "retort/prune/compensate.h"
+#include "retort/prune/least_squares.h"
+#include "retort/prune/stored_tensors.h"
+
+namespace retort::prune {
+
+class CompensatedLayers {
+ public:
+  struct Memory {
+    std::int64_t sums_bytes = std::int64_t{1} << 30;     ///< beyond it they are in a file in `scratch`
+    base::Path scratch = {};                             ///< empty: always in memory
+    std::int64_t weights_bytes = std::int64_t{1} << 30;  ///< of the last ones
+  };
+  /// Block after block.  Sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers for each block,
+  /// twice, for the text that is fitted to and that which judges.  `input` must outlive this.  Throws
+  /// ValidationError naming the layer for inputs that are not finite, StorageError.
+  CompensatedLayers(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                    const CompensationOptions& options, const Memory& memory);
+
+  /// Whether the text can judge a fit; if not, every weight stays as it is.
+  bool fits() const { return fits_; }
+
+  enum class Layer { output, down };
+  /// The layer's weight with 0 in the columns that are not in `kept`, rising.  Undefined: leave it as it is,
+  /// because no held-out error falls or the layer is sparse.  Equal for equal `kept`, whatever was asked
+  /// before: a bounded memory of the last ones only saves time.
+  at::Tensor weight_DC(std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept);
+
+ private:
+  using Key = std::tuple<std::int64_t, Layer, std::vector<std::int64_t>>;
+  struct Known {
+    at::Tensor weight_DC;
+    std::int64_t used = 0;  // when
+  };
+  void collect(std::int64_t block, const FitText& text, StoredTensors& hidden);
+  void keep_sums(std::int64_t block, Layer layer, const at::Tensor& fit_CC, const at::Tensor& guard_CC);
+  at::Tensor input_weight(std::int64_t block, Layer layer) const;
+  at::Tensor fitted(std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept) const;
+  void forget_the_oldest();
+
+  const model::Weights& input_;
+  double dampening_fraction_;
+  std::int64_t weights_bytes_;
+  bool fits_ = false;
+  StoredTensors sums_;
+  std::map<std::pair<std::int64_t, Layer>, std::size_t> places_;  // in sums_; what judges is behind
+  std::map<Key, Known> known_;
+  std::int64_t known_bytes_ = 0, clock_ = 0;
+};
+
+}  // namespace retort::prune

@@ -1,0 +1,121 @@
+#include "retort/prune/compensated_layers.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "prune/models_for_tests.h"
+#include "retort/prune/least_squares.h"
+#include "retort/prune/objective.h"
+#include "retort/prune/surgery.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using prune::Candidate;
+using prune::CompensatedLayers;
+using Layer = CompensatedLayers::Layer;
+
+std::vector<prune::CalibrationDomain> text() {
+  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
+}
+
+std::vector<std::int64_t> odd(std::int64_t count) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t number = 1; number < count; number += 2) numbers.push_back(number);
+  return numbers;
+}
+
+// Inputs of a layer of block 0 over all batches that are fitted to.
+at::Tensor inputs_of_block_0(const model::Weights& input, model::Tap wanted) {
+  std::vector<at::Tensor> inputs;
+  const auto text_of_fit = prune::fit_text(text(), input.config, at::kCPU, 512);
+  for (std::size_t i = 0; i < text_of_fit.batches.size(); ++i) {
+    if (text_of_fit.guards[i]) continue;
+    const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
+      if (tap == wanted) inputs.push_back(x.clone());
+    }};
+    const auto& batch = text_of_fit.batches[i];
+    model::block_forward(prune::weights_of_block(input, 0), input.config.rms_norm_eps,
+                         prune::embedded(input, batch), batch.layout, nullptr, &hooks);
+  }
+  return at::cat(inputs);
+}
+
+void expect_least_squares(const model::Weights& input, Layer layer, model::Tap tap, const char* name) {
+  const auto weight = input.tensor(name);
+  const auto kept = odd(weight.size(1));
+  CompensatedLayers layers(input, text(), {.dampening_fraction = 0, .objective = {}}, {});
+  const auto x = inputs_of_block_0(input, tap), index = model::index_tensor(kept, at::kCPU);
+  const auto solution = std::get<0>(at::linalg_lstsq(x.index_select(1, index), at::mm(x, weight.t()))).t();
+  const auto expected = at::zeros_like(weight).index_copy_(1, index, solution);
+  EXPECT_LT(test::largest_difference(layers.weight_DC(0, layer, kept), expected), 1e-5)
+      << name << ": float32 in the file";
+}
+
+TEST(CompensatedLayers, AreTheLeastSquaresSolution) {
+  const auto input = test::tiny_model(test::tiny_config());
+  expect_least_squares(input, Layer::down, model::Tap::down_input, "model.layers.0.mlp.down_proj.weight");
+  expect_least_squares(input, Layer::output, model::Tap::output_input,
+                       "model.layers.0.self_attn.o_proj.weight");
+}
+
+// Where nothing was removed before a layer its inputs are those of the whole model, so the masked candidate
+// gives what the compensated model gives: channels of the first block, heads of another model's.
+TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const prune::Evaluator after(input, text(), {.weights = {}, .after_compensation = true}),
+      before(input, text(), {});
+  ASSERT_TRUE(after.after_compensation());
+  const auto whole = prune::whole(input.config);
+  for (const auto& candidate : {prune::with_channels(input.config, whole, 0, odd(16)),
+                                prune::with_groups(input.config, whole, 0, {1})}) {
+    auto model = prune::sliced(input, candidate);
+    record::Observer observer;
+    const auto report = prune::compensate(input, candidate, model, text(), {.objective = {}}, observer);
+    ASSERT_TRUE(report.at("kept").get<bool>());
+    const auto expected = before.evaluate_exactly(model).mean.objective;
+    EXPECT_NEAR(after.evaluate(candidate).mean.objective, expected, 1e-6) << "float32 in the file";
+    EXPECT_GT(before.evaluate(candidate).mean.objective, expected + 0.01);
+  }
+}
+
+TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const test::TemporaryDirectory directory;
+  CompensatedLayers roomy(input, text(), {.objective = {}}, {});
+  CompensatedLayers narrow(input, text(), {.objective = {}},
+                           {.sums_bytes = 0, .scratch = directory / "scratch", .weights_bytes = 1});
+  EXPECT_TRUE(std::filesystem::exists(directory / "scratch"))
+      << "the sums are there, in a file without a name";
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t block = 0; block < 3; ++block) {
+      EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::down, odd(16)),
+                            roomy.weight_DC(block, Layer::down, odd(16))));
+      EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::output, {8, 9, 10, 11, 12, 13, 14, 15}),
+                            roomy.weight_DC(block, Layer::output, {8, 9, 10, 11, 12, 13, 14, 15})));
+    }
+}
+
+TEST(CompensatedLayers, LeaveAloneWhatTheyCannotJudge) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const auto candidate = prune::with_channels(input.config, prune::whole(input.config), 0, odd(16));
+  const auto few = test::random_domains(40);
+  const prune::Evaluator after(input, few, {.weights = {}, .after_compensation = true}),
+      before(input, few, {});
+  EXPECT_FALSE(after.after_compensation());
+  EXPECT_EQ(after.evaluate(candidate).mean.objective, before.evaluate(candidate).mean.objective);
+}
+
+// A layer that is sparse would not stay so.
+TEST(CompensatedLayers, LeaveSparseLayersAlone) {
+  auto input = test::tiny_model(test::tiny_config());
+  input.lineage.sparse_layers = {"model.layers.1.mlp.down_proj.weight"};
+  CompensatedLayers layers(input, text(), {.objective = {}}, {});
+  EXPECT_FALSE(layers.weight_DC(1, Layer::down, odd(16)).defined());
+  EXPECT_TRUE(layers.weight_DC(2, Layer::down, odd(16)).defined());
+}
+
+}  // namespace
+}  // namespace retort
