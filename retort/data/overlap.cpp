@@ -41,21 +41,28 @@ void for_each_text(const SourceOptions& source, Split split, Visit visit) {
     if (!document.text.empty()) visit(base::hash64(document.text));
 }
 
-// Of the training part of one with each of the others, all in one pass.
-void add_overlaps(const SourceOptions& learned, const std::vector<SourceOptions>& measured,
+// Those of the measured sources that may have documents of a used one.
+std::vector<SourceOptions> suspects(const SourceOptions& used, Split part,
+                                    const std::vector<SourceOptions>& measured) {
+  std::vector<SourceOptions> left;
+  for (const auto& source : measured)
+    if (part == Split::held_out || !excluded(used, source)) left.push_back(source);
+  return left;
+}
+
+// Of a part of one with each of the others, all in one pass.
+void add_overlaps(const SourceOptions& used, Split part, const std::vector<SourceOptions>& measured,
                   std::map<std::string, Hashes>& held_out, std::vector<Overlap>& found) {
   std::vector<Overlap> overlaps;
   std::vector<const Hashes*> hashes;
   for (const auto& source : measured) {
-    if (excluded(learned, source)) continue;
     const auto [place, added] = held_out.try_emplace(source.name);
     if (added)
       for_each_text(source, Split::held_out, [&](std::uint64_t hash) { place->second.insert(hash); });
     hashes.push_back(&place->second);
-    overlaps.push_back({learned.name, source.name, 0});
+    overlaps.push_back({used.name, source.name, 0});
   }
-  if (overlaps.empty()) return;
-  for_each_text(learned, Split::training, [&](std::uint64_t hash) {
+  for_each_text(used, part, [&](std::uint64_t hash) {
     for (std::size_t i = 0; i < overlaps.size(); ++i)
       overlaps[i].documents += hashes[i]->contains(hash) ? 1 : 0;
   });
@@ -65,15 +72,21 @@ void add_overlaps(const SourceOptions& learned, const std::vector<SourceOptions>
 
 }  // namespace
 
-std::vector<Overlap> overlaps(const std::vector<SourceOptions>& learned,
-                              const std::vector<SourceOptions>& measured, std::int64_t most_bytes) {
+Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
+                  const std::vector<SourceOptions>& measured, std::int64_t most_bytes) {
   std::int64_t bytes = 0;
-  for (const auto& source : learned) bytes += stored_bytes(source);
-  std::vector<Overlap> found;
-  if (bytes > most_bytes) return found;
+  for (const auto& source : used) bytes += stored_bytes(source);
+  Overlaps result;
   std::map<std::string, Hashes> held_out;  // by source, as far as they are needed
-  for (const auto& source : learned) add_overlaps(source, measured, held_out, found);
-  return found;
+  for (const auto& source : used) {
+    const auto suspected = suspects(source, part, measured);
+    if (suspected.empty()) continue;
+    if (bytes > most_bytes)
+      result.unread.push_back(source.name);
+    else
+      add_overlaps(source, part, suspected, held_out, result.found);
+  }
+  return result;
 }
 
 }  // namespace retort::data

@@ -1,26 +1,32 @@
 #pragma once
-// Documents that a run would both learn from and be measured on.
+// Documents that a run would both use, to learn or to choose by, and be measured on.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "retort/data/document_reader.h"
 #include "retort/data/options.h"
 
 namespace retort::data {
 
 struct Overlap {
-  std::string learned, measured;  ///< names of sources
-  std::int64_t documents =
-      0;  ///< of the training part of one with the text of a held-out document of the other
+  std::string used, measured;  ///< names of sources
+  std::int64_t documents = 0;  ///< of the used part of one with the text of a held-out document of the other
 };
 
-/// Pairs of sources with common documents.  Text is read only where the held-out rules do not exclude it
-/// already: a source beside itself is safe with a fraction or with files, and so are two sources with the
-/// same fraction.  Empty without reading, too, when the text to learn from has more than `most_bytes` as it
-/// is stored.  Throws DataError and UsageError, as reading does.
-std::vector<Overlap> overlaps(const std::vector<SourceOptions>& learned,
-                              const std::vector<SourceOptions>& measured,
-                              std::int64_t most_bytes = std::int64_t{1} << 30);
+struct Overlaps {
+  std::vector<Overlap> found;
+  std::vector<std::string> unread;  ///< used sources that would have to be read, and are too long for it
+};
+
+/// Pairs of sources with common documents; `part`: of the used sources.  Text to learn from is read only
+/// where the held-out rules do not exclude it already: a source beside itself is safe with a fraction or with
+/// files, and so are two sources with the same fraction.  It is not read either when the used sources
+/// together have more than `most_bytes` as they are stored.  Throws DataError and UsageError, as reading
+/// does.
+Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
+                  const std::vector<SourceOptions>& measured,
+                  std::int64_t most_bytes = std::int64_t{1} << 30);
 
 }  // namespace retort::data

@@ -148,28 +148,53 @@ std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, Wanted
   return sources;
 }
 
-void check_overlaps(const recipe::Recipe& recipe) {
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "data." : ", data.") + name;
+  return list;
+}
+
+void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
   const auto learned =
       sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
+  const auto chosen_by =
+      sources_of(recipe, [](const Stage& stage) { return stage.kind == StageKind::select; });
   const auto measured = sources_of(recipe, [](const Stage& stage) {
     const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options);
     return options && !options->seen;
   });
-  for (const auto& overlap : data::overlaps(learned, measured))
+  const auto training = data::overlaps(learned, data::Split::training, measured);
+  for (const auto& overlap : training.found)
     throw base::DataError(base::join(
-        "data.", overlap.learned, ": expected no document that the run is evaluated on, found ",
+        "data.", overlap.used, ": expected no document that the run is evaluated on, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
         " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or the "
         "evaluate stage seen: true."));
+  if (!training.unread.empty())
+    observer.message(
+        record::Level::warning,
+        base::join("run: ", listed(training.unread),
+                   " were not searched for documents that the run is evaluated on, because their "
+                   "text is longer than 1 GiB; the same held_out.fraction or held_out.path for "
+                   "all sources keeps them apart without a search."));
+  for (const auto& overlap : data::overlaps(chosen_by, data::Split::held_out, measured).found)
+    observer.message(
+        record::Level::warning,
+        base::join("run: a select stage chooses by ", overlap.documents, " documents of data.", overlap.used,
+                   " that data.", overlap.measured,
+                   " is evaluated on, so the scores of what it chooses are a little too good; for "
+                   "a fair figure give the select stage a source of its own with other held-out "
+                   "documents."));
 }
 
 }  // namespace
 
-void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype) {
+void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
+               record::Observer& observer) {
   Preflight preflight(recipe, request, dtype);
   for (const auto& stage : recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
-  if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe);
+  if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe, observer);
 }
 
 }  // namespace retort::pipeline

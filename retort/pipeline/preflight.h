@@ -6,11 +6,14 @@
 
 #include "retort/pipeline/pipeline.h"
 #include "retort/recipe/recipe.h"
+#include "retort/record/observer.h"
 
 namespace retort::pipeline {
 
 /// Looks at sources, models, tokenizers, lengths of sequences and, as far as it is known, memory of the
-/// stages that are not finished.  Throws UsageError, DataError, ModelError or MemoryError.
-void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype);
+/// stages that are not finished, and warns of what makes figures too good.  Throws UsageError, DataError,
+/// ModelError or MemoryError.
+void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
+               record::Observer& observer);
 
 }  // namespace retort::pipeline

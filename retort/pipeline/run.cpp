@@ -132,7 +132,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   recipe.dtype = resolved_dtype(recipe, request.run_directory, device);
   if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   const auto dtype = model::parse_compute_dtype(recipe.dtype, device);
-  preflight(recipe, request, dtype);
+  preflight(recipe, request, dtype, observer);
   if (request.dry_run) {
     dry_run(recipe, dtype, observer);
     return {.finished = true, .stage = {}, .summary = {}, .report = {}};

@@ -209,9 +209,7 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   decision.update(to_json(trial));
   decision["parameters"] = trial.parameters;
   if (options_.channels) decision["inactive_channels"] = inactive_channels_;
-  decision["worst_domain"] = evaluator_.domain_names()[evaluation.worst_domain];
-  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
-    decision["domains"][evaluator_.domain_names()[i]] = evaluation.domains[i].objective;
+  decision.update(to_json(evaluation, evaluator_.domain_names()));
   decision["candidates"] = base::Json::array();
   for (const auto& other : trials) decision["candidates"].push_back(to_json(other));
   decisions_.push_back(std::move(decision));

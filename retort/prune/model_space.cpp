@@ -50,6 +50,24 @@ ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& op
   for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block) add_by_block(options, block);
   if (options.units == Units::uniform) add_uniform(options);
   search::validate(space_);
+  require_reachable(all, options.search.tolerance);
+}
+
+// Units are few and large where only blocks or halves of them may go.
+void ModelSpace::require_reachable(std::int64_t all, double tolerance) const {
+  const auto reach = search::reach(space_);
+  if (!reach || (reach->from > 0 && reach->from <= space_.most_removed)) return;
+  const auto share = [&](std::int64_t parameters) {
+    return static_cast<double>(parameters) / static_cast<double>(all);
+  };
+  throw base::UsageError(base::join(
+      "prune: target: no choice of units leaves ", all - space_.most_removed, " to ",
+      all - space_.least_removed, " parameters (search.tolerance ", tolerance,
+      "); the nearest sizes that they reach are ", all - reach->below, " (", share(all - reach->below),
+      " of all) above",
+      reach->from == 0 ? std::string()
+                       : base::join(" and ", all - reach->from, " (", share(all - reach->from), ") below"),
+      "; choose one of these as target.parameters, a larger search.tolerance, or finer units."));
 }
 
 void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {

@@ -302,6 +302,16 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
   return worst;
 }
 
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names) {
+  base::Json json = {{"objective", evaluation.mean.objective},
+                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
+                     {"kl", evaluation.mean.kl},
+                     {"worst_domain", domain_names[evaluation.worst_domain]}};
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    json["domains"][domain_names[i]] = evaluation.domains[i].objective;
+  return json;
+}
+
 EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file) {
   return {.weights = options.objective,
           .after_compensation = options.compensate && options.search.after_compensation,

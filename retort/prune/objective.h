@@ -124,6 +124,9 @@ class Evaluator {
   Candidate current_;
 };
 
+/// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names);
+
 /// As a prune stage's search wants it; `file`: where the search is saved, for the scratch beside it.
 EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file);
 

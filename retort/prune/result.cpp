@@ -41,17 +41,6 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
-base::Json costs(const Evaluator& evaluator, const model::Weights& weights) {
-  const auto evaluation = evaluator.evaluate_exactly(weights);
-  base::Json json = {{"objective", evaluation.mean.objective},
-                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
-                     {"kl", evaluation.mean.kl},
-                     {"worst_domain", evaluator.domain_names()[evaluation.worst_domain]}};
-  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
-    json["domains"][evaluator.domain_names()[i]] = evaluation.domains[i].objective;
-  return json;
-}
-
 std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
                                                        const Candidate& candidate) {
   std::vector<std::vector<std::int64_t>> groups;
@@ -81,14 +70,17 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
         {"kv_groups", groups_by_block(input.config, candidate)},
         {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
       {"sliced_output_difference", difference}};
-  const auto uncompensated = costs(evaluator, result.weights);
+  const auto costs = [&] {
+    return to_json(evaluator.evaluate_exactly(result.weights), evaluator.domain_names());
+  };
+  const auto uncompensated = costs();
   if (options.compensate) {
     result.report["compensation"] =
         compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);
     result.report["objective_uncompensated"] = uncompensated.at("objective");
   }
   result.report["compared_after_compensation"] = evaluator.after_compensation();
-  result.report.update(options.compensate ? costs(evaluator, result.weights) : uncompensated);
+  result.report.update(options.compensate ? costs() : uncompensated);
   return result;
 }
 

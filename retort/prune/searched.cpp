@@ -147,6 +147,7 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
+  base::Json parts_of(const State& state) const;
   base::Json finalist_json(const search::Finalist& finalist) const;
   State admitted(const char* name, State state);
   State by_influence() const;
@@ -161,7 +162,7 @@ class Searched {
   ModelSpace space_;
   SavedLines file_;
   Journal journal_;
-  base::Json starts_ = base::Json::object();
+  std::vector<std::pair<std::string, State>> starts_;
 };
 
 double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
@@ -211,7 +212,8 @@ State Searched::by_influence() const {
 }
 
 State Searched::admitted(const char* name, State state) {
-  starts_[name] = journal_.objective(state, journal_.last_rung());
+  journal_.objective(state, journal_.last_rung());
+  starts_.emplace_back(name, state);
   return state;
 }
 
@@ -273,19 +275,28 @@ std::vector<Candidate> Searched::tied() const {
   return candidates;
 }
 
+// f with its parts, which the journal does not keep; not charged to the search, which knows f already.
+base::Json Searched::parts_of(const State& state) const {
+  const auto candidate = space_.candidate(state);
+  auto json = to_json(evaluator_.evaluate(candidate), evaluator_.domain_names());
+  json["candidate"] = stable_hash(candidate);
+  return json;
+}
+
 base::Json Searched::finalist_json(const search::Finalist& finalist) const {
   const auto config = config_of(input_.config, space_.candidate(finalist.state));
   const auto cost = architecture::cost_of(config, options_.sequence_length, 1, kItemBytes);
   const auto& behind = finalist.behind;
-  return {{"objective", finalist.objective},
-          {"behind", behind.value},
-          {"error", std::isfinite(behind.error) ? base::Json(behind.error) : base::Json(nullptr)},
-          {"tied", !behind.significant},
-          {"blocks", config.blocks.size()},
-          {"parameters", cost.parameters},
-          {"active_parameters", cost.active_parameters},
-          {"bytes", cost.bytes},
-          {"flops_per_token", cost.flops}};
+  auto json = parts_of(finalist.state);
+  json.update({{"behind", behind.value},
+               {"error", std::isfinite(behind.error) ? base::Json(behind.error) : base::Json(nullptr)},
+               {"tied", !behind.significant},
+               {"blocks", config.blocks.size()},
+               {"parameters", cost.parameters},
+               {"active_parameters", cost.active_parameters},
+               {"bytes", cost.bytes},
+               {"flops_per_token", cost.flops}});
+  return json;
 }
 
 base::Json Searched::report() const {
@@ -296,11 +307,12 @@ base::Json Searched::report() const {
                        {"evaluations", journal_.entries().size()},
                        {"tokens_spent", journal_.spent()},
                        {"tokens_budget", options_.search.budget_tokens},
-                       {"starts", starts_},
+                       {"starts", base::Json::object()},
                        {"curve", base::Json::array()}};
   std::int64_t inactive = 0;
   for (const auto& block : scores_) inactive += block.inactive_channels;
   report["inactive_channels"] = inactive;
+  for (const auto& [name, state] : starts_) report["starts"][name] = parts_of(state);
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
   for (const auto& finalist : search::finalists(journal_, kFinalistsShown))
     report["finalists"].push_back(finalist_json(finalist));

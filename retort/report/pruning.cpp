@@ -203,11 +203,7 @@ Html search_figure(const RunFiles& run) {
                    {"Evaluations", ""},
                    {"Tokens", "spent"},
                    {"f as searched", "top 512"},
-                   {"f uncompensated", ""},
-                   {"Influence", "f"},
-                   {"One-shot", "f"},
-                   {"Additive", "f"},
-                   {"Greedy", "f"}});
+                   {"f uncompensated", ""}});
   for (const Stage& stage : run.stages) {
     if (!was_searched(stage)) continue;
     const Json& result = stage.result;
@@ -219,15 +215,12 @@ Html search_figure(const RunFiles& run) {
     if (const auto spent = number(result, "tokens_spent"); spent && !series.points.empty())
       series.points.emplace_back(*spent, series.points.back().second);
     view.series.push_back(std::move(series));
-    const Json& starts = field(result, "starts");
     table.row({stage.name, text(result, "method"), text(result, "units"),
                fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
                fixed(number(result, "kl"), 4), text(result, "worst_domain"),
                count(number(result, "evaluations")), count(number(result, "tokens_spent")),
                fixed(number(result, "searched_objective"), 4),
-               fixed(number(result, "objective_uncompensated"), 4), fixed(number(starts, "influence"), 4),
-               fixed(number(starts, "one_shot"), 4), fixed(number(starts, "additive"), 4),
-               fixed(number(starts, "greedy"), 4)});
+               fixed(number(result, "objective_uncompensated"), 4)});
   }
   if (view.series.empty()) return {};
   const Chart chart{
@@ -244,6 +237,22 @@ Html search_figure(const RunFiles& run) {
       table.html());
 }
 
+/// What a search began from.
+Html start_table(const Json& result) {
+  Table table("What the search began from, with the same f as in its curve.",
+              {{"", "", true},
+               {"f", "nats"},
+               {"\u0394 log perplexity", "nats"},
+               {"KL", "nats per token"},
+               {"Worst domain", "", true}});
+  const Json& starts = field(result, "starts");
+  if (!starts.is_object()) return {};
+  for (const auto& [name, start] : starts.items())
+    table.row({name, fixed(number(start, "objective"), 4), fixed(number(start, "delta_log_perplexity"), 4),
+               fixed(number(start, "kl"), 4), text(start, "worst_domain")});
+  return table.empty() ? Html() : details("What the search began from", table.html());
+}
+
 /// The best candidates of a search, and which of them the calibration text tells apart.
 Html finalist_table(const Json& result) {
   Table table(
@@ -254,6 +263,9 @@ Html finalist_table(const Json& result) {
       "in 16 bits.",
       {{"", ""},
        {"f", "nats"},
+       {"\u0394 log perplexity", "nats"},
+       {"KL", "nats per token"},
+       {"Worst domain", "", true},
        {"Behind the first", "nats"},
        {"Standard error", "nats"},
        {"", "", true},
@@ -265,9 +277,11 @@ Html finalist_table(const Json& result) {
   if (finalists.size() < 2) return {};
   int place = 0;
   for (const Json& one : finalists)
-    table.row({std::to_string(++place), fixed(number(one, "objective"), 4), fixed(number(one, "behind"), 4),
-               fixed(number(one, "error"), 4), text(one, "tied") == "true" ? "tied" : "worse",
-               count(number(one, "blocks")), count(number(one, "parameters")), bytes(number(one, "bytes")),
+    table.row({std::to_string(++place), fixed(number(one, "objective"), 4),
+               fixed(number(one, "delta_log_perplexity"), 4), fixed(number(one, "kl"), 4),
+               text(one, "worst_domain"), fixed(number(one, "behind"), 4), fixed(number(one, "error"), 4),
+               text(one, "tied") == "true" ? "tied" : "worse", count(number(one, "blocks")),
+               count(number(one, "parameters")), bytes(number(one, "bytes")),
                count(number(one, "flops_per_token"))});
   return details("The best candidates and which of them are tied", table.html());
 }
@@ -292,7 +306,7 @@ Html pruning(const RunFiles& run) {
     if (stage.kind != "prune" || !stage.result.is_object()) continue;
     if (prunings > 1) body += element("h3", stage.name);
     body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
-            candidate_table(stage.result) + finalist_table(stage.result);
+            candidate_table(stage.result) + start_table(stage.result) + finalist_table(stage.result);
   }
   return body + search_figure(run);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include "retort/base/error.h"
@@ -13,13 +12,6 @@ namespace {
 
 constexpr std::int64_t kMostEntries = std::int64_t{1} << 27;
 constexpr double kUnreachable = std::numeric_limits<double>::infinity();
-
-std::int64_t common_divisor(const Space& space) {
-  std::int64_t divisor = 0;
-  for (const auto& unit : space.units)
-    for (const auto removed : unit.removed) divisor = std::gcd(divisor, removed);
-  return std::max<std::int64_t>(divisor, 1);
-}
 
 // What the units at their highest levels remove, at most what may be removed.
 std::int64_t most_useful(const Space& space) {

@@ -1,10 +1,16 @@
 #include "retort/search/space.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "retort/base/error.h"
 
 namespace retort::search {
+namespace {
+
+constexpr std::int64_t kMostSums = std::int64_t{1} << 20;
+
+}  // namespace
 
 std::int64_t Space::removed(const State& state) const {
   if (removed_together) return removed_together(state);
@@ -17,6 +23,35 @@ std::int64_t Space::removed(const State& state) const {
 bool Space::feasible(const State& state) const {
   const auto gone = removed(state);
   return gone >= least_removed && gone <= most_removed && (!admits || admits(state));
+}
+
+std::int64_t common_divisor(const Space& space) {
+  std::int64_t divisor = 0;
+  for (const auto& unit : space.units)
+    for (const auto removed : unit.removed) divisor = std::gcd(divisor, removed);
+  return std::max<std::int64_t>(divisor, 1);
+}
+
+std::optional<Reach> reach(const Space& space) {
+  const auto divisor = common_divisor(space);
+  std::int64_t all = 0;
+  for (const auto& unit : space.units) all += unit.removed.back();
+  if (space.removed_together || all / divisor > kMostSums) return std::nullopt;
+  std::vector<bool> reached(static_cast<std::size_t>(all / divisor + 1), false);
+  reached[0] = true;
+  for (const auto& unit : space.units)
+    for (auto sum = std::ssize(reached) - 1; sum > 0; --sum)
+      for (const auto removed : unit.removed)
+        if (removed / divisor <= sum && reached[static_cast<std::size_t>(sum - removed / divisor)])
+          reached[static_cast<std::size_t>(sum)] = true;
+  const auto first = std::min((space.least_removed + divisor - 1) / divisor, std::ssize(reached));
+  Reach reach;
+  for (std::int64_t sum = 0; sum < std::ssize(reached); ++sum) {
+    if (!reached[static_cast<std::size_t>(sum)]) continue;
+    if (sum < first) reach.below = sum * divisor;
+    if (sum >= first && reach.from == 0) reach.from = sum * divisor;
+  }
+  return reach;
 }
 
 void validate(const Space& space) {

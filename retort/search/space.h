@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,17 @@ struct Space {
   }
   State whole() const { return State(units.size(), 0); }
 };
+
+/// Greatest common divisor of all removals.
+std::int64_t common_divisor(const Space& space);
+
+/// Sums of removals next to the lower bound: the greatest below it, and the least from it on, 0 where there
+/// is none.  What the space admits is not looked at.
+struct Reach {
+  std::int64_t below = 0, from = 0;
+};
+/// Empty where units do not add up, or for more than 2^20 different sums.
+std::optional<Reach> reach(const Space& space);
 
 /// Throws UsageError: no unit, a unit without levels, removals that do not rise, bounds that no state meets
 /// because even all units at their highest level remove too little, or that contradict each other.

@@ -334,6 +334,7 @@ TEST(EndToEndSearched, AShortDistillationChoosesAmongFinalistsAndGoesOnAfterASto
        "context: 64}"});
   const Finished finished = project.run_recipe();
   ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_SAYS(finished.err, "a select stage chooses by");
   const auto result_of = [&](const char* stage) {
     return base::parse_json(base::read_file(project.path("run/stages") / (std::string(stage) + ".json")));
   };

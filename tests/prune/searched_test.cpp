@@ -193,7 +193,13 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   EXPECT_SAYS(message(options), "target");
   options = options_of(Units::blocks, SearchMethod::greedy);
   options.search.tolerance = 0;
-  EXPECT_SAYS(message(options), "bounds");
+  const auto unreachable = message(options);
+  EXPECT_SAYS(unreachable, "search.tolerance 0");
+  // The size that it names below the target is one.
+  const auto below = unreachable.substr(unreachable.find(" and ") + 5);
+  options.target = {.parameters_fraction = 0, .parameters = std::stoll(below)};
+  const auto left = prune_searched(input, text(), options, directory / "reached.jsonl", observer).weights;
+  EXPECT_EQ(architecture::num_parameters(left.config), options.target.parameters);
   options = options_of(Units::per_layer, SearchMethod::random);
   options.search.budget_tokens = 10;
   EXPECT_SAYS(message(options), "budget_tokens");

@@ -39,6 +39,23 @@ TEST(LeastAdditive, IsTheOptimumWhereUnitsDoNotInteract) {
 
 // The cheapest small units first, then nothing fits between them and the bounds: two are given back for a
 // large one.
+TEST(Space, KnowsTheSumsBesideItsBound) {
+  Space space{.units = {{"a", {0, 30, 60}}, {"b", {0, 100}}},
+              .least_removed = 70,
+              .most_removed = 90,
+              .removed_together = {},
+              .admits = {}};
+  const auto reach = search::reach(space);
+  ASSERT_TRUE(reach);
+  EXPECT_EQ(reach->below, 60);
+  EXPECT_EQ(reach->from, 100);
+  space.least_removed = 161;
+  EXPECT_EQ(search::reach(space)->below, 160);
+  EXPECT_EQ(search::reach(space)->from, 0);
+  space.units.push_back({"c", {0, std::int64_t{1} << 40, (std::int64_t{1} << 40) + 1}});
+  EXPECT_FALSE(search::reach(space)) << "too many sums";
+}
+
 TEST(OneShot, GivesBackWhereNothingFits) {
   Space space;
   for (int i = 0; i < 2; ++i) space.units.push_back({"small", {0, 10}});
