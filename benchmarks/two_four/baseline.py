@@ -2,14 +2,13 @@
 """SparseGPT 2:4 as one would write it with transformers and PyTorch, for time and quality beside Retort's.
 
 Sequential over blocks and over q k v, o, gate up, down; Hessians in float32; columns in blocks of 128; the mask of a group by
-w^2 / U_kk^2.  Text is packed as Retort packs it with bos, without regard to documents.  Saves the sparse model and prints
-JSON.
+w^2 / U_kk^2.  It sees the text that Retort's stage fits to (fitted_text), one document at a time.  Saves the sparse model and prints
+JSON: seconds, and for each layer the relative error of its output on that text.
 """
 
 import argparse
-import glob
-import gzip
 import json
+import sys
 import time
 
 import torch
@@ -42,38 +41,31 @@ def sparsify(weight, hessian, dampening=0.01, block=128):
     return weight
 
 
-def calibration(tokenizer, patterns, count, length):
-    ids = []
-    for path in sorted(path for pattern in patterns for path in glob.glob(pattern)):
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            documents = file.read().split("\n\n\n")
-        for document in documents[::len(documents) // 40 + 1]:  # some of each file
-            ids += [tokenizer.bos_token_id] + tokenizer(document, add_special_tokens=False)["input_ids"]
-    step = max(1, len(ids) // length // count)
-    sequences = [ids[i * length:(i + 1) * length] for i in range(len(ids) // length)][::step][:count]
-    return torch.tensor(sequences)
+def relative_error(weight, sparse, hessian):
+    square = lambda matrix: torch.sum((matrix @ hessian) * matrix)
+    return float((square(sparse - weight) / square(weight)).sqrt())
 
 
 @torch.no_grad()
-def sparsify_model(model, batches):
-    inputs, arguments = [], {}
+def sparsify_model(model, documents):
+    inputs, arguments, errors = [], [], {}
 
     class Stop(Exception):
         pass
 
     def capture(module, args, kwargs):
         inputs.append(args[0])
-        arguments.update(kwargs)
+        arguments.append(kwargs)
         raise Stop
 
     handle = model.model.layers[0].register_forward_pre_hook(capture, with_kwargs=True)
-    for batch in batches:
+    for document in documents:
         try:
-            model(batch)
+            model(document)
         except Stop:
             pass
     handle.remove()
-    for layer in model.model.layers:
+    for number, layer in enumerate(model.model.layers):
         modules = dict(layer.named_modules())
         for group in GROUPS:
             hessian, sequences = 0, 0
@@ -85,32 +77,35 @@ def sparsify_model(model, batches):
                 sequences += args[0].shape[0]
 
             handle = modules[group[0]].register_forward_pre_hook(add)
-            for x in inputs:
-                layer(x, **arguments)
+            for x, given in zip(inputs, arguments):
+                layer(x, **given)
             handle.remove()
             for name in group:
-                modules[name].weight.data = sparsify(modules[name].weight.data, 2 * hessian / sequences)
-        inputs = [layer(x, **arguments) for x in inputs]
+                weight = modules[name].weight.data
+                modules[name].weight.data = sparsify(weight, 2 * hessian / sequences)
+                errors[f"model.layers.{number}.{name}.weight"] = relative_error(weight, modules[name].weight.data, hessian)
+        inputs = [layer(x, **given) for x, given in zip(inputs, arguments)]
         inputs = [x[0] if isinstance(x, tuple) else x for x in inputs]
+    return errors
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="models/europa-5m")
-    parser.add_argument("--text", nargs="+", default=["/usr/share/debian-reference/debian-reference.*.txt.gz"])
-    parser.add_argument("--sequences", type=int, default=64)
-    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--ids", default="-", help="a JSON list of token ids on each line, from fitted_text; -: standard input")
     parser.add_argument("--out", required=True)
     a = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(a.model)
     model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa").eval()
-    batches = calibration(tokenizer, a.text, a.sequences, a.length).split(4)
+    with sys.stdin if a.ids == "-" else open(a.ids) as file:
+        documents = [torch.tensor([json.loads(line)]) for line in file]
     start = time.monotonic()
-    sparsify_model(model, batches)
+    errors = sparsify_model(model, documents)
     seconds = time.monotonic() - start
     model.to(torch.bfloat16).save_pretrained(a.out)
     tokenizer.save_pretrained(a.out)
-    print(json.dumps({"seconds": seconds, "sequences": sum(len(batch) for batch in batches), "out": a.out}))
+    print(json.dumps({"seconds": seconds, "tokens": sum(document.numel() for document in documents), "out": a.out,
+                      "mean_relative_error": sum(errors.values()) / len(errors), "relative_errors": errors}))
 
 
 if __name__ == "__main__":

@@ -170,6 +170,22 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
 
 // What the choice of units would pass over in silence; the defaults, which `recipe show` writes, are no
 // mistake.
+void refuse_idle_search(Binder& inner, const prune::PruneOptions& options) {
+  const prune::SearchOptions defaults;
+  const auto& search = options.search;
+  if (options.units != prune::Units::uniform || search.method != prune::SearchMethod::greedy) return;
+  const auto refuse = [&](const char* key, bool differs) {
+    if (differs)
+      inner.mistake(
+          key,
+          "has no meaning in greedy pruning of uniform units, which goes step by step to the target; "
+          "leave it out, or choose another method or other units");
+  };
+  refuse("budget_tokens", search.budget_tokens != defaults.budget_tokens);
+  refuse("tolerance", search.tolerance != defaults.tolerance);
+  refuse("finalists", search.finalists != defaults.finalists);
+}
+
 void refuse_idle_keys(Binder& b, const prune::PruneOptions& options) {
   if (options.units == prune::Units::uniform) return;
   const prune::PruneOptions defaults;
@@ -211,9 +227,10 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                        {.doc = "compare candidates as compensation would leave them; only with compensate"});
             inner.count("finalists", options.search.finalists,
                         {.doc = "models at most that are kept where the text does not tell them apart, for a "
-                                "stage select; not of greedy uniform pruning",
+                                "stage select",
                          .at_least = 1,
                          .at_most = 16});
+            refuse_idle_search(inner, options);
           },
           {.doc = "how the candidates are looked for"});
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});

@@ -1,0 +1,63 @@
+// The text that a sparsify stage fits its weights to, for a program that is to see the same: a JSON list of
+// token ids for each document, or for what a sequence has of one.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "retort/architecture/hf_config.h"
+#include "retort/base/json.h"
+#include "retort/data/windows.h"
+#include "retort/pipeline/context.h"
+#include "retort/prune/options.h"
+#include "retort/prune/text_parts.h"
+
+namespace {
+
+using namespace retort;
+
+struct Settings {
+  std::string model;
+  data::SourceOptions source;
+  prune::SparsifyOptions stage;
+};
+
+std::vector<prune::CalibrationDomain> fitted(const Settings& s) {
+  const auto text = pipeline::read_model_text(s.model, architecture::read_config(s.model));
+  const auto length = s.stage.sequence_length;
+  const auto count = std::max<std::int64_t>(1, (s.stage.calibration_tokens + length - 1) / length);
+  auto sequences =
+      data::calibration_sequences(s.source, {.sequence_length = length, .bos = text.special.bos >= 0},
+                                  text.encode(), text.special, s.stage.seed, count);
+  return prune::split_by_document({{s.source.name, std::move(sequences)}}).fitted;
+}
+
+void print(const data::Sequence& sequence) {
+  for (std::size_t i = 0; i < sequence.starts.size(); ++i) {
+    const auto begin = sequence.ids.begin() + sequence.starts[i];
+    const auto end =
+        i + 1 < sequence.starts.size() ? sequence.ids.begin() + sequence.starts[i + 1] : sequence.ids.end();
+    std::cout << base::Json(std::vector<std::int32_t>(begin, end)).dump() << '\n';
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  s.source.name = "text";
+  CLI::App app("The text that a sparsify stage fits its weights to");
+  app.add_option("MODEL", s.model)->required();
+  app.add_option("--text", s.source.paths)->required();
+  app.add_option("--separator", s.source.separator);
+  app.add_option("--tokens", s.stage.calibration_tokens);
+  app.add_option("--length", s.stage.sequence_length);
+  app.add_option("--seed", s.stage.seed);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    for (const auto& domain : fitted(s))
+      for (const auto& sequence : domain.sequences) print(sequence);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "fitted_text: " << error.what() << std::endl;
+    return 1;
+  }
+}
