@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "retort/base/error.h"
+#include "retort/eval/change.h"
 
 namespace retort::eval {
 namespace {
@@ -16,25 +17,6 @@ double mean_nll(const ModelScores& model) {
   return sum / static_cast<double>(model.sources.size());
 }
 
-// NLL of a model above that of another, a term for each document of each source.
-std::vector<std::vector<RatioTerm>> differences(const ModelScores& model, const ModelScores& other) {
-  std::vector<std::vector<RatioTerm>> terms(model.sources.size());
-  for (std::size_t source = 0; source < model.sources.size(); ++source) {
-    const auto &ours = model.sources[source].documents, &theirs = other.sources[source].documents;
-    const bool same =
-        std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), [](const auto& a, const auto& b) {
-          return a.document.number == b.document.number && a.document.hash == b.document.hash &&
-                 a.targets == b.targets;
-        });
-    base::require<base::ModelError>(same, model.name, " and ", other.name,
-                                    ": expected the same documents and tokens, found other tokens of '",
-                                    model.sources[source].name, "'; compare models with the same tokenizer.");
-    for (std::size_t i = 0; i < ours.size(); ++i)
-      terms[source].push_back({ours[i].nll - theirs[i].nll, static_cast<double>(ours[i].targets)});
-  }
-  return terms;
-}
-
 }  // namespace
 
 std::vector<Standing> standings(std::span<const ModelScores> models) {
@@ -45,7 +27,8 @@ std::vector<Standing> standings(std::span<const ModelScores> models) {
   const double least = best->nll;
   const auto& of_best = models[static_cast<std::size_t>(best - result.begin())];
   for (std::size_t i = 0; i < models.size(); ++i) {
-    const auto interval = bootstrap_interval(differences(models[i], of_best));
+    const auto interval = bootstrap_interval(
+        paired_terms(models[i], of_best, [](const DocumentScores& document) { return document.nll; }));
     base::require<base::DataError>(
         interval.has_value(), models[i].name,
         ": expected at least two documents of every source, found fewer; score more "

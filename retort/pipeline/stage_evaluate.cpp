@@ -4,6 +4,7 @@
 #include <map>
 
 #include "retort/base/error.h"
+#include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
 #include "retort/pipeline/scoring.h"
@@ -32,6 +33,29 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
   return scores;
 }
 
+// The sparsify stage that a model comes from, by however many others; null without one.
+const Stage* sparsified_by(const recipe::Recipe& recipe, const std::string& model) {
+  for (const auto* stage = recipe.find_stage(model); stage; stage = recipe.find_stage(stage->from))
+    if (stage->kind == recipe::StageKind::sparsify) return stage;
+  return nullptr;
+}
+
+// What sparsity did, and what is left of it after training: f of each model that was made sparse against the
+// one before, where both are here.
+base::Json sparsity_changes(const Context& context, const std::vector<eval::ModelScores>& scores) {
+  auto changes = base::Json::array();
+  for (const auto& after : scores) {
+    const auto* stage = sparsified_by(context.recipe, after.name);
+    if (!stage) continue;
+    const auto& weights = std::get<prune::SparsifyOptions>(stage->options).objective;
+    for (const auto& before : scores)
+      if (before.name == stage->from)
+        changes.push_back(eval::to_json(eval::change_of_f(before, after, weights.perplexity, weights.kl),
+                                        before.name, after.name));
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage& stage) {
@@ -53,7 +77,9 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
     documents.write(eval::document_lines(scores.back()));
   }
   documents.commit();
-  return eval::to_json(options.context, options.windows, stage.teacher, scores);
+  auto result = eval::to_json(options.context, options.windows, stage.teacher, scores);
+  result["sparsity"] = sparsity_changes(context, scores);
+  return result;
 }
 
 }  // namespace retort::pipeline

@@ -128,6 +128,23 @@ Html damages(const Json& result) {
                 table.html() + together.html());
 }
 
+/// On held-out documents, after training too.
+Html changes(const Json& evaluation) {
+  Table table(
+      "Change of f to the model before sparsity, on held-out documents and against the teacher (95 % "
+      "interval "
+      "over paired documents).",
+      {{"Model", "", true},
+       {"Before", "", true},
+       {"f", "nats, 95 % interval", true},
+       {"NLL", "nats per token"},
+       {"KL", "nats per token"}});
+  for (const Json& row : elements(field(evaluation, "sparsity")))
+    table.row({text(row, "model"), text(row, "before"), with_interval(row), fixed(number(row, "nll"), 4),
+               fixed(number(row, "kl"), 4)});
+  return table.empty() ? Html() : table.html();
+}
+
 }  // namespace
 
 Html sparsity(const RunFiles& run) {
@@ -149,6 +166,8 @@ Html sparsity(const RunFiles& run) {
       body += table;
     body += damages(stage.result);
   }
+  for (const Stage& stage : run.stages)
+    if (stage.kind == "evaluate") body += changes(stage.result);
   return body;
 }
 

@@ -297,10 +297,19 @@ TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
        "{name: sparse, kind: sparsify, from: pruned, mask: exact, polish: true, " + calibration("6k") + "}",
        "{name: student, kind: distill, from: sparse, teacher: born, data: [text], tokens: 512, " + kPacking +
            "}",
-       "{name: scores, kind: evaluate, models: [born, student], data: [text], windows: rolling, context: "
-       "64}"});
+       "{name: scores, kind: evaluate, models: [born, pruned, student], data: [text], windows: rolling, "
+       "context: 64}"});
   const Finished finished = project.run_recipe();
   ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto scores = base::parse_json(base::read_file(project.path("run/stages/scores.json")));
+  ASSERT_EQ(scores.at("sparsity").size(), 1U) << "what sparsity left after distillation";
+  const auto& change = scores.at("sparsity")[0];
+  EXPECT_EQ(change.at("before"), "pruned");
+  EXPECT_EQ(change.at("model"), "student");
+  const auto nll = [&](int model) { return scores.at("models")[model].at("mean").at("nll").get<double>(); };
+  EXPECT_NEAR(change.at("nll").get<double>(), nll(2) - nll(1), 1e-9);
+  EXPECT_NEAR(change.at("objective").get<double>(),
+              change.at("nll").get<double>() + change.at("kl").get<double>(), 1e-9);
   const auto config = base::parse_json(base::read_file(project.path("run/models/student/config.json")));
   EXPECT_TRUE(config.contains("per_layer_config")) << config.dump();
   const auto pruned = base::parse_json(base::read_file(project.path("run/stages/pruned.json")));

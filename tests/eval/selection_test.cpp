@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "retort/base/error.h"
+#include "retort/eval/change.h"
 #include "support/message_of.h"
 
 namespace retort::eval {
@@ -39,6 +40,21 @@ TEST(Selection, ComparesDocumentByDocument) {
   EXPECT_NEAR(found[2].behind, 0.3 / 6, 1e-12);
   EXPECT_TRUE(found[2].tied) << "better on half of the documents";
   EXPECT_LT(found[2].interval.low, 0);
+}
+
+TEST(Change, IsThatOfFDocumentByDocument) {
+  auto before = model_of("pruned", kBest), after = model_of("sparse", kWorse);
+  for (std::size_t i = 0; i < kBest.size(); ++i) {
+    before.sources[0].documents[i].kl = 2;
+    after.sources[0].documents[i].kl = 3;
+  }
+  const auto change = change_of_f(before, after, 2, 0.5);
+  EXPECT_NEAR(change.nll, 0.62 / 6, 1e-12);
+  EXPECT_NEAR(change.kl, 0.1, 1e-12) << "one nat in ten tokens of each document";
+  EXPECT_NEAR(change.objective, 2 * 0.62 / 6 + 0.05, 1e-12);
+  ASSERT_TRUE(change.interval);
+  EXPECT_GT(change.interval->low, 2 * 0.09 + 0.05 - 1e-9) << "on every document by at least 0.09";
+  EXPECT_LT(change.interval->high, 2 * 0.12 + 0.05 + 1e-9);
 }
 
 TEST(Selection, TakesTheFastestOfTheTied) {
