@@ -31,7 +31,7 @@ def write(path, methods):
     lines = {}
     for label, runs in methods.items():
         one_shot = all(len(run["search"]["curve"]) < ONE_SHOT and run["search"]["tokens_spent"] < most / 2 for run in runs)
-        ends = (statistics.median(run["search"]["tokens_spent"] for run in runs), statistics.median(run["search"]["objective"] for run in runs))
+        ends = (statistics.median(run["search"]["tokens_spent"] for run in runs), statistics.median(run["search"]["searched_objective"] for run in runs))
         lines[label] = [ends] if one_shot else list(medians(runs, most))
     values = [value for line in lines.values() for _, value in line]
     low, high = math.log(min(values)), math.log(max(values))

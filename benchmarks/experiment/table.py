@@ -47,7 +47,7 @@ def setting_table(setting, methods, reference):
     dense = paired.nll(reference["dense"])
     print(f"\n### {model}, {space}, {100 * (keep - 1):+.0f} % of the parameters\n")
     print(f"NLL in nats per token on the measured documents: {dense:.4f} of the whole model, {reference['unigram']:.4f} of token frequencies.  A cell is the "
-          "median over seeds, in brackets the least and the greatest.\n")
+          "median over seeds, in brackets the least and the greatest; f is that of the search.\n")
     print("| method | seeds | parameters removed | tokens spent | f | NLL before distillation | NLL after | after, minus the best method | |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
     best = min(methods, key=lambda method: statistics.median(paired.nll(run["after"]) for run in methods[method].values()))
@@ -63,22 +63,25 @@ def setting_table(setting, methods, reference):
             low, middle, high = paired.interval([(runs[seed]["after"], methods[best][seed]["after"]) for seed in common])
             gap, tied = f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]", "tied" if low <= 0 <= high else ""
         print(f"| {LABELS[method]} | {len(runs)} | {span(removed, 2)} % | {span([run['search']['tokens_spent'] / 1000 for run in results], 0)} k | "
-              f"{span([run['search']['objective'] for run in results], 4)} | {before} | {span([paired.nll(run['after']) for run in results], 4)} | {gap} | {tied} |")
-    agreements = [tau for tau in (tau_of(methods, seed, reference) for seed in seeds_of(methods)) if tau is not None]
-    if agreements:
-        print(f"\nKendall's tau between the ranks of the methods before and after distillation, seed by seed: {span(agreements, 2)}, {len(agreements)} seeds.")
+              f"{span([run['search']['searched_objective'] for run in results], 4)} | {before} | {span([paired.nll(run['after']) for run in results], 4)} | {gap} | {tied} |")
+    for what, value in (("by f of the search", lambda run: run["search"]["searched_objective"]),
+                        ("before distillation", lambda run: paired.nll(run["before"]))):
+        agreements = [tau for tau in (tau_of(methods, seed, reference, value) for seed in seeds_of(methods)) if tau is not None]
+        if agreements:
+            print(f"\nKendall's tau between the ranks of the methods {what} and after distillation, seed by seed: {span(agreements, 2)}, "
+                  f"{len(agreements)} seeds.")
 
 
 def seeds_of(methods):
     return sorted({seed for runs in methods.values() for seed in runs})
 
 
-def tau_of(methods, seed, reference):
-    """None with fewer than three methods that are ranked."""
+def tau_of(methods, seed, reference, value):
+    """Of `value` and the NLL of the student.  None with fewer than three methods that are ranked."""
     runs = [runs[seed] for runs in methods.values() if seed in runs and ranked_before(runs[seed], reference)]
     if len(runs) < 3:
         return None
-    return paired.kendall_tau([paired.nll(run["before"]) for run in runs], [paired.nll(run["after"]) for run in runs])
+    return paired.kendall_tau([value(run) for run in runs], [paired.nll(run["after"]) for run in runs])
 
 
 def verdict(gains):

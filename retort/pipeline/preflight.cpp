@@ -1,5 +1,6 @@
 #include "retort/pipeline/preflight.h"
 
+#include <algorithm>
 #include <set>
 
 #include "retort/architecture/checkpoint.h"
@@ -154,6 +155,33 @@ std::string listed(const std::vector<std::string>& names) {
   return list;
 }
 
+// A choice by the documents that a score is measured on makes the score a little too good.
+void warn_of_choices(const std::vector<data::SourceOptions>& chosen_by,
+                     const std::vector<data::SourceOptions>& measured, record::Observer& observer) {
+  const auto warn = [&](const std::string& used, const std::string& what) {
+    observer.message(
+        record::Level::warning,
+        base::join("run: a select stage chooses by held-out documents of data.", used, ", and ", what,
+                   "; where they are the same the chosen model looks a little better than "
+                   "it is, so give the select stage a source of other documents."));
+  };
+  std::vector<data::SourceOptions> others;
+  for (const auto& source : chosen_by) {
+    const bool same = std::any_of(measured.begin(), measured.end(),
+                                  [&](const auto& other) { return other.name == source.name; });
+    if (same)
+      warn(source.name, "an evaluate stage measures them");
+    else
+      others.push_back(source);
+  }
+  const auto overlaps = data::overlaps(others, data::Split::held_out, measured);
+  for (const auto& overlap : overlaps.found)
+    warn(overlap.used, base::join(overlap.documents, " of them are among those of data.", overlap.measured,
+                                  ", which an evaluate stage measures"));
+  for (const auto& used : overlaps.unread)
+    warn(used, "its text is too long (1 GiB) to look for those that an evaluate stage measures");
+}
+
 void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
   const auto learned =
       sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
@@ -177,14 +205,7 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
                    " were not searched for documents that the run is evaluated on, because their "
                    "text is longer than 1 GiB; the same held_out.fraction or held_out.path for "
                    "all sources keeps them apart without a search."));
-  for (const auto& overlap : data::overlaps(chosen_by, data::Split::held_out, measured).found)
-    observer.message(
-        record::Level::warning,
-        base::join("run: a select stage chooses by ", overlap.documents, " documents of data.", overlap.used,
-                   " that data.", overlap.measured,
-                   " is evaluated on, so the scores of what it chooses are a little too good; for "
-                   "a fair figure give the select stage a source of its own with other held-out "
-                   "documents."));
+  warn_of_choices(chosen_by, measured, observer);
 }
 
 }  // namespace

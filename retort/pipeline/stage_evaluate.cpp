@@ -33,10 +33,13 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
   return scores;
 }
 
-// The sparsify stage that a model comes from, by however many others; null without one.
+// The sparsify stage that a model comes from, directly or by training; null without one.
 const Stage* sparsified_by(const recipe::Recipe& recipe, const std::string& model) {
-  for (const auto* stage = recipe.find_stage(model); stage; stage = recipe.find_stage(stage->from))
-    if (stage->kind == recipe::StageKind::sparsify) return stage;
+  using recipe::StageKind;
+  for (const auto* stage = recipe.find_stage(model); stage; stage = recipe.find_stage(stage->from)) {
+    if (stage->kind == StageKind::sparsify) return stage;
+    if (stage->kind != StageKind::distill && stage->kind != StageKind::finetune) return nullptr;
+  }
   return nullptr;
 }
 

@@ -110,10 +110,9 @@ void Compensation::fit(Role role, const Stream& dense, const Stream& changed, st
   // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
   const auto saved_DK =
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
-  const double before = guard_sums.error(whole_DI, kept_DK),
-               after = guard_sums.error(whole_DI, saved_DK.to(at::kDouble));
-  if (after < before) weight_DK.copy_(saved_DK);
-  layers_.push_back({{"name", tensor.name}, {"kept", after < before}, {"held_out_gain", before - after}});
+  const double gain = guard_sums.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
+  if (gain > 0) weight_DK.copy_(saved_DK);
+  layers_.push_back({{"name", tensor.name}, {"kept", gain > 0}, {"held_out_gain", gain}});
 }
 
 // f of objective.h on the guards, domains with equal weights.

@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/model/dtype.h"
 #include "retort/prune/hessian.h"
+#include "retort/prune/stop.h"
 
 namespace retort::prune {
 namespace {
@@ -17,31 +20,55 @@ Role role_of(CompensatedLayers::Layer layer) {
   return layer == CompensatedLayers::Layer::output ? Role::output : Role::down;
 }
 
+// Inputs of o_proj and of down_proj.
+std::array<std::int64_t, 2> columns_of(const architecture::Block& block) {
+  return {block.attention ? block.attention->num_heads * block.attention->head_dim : 0, mlp_width(block)};
+}
+
 // Of all that the constructor keeps.
 std::int64_t bytes_of_sums(const architecture::Config& config) {
   std::int64_t bytes = 0;
-  for (const auto& block : config.blocks) {
-    const auto heads = block.attention ? block.attention->num_heads * block.attention->head_dim : 0;
-    for (const auto columns : {heads, mlp_width(block)})
+  for (const auto& block : config.blocks)
+    for (const auto columns : columns_of(block))
       bytes += 2 * columns * columns * (columns <= kDoubleColumns ? 8 : 4);
-  }
   return bytes;
+}
+
+// A candidate asks for one weight of every layer in turn: with room for fewer none would ever be found again.
+std::int64_t bytes_of_two_candidates(const model::Weights& weights) {
+  std::int64_t columns = 0;
+  for (const auto& block : weights.config.blocks)
+    for (const auto of_layer : columns_of(block)) columns += of_layer;
+  return 2 * columns * weights.config.hidden_size *
+         static_cast<std::int64_t>(weights.units.front().element_size());
 }
 
 }  // namespace
 
 CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                      const std::vector<CalibrationDomain>& domains,
-                                     const CompensationOptions& options, const Memory& memory)
-    : input_(input), dampening_fraction_(options.dampening_fraction), weights_bytes_(memory.weights_bytes) {
+                                     const CompensationOptions& options, const Memory& memory,
+                                     record::Observer& observer)
+    : input_(input),
+      dampening_fraction_(options.dampening_fraction),
+      weights_bytes_(std::max(memory.weights_bytes, bytes_of_two_candidates(input))) {
   const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
   fits_ = text.judges_every_domain();
   if (!fits_) return;
-  if (!memory.scratch.empty() && bytes_of_sums(input.config) > memory.sums_bytes)
+  if (const auto bytes = bytes_of_sums(input.config); !memory.scratch.empty() && bytes > memory.sums_bytes) {
+    observer.message(record::Level::info, base::join("prune: sums for compensation, ",
+                                                     base::human_bytes(static_cast<std::uint64_t>(bytes)),
+                                                     ", in ", memory.scratch.string()));
     sums_ = StoredTensors(memory.scratch);
+  }
   StoredTensors hidden;
   for (std::size_t i = 0; i < text.batches.size(); ++i) hidden.set(i, embedded(input, text.batches[i]));
-  for (std::int64_t block = 0; block < std::ssize(input.config.blocks); ++block) collect(block, text, hidden);
+  const auto blocks = std::ssize(input.config.blocks);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    stop_if_asked(observer, "prune", "the candidates measured so far");
+    collect(block, text, hidden);
+    observer.progress("prune: blocks summed for compensation", block + 1, blocks);
+  }
 }
 
 // Passes all batches through a block.
@@ -100,18 +127,20 @@ at::Tensor CompensatedLayers::fitted(std::int64_t block, Layer layer,
   const auto solution_DK = least_squares(wide_DC, kept_DK, fit, dampening_fraction_);
   if (!solution_DK.defined()) return {};
   const auto saved_DK = solution_DK.to(model::scalar_type(input_.file_dtype)).to(kept_DK.scalar_type());
-  if (!(guard.error(wide_DC, saved_DK) < guard.error(wide_DC, kept_DK))) return {};
+  if (!(guard.gain(wide_DC, kept_DK, saved_DK) > 0)) return {};
   return at::zeros_like(weight_DC).index_copy_(1, kept_K, saved_DK.to(weight_DC.scalar_type()));
 }
 
 at::Tensor CompensatedLayers::weight_DC(std::int64_t block, Layer layer,
                                         const std::vector<std::int64_t>& kept) {
   if (!fits_) return {};
-  auto [found, added] = known_.try_emplace(Key{block, layer, kept});
-  found->second.used = ++clock_;
-  if (!added) return found->second.weight_DC;
+  const Key key{block, layer, kept};
+  if (const auto found = known_.find(key); found != known_.end()) {
+    found->second.used = ++clock_;
+    return found->second.weight_DC;
+  }
   const auto weight_DC = fitted(block, layer, kept);
-  found->second.weight_DC = weight_DC;
+  known_[key] = {weight_DC, ++clock_};
   if (weight_DC.defined()) known_bytes_ += static_cast<std::int64_t>(weight_DC.nbytes());
   forget_the_oldest();
   return weight_DC;

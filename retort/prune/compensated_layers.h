@@ -1,9 +1,9 @@
 #pragma once
 // o_proj and down_proj as compensation makes them, for candidates that are only masked, so that a search
-// compares what will be left and not what compensation gives back.  Fitted to the whole model's inputs, of
-// which a candidate keeps some: W' = W X X_K^T (X_K X_K^T + lambda diag)^-1 needs nothing of the candidate
-// but the kept inputs, so one pass over the text is enough for all candidates.  compensate.h, which makes the
-// result, sees besides what removals before the layer do to its inputs.
+// compares what will be left and not what compensation gives back.  Fitted to the whole model's inputs X, of
+// which a candidate keeps X_K: the least squares of least_squares.h then need nothing of the candidate but
+// the list of what it keeps, so one pass over the text is enough for all candidates.  compensate.h, which
+// makes the result, sees besides what removals before the layer, and of hidden features, do to its inputs.
 //
 // Shape legend: D outputs of a layer, C its inputs.
 
@@ -20,6 +20,7 @@
 #include "retort/prune/compensate.h"
 #include "retort/prune/least_squares.h"
 #include "retort/prune/stored_tensors.h"
+#include "retort/record/observer.h"
 
 namespace retort::prune {
 
@@ -28,13 +29,13 @@ class CompensatedLayers {
   struct Memory {
     std::int64_t sums_bytes = std::int64_t{1} << 30;     ///< beyond it they are in a file in `scratch`
     base::Path scratch = {};                             ///< empty: always in memory
-    std::int64_t weights_bytes = std::int64_t{1} << 30;  ///< of the last ones
+    std::int64_t weights_bytes = std::int64_t{1} << 30;  ///< of the last ones, at least of two candidates
   };
   /// Block after block.  Sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers for each block,
   /// twice, for the text that is fitted to and that which judges.  `input` must outlive this.  Throws
-  /// ValidationError naming the layer for inputs that are not finite, StorageError.
+  /// ValidationError naming the layer for inputs that are not finite, StorageError, StoppedError.
   CompensatedLayers(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                    const CompensationOptions& options, const Memory& memory);
+                    const CompensationOptions& options, const Memory& memory, record::Observer& observer);
 
   /// Whether the text can judge a fit; if not, every weight stays as it is.
   bool fits() const { return fits_; }
@@ -42,7 +43,7 @@ class CompensatedLayers {
   enum class Layer { output, down };
   /// The layer's weight with 0 in the columns that are not in `kept`, rising.  Undefined: leave it as it is,
   /// because no held-out error falls or the layer is sparse.  Equal for equal `kept`, whatever was asked
-  /// before: a bounded memory of the last ones only saves time.
+  /// before: a bounded memory of the last ones only saves time.  Throws StorageError.
   at::Tensor weight_DC(std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept);
 
  private:

@@ -82,7 +82,7 @@ class Search {
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, evaluator_options(options, saved_file)),
+        evaluator_(input, domains, evaluator_options(options, saved_file, observer)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!saved_file.empty()) {
       file_.emplace(saved_file, objective_identity(evaluator_, domains, options.objective).dump());

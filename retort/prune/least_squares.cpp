@@ -20,9 +20,12 @@ void LeastSquaresSums::add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
   cross_IK = cross_IK.defined() ? cross_IK.add_(products_IK) : products_IK;
 }
 
-double LeastSquaresSums::error(const at::Tensor& weight_DI, const at::Tensor& fitted_DK) const {
-  const auto products_DK = at::mm(fitted_DK, kept_KK) - 2 * at::mm(weight_DI, cross_IK);
-  return (products_DK * fitted_DK).sum().item<double>();
+// From the difference, not as one of two large numbers.
+double LeastSquaresSums::gain(const at::Tensor& weight_DI, const at::Tensor& kept_DK,
+                              const at::Tensor& fitted_DK) const {
+  const auto change_DK = fitted_DK - kept_DK;
+  const auto gap_DK = at::mm(weight_DI, cross_IK) - at::mm(kept_DK, kept_KK);
+  return (change_DK * (2 * gap_DK - at::mm(change_DK, kept_KK))).sum(at::kDouble).item<double>();
 }
 
 at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const LeastSquaresSums& sums,

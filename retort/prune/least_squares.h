@@ -19,8 +19,8 @@ struct LeastSquaresSums {
 
   /// In float64.
   void add(const at::Tensor& x_NI, const at::Tensor& kept_NK);
-  /// ||W' X' - W X||^2 without the part that W' does not change.
-  double error(const at::Tensor& weight_DI, const at::Tensor& fitted_DK) const;
+  /// By how much ||W' X' - W X||^2 falls when W' is `fitted_DK` instead of `kept_DK`, W `weight_DI`.
+  double gain(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const at::Tensor& fitted_DK) const;
 };
 
 /// W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda diag)^-1, with lambda as a fraction of the square of

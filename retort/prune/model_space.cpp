@@ -55,18 +55,20 @@ ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& op
 
 // Units are few and large where only blocks or halves of them may go.
 void ModelSpace::require_reachable(std::int64_t all, double tolerance) const {
-  const auto reach = search::reach(space_);
-  if (!reach || (reach->from > 0 && reach->from <= space_.most_removed)) return;
-  const auto share = [&](std::int64_t parameters) {
-    return static_cast<double>(parameters) / static_cast<double>(all);
+  auto reach = search::reach(space_);
+  if (!reach) return;
+  std::int64_t every_unit = 0;
+  for (const auto& unit : space_.units) every_unit += unit.removed.back();
+  if (reach->from == every_unit) reach->from.reset();  // nothing would be left
+  if (reach->from && *reach->from <= space_.most_removed) return;
+  const auto size = [&](std::int64_t removed) {
+    return base::join(all - removed, " (", static_cast<double>(all - removed) / static_cast<double>(all),
+                      " of all)");
   };
   throw base::UsageError(base::join(
-      "prune: target: no choice of units leaves ", all - space_.most_removed, " to ",
-      all - space_.least_removed, " parameters (search.tolerance ", tolerance,
-      "); the nearest sizes that they reach are ", all - reach->below, " (", share(all - reach->below),
-      " of all) above",
-      reach->from == 0 ? std::string()
-                       : base::join(" and ", all - reach->from, " (", share(all - reach->from), ") below"),
+      "prune: target: expected a size that the units reach within search.tolerance ", tolerance, ", found ",
+      all - space_.least_removed, " parameters; the nearest they reach are ", size(reach->below), " above",
+      reach->from ? base::join(" and ", size(*reach->from), " below") : std::string(),
       "; choose one of these as target.parameters, a larger search.tolerance, or finer units."));
 }
 

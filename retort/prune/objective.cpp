@@ -110,10 +110,11 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
     teacher_nll_.push_back(score(batch, teacher_hidden_.back()).nll);
   }
+  record::Observer silent;
   if (options.after_compensation)
-    compensated_ =
-        std::make_unique<CompensatedLayers>(input, domains, CompensationOptions{.objective = options.weights},
-                                            CompensatedLayers::Memory{.scratch = options.scratch});
+    compensated_ = std::make_unique<CompensatedLayers>(
+        input, domains, CompensationOptions{.objective = options.weights},
+        CompensatedLayers::Memory{.scratch = options.scratch}, options.observer ? *options.observer : silent);
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.round < b.round; });
 }
@@ -312,10 +313,15 @@ base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>&
   return json;
 }
 
-EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file) {
+EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file,
+                                   record::Observer& observer) {
+  // Elsewhere a layer goes whole, or keeps all of its inputs.
+  const bool narrows = options.units == Units::per_layer || options.units == Units::uniform;
   return {.weights = options.objective,
-          .after_compensation = options.compensate && options.search.after_compensation,
-          .scratch = file.parent_path()};
+          .after_compensation = options.compensate && options.search.after_compensation && narrows &&
+                                (options.heads || options.channels),
+          .scratch = file.parent_path(),
+          .observer = &observer};
 }
 
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,

@@ -26,6 +26,7 @@
 #include "retort/prune/candidate.h"
 #include "retort/prune/compensated_layers.h"
 #include "retort/prune/options.h"
+#include "retort/record/observer.h"
 
 namespace retort::prune {
 
@@ -49,21 +50,22 @@ struct EvaluatorOptions {
   std::int64_t cache_bytes = std::int64_t{2}
                              << 30;  ///< for kept hidden states, without those of the last block
   std::int64_t batch_tokens =
-      kCalibrationBatchTokens;      ///< that pass the model together, and the size of a piece
-  bool after_compensation = false;  ///< see compensated_layers.h
-  base::Path scratch = {};          ///< for what that needs, where memory is short; empty: nowhere
+      kCalibrationBatchTokens;           ///< that pass the model together, and the size of a piece
+  bool after_compensation = false;       ///< see compensated_layers.h
+  base::Path scratch = {};               ///< for what that needs, where memory is short; empty: nowhere
+  record::Observer* observer = nullptr;  ///< of that pass over the text
 };
 
 class Evaluator {
  public:
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
   /// The whole model is the first current candidate.  Throws DataError for unusable text, ValidationError
-  /// naming the block whose activations are not finite, StorageError.
+  /// naming the block whose activations are not finite, StorageError, StoppedError.
   Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
             const EvaluatorOptions& options);
 
   /// On all of the text.  The same f for a candidate whatever is current.  Throws ValidationError when f is
-  /// not finite.
+  /// not finite, StorageError.
   Evaluation evaluate(const Candidate& candidate) const;
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
   /// reported.  Throws as evaluate().
@@ -128,7 +130,8 @@ class Evaluator {
 base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names);
 
 /// As a prune stage's search wants it; `file`: where the search is saved, for the scratch beside it.
-EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file);
+EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file,
+                                   record::Observer& observer);
 
 /// What f of a candidate depends on besides the candidate.
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,

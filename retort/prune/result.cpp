@@ -50,16 +50,26 @@ std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Confi
 
 }  // namespace
 
+model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
+                            const Candidate& candidate, const std::vector<CalibrationDomain>& domains,
+                            const PruneOptions& options, record::Observer& observer) {
+  auto weights = sliced(input, candidate);
+  (void)proved(evaluator, candidate, weights);
+  if (options.compensate)
+    compensate(input, candidate, weights, domains, {.objective = options.objective}, observer);
+  return weights;
+}
+
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
                         const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
                         record::Observer& observer) {
-  PruneResult result{.weights = sliced(input, candidate), .report = {}};
-  const double difference = proved(evaluator, candidate, result.weights);
-  report_torn_layers(input, result.weights, observer);
-  result.report = {
+  auto weights = sliced(input, candidate);
+  const double difference = proved(evaluator, candidate, weights);
+  report_torn_layers(input, weights, observer);
+  base::Json report = {
       {"kind", "prune"},
       {"parameters_before", architecture::num_parameters(input.config)},
-      {"parameters_after", architecture::num_parameters(result.weights.config)},
+      {"parameters_after", architecture::num_parameters(weights.config)},
       {"blocks_before", input.config.blocks.size()},
       {"width_before", mlp_width(input.config.blocks.front())},
       {"kv_groups_before", kv_groups(input.config.blocks.front())},
@@ -69,19 +79,17 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
         {"channels", candidate.channels},
         {"kv_groups", groups_by_block(input.config, candidate)},
         {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
-      {"sliced_output_difference", difference}};
-  const auto costs = [&] {
-    return to_json(evaluator.evaluate_exactly(result.weights), evaluator.domain_names());
-  };
-  const auto uncompensated = costs();
+      {"sliced_output_difference", difference},
+      {"compared_after_compensation", evaluator.after_compensation()}};
+  const auto costs = [&] { return to_json(evaluator.evaluate_exactly(weights), evaluator.domain_names()); };
+  report.update(costs());
   if (options.compensate) {
-    result.report["compensation"] =
-        compensate(input, candidate, result.weights, domains, {.objective = options.objective}, observer);
-    result.report["objective_uncompensated"] = uncompensated.at("objective");
+    report["objective_uncompensated"] = report.at("objective");
+    report["compensation"] =
+        compensate(input, candidate, weights, domains, {.objective = options.objective}, observer);
+    report.update(costs());
   }
-  result.report["compared_after_compensation"] = evaluator.after_compensation();
-  result.report.update(options.compensate ? costs() : uncompensated);
-  return result;
+  return {.weights = std::move(weights), .report = std::move(report)};
 }
 
 }  // namespace retort::prune

@@ -15,6 +15,11 @@ struct PruneResult {
 
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
 /// for removed channels where the options want that.  Throws ValidationError when the proof fails.
+model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
+                            const Candidate& candidate, const std::vector<CalibrationDomain>& domains,
+                            const PruneOptions& options, record::Observer& observer);
+
+/// The same with everything that is reported of it.
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
                         const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
                         record::Observer& observer);

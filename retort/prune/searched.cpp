@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -51,8 +52,9 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
   return rungs;
 }
 
-EvaluatorOptions searched_options(const PruneOptions& options, const base::Path& journal_file) {
-  auto chosen = evaluator_options(options, journal_file);
+EvaluatorOptions searched_options(const PruneOptions& options, const base::Path& journal_file,
+                                  record::Observer& observer) {
+  auto chosen = evaluator_options(options, journal_file, observer);
   chosen.batch_tokens = kBatchTokens;
   return chosen;
 }
@@ -106,7 +108,7 @@ class Searched {
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, searched_options(options, journal_file)),
+        evaluator_(input, domains, searched_options(options, journal_file, observer)),
         scores_(given
                     ? *given
                     : measured_scores(input, evaluator_.batches(),
@@ -135,7 +137,7 @@ class Searched {
   /// The best and those that are tied with it, as many as the options want.
   std::vector<Candidate> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
-  base::Json report() const;
+  base::Json report();
 
  private:
   double tokens(std::size_t first_piece, std::size_t last_piece) const;
@@ -147,8 +149,8 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
-  base::Json parts_of(const State& state) const;
-  base::Json finalist_json(const search::Finalist& finalist) const;
+  base::Json parts_of(const State& state);
+  base::Json finalist_json(const search::Finalist& finalist);
   State admitted(const char* name, State state);
   State by_influence() const;
 
@@ -163,6 +165,7 @@ class Searched {
   SavedLines file_;
   Journal journal_;
   std::vector<std::pair<std::string, State>> starts_;
+  std::map<State, base::Json> parts_;
 };
 
 double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
@@ -276,14 +279,17 @@ std::vector<Candidate> Searched::tied() const {
 }
 
 // f with its parts, which the journal does not keep; not charged to the search, which knows f already.
-base::Json Searched::parts_of(const State& state) const {
+base::Json Searched::parts_of(const State& state) {
+  const auto [found, added] = parts_.try_emplace(state);
+  if (!added) return found->second;
+  stop_if_asked(observer_, "prune", "the candidates measured so far");
   const auto candidate = space_.candidate(state);
-  auto json = to_json(evaluator_.evaluate(candidate), evaluator_.domain_names());
-  json["candidate"] = stable_hash(candidate);
-  return json;
+  found->second = to_json(evaluator_.evaluate(candidate), evaluator_.domain_names());
+  found->second["candidate"] = stable_hash(candidate);
+  return found->second;
 }
 
-base::Json Searched::finalist_json(const search::Finalist& finalist) const {
+base::Json Searched::finalist_json(const search::Finalist& finalist) {
   const auto config = config_of(input_.config, space_.candidate(finalist.state));
   const auto cost = architecture::cost_of(config, options_.sequence_length, 1, kItemBytes);
   const auto& behind = finalist.behind;
@@ -299,7 +305,7 @@ base::Json Searched::finalist_json(const search::Finalist& finalist) const {
   return json;
 }
 
-base::Json Searched::report() const {
+base::Json Searched::report() {
   base::Json report = {{"parameters_target", target_},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
                        {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
@@ -333,7 +339,7 @@ PruneResult prune_searched(const model::Weights& input, const std::vector<Calibr
   const auto tied = searched.tied();
   for (std::size_t i = 1; on_tied && i < tied.size(); ++i) {
     try {
-      on_tied(make_result(input, searched.evaluator(), tied[i], domains, options, observer).weights);
+      on_tied(make_weights(input, searched.evaluator(), tied[i], domains, options, observer));
     } catch (const base::ValidationError& error) {
       observer.message(record::Level::warning,
                        base::join("prune: finalist ", i + 1, " is left out: ", error.what()));

@@ -168,8 +168,8 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
   b.count("evaluate_tokens", options.evaluate_tokens, {.doc = "per source, for that loss", .at_least = 1});
 }
 
-// What the choice of units would pass over in silence; the defaults, which `recipe show` writes, are no
-// mistake.
+// What the chosen method or units would pass over in silence; the defaults, which `recipe show` writes, are
+// no mistake.
 void refuse_idle_search(Binder& inner, const prune::PruneOptions& options) {
   const prune::SearchOptions defaults;
   const auto& search = options.search;

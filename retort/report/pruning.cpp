@@ -193,6 +193,7 @@ bool was_searched(const Stage& stage) {
 Html search_figure(const RunFiles& run) {
   Palette palette;
   View view{.name = "", .y_title = "best f so far (nats)"};
+  bool compensated = false;
   Table table("", {{"Stage", "", true},
                    {"Method", "", true},
                    {"Units", "", true},
@@ -215,6 +216,7 @@ Html search_figure(const RunFiles& run) {
     if (const auto spent = number(result, "tokens_spent"); spent && !series.points.empty())
       series.points.emplace_back(*spent, series.points.back().second);
     view.series.push_back(std::move(series));
+    compensated = compensated || text(result, "compared_after_compensation") == "true";
     table.row({stage.name, text(result, "method"), text(result, "units"),
                fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
                fixed(number(result, "kl"), 4), text(result, "worst_domain"),
@@ -225,16 +227,16 @@ Html search_figure(const RunFiles& run) {
   if (view.series.empty()) return {};
   const Chart chart{
       .abbreviated_x = true, .x_title = "tokens spent (passes of the whole model)", .views = {view}};
-  return figure(
-      chart,
+  std::string caption =
       "The searches: the best candidate so far, measured on all of the calibration text. Searches, their "
-      "starts and the "
-      "curves take the KL over the teacher's 512 most likely tokens and one outcome for all others, a lower "
-      "bound, and compare candidates as compensation would leave them; f, KL and the change of log "
-      "perplexity in "
-      "the table are exact and those of the saved model, f uncompensated that of the same parts before their "
-      "weights were fitted.",
-      table.html());
+      "starts and the curves take the KL over the teacher's 512 most likely tokens and one outcome for all "
+      "others, a lower bound; f, KL and the change of log perplexity in the table are exact and those of the "
+      "saved model.";
+  if (compensated)
+    caption +=
+        " Searches compare candidates as compensation would leave them; f uncompensated is that of the same "
+        "parts before their weights were fitted.";
+  return figure(chart, caption, table.html());
 }
 
 /// What a search began from.

@@ -49,7 +49,7 @@ std::optional<Reach> reach(const Space& space) {
   for (std::int64_t sum = 0; sum < std::ssize(reached); ++sum) {
     if (!reached[static_cast<std::size_t>(sum)]) continue;
     if (sum < first) reach.below = sum * divisor;
-    if (sum >= first && reach.from == 0) reach.from = sum * divisor;
+    if (sum >= first && !reach.from) reach.from = sum * divisor;
   }
   return reach;
 }

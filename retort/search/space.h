@@ -41,10 +41,11 @@ struct Space {
 /// Greatest common divisor of all removals.
 std::int64_t common_divisor(const Space& space);
 
-/// Sums of removals next to the lower bound: the greatest below it, and the least from it on, 0 where there
-/// is none.  What the space admits is not looked at.
+/// Sums of removals next to the lower bound: the greatest below it, 0 if there is none, and the least from it
+/// on.  What the space admits is not looked at.
 struct Reach {
-  std::int64_t below = 0, from = 0;
+  std::int64_t below = 0;
+  std::optional<std::int64_t> from;
 };
 /// Empty where units do not add up, or for more than 2^20 different sums.
 std::optional<Reach> reach(const Space& space);

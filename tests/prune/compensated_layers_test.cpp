@@ -46,7 +46,8 @@ at::Tensor inputs_of_block_0(const model::Weights& input, model::Tap wanted) {
 void expect_least_squares(const model::Weights& input, Layer layer, model::Tap tap, const char* name) {
   const auto weight = input.tensor(name);
   const auto kept = odd(weight.size(1));
-  CompensatedLayers layers(input, text(), {.dampening_fraction = 0, .objective = {}}, {});
+  record::Observer observer;
+  CompensatedLayers layers(input, text(), {.dampening_fraction = 0, .objective = {}}, {}, observer);
   const auto x = inputs_of_block_0(input, tap), index = model::index_tensor(kept, at::kCPU);
   const auto solution = std::get<0>(at::linalg_lstsq(x.index_select(1, index), at::mm(x, weight.t()))).t();
   const auto expected = at::zeros_like(weight).index_copy_(1, index, solution);
@@ -62,7 +63,7 @@ TEST(CompensatedLayers, AreTheLeastSquaresSolution) {
 }
 
 // Where nothing was removed before a layer its inputs are those of the whole model, so the masked candidate
-// gives what the compensated model gives: channels of the first block, heads of another model's.
+// gives what the compensated model gives.
 TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
   const auto input = test::tiny_model(test::tiny_config());
   const prune::Evaluator after(input, text(), {.weights = {}, .after_compensation = true}),
@@ -84,18 +85,22 @@ TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
 TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
   const auto input = test::tiny_model(test::tiny_config());
   const test::TemporaryDirectory directory;
-  CompensatedLayers roomy(input, text(), {.objective = {}}, {});
+  record::Observer observer;
+  CompensatedLayers roomy(input, text(), {.objective = {}}, {}, observer);
   CompensatedLayers narrow(input, text(), {.objective = {}},
-                           {.sums_bytes = 0, .scratch = directory / "scratch", .weights_bytes = 1});
+                           {.sums_bytes = 0, .scratch = directory / "scratch", .weights_bytes = 1}, observer);
   EXPECT_TRUE(std::filesystem::exists(directory / "scratch"))
       << "the sums are there, in a file without a name";
+  // Four candidates, one after the other, twice: more than the two that stay in memory.
   for (int round = 0; round < 2; ++round)
-    for (std::int64_t block = 0; block < 3; ++block) {
-      EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::down, odd(16)),
-                            roomy.weight_DC(block, Layer::down, odd(16))));
-      EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::output, {8, 9, 10, 11, 12, 13, 14, 15}),
-                            roomy.weight_DC(block, Layer::output, {8, 9, 10, 11, 12, 13, 14, 15})));
-    }
+    for (const std::int64_t width : {6, 9, 12, 15})
+      for (std::int64_t block = 0; block < 3; ++block) {
+        const auto kept = prune::counted(width);
+        EXPECT_TRUE(
+            at::equal(narrow.weight_DC(block, Layer::down, kept), roomy.weight_DC(block, Layer::down, kept)));
+        EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::output, kept),
+                              roomy.weight_DC(block, Layer::output, kept)));
+      }
 }
 
 TEST(CompensatedLayers, LeaveAloneWhatTheyCannotJudge) {
@@ -112,9 +117,37 @@ TEST(CompensatedLayers, LeaveAloneWhatTheyCannotJudge) {
 TEST(CompensatedLayers, LeaveSparseLayersAlone) {
   auto input = test::tiny_model(test::tiny_config());
   input.lineage.sparse_layers = {"model.layers.1.mlp.down_proj.weight"};
-  CompensatedLayers layers(input, text(), {.objective = {}}, {});
+  record::Observer observer;
+  CompensatedLayers layers(input, text(), {.objective = {}}, {}, observer);
   EXPECT_FALSE(layers.weight_DC(1, Layer::down, odd(16)).defined());
   EXPECT_TRUE(layers.weight_DC(2, Layer::down, odd(16)).defined());
+}
+
+// As large models have them: sums in float32, with an input that is always 0.
+TEST(LeastSquares, OfFloat32SumsAreThoseOfFloat64UpToRounding) {
+  at::manual_seed(3);
+  const auto x_NI = at::randn({400, 12}, at::kDouble);
+  x_NI.select(1, 4).zero_();
+  x_NI.select(1, 7).mul_(1000);  // a massive input
+  const auto weight_DI = at::randn({5, 12}, at::kDouble), kept_NK = x_NI.narrow(1, 2, 8);
+  const auto kept_DK = weight_DI.narrow(1, 2, 8);
+  prune::LeastSquaresSums wide;
+  wide.add(x_NI, kept_NK);
+  const prune::LeastSquaresSums narrow{.kept_KK = wide.kept_KK.to(at::kFloat),
+                                       .cross_IK = wide.cross_IK.to(at::kFloat)};
+  const auto expected = prune::least_squares(weight_DI, kept_DK, wide, 0.01);
+  const auto found =
+      prune::least_squares(weight_DI.to(at::kFloat), kept_DK.to(at::kFloat), narrow, 0.01).to(at::kDouble);
+  EXPECT_LT(test::largest_difference(found, expected), 1e-4);
+  const double gain = wide.gain(weight_DI, kept_DK, expected);
+  EXPECT_NEAR(narrow.gain(weight_DI.to(at::kFloat), kept_DK.to(at::kFloat), found.to(at::kFloat)), gain,
+              1e-3 * gain);
+  // Its definition, from the outputs.
+  const auto error = [&](const at::Tensor& fitted_DK) {
+    return (at::mm(kept_NK, fitted_DK.t()) - at::mm(x_NI, weight_DI.t())).square().sum().item<double>();
+  };
+  EXPECT_NEAR(gain, error(kept_DK) - error(expected), 1e-9 * error(kept_DK));
+  EXPECT_GT(gain, 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/prune/objective.h"
 #include "retort/prune/stop.h"
 #include "retort/prune/surgery.h"
 #include "support/temporary_directory.h"
@@ -225,6 +226,23 @@ class Impatient : public record::Observer {
   int patience_;
   mutable int asked_ = 0;
 };
+
+// f of its decisions is that of the evaluator that compensates, where the text can judge that.
+TEST(Greedy, ComparesCandidatesAfterCompensation) {
+  const auto input = test::tiny_model(test::tiny_config(4));
+  const auto domains = test::random_domains(40, 40, 64);
+  auto options = options_for(0.9);
+  options.blocks = options.heads = false;
+  record::Observer observer;
+  const auto report = prune_greedy(input, domains, options, observer).report;
+  EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
+  const auto& last = report.at("decisions").back();
+  const Candidate candidate{report.at("kept").at("blocks"), report.at("kept").at("channels")};
+  const prune::Evaluator after(input, domains, {.weights = {}, .after_compensation = true});
+  const prune::Evaluator before(input, domains, {});
+  EXPECT_NEAR(after.evaluate(candidate).mean.objective, last.at("objective").get<double>(), 1e-9);
+  EXPECT_GT(before.evaluate(candidate).mean.objective, last.at("objective").get<double>() + 0.01);
+}
 
 TEST(Greedy, GoesOnWhereItWasStopped) {
   const auto input = test::tiny_model(test::tiny_config());

@@ -180,6 +180,30 @@ TEST(SearchedModel, LeavesHeadsAloneWhereTheyAreNotToGo) {
   }
 }
 
+// What a search minimises is f after compensation, and without it another one.
+TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  auto options = options_of(Units::per_layer, SearchMethod::additive);
+  options.hidden = false;
+  for (const bool after : {true, false}) {
+    options.search.after_compensation = after;
+    const auto report =
+        prune_searched(input, text(), options, directory / (after ? "after" : "before"), observer).report;
+    EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
+    const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
+    const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
+    const auto& kept = report.at("kept");
+    prune::Candidate candidate{kept.at("blocks"), kept.at("channels")};
+    for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
+      candidate = prune::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
+    const auto searched = report.at("searched_objective").get<double>();
+    EXPECT_NEAR(same.evaluate(candidate).mean.objective, searched, 1e-9);
+    EXPECT_GT(std::abs(other.evaluate(candidate).mean.objective - searched), 0.001);
+  }
+}
+
 TEST(SearchedModel, SaysWhatIsImpossible) {
   const auto input = small_model();
   const test::TemporaryDirectory directory;

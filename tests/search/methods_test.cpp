@@ -49,9 +49,11 @@ TEST(Space, KnowsTheSumsBesideItsBound) {
   ASSERT_TRUE(reach);
   EXPECT_EQ(reach->below, 60);
   EXPECT_EQ(reach->from, 100);
+  space.least_removed = 0;
+  EXPECT_EQ(search::reach(space)->from, 0);
   space.least_removed = 161;
   EXPECT_EQ(search::reach(space)->below, 160);
-  EXPECT_EQ(search::reach(space)->from, 0);
+  EXPECT_FALSE(search::reach(space)->from);
   space.units.push_back({"c", {0, std::int64_t{1} << 40, (std::int64_t{1} << 40) + 1}});
   EXPECT_FALSE(search::reach(space)) << "too many sums";
 }
