@@ -239,9 +239,15 @@ search::GreedyOptions Searched::greedy_options(double share) const {
               std::clamp(steps, static_cast<double>(kFewestGreedySteps), static_cast<double>(kGreedySteps)))};
 }
 
+// With more candidates in each step where the budget has room for them.
 void Searched::greedy() {
   const auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
-  search::greedy(journal_, proxy, greedy_options(1));
+  auto options = greedy_options(1);
+  const auto units = static_cast<double>(space_.space().units.size());
+  options.candidates = static_cast<std::int64_t>(
+      std::clamp(affordable(1) / static_cast<double>(options.steps), static_cast<double>(kGreedyCandidates),
+                 std::max(units, static_cast<double>(kGreedyCandidates))));
+  search::greedy(journal_, proxy, options);
 }
 
 // Begins from the best of the simple methods, all within the budget.
