@@ -62,8 +62,6 @@ search::Space counted(const search::Space& space, std::int64_t k) {
   return counted;
 }
 
-constexpr std::size_t kWorthKeeping = 3;  // choices that pay for keeping hidden states
-
 class Experiment {
  public:
   Experiment(prune::Evaluator& evaluator, const prune::ModelSpace& space)
@@ -79,9 +77,6 @@ class Experiment {
       values.push_back(objective(state));
       return;
     }
-    // What the last unit is added to is kept, so that only the blocks behind that unit are computed for each
-    // choice.
-    if (left == 1 && unit + kWorthKeeping < state.size()) evaluator_.settle(model_.candidate(state));
     for (; unit + static_cast<std::size_t>(left) <= state.size(); ++unit) {
       state[unit] = 1;
       all_choices(state, unit + 1, left - 1, values);

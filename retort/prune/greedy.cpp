@@ -83,6 +83,7 @@ class Search {
         observer_(observer),
         target_(target_parameters(input.config, options)),
         evaluator_(input, domains, evaluator_options(options, saved_file, observer)),
+        candidate_(whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!saved_file.empty()) {
       file_.emplace(saved_file, objective_identity(evaluator_, domains, options.objective).dump());
@@ -94,7 +95,7 @@ class Search {
   void run() {
     while (parameters_ > target_) step();
   }
-  const Candidate& candidate() const { return evaluator_.current(); }
+  const Candidate& candidate() const { return candidate_; }
   const Evaluator& evaluator() const { return evaluator_; }
   std::int64_t target() const { return target_; }
   base::Json decisions() const { return decisions_; }
@@ -113,6 +114,7 @@ class Search {
   record::Observer& observer_;
   std::int64_t target_;
   Evaluator evaluator_;
+  Candidate candidate_;
   std::int64_t inactive_channels_ = 0;  // of the current candidate
   std::int64_t parameters_;             // of the current candidate
   double objective_ = 0;
@@ -200,7 +202,7 @@ void Search::step() {
   record_decision(trial, trials);
   parameters_ = trial.parameters;
   objective_ = trial.evaluation.mean.objective;
-  evaluator_.settle(trial.candidate);
+  candidate_ = trial.candidate;
 }
 
 void Search::record_decision(const Trial& trial, const std::vector<Trial>& trials) {

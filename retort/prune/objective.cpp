@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 
 namespace retort::prune {
 namespace {
@@ -26,6 +27,18 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   auto mask_I = at::zeros({width}, options);
   mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
   return mask_I;
+}
+
+std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
+                    const std::vector<std::int64_t>& second) {
+  base::Hasher hasher;
+  hasher.update(before.data(), before.size());
+  for (const auto* numbers : {&first, &second}) {
+    const auto count = numbers->size();
+    hasher.update(&count, sizeof count);
+    hasher.update(numbers->data(), count * sizeof numbers->front());
+  }
+  return hasher.hex();
 }
 
 // Of the last block, nothing masked.
@@ -62,6 +75,7 @@ struct Evaluator::Pass {
   std::vector<at::Tensor> masks_I, masks_Y;      // of channels and heads; undefined: none is dropped
   at::Tensor mask_D;                             // of hidden features
   std::vector<at::Tensor> down_DI, output_DY;    // instead of the input's; undefined: those
+  std::vector<std::string> prefixes;             // per block: all that comes before it
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
 
   Pass(const model::Weights& input, const Candidate& candidate, CompensatedLayers* compensated = nullptr) {
@@ -72,6 +86,7 @@ struct Evaluator::Pass {
       return compensated && mask.defined() && !kept.empty() ? compensated->weight_DC(block, layer, kept)
                                                             : at::Tensor();
     };
+    std::string after_this;
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
       const auto* kept = candidate.find(block);
       keeps.push_back(kept != nullptr);
@@ -85,6 +100,9 @@ struct Evaluator::Pass {
       masks_Y.push_back(kept ? mask_of(heads, width, options) : at::Tensor());
       down_DI.push_back(weight(block, Layer::down, channels, masks_I.back()));
       output_DY.push_back(weight(block, Layer::output, heads, masks_Y.back()));
+      prefixes.push_back(block == 0 ? hash_of(compensated ? "compensated" : "plain", candidate.hidden, {})
+                                    : after_this);
+      after_this = hash_of(prefixes.back(), channels, kept_groups(input.config, candidate, block));
     }
     if (!candidate.hidden.empty()) mask_D = mask_of(candidate.hidden, input.config.hidden_size, options);
   }
@@ -96,15 +114,16 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       weights_(options.weights),
       batches_(
           calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)),
-      scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]) {
+      scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
+      cache_(options.cache_bytes) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
-  plan_cache(options.cache_bytes);
-  settle(whole(input.config));
-  const Pass pass(input_, current_);
+  Pass pass(input_, whole(input.config));
+  pass.before = [](std::int64_t block, const at::Tensor& x_ND) { require_finite(x_ND, block - 1); };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
-    teacher_hidden_.push_back(output(batch, pass, num_blocks(input_)));
+    teacher_hidden_.push_back(output(batch, pass));
+    require_finite(teacher_hidden_.back(), num_blocks(input_) - 1);
     auto& teachers = teachers_.emplace_back();
     for (const auto& rows_RD : teacher_hidden_.back().split(chunk_rows()))
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
@@ -123,38 +142,20 @@ Evaluator::Pass Evaluator::pass_of(const Candidate& candidate) const {
   return Pass(input_, candidate, compensated_.get());
 }
 
-void Evaluator::plan_cache(std::int64_t cache_bytes) {
-  std::int64_t tokens = 0;
-  for (const auto& batch : batches_) tokens += batch.layout.tokens();
-  const auto bytes =
-      tokens * input_.config.hidden_size * static_cast<std::int64_t>(input_.units.front().element_size());
-  const auto blocks = num_blocks(input_), fitting = cache_bytes / std::max<std::int64_t>(bytes, 1);
-  stride_ = fitting < 1 ? blocks : std::max<std::int64_t>(1, (blocks + fitting - 1) / fitting);
-}
-
-std::int64_t Evaluator::first_change(const Candidate& candidate) const {
-  if (current_.hidden != candidate.hidden) return 0;
-  for (std::int64_t block = 0; block < num_blocks(input_); ++block) {
-    const auto *now = current_.find(block), *then = candidate.find(block);
-    if ((now == nullptr) != (then == nullptr) || (now && *now != *then)) return block;
-    if (now && kept_groups(input_.config, current_, block) != kept_groups(input_.config, candidate, block))
-      return block;
-  }
-  return num_blocks(input_);
-}
-
-// The output of the last block, beginning at the last kept state at or before block `begin`.
-at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t begin) const {
+// The output of the last block, beginning where the last kept state is.
+at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
   at::Tensor hidden_ND;
-  std::int64_t block = std::min(begin, num_blocks(input_) - 1) / stride_ * stride_;
-  if (block > 0)
-    hidden_ND = kept_[batch][static_cast<std::size_t>(block / stride_)];
-  else
+  auto block = num_blocks(input_);
+  while (!hidden_ND.defined() && --block > 0)
+    hidden_ND = cache_.find({batch, pass.prefixes[static_cast<std::size_t>(block)]});
+  if (!hidden_ND.defined()) {
     hidden_ND = embedded(input_, batches_[batch]);
-  if (block == 0 && pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
+    if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
+  }
   for (; block < num_blocks(input_); ++block) {
     const auto i = static_cast<std::size_t>(block);
     if (pass.before) pass.before(block, hidden_ND);
+    if (block > 0) cache_.keep({batch, pass.prefixes[i]}, hidden_ND);
     if (!pass.keeps[i]) continue;
     const model::BlockHooks hooks{
         .channel_mask_I = pass.masks_I[i], .head_mask_Y = pass.masks_Y[i], .hidden_mask_D = pass.mask_D};
@@ -167,22 +168,6 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass, std::int64_t b
                                      nullptr, &hooks);
   }
   return hidden_ND;
-}
-
-void Evaluator::settle(const Candidate& candidate) {
-  const auto blocks = num_blocks(input_);
-  std::vector<std::vector<at::Tensor>> kept(batches_.size());
-  auto pass = pass_of(candidate);
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    kept[batch].resize(static_cast<std::size_t>((blocks - 1) / stride_ + 1));
-    pass.before = [&](std::int64_t block, const at::Tensor& x_ND) {
-      require_finite(x_ND, block - 1);
-      if (block > 0 && block % stride_ == 0) kept[batch][static_cast<std::size_t>(block / stride_)] = x_ND;
-    };
-    require_finite(output(batch, pass, 0), blocks - 1);
-  }
-  kept_ = std::move(kept);
-  current_ = candidate;
 }
 
 std::int64_t Evaluator::chunk_rows() const {
@@ -232,10 +217,9 @@ Evaluation Evaluator::evaluation(const std::vector<Sums>& batches) const {
 
 Evaluation Evaluator::evaluate(const Candidate& candidate) const {
   const auto pass = pass_of(candidate);
-  const auto begin = first_change(candidate);
   std::vector<Sums> sums;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch)
-    sums.push_back(score(batch, output(batch, pass, begin)));
+    sums.push_back(score(batch, output(batch, pass)));
   return evaluation(sums);
 }
 
@@ -274,11 +258,10 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
 std::vector<double> Evaluator::piece_costs(const Candidate& candidate, std::size_t first,
                                            std::size_t last) const {
   const auto pass = pass_of(candidate);
-  const auto begin = first_change(candidate);
   std::vector<double> costs;
   for (std::size_t piece = first; piece < last; ++piece) {
     const auto batch = pieces_[piece].batch;
-    const auto sums = score(batch, output(batch, pass, begin));
+    const auto sums = score(batch, output(batch, pass));
     costs.push_back(weights_.perplexity * (sums.nll - teacher_nll_[batch]) + weights_.kl * sums.kl);
   }
   return costs;
@@ -293,7 +276,7 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
   double worst = 0;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     if (batch > 0 && batches_[batch].domain == batches_[batch - 1].domain) continue;
-    auto masked_ND = output(batch, pass, 0);
+    auto masked_ND = output(batch, pass);
     if (pass.mask_D.defined())
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
     const auto hidden_ND = output_of(sliced, batches_[batch]);

@@ -3,10 +3,11 @@
 // token at temperature 1, per domain of the calibration text, then averaged over domains with equal weights.
 //
 // The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
-// hidden features are multiplied by 0.  The hidden states of a "current" candidate are kept as far as they
-// fit, so that a candidate which first differs from it at block l costs only the blocks from l on.  While
-// candidates are compared, the input's distributions are its 512 most likely tokens and one outcome for all
-// others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is not computed again.
+// hidden features are multiplied by 0.  Hidden states between blocks are kept as far as they fit
+// (prefix_cache.h), so that a candidate which first differs at block l from one seen before costs only the
+// blocks from l on.  While candidates are compared, the input's distributions are its 512 most likely tokens
+// and one outcome for all others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is
+// not computed again.
 //
 // Asked to, the evaluator gives the masked layers the weights that compensation would give them.
 //
@@ -26,6 +27,7 @@
 #include "retort/prune/candidate.h"
 #include "retort/prune/compensated_layers.h"
 #include "retort/prune/options.h"
+#include "retort/prune/prefix_cache.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
@@ -47,8 +49,7 @@ struct Evaluation {
 
 struct EvaluatorOptions {
   ObjectiveWeights weights;
-  std::int64_t cache_bytes = std::int64_t{2}
-                             << 30;  ///< for kept hidden states, without those of the last block
+  std::int64_t cache_bytes = std::int64_t{2} << 30;  ///< for kept hidden states between blocks
   std::int64_t batch_tokens =
       kCalibrationBatchTokens;           ///< that pass the model together, and the size of a piece
   bool after_compensation = false;       ///< see compensated_layers.h
@@ -59,13 +60,13 @@ struct EvaluatorOptions {
 class Evaluator {
  public:
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
-  /// The whole model is the first current candidate.  Throws DataError for unusable text, ValidationError
+  /// Throws DataError for unusable text, ValidationError
   /// naming the block whose activations are not finite, StorageError, StoppedError.
   Evaluator(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
             const EvaluatorOptions& options);
 
-  /// On all of the text.  The same f for a candidate whatever is current.  Throws ValidationError when f is
-  /// not finite, StorageError.
+  /// On all of the text.  The same f for a candidate whatever was evaluated before.  Throws ValidationError
+  /// when f is not finite, StorageError.
   Evaluation evaluate(const Candidate& candidate) const;
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
   /// reported.  Throws as evaluate().
@@ -90,10 +91,6 @@ class Evaluator {
   /// The input's own loss on all of the text, summed over targets.
   double input_nll() const;
 
-  /// Makes a candidate the current one.  Throws as the constructor does.
-  void settle(const Candidate& candidate);
-  const Candidate& current() const { return current_; }
-
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
   /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
@@ -103,10 +100,8 @@ class Evaluator {
  private:
   struct Pass;
   Pass pass_of(const Candidate& candidate) const;
-  void plan_cache(std::int64_t cache_bytes);
   std::int64_t chunk_rows() const;
-  std::int64_t first_change(const Candidate& candidate) const;
-  at::Tensor output(std::size_t batch, const Pass& pass, std::int64_t begin) const;
+  at::Tensor output(std::size_t batch, const Pass& pass) const;
   struct Sums;  // over the targets of a batch
   Sums score(std::size_t batch, const at::Tensor& hidden_ND) const;
   Evaluation evaluation(const std::vector<Sums>& batches) const;
@@ -117,13 +112,11 @@ class Evaluator {
   std::vector<CalibrationBatch> batches_;
   std::vector<Piece> pieces_;
   eval::HeadScorer scorer_;
-  std::int64_t stride_ = 1;                    // hidden states are kept before blocks stride, 2 stride, ...
-  std::vector<std::vector<at::Tensor>> kept_;  // [batch][block / stride], of the current candidate
-  std::vector<at::Tensor> teacher_hidden_;     // [batch], output of the input's last block
+  mutable PrefixCache cache_;                            // never changes a result
+  std::vector<at::Tensor> teacher_hidden_;               // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
   std::vector<double> teacher_nll_;                      // [batch], sum over targets
   std::unique_ptr<CompensatedLayers> compensated_;
-  Candidate current_;
 };
 
 /// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}

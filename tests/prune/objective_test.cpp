@@ -122,16 +122,21 @@ TEST(Objective, KeptStatesDoNotChangeTheResult) {
   const auto config = test::tiny_config(6);
   const auto weights = test::tiny_model(config);
   const auto domains = test::random_domains(config.vocab_size);
-  const std::int64_t state_bytes = 2 * 3 * 24 * 16 * 8;
+  const std::int64_t state_bytes = 3 * 24 * 16 * 8;
+  const auto base = prune::without_block(prune::whole(config), 2);
   std::vector<double> seen;
-  for (const std::int64_t states : {0, 1, 2, 3, 100}) {
-    Evaluator evaluator(weights, domains, {.weights = {}, .cache_bytes = states * state_bytes});
-    evaluator.settle(prune::without_block(prune::whole(config), 2));
+  for (const std::int64_t states : {0, 1, 2, 7, 100}) {
+    const Evaluator evaluator(weights, domains, {.weights = {}, .cache_bytes = states * state_bytes});
     std::vector<double> values;
-    for (const std::int64_t block : {0, 1, 3, 4, 5})
-      values.push_back(evaluator.evaluate(prune::without_block(evaluator.current(), block)).mean.objective);
-    auto narrow = evaluator.current();
+    for (int round = 0; round < 2; ++round)
+      for (const std::int64_t block : {5, 0, 1, 3, 4})
+        values.push_back(evaluator.evaluate(prune::without_block(base, block)).mean.objective);
+    auto narrow = base;
     narrow.channels[2] = {1, 2, 3};
+    values.push_back(evaluator.evaluate(narrow).mean.objective);
+    narrow.groups[4] = {1};
+    values.push_back(evaluator.evaluate(narrow).mean.objective);
+    narrow.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     values.push_back(evaluator.evaluate(narrow).mean.objective);
     if (seen.empty()) seen = values;
     EXPECT_EQ(values, seen) << states;
