@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the directory of an experiment and prints RESULTS.md's tables; with --curves FOLDER also writes a chart for each setting.
 
-usage: benchmarks/experiment/table.py OUT [--curves FOLDER]
+usage: benchmarks/experiment/table.py OUT [--curves FOLDER] [--against EARLIER]
 """
 
 import argparse
@@ -111,6 +111,24 @@ def primary_table(methods):
               f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] | {said} |")
 
 
+def against_table(settings, others):
+    """The same methods and seeds in another directory, made by another version of the program."""
+    print("\n## Against the earlier runs\n")
+    print("NLL after distillation, median over seeds; the gain is earlier minus now, paired by seed and document.\n")
+    print("| model | space | size | method | seeds | earlier | now | gain [95 %] |\n|---|---|---:|---|---:|---:|---:|---:|")
+    for (model, space, keep), methods in settings.items():
+        for method, runs in methods.items():
+            earlier = others.get((model, space, keep), {}).get(method, {})
+            common = sorted(runs.keys() & earlier.keys())
+            if not common:
+                continue
+            pairs = [(earlier[seed]["after"], runs[seed]["after"]) for seed in common]
+            low, middle, high = paired.interval(pairs)
+            before, now = (statistics.median(paired.nll(pair[i]) for pair in pairs) for i in (0, 1))
+            print(f"| {model} | {space} | {100 * (keep - 1):+.0f} % | {LABELS[method]} | {len(common)} | {before:.4f} | {now:.4f} | "
+                  f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] |")
+
+
 def seconds_table(settings):
     print("\n## Time\n\n| model | space | method | search, s | distillation, s |\n|---|---|---|---:|---:|")
     for (model, space, keep), methods in settings.items():
@@ -124,6 +142,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--curves", type=Path)
+    parser.add_argument("--against", type=Path, help="directory of an earlier experiment, to compare with")
     options = parser.parse_args()
     settings = load(options.out)
     references = {model: json.loads((options.out / model / "reference.json").read_text()) for model, _, _ in settings}
@@ -136,6 +155,8 @@ def main():
             name = f"{setting[0]}-{setting[1]}-keep-{setting[2]:g}.svg"
             curves.write(options.curves / name, {LABELS[method]: list(runs.values()) for method, runs in methods.items()})
             print(f"\n![best f so far against tokens spent]({options.curves.name}/{name})")
+    if options.against:
+        against_table(settings, load(options.against))
     seconds_table(settings)
 
 

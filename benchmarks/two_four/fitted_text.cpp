@@ -43,10 +43,11 @@ void print(const data::Sequence& sequence) {
 
 int main(int argc, char** argv) {
   Settings s;
-  s.source.name = "text";
+  s.source.name = "manuals";
   CLI::App app("The text that a sparsify stage fits its weights to");
   app.add_option("MODEL", s.model)->required();
   app.add_option("--text", s.source.paths)->required();
+  app.add_option("--name", s.source.name, "of the source in the recipe: the draw depends on it");
   app.add_option("--separator", s.source.separator);
   app.add_option("--tokens", s.stage.calibration_tokens);
   app.add_option("--length", s.stage.sequence_length);

@@ -14,6 +14,7 @@
 namespace retort::prune {
 namespace {
 
+constexpr std::int64_t kCachedCandidates = 3;  // whose states are kept: the one at hand and its neighbours
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
 
 std::int64_t num_blocks(const model::Weights& weights) {
@@ -27,6 +28,14 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   auto mask_I = at::zeros({width}, options);
   mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
   return mask_I;
+}
+
+// Hidden states of all of the text between all blocks.
+std::int64_t bytes_of_states(const model::Weights& weights, const std::vector<CalibrationBatch>& batches) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : batches) tokens += batch.layout.tokens();
+  return tokens * num_blocks(weights) * weights.config.hidden_size *
+         static_cast<std::int64_t>(weights.units.front().element_size());
 }
 
 std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
@@ -115,7 +124,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       batches_(
           calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)),
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
-      cache_(options.cache_bytes) {
+      cache_(std::min(options.cache_bytes, kCachedCandidates * bytes_of_states(input, batches_))) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
   Pass pass(input_, whole(input.config));
   pass.before = [](std::int64_t block, const at::Tensor& x_ND) { require_finite(x_ND, block - 1); };

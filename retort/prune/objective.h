@@ -49,7 +49,7 @@ struct Evaluation {
 
 struct EvaluatorOptions {
   ObjectiveWeights weights;
-  std::int64_t cache_bytes = std::int64_t{2} << 30;  ///< for kept hidden states between blocks
+  std::int64_t cache_bytes = std::int64_t{2} << 30;  ///< at most, for hidden states of three candidates
   std::int64_t batch_tokens =
       kCalibrationBatchTokens;           ///< that pass the model together, and the size of a piece
   bool after_compensation = false;       ///< see compensated_layers.h
