@@ -80,40 +80,50 @@ struct Evaluator::Sums {
 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
-  std::vector<bool> keeps, attends, transforms;  // per block of the input: anything, attention, MLP
-  std::vector<at::Tensor> masks_I, masks_Y;      // of channels and heads; undefined: none is dropped
-  at::Tensor mask_D;                             // of hidden features
-  std::vector<at::Tensor> down_DI, output_DY;    // instead of the input's; undefined: those
-  std::vector<std::string> prefixes;             // per block: all that comes before it
-  std::function<void(std::int64_t block, const at::Tensor& x_ND)> before;  // every block, kept or not
+  struct Block {
+    bool keeps = false, attends = false, transforms = false;  // anything, attention, MLP
+    at::Tensor mask_I, mask_Y;      // of channels and of inputs of o_proj; undefined: none is dropped
+    at::Tensor down_DI, output_DY;  // instead of the input's; undefined: those
+    std::string prefix;             // all that comes before it
+  };
+  std::vector<Block> blocks;                                                    // of the input
+  at::Tensor mask_D;                                                            // of hidden features
+  std::function<void(std::int64_t block, const at::Tensor& x_ND)> before = {};  // every block, kept or not
 
   Pass(const model::Weights& input, const Candidate& candidate, CompensatedLayers* compensated = nullptr) {
-    using Layer = CompensatedLayers::Layer;
-    const auto options = input.units.front().options();
-    const auto weight = [&](std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept,
-                            const at::Tensor& mask) {
-      return compensated && mask.defined() && !kept.empty() ? compensated->weight_DC(block, layer, kept)
-                                                            : at::Tensor();
-    };
-    std::string after_this;
+    if (!candidate.hidden.empty())
+      mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
+    auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
-      const auto* kept = candidate.find(block);
-      keeps.push_back(kept != nullptr);
-      attends.push_back(candidate.attends(block));
-      transforms.push_back(kept != nullptr && !kept->empty());
-      const auto& shape = input.config.blocks[static_cast<std::size_t>(block)];
-      const auto channels = kept ? *kept : std::vector<std::int64_t>();
-      const auto heads = kept_attention(input.config, candidate, block);
-      const auto width = shape.attention ? shape.attention->num_heads * shape.attention->head_dim : 0;
-      masks_I.push_back(kept ? mask_of(channels, mlp_width(shape), options) : at::Tensor());
-      masks_Y.push_back(kept ? mask_of(heads, width, options) : at::Tensor());
-      down_DI.push_back(weight(block, Layer::down, channels, masks_I.back()));
-      output_DY.push_back(weight(block, Layer::output, heads, masks_Y.back()));
-      prefixes.push_back(block == 0 ? hash_of(compensated ? "compensated" : "plain", candidate.hidden, {})
-                                    : after_this);
-      after_this = hash_of(prefixes.back(), channels, kept_groups(input.config, candidate, block));
+      blocks.push_back(block_of(input, candidate, block, compensated));
+      blocks.back().prefix = prefix;
+      const auto* channels = candidate.find(block);
+      prefix = hash_of(prefix, channels ? *channels : std::vector<std::int64_t>(),
+                       kept_groups(input.config, candidate, block));
     }
-    if (!candidate.hidden.empty()) mask_D = mask_of(candidate.hidden, input.config.hidden_size, options);
+  }
+
+ private:
+  static Block block_of(const model::Weights& input, const Candidate& candidate, std::int64_t number,
+                        CompensatedLayers* compensated) {
+    using Layer = CompensatedLayers::Layer;
+    const auto* channels = candidate.find(number);
+    if (!channels) return {};
+    const auto options = input.units.front().options();
+    const auto& shape = input.config.blocks[static_cast<std::size_t>(number)];
+    const auto heads = kept_attention(input.config, candidate, number);
+    const auto width = shape.attention ? shape.attention->num_heads * shape.attention->head_dim : 0;
+    Block block;
+    block.keeps = true;
+    block.attends = candidate.attends(number);
+    block.transforms = !channels->empty();
+    block.mask_I = mask_of(*channels, mlp_width(shape), options);
+    block.mask_Y = mask_of(heads, width, options);
+    if (compensated && block.mask_I.defined() && !channels->empty())
+      block.down_DI = compensated->weight_DC(number, Layer::down, *channels);
+    if (compensated && block.mask_Y.defined() && !heads.empty())
+      block.output_DY = compensated->weight_DC(number, Layer::output, heads);
+    return block;
   }
 };
 
@@ -154,25 +164,25 @@ Evaluator::Pass Evaluator::pass_of(const Candidate& candidate) const {
 // The output of the last block, beginning where the last kept state is.
 at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
   at::Tensor hidden_ND;
-  auto block = num_blocks(input_);
-  while (!hidden_ND.defined() && --block > 0)
-    hidden_ND = cache_.find({batch, pass.prefixes[static_cast<std::size_t>(block)]});
+  auto number = num_blocks(input_);
+  while (!hidden_ND.defined() && --number > 0)
+    hidden_ND = cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix});
   if (!hidden_ND.defined()) {
     hidden_ND = embedded(input_, batches_[batch]);
     if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
   }
-  for (; block < num_blocks(input_); ++block) {
-    const auto i = static_cast<std::size_t>(block);
-    if (pass.before) pass.before(block, hidden_ND);
-    if (block > 0) cache_.keep({batch, pass.prefixes[i]}, hidden_ND);
-    if (!pass.keeps[i]) continue;
+  for (; number < num_blocks(input_); ++number) {
+    const auto& block = pass.blocks[static_cast<std::size_t>(number)];
+    if (pass.before) pass.before(number, hidden_ND);
+    if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
+    if (!block.keeps) continue;
     const model::BlockHooks hooks{
-        .channel_mask_I = pass.masks_I[i], .head_mask_Y = pass.masks_Y[i], .hidden_mask_D = pass.mask_D};
-    auto weights = weights_of_block(input_, block);
-    if (!pass.attends[i]) weights.shape.attention.reset();
-    if (!pass.transforms[i]) weights.down_DI = at::Tensor();
-    if (pass.down_DI[i].defined()) weights.down_DI = pass.down_DI[i];
-    if (pass.output_DY[i].defined()) weights.output_DY = pass.output_DY[i];
+        .channel_mask_I = block.mask_I, .head_mask_Y = block.mask_Y, .hidden_mask_D = pass.mask_D};
+    auto weights = weights_of_block(input_, number);
+    if (!block.attends) weights.shape.attention.reset();
+    if (!block.transforms) weights.down_DI = at::Tensor();
+    if (block.down_DI.defined()) weights.down_DI = block.down_DI;
+    if (block.output_DY.defined()) weights.output_DY = block.output_DY;
     hidden_ND = model::block_forward(weights, input_.config.rms_norm_eps, hidden_ND, batches_[batch].layout,
                                      nullptr, &hooks);
   }
