@@ -16,10 +16,6 @@ namespace {
 
 using architecture::Role;
 
-Role role_of(CompensatedLayers::Layer layer) {
-  return layer == CompensatedLayers::Layer::output ? Role::output : Role::down;
-}
-
 // Inputs of o_proj and of down_proj.
 std::array<std::int64_t, 2> columns_of(const architecture::Block& block) {
   return {block.attention ? block.attention->num_heads * block.attention->head_dim : 0, mlp_width(block)};
@@ -51,7 +47,7 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                      record::Observer& observer)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
-      weights_bytes_(std::max(memory.weights_bytes, bytes_of_two_candidates(input))) {
+      known_(std::max(memory.weights_bytes, bytes_of_two_candidates(input))) {
   const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
   fits_ = text.judges_every_domain();
   if (!fits_) return;
@@ -88,15 +84,15 @@ void CompensatedLayers::collect(std::int64_t block, const FitText& text, StoredT
     hidden.set(i, model::block_forward(weights, input_.config.rms_norm_eps, hidden.get(i),
                                        text.batches[i].layout, nullptr, &hooks));
   }
-  keep_sums(block, Layer::output, output.fit.products_CC, output.guard.products_CC);
-  keep_sums(block, Layer::down, down.fit.products_CC, down.guard.products_CC);
+  keep_sums(block, Role::output, output.fit.products_CC, output.guard.products_CC);
+  keep_sums(block, Role::down, down.fit.products_CC, down.guard.products_CC);
 }
 
-void CompensatedLayers::keep_sums(std::int64_t block, Layer layer, const at::Tensor& fit_CC,
+void CompensatedLayers::keep_sums(std::int64_t block, Role layer, const at::Tensor& fit_CC,
                                   const at::Tensor& guard_CC) {
   if (!fit_CC.defined()) return;  // the block lacks the layer
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
-  const auto& name = input_.layout.units[unit].find(role_of(layer))->name;
+  const auto& name = input_.layout.units[unit].find(layer)->name;
   const auto& sparse = input_.lineage.sparse_layers;
   if (std::find(sparse.begin(), sparse.end(), name) != sparse.end()) return;  // it would not stay sparse
   require_finite_inputs(fit_CC, name);
@@ -106,16 +102,12 @@ void CompensatedLayers::keep_sums(std::int64_t block, Layer layer, const at::Ten
   places_[{block, layer}] = place;
 }
 
-at::Tensor CompensatedLayers::input_weight(std::int64_t block, Layer layer) const {
-  const auto weights = weights_of_block(input_, block);
-  return layer == Layer::output ? weights.output_DY : weights.down_DI;
-}
-
-at::Tensor CompensatedLayers::fitted(std::int64_t block, Layer layer,
+at::Tensor CompensatedLayers::fitted(std::int64_t block, Role layer,
                                      const std::vector<std::int64_t>& kept) const {
   const auto place = places_.find({block, layer});
   if (place == places_.end()) return {};
-  const auto weight_DC = input_weight(block, layer);
+  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+  const auto weight_DC = input_.tensor(unit, *input_.layout.units[unit].find(layer));
   const auto kept_K = model::index_tensor(kept, weight_DC.device());
   const auto part = [&](const at::Tensor& sums_CC) {
     const auto cross_CK = sums_CC.index_select(1, kept_K);
@@ -131,30 +123,14 @@ at::Tensor CompensatedLayers::fitted(std::int64_t block, Layer layer,
   return at::zeros_like(weight_DC).index_copy_(1, kept_K, saved_DK.to(weight_DC.scalar_type()));
 }
 
-at::Tensor CompensatedLayers::weight_DC(std::int64_t block, Layer layer,
+at::Tensor CompensatedLayers::weight_DC(std::int64_t block, Role layer,
                                         const std::vector<std::int64_t>& kept) {
   if (!fits_) return {};
   const Key key{block, layer, kept};
-  if (const auto found = known_.find(key); found != known_.end()) {
-    found->second.used = ++clock_;
-    return found->second.weight_DC;
-  }
+  if (const auto found = known_.find(key)) return *found;
   const auto weight_DC = fitted(block, layer, kept);
-  known_[key] = {weight_DC, ++clock_};
-  if (weight_DC.defined()) known_bytes_ += static_cast<std::int64_t>(weight_DC.nbytes());
-  forget_the_oldest();
+  known_.keep(key, weight_DC);
   return weight_DC;
-}
-
-void CompensatedLayers::forget_the_oldest() {
-  while (known_bytes_ > weights_bytes_) {
-    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-      return a.second.used < b.second.used;
-    });
-    if (oldest->second.weight_DC.defined())
-      known_bytes_ -= static_cast<std::int64_t>(oldest->second.weight_DC.nbytes());
-    known_.erase(oldest);
-  }
 }
 
 }  // namespace retort::prune

@@ -19,6 +19,7 @@
 #include "retort/prune/calibration.h"
 #include "retort/prune/compensate.h"
 #include "retort/prune/least_squares.h"
+#include "retort/prune/recent_tensors.h"
 #include "retort/prune/stored_tensors.h"
 #include "retort/record/observer.h"
 
@@ -40,32 +41,27 @@ class CompensatedLayers {
   /// Whether the text can judge a fit; if not, every weight stays as it is.
   bool fits() const { return fits_; }
 
-  enum class Layer { output, down };
-  /// The layer's weight with 0 in the columns that are not in `kept`, rising.  Undefined: leave it as it is,
-  /// because no held-out error falls or the layer is sparse.  Equal for equal `kept`, whatever was asked
-  /// before: a bounded memory of the last ones only saves time.  Throws StorageError.
-  at::Tensor weight_DC(std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept);
+  /// `layer`: output or down.  The layer's weight with 0 in the columns that are not in `kept`, rising.
+  /// Undefined: leave it as it is, because no held-out error falls or the layer is sparse.  Equal for equal
+  /// `kept`, whatever was asked before: a bounded memory of the last ones only saves time.  Throws
+  /// StorageError.
+  at::Tensor weight_DC(std::int64_t block, architecture::Role layer, const std::vector<std::int64_t>& kept);
 
  private:
-  using Key = std::tuple<std::int64_t, Layer, std::vector<std::int64_t>>;
-  struct Known {
-    at::Tensor weight_DC;
-    std::int64_t used = 0;  // when
-  };
+  using Key = std::tuple<std::int64_t, architecture::Role, std::vector<std::int64_t>>;
   void collect(std::int64_t block, const FitText& text, StoredTensors& hidden);
-  void keep_sums(std::int64_t block, Layer layer, const at::Tensor& fit_CC, const at::Tensor& guard_CC);
-  at::Tensor input_weight(std::int64_t block, Layer layer) const;
-  at::Tensor fitted(std::int64_t block, Layer layer, const std::vector<std::int64_t>& kept) const;
-  void forget_the_oldest();
+  void keep_sums(std::int64_t block, architecture::Role layer, const at::Tensor& fit_CC,
+                 const at::Tensor& guard_CC);
+  at::Tensor fitted(std::int64_t block, architecture::Role layer,
+                    const std::vector<std::int64_t>& kept) const;
 
   const model::Weights& input_;
   double dampening_fraction_;
-  std::int64_t weights_bytes_;
   bool fits_ = false;
   StoredTensors sums_;
-  std::map<std::pair<std::int64_t, Layer>, std::size_t> places_;  // in sums_; what judges is behind
-  std::map<Key, Known> known_;
-  std::int64_t known_bytes_ = 0, clock_ = 0;
+  std::map<std::pair<std::int64_t, architecture::Role>, std::size_t>
+      places_;  // in sums_; what judges is behind
+  RecentTensors<Key> known_;
 };
 
 }  // namespace retort::prune

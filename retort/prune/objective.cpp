@@ -106,7 +106,7 @@ struct Evaluator::Pass {
  private:
   static Block block_of(const model::Weights& input, const Candidate& candidate, std::int64_t number,
                         CompensatedLayers* compensated) {
-    using Layer = CompensatedLayers::Layer;
+    using architecture::Role;
     const auto* channels = candidate.find(number);
     if (!channels) return {};
     const auto options = input.units.front().options();
@@ -120,9 +120,9 @@ struct Evaluator::Pass {
     block.mask_I = mask_of(*channels, mlp_width(shape), options);
     block.mask_Y = mask_of(heads, width, options);
     if (compensated && block.mask_I.defined() && !channels->empty())
-      block.down_DI = compensated->weight_DC(number, Layer::down, *channels);
+      block.down_DI = compensated->weight_DC(number, Role::down, *channels);
     if (compensated && block.mask_Y.defined() && !heads.empty())
-      block.output_DY = compensated->weight_DC(number, Layer::output, heads);
+      block.output_DY = compensated->weight_DC(number, Role::output, heads);
     return block;
   }
 };
@@ -166,7 +166,8 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
   at::Tensor hidden_ND;
   auto number = num_blocks(input_);
   while (!hidden_ND.defined() && --number > 0)
-    hidden_ND = cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix});
+    hidden_ND =
+        cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
   if (!hidden_ND.defined()) {
     hidden_ND = embedded(input_, batches_[batch]);
     if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);

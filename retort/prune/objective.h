@@ -4,7 +4,7 @@
 //
 // The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
 // hidden features are multiplied by 0.  Hidden states between blocks are kept as far as they fit
-// (prefix_cache.h), so that a candidate which first differs at block l from one seen before costs only the
+// (recent_tensors.h), so that a candidate which first differs at block l from one seen before costs only the
 // blocks from l on.  While candidates are compared, the input's distributions are its 512 most likely tokens
 // and one outcome for all others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is
 // not computed again.
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -27,7 +28,7 @@
 #include "retort/prune/candidate.h"
 #include "retort/prune/compensated_layers.h"
 #include "retort/prune/options.h"
-#include "retort/prune/prefix_cache.h"
+#include "retort/prune/recent_tensors.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
@@ -112,7 +113,8 @@ class Evaluator {
   std::vector<CalibrationBatch> batches_;
   std::vector<Piece> pieces_;
   eval::HeadScorer scorer_;
-  mutable PrefixCache cache_;                            // never changes a result
+  // Hidden states between blocks, by batch and a hash of what comes before.
+  mutable RecentTensors<std::pair<std::size_t, std::string>> cache_;
   std::vector<at::Tensor> teacher_hidden_;               // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
   std::vector<double> teacher_nll_;                      // [batch], sum over targets

@@ -13,9 +13,9 @@
 namespace retort {
 namespace {
 
+using architecture::Role;
 using prune::Candidate;
 using prune::CompensatedLayers;
-using Layer = CompensatedLayers::Layer;
 
 std::vector<prune::CalibrationDomain> text() {
   return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
@@ -43,7 +43,7 @@ at::Tensor inputs_of_block_0(const model::Weights& input, model::Tap wanted) {
   return at::cat(inputs);
 }
 
-void expect_least_squares(const model::Weights& input, Layer layer, model::Tap tap, const char* name) {
+void expect_least_squares(const model::Weights& input, Role layer, model::Tap tap, const char* name) {
   const auto weight = input.tensor(name);
   const auto kept = odd(weight.size(1));
   record::Observer observer;
@@ -57,8 +57,8 @@ void expect_least_squares(const model::Weights& input, Layer layer, model::Tap t
 
 TEST(CompensatedLayers, AreTheLeastSquaresSolution) {
   const auto input = test::tiny_model(test::tiny_config());
-  expect_least_squares(input, Layer::down, model::Tap::down_input, "model.layers.0.mlp.down_proj.weight");
-  expect_least_squares(input, Layer::output, model::Tap::output_input,
+  expect_least_squares(input, Role::down, model::Tap::down_input, "model.layers.0.mlp.down_proj.weight");
+  expect_least_squares(input, Role::output, model::Tap::output_input,
                        "model.layers.0.self_attn.o_proj.weight");
 }
 
@@ -97,9 +97,9 @@ TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
       for (std::int64_t block = 0; block < 3; ++block) {
         const auto kept = prune::counted(width);
         EXPECT_TRUE(
-            at::equal(narrow.weight_DC(block, Layer::down, kept), roomy.weight_DC(block, Layer::down, kept)));
-        EXPECT_TRUE(at::equal(narrow.weight_DC(block, Layer::output, kept),
-                              roomy.weight_DC(block, Layer::output, kept)));
+            at::equal(narrow.weight_DC(block, Role::down, kept), roomy.weight_DC(block, Role::down, kept)));
+        EXPECT_TRUE(at::equal(narrow.weight_DC(block, Role::output, kept),
+                              roomy.weight_DC(block, Role::output, kept)));
       }
 }
 
@@ -119,8 +119,8 @@ TEST(CompensatedLayers, LeaveSparseLayersAlone) {
   input.lineage.sparse_layers = {"model.layers.1.mlp.down_proj.weight"};
   record::Observer observer;
   CompensatedLayers layers(input, text(), {.objective = {}}, {}, observer);
-  EXPECT_FALSE(layers.weight_DC(1, Layer::down, odd(16)).defined());
-  EXPECT_TRUE(layers.weight_DC(2, Layer::down, odd(16)).defined());
+  EXPECT_FALSE(layers.weight_DC(1, Role::down, odd(16)).defined());
+  EXPECT_TRUE(layers.weight_DC(2, Role::down, odd(16)).defined());
 }
 
 // As large models have them: sums in float32, with an input that is always 0.
