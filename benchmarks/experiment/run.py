@@ -106,7 +106,7 @@ class Experiment:
         """Settles what must be the same in all runs, deals out the documents once, and checks them each time."""
         self.out.mkdir(parents=True, exist_ok=True)
         settled = {"budget_tokens": self.options.budget_tokens, "distill_tokens": self.options.distill_tokens,
-                   "calibration_tokens": self.options.calibration_tokens, "measure": self.options.measure, "models": {}}
+                   "calibration_tokens": self.options.calibration_tokens, "measure": self.options.measure, "dtype": self.dtype(), "models": {}}
         for model in dict.fromkeys(run.model for run in self.runs):
             settled["models"][model] = dataclasses.asdict(MODELS[model])
             settled["models"][model]["weights"] = sha256(Path(self.model_directory(model)) / "model.safetensors")
@@ -116,9 +116,18 @@ class Experiment:
             self.deal(model)
             self.reference(model)
 
-    def settle(self, settled):
+    def earlier(self):
         path = self.out / "experiment.json"
-        earlier = json.loads(path.read_text()) if path.exists() else {"models": {}}
+        return json.loads(path.read_text()) if path.exists() else {"models": {}}
+
+    def dtype(self):
+        """Of all students alike, also of those that another machine goes on with; auto as the program understands it where it began."""
+        if self.options.dtype != "auto":
+            return self.options.dtype
+        return self.earlier().get("dtype") or ("bf16" if "amx_bf16" in Path("/proc/cpuinfo").read_text() else "fp32")
+
+    def settle(self, settled):
+        path, earlier = self.out / "experiment.json", self.earlier()
         for name, value in settled.items():
             if name != "models" and earlier.get(name, value) != value:
                 raise Refused(f"{path}: was begun with {name} {earlier[name]}, found {value}; repeat the command or choose another --out.")
@@ -177,7 +186,7 @@ class Experiment:
             data[source] = {"path": piece("train", source), "held_out": {"path": piece("test", source)}}
             data["search_" + source] = {"path": piece("search", source), "held_out": {"path": piece("test", source)}}
         return {
-            "version": 1, "seed": run.seed, "data": data,
+            "version": 1, "seed": run.seed, "dtype": self.dtype(), "data": data,
             "stages": [
                 {"name": "pruned", "kind": "prune", "from": model, "data": ["search_" + source for source in sources],
                  "target": {"parameters": run.keep}, "units": run.space, "width_multiple": settings.width_multiple,
@@ -324,6 +333,7 @@ def arguments():
     parser.add_argument("--measure", choices=("test", "selection"), default="test", help="selection: for choices made before the experiment")
     parser.add_argument("--budget-tokens", type=count, default="400k", help="of each search, in forward passes of the whole model")
     parser.add_argument("--distill-tokens", type=count, default="100k")
+    parser.add_argument("--dtype", choices=("auto", "bf16", "fp32"), default="auto", help="of distillation; searches and scores are fp32")
     parser.add_argument("--calibration-tokens", type=count, default="0", help="of the searches, instead of what the protocol says")
     parser.add_argument("--list", action="store_true", help="print the runs in their order, and which are done")
     options = parser.parse_args()

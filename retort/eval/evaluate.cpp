@@ -80,7 +80,7 @@ at::Tensor hidden_of(const Subject& subject, const Packed& packed) {
 }
 
 RowScores on_cpu(const RowScores& rows) {
-  const auto moved = [](const at::Tensor& x) { return x.defined() ? x.to(at::kCPU) : x; };
+  const auto moved = [](const at::Tensor& x) { return x.defined() ? x.to(at::kCPU, at::kFloat) : x; };
   return {moved(rows.nll_N), moved(rows.kl_N), moved(rows.teacher_nll_N)};
 }
 

@@ -37,10 +37,9 @@ void add_confidence(const ops::ChunkScores& chunk, const at::Tensor& targets_R, 
       bins.add(confidence.const_data_ptr<double>()[row], top1.const_data_ptr<std::int64_t>()[row] == target);
 }
 
-RowScores empty_rows(std::int64_t tokens, bool with_teacher, at::Device device) {
-  const auto column = [&] {
-    return at::empty({tokens}, at::TensorOptions().dtype(at::kFloat).device(device));
-  };
+RowScores empty_rows(const at::Tensor& hidden_ND, bool with_teacher) {
+  const auto type = hidden_ND.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto column = [&] { return at::empty({hidden_ND.size(0)}, hidden_ND.options().dtype(type)); };
   return {column(), with_teacher ? column() : at::Tensor(), with_teacher ? column() : at::Tensor()};
 }
 
@@ -83,7 +82,7 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
                        std::int64_t chunk_rows, RowScores* row_scores) {
   if (teacher) check_vocabularies(student, *teacher);
   const auto tokens = hidden_ND.size(0);
-  if (row_scores) *row_scores = empty_rows(tokens, teacher != nullptr, hidden_ND.device());
+  if (row_scores) *row_scores = empty_rows(hidden_ND, teacher != nullptr);
   ScoreSums sums;
   for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const auto rows = std::min(chunk_rows, tokens - begin);

@@ -46,7 +46,7 @@ class HeadScorer {
   double eps_;
 };
 
-/// Scores of single rows, float32; 0 where a row does not count.
+/// Scores of single rows, float32, or float64 of a float64 model; 0 where a row does not count.
 struct RowScores {
   at::Tensor nll_N;
   at::Tensor kl_N, teacher_nll_N;  ///< undefined without a teacher

@@ -14,7 +14,7 @@
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
-#include "retort/prune/objective.h"
+#include "retort/prune/cost.h"
 #include "retort/prune/options.h"
 #include "retort/prune/stored_tensors.h"
 
@@ -40,11 +40,6 @@ class DamageTest {
   Damage measure(const model::Weights& changed, std::int64_t begin, const StoredTensors& hidden) const;
 
  private:
-  struct Document;  // sums over its targets
-  void add(const CalibrationBatch& batch, const eval::RowScores& rows,
-           std::vector<std::vector<Document>>& domains) const;
-  double objective(double nll, double kl) const;
-
   const std::vector<CalibrationBatch>& batches_;
   ObjectiveWeights objective_;
   eval::HeadScorer scorer_;

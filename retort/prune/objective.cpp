@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <numeric>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -68,15 +67,6 @@ void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
 }
 
 }  // namespace
-
-struct Evaluator::Sums {
-  double targets = 0, nll = 0, kl = 0;
-  void add(const Sums& other) {
-    targets += other.targets;
-    nll += other.nll;
-    kl += other.kl;
-  }
-};
 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
@@ -146,7 +136,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
     auto& teachers = teachers_.emplace_back();
     for (const auto& rows_RD : teacher_hidden_.back().split(chunk_rows()))
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
-    teacher_nll_.push_back(score(batch, teacher_hidden_.back()).nll);
+    teacher_nll_N_.push_back(score(batch, teacher_hidden_.back()).nll_N.to(at::kDouble));
   }
   record::Observer silent;
   if (options.after_compensation)
@@ -194,65 +184,57 @@ std::int64_t Evaluator::chunk_rows() const {
   return std::clamp<std::int64_t>(kChunkElements / scorer_.vocab_size(), 16, 1024);
 }
 
-Evaluator::Sums Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
+ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
   const auto rows = chunk_rows();
   const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
-  Sums sums;
+  std::vector<at::Tensor> nll, kl;
   for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
-    const auto scores =
-        ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
-    sums.add({static_cast<double>(targets[chunk].ge(0).sum().item<std::int64_t>()),
-              scores.nll_N.sum(at::kDouble).item<double>(), scores.kl_N.sum(at::kDouble).item<double>()});
+    auto scores = ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
+    nll.push_back(std::move(scores.nll_N));
+    kl.push_back(std::move(scores.kl_N));
   }
-  return sums;
+  return {at::cat(nll), at::cat(kl)};
 }
 
-// Equal weights for all domains.
-Evaluation Evaluator::evaluation(const std::vector<Sums>& batches) const {
-  std::vector<Sums> sums(domain_names_.size());
-  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
-    auto of_batch = batches[batch];
-    of_batch.nll -= teacher_nll_[batch];
-    sums[batches_[batch].domain].add(of_batch);
-  }
-  Evaluation result;
-  const auto count = static_cast<double>(sums.size());
-  for (std::size_t domain = 0; domain < sums.size(); ++domain) {
-    const auto& of_domain = sums[domain];
-    Cost cost{.delta_log_perplexity = of_domain.nll / of_domain.targets,
-              .kl = of_domain.kl / of_domain.targets};
-    cost.objective = weights_.perplexity * cost.delta_log_perplexity + weights_.kl * cost.kl;
-    base::require<base::ValidationError>(std::isfinite(cost.objective),
+void Evaluator::add(std::size_t batch, const Pass& pass, std::vector<DocumentSums>& documents) const {
+  const auto scores = score(batch, output(batch, pass));
+  add_documents(batches_[batch], scores.nll_N.to(at::kDouble) - teacher_nll_N_[batch], scores.kl_N,
+                documents);
+}
+
+Evaluation Evaluator::checked(const std::vector<DocumentSums>& documents) const {
+  auto evaluation = evaluation_of(documents, weights_);
+  for (std::size_t domain = 0; domain < evaluation.domains.size(); ++domain)
+    base::require<base::ValidationError>(std::isfinite(evaluation.domains[domain].objective),
                                          "prune: the objective of a candidate on '", domain_names_[domain],
                                          "' is not finite; the model is damaged, evaluate it first.");
-    if (domain > 0 && cost.objective > result.domains[result.worst_domain].objective)
-      result.worst_domain = domain;
-    result.mean.delta_log_perplexity += cost.delta_log_perplexity / count;
-    result.mean.kl += cost.kl / count;
-    result.mean.objective += cost.objective / count;
-    result.domains.push_back(cost);
-  }
-  return result;
+  return evaluation;
+}
+
+std::vector<DocumentSums> Evaluator::document_sums(const Candidate& candidate) const {
+  const auto pass = pass_of(candidate);
+  std::vector<DocumentSums> documents;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, documents);
+  (void)checked(documents);
+  return documents;
 }
 
 Evaluation Evaluator::evaluate(const Candidate& candidate) const {
-  const auto pass = pass_of(candidate);
-  std::vector<Sums> sums;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
-    sums.push_back(score(batch, output(batch, pass)));
-  return evaluation(sums);
+  return evaluation_of(document_sums(candidate), weights_);
 }
 
 Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
   const eval::HeadScorer scorer(sliced.config, sliced.layout,
                                 sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
-  std::vector<Sums> sums;
+  std::vector<DocumentSums> documents;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    const auto of_batch = eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_,
-                                             teacher_hidden_[batch], batches_[batch].targets_N, chunk_rows());
-    sums.push_back({static_cast<double>(of_batch.targets), of_batch.nll, of_batch.kl});
+    eval::RowScores rows;
+    eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_[batch],
+                       batches_[batch].targets_N, chunk_rows(), &rows);
+    add_documents(batches_[batch], rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N,
+                  documents);
   }
-  return evaluation(sums);
+  return checked(documents);
 }
 
 std::int64_t Evaluator::tokens() const {
@@ -280,15 +262,19 @@ std::vector<double> Evaluator::piece_costs(const Candidate& candidate, std::size
   const auto pass = pass_of(candidate);
   std::vector<double> costs;
   for (std::size_t piece = first; piece < last; ++piece) {
-    const auto batch = pieces_[piece].batch;
-    const auto sums = score(batch, output(batch, pass));
-    costs.push_back(weights_.perplexity * (sums.nll - teacher_nll_[batch]) + weights_.kl * sums.kl);
+    std::vector<DocumentSums> documents;
+    add(pieces_[piece].batch, pass, documents);
+    double& cost = costs.emplace_back(0);
+    for (const auto& document : documents)
+      cost += weights_.perplexity * document.nll + weights_.kl * document.kl;
   }
   return costs;
 }
 
 double Evaluator::input_nll() const {
-  return std::accumulate(teacher_nll_.begin(), teacher_nll_.end(), 0.0);
+  double sum = 0;
+  for (const auto& nll_N : teacher_nll_N_) sum += nll_N.sum().item<double>();
+  return sum;
 }
 
 double Evaluator::difference(const Candidate& candidate, const model::Weights& sliced) const {

@@ -27,6 +27,7 @@
 #include "retort/prune/calibration.h"
 #include "retort/prune/candidate.h"
 #include "retort/prune/compensated_layers.h"
+#include "retort/prune/cost.h"
 #include "retort/prune/options.h"
 #include "retort/prune/recent_tensors.h"
 #include "retort/record/observer.h"
@@ -35,18 +36,6 @@ namespace retort::prune {
 
 /// Tokens of the input's distributions that are kept while candidates are compared.
 inline constexpr std::int64_t kTopK = 512;
-
-struct Cost {
-  double objective = 0;  ///< f
-  double delta_log_perplexity = 0;
-  double kl = 0;
-};
-
-struct Evaluation {
-  Cost mean;                     ///< over domains
-  std::vector<Cost> domains;     ///< in the order of the calibration text
-  std::size_t worst_domain = 0;  ///< the one with the largest f
-};
 
 struct EvaluatorOptions {
   ObjectiveWeights weights;
@@ -69,6 +58,8 @@ class Evaluator {
   /// On all of the text.  The same f for a candidate whatever was evaluated before.  Throws ValidationError
   /// when f is not finite, StorageError.
   Evaluation evaluate(const Candidate& candidate) const;
+  /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
+  std::vector<DocumentSums> document_sums(const Candidate& candidate) const;
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
   /// reported.  Throws as evaluate().
   Evaluation evaluate_exactly(const model::Weights& sliced) const;
@@ -103,9 +94,9 @@ class Evaluator {
   Pass pass_of(const Candidate& candidate) const;
   std::int64_t chunk_rows() const;
   at::Tensor output(std::size_t batch, const Pass& pass) const;
-  struct Sums;  // over the targets of a batch
-  Sums score(std::size_t batch, const at::Tensor& hidden_ND) const;
-  Evaluation evaluation(const std::vector<Sums>& batches) const;
+  ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
+  void add(std::size_t batch, const Pass& pass, std::vector<DocumentSums>& documents) const;
+  Evaluation checked(const std::vector<DocumentSums>& documents) const;
 
   const model::Weights& input_;
   ObjectiveWeights weights_;
@@ -117,7 +108,7 @@ class Evaluator {
   mutable RecentTensors<std::pair<std::size_t, std::string>> cache_;
   std::vector<at::Tensor> teacher_hidden_;               // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
-  std::vector<double> teacher_nll_;                      // [batch], sum over targets
+  std::vector<at::Tensor> teacher_nll_N_;                // [batch]
   std::unique_ptr<CompensatedLayers> compensated_;
 };
 

@@ -37,7 +37,7 @@ constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer
 constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
 constexpr std::int64_t kBatchTokens = 512;
-constexpr std::size_t kFinalistsShown = 8;
+constexpr std::int64_t kFinalistsShown = 8;
 constexpr std::int64_t kItemBytes = 2;                             // a cost is that of a model in bfloat16
 constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a domain, one part
 
@@ -98,6 +98,13 @@ std::string fingerprint(const search::Space& space, const PruneOptions& options,
   return hasher.hex();
 }
 
+// One of the best that a search found.
+struct Finalist {
+  State state;
+  CostDifference behind;  // the first
+  bool tied() const { return behind.value <= 0 || !behind.interval || behind.interval->low <= 0; }
+};
+
 class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
@@ -135,7 +142,7 @@ class Searched {
   }
   Candidate candidate() const { return space_.candidate(journal_.best()->state); }
   /// The best and those that are tied with it, as many as the options want.
-  std::vector<Candidate> tied() const;
+  std::vector<Candidate> tied();
   const Evaluator& evaluator() const { return evaluator_; }
   base::Json report();
 
@@ -149,8 +156,10 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
+  const std::vector<DocumentSums>& documents_of(const State& state);
   base::Json parts_of(const State& state);
-  base::Json finalist_json(const search::Finalist& finalist);
+  std::vector<Finalist> finalists();
+  base::Json finalist_json(const Finalist& finalist);
   State admitted(const char* name, State state);
   State by_influence() const;
 
@@ -165,7 +174,7 @@ class Searched {
   SavedLines file_;
   Journal journal_;
   std::vector<std::pair<std::string, State>> starts_;
-  std::map<State, base::Json> parts_;
+  std::map<State, std::vector<DocumentSums>> documents_;
 };
 
 double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
@@ -276,33 +285,48 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
                {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
-std::vector<Candidate> Searched::tied() const {
+std::vector<Candidate> Searched::tied() {
   std::vector<Candidate> candidates;
-  for (const auto& finalist :
-       search::finalists(journal_, static_cast<std::size_t>(options_.search.finalists)))
-    if (!finalist.behind.significant) candidates.push_back(space_.candidate(finalist.state));
+  for (const auto& finalist : finalists())
+    if (finalist.tied() && std::ssize(candidates) < options_.search.finalists)
+      candidates.push_back(space_.candidate(finalist.state));
   return candidates;
 }
 
-// f with its parts, which the journal does not keep; not charged to the search, which knows f already.
-base::Json Searched::parts_of(const State& state) {
-  const auto [found, added] = parts_.try_emplace(state);
+// By document, which the journal does not keep; not charged to the search, which knows f already.
+const std::vector<DocumentSums>& Searched::documents_of(const State& state) {
+  const auto [found, added] = documents_.try_emplace(state);
   if (!added) return found->second;
   stop_if_asked(observer_, "prune", "the candidates measured so far");
-  const auto candidate = space_.candidate(state);
-  found->second = to_json(evaluator_.evaluate(candidate), evaluator_.domain_names());
-  found->second["candidate"] = stable_hash(candidate);
-  return found->second;
+  return found->second = evaluator_.document_sums(space_.candidate(state));
 }
 
-base::Json Searched::finalist_json(const search::Finalist& finalist) {
+base::Json Searched::parts_of(const State& state) {
+  auto json = to_json(evaluation_of(documents_of(state), options_.objective), evaluator_.domain_names());
+  json["candidate"] = stable_hash(space_.candidate(state));
+  return json;
+}
+
+// Simultaneous intervals: each is as much wider as there are of them.
+std::vector<Finalist> Searched::finalists() {
+  const auto states = search::best_states(
+      journal_, static_cast<std::size_t>(std::max(kFinalistsShown, options_.search.finalists)));
+  const double level = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(states.size(), 2) - 1);
+  std::vector<Finalist> found;
+  for (const auto& state : states)
+    found.push_back(
+        {state, difference_of(documents_of(state), documents_of(states.front()), options_.objective, level)});
+  return found;
+}
+
+base::Json Searched::finalist_json(const Finalist& finalist) {
   const auto config = config_of(input_.config, space_.candidate(finalist.state));
   const auto cost = architecture::cost_of(config, options_.sequence_length, 1, kItemBytes);
-  const auto& behind = finalist.behind;
+  const auto& interval = finalist.behind.interval;
   auto json = parts_of(finalist.state);
-  json.update({{"behind", behind.value},
-               {"error", std::isfinite(behind.error) ? base::Json(behind.error) : base::Json(nullptr)},
-               {"tied", !behind.significant},
+  json.update({{"behind", finalist.behind.value},
+               {"interval", interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
+               {"tied", finalist.tied()},
                {"blocks", config.blocks.size()},
                {"parameters", cost.parameters},
                {"active_parameters", cost.active_parameters},
@@ -326,8 +350,7 @@ base::Json Searched::report() {
   report["inactive_channels"] = inactive;
   for (const auto& [name, state] : starts_) report["starts"][name] = parts_of(state);
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
-  for (const auto& finalist : search::finalists(journal_, kFinalistsShown))
-    report["finalists"].push_back(finalist_json(finalist));
+  for (const auto& finalist : finalists()) report["finalists"].push_back(finalist_json(finalist));
   return report;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "retort/report/numbers.h"
+
 namespace retort::report {
 
 using base::Json;
@@ -37,6 +39,12 @@ std::string text(const Json& object, const std::string& key) {
 const std::vector<Json>& elements(const Json& value) {
   static const std::vector<Json> kNone;
   return value.is_array() ? value.get_ref<const Json::array_t&>() : kNone;
+}
+
+std::string interval_of(const Json& object) {
+  const auto& ends = elements(field(object, "interval"));
+  if (ends.size() != 2) return std::string(kMissing);
+  return fixed(number(ends[0]), 4) + " to " + fixed(number(ends[1]), 4);
 }
 
 std::vector<std::size_t> indices(const Json& value, std::size_t limit) {

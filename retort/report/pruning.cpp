@@ -258,18 +258,16 @@ Html start_table(const Json& result) {
 /// The best candidates of a search, and which of them the calibration text tells apart.
 Html finalist_table(const Json& result) {
   Table table(
-      "The best candidates. Tied: not worse than the first beyond chance, by their differences piece by "
-      "piece "
-      "of the calibration text (one-sided, 5 %). Bytes are those of weights and one sequence of keys and "
-      "values "
-      "in 16 bits.",
+      "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
+      "over documents of the calibration text (95 % for all rows together). Bytes are those of weights and "
+      "one sequence of keys and values in 16 bits.",
       {{"", ""},
        {"f", "nats"},
        {"\u0394 log perplexity", "nats"},
        {"KL", "nats per token"},
        {"Worst domain", "", true},
        {"Behind the first", "nats"},
-       {"Standard error", "nats"},
+       {"Interval", ""},
        {"", "", true},
        {"Blocks", ""},
        {"Parameters", ""},
@@ -281,7 +279,7 @@ Html finalist_table(const Json& result) {
   for (const Json& one : finalists)
     table.row({std::to_string(++place), fixed(number(one, "objective"), 4),
                fixed(number(one, "delta_log_perplexity"), 4), fixed(number(one, "kl"), 4),
-               text(one, "worst_domain"), fixed(number(one, "behind"), 4), fixed(number(one, "error"), 4),
+               text(one, "worst_domain"), fixed(number(one, "behind"), 4), interval_of(one),
                text(one, "tied") == "true" ? "tied" : "worse", count(number(one, "blocks")),
                count(number(one, "parameters")), bytes(number(one, "bytes")),
                count(number(one, "flops_per_token"))});

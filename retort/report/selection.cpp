@@ -8,12 +8,6 @@ using base::Json;
 
 namespace {
 
-std::string interval_of(const Json& model) {
-  const auto& ends = elements(field(model, "interval"));
-  if (ends.size() != 2) return std::string(kMissing);
-  return fixed(number(ends[0]), 4) + " to " + fixed(number(ends[1]), 4);
-}
-
 Number milliseconds(const Json& model) {
   const auto seconds = number(model, "seconds");
   return seconds ? Number(*seconds * 1e3) : Number();

@@ -74,11 +74,8 @@ Html layer_table(const Json& result) {
 
 /// "0.0123 (0.0101 to 0.0150)"
 std::string with_interval(const Json& damage) {
-  std::string line = fixed(number(damage, "objective"), 4);
-  const auto bounds = elements(field(damage, "interval"));
-  if (bounds.size() == 2 && bounds[0].is_number() && bounds[1].is_number())
-    line += " (" + fixed(bounds[0].get<double>(), 4) + " to " + fixed(bounds[1].get<double>(), 4) + ")";
-  return line;
+  const std::string interval = interval_of(damage);
+  return fixed(number(damage, "objective"), 4) + (interval == kMissing ? "" : " (" + interval + ")");
 }
 
 /// "f grew by 0.0123 (0.0101 to 0.0150), log perplexity by 0.0081 and KL by 0.0042, on ..., most on en

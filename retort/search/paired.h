@@ -11,12 +11,11 @@ struct PairedDifference {
   /// Standard error of the sum, were the pieces drawn at random; infinite below three pieces.
   double error = 0;
   /// Whether the sum is above 0 beyond chance: by Student's t with pieces - 1 degrees of freedom, one-sided,
-  /// at 5 %, divided by the number of comparisons.
+  /// at 5 %.
   bool significant = false;
 };
 
-/// `comparisons`: of how many that are looked at together this is one (Bonferroni's correction).
-PairedDifference paired_difference(std::span<const double> differences, std::size_t comparisons = 1);
+PairedDifference paired_difference(std::span<const double> differences);
 
 /// Probability that |T| stays below t with so many degrees of freedom.
 /// Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.

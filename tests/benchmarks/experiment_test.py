@@ -90,7 +90,7 @@ class Driver(unittest.TestCase):
     def command(self, out):
         return [sys.executable, "-B", str(FOLDER / "run.py"), "--program", os.environ["RETORT_PROGRAM"], "--out", str(out), "--text", str(self.text),
                 "--only", "europa-5m/per_layer/keep-0.6", "--methods", "random", "influence", "--seeds", "1", "--calibration-tokens", "1024",
-                "--budget-tokens", "4k", "--distill-tokens", "4096"]
+                "--budget-tokens", "4k", "--distill-tokens", "4096", "--dtype", "fp32"]
 
     def results(self, out):
         found = {}

@@ -94,6 +94,75 @@ TEST(Objective, PiecesAddUpToFOfTheirText) {
   EXPECT_EQ(costs, all) << "however they are asked for";
 }
 
+// Sequences of one domain: documents of 10, 8 + 24 + 5 and 19 tokens; the second goes through three of them.
+std::vector<prune::CalibrationDomain> documents_across_sequences(std::int64_t vocab_size) {
+  auto domains = test::random_domains(vocab_size, 3, 24);
+  domains.resize(1);
+  auto& sequences = domains.front().sequences;
+  for (auto& sequence : sequences) sequence.starts = {0};
+  sequences[0].starts = {0, 10};
+  sequences[0].targets[9] = sequences[2].targets[4] = data::kNoTarget;  // the last of a document
+  sequences[1].goes_on = sequences[2].goes_on = true;
+  sequences[2].starts = {0, 5};
+  return domains;
+}
+
+TEST(Objective, IsWhatItsDocumentsAddUpTo) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  const auto domains = documents_across_sequences(config.vocab_size);
+  const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
+  const auto candidate = some_candidate(config);
+  const Evaluator evaluator(weights, domains, {.weights = objective, .batch_tokens = 24});
+  const auto documents = evaluator.document_sums(candidate);
+  ASSERT_EQ(documents.size(), 3U);
+  EXPECT_EQ(documents.front().targets, 9) << "its last token predicts nothing";
+  prune::DocumentSums sum;
+  for (const auto& document : documents)
+    sum.targets += document.targets, sum.nll += document.nll, sum.kl += document.kl;
+  const auto cost = evaluator.evaluate(candidate).mean;
+  EXPECT_NEAR(cost.delta_log_perplexity, sum.nll / sum.targets, 1e-12);
+  EXPECT_NEAR(cost.kl, sum.kl / sum.targets, 1e-12);
+
+  // A document alone is a text of its own.
+  auto first = domains;
+  first.front().sequences.resize(1);
+  auto& alone = first.front().sequences.front();
+  alone.ids.resize(10), alone.targets.resize(10), alone.starts = {0};
+  const auto expected = Evaluator(weights, first, {.weights = objective}).evaluate(candidate).mean;
+  EXPECT_NEAR(documents[0].nll / documents[0].targets, expected.delta_log_perplexity, 1e-9);
+  EXPECT_NEAR(documents[0].kl / documents[0].targets, expected.kl, 1e-9);
+}
+
+TEST(Objective, OfTwoCandidatesDiffersByPairedDocuments) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  const auto domains = test::random_domains(config.vocab_size, 6);
+  const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
+  const Evaluator evaluator(weights, domains, {.weights = objective});
+  const auto other = prune::without_block(prune::whole(config), 0);
+  const auto a = evaluator.document_sums(some_candidate(config)), b = evaluator.document_sums(other);
+  const auto difference = prune::difference_of(a, b, objective);
+  EXPECT_NEAR(
+      difference.value,
+      evaluator.evaluate(some_candidate(config)).mean.objective - evaluator.evaluate(other).mean.objective,
+      1e-12);
+  std::vector<std::vector<eval::RatioTerm>> terms(domains.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    terms[a[i].domain].push_back({0.7 * (a[i].nll - b[i].nll) + 1.3 * (a[i].kl - b[i].kl), a[i].targets});
+  const auto interval = eval::bootstrap_interval(terms, {.level = 0.8});
+  const auto narrow = prune::difference_of(a, b, objective, 0.8);
+  ASSERT_TRUE(interval && narrow.interval && difference.interval);
+  EXPECT_NEAR(narrow.interval->low, interval->low, 1e-12);
+  EXPECT_NEAR(narrow.interval->high, interval->high, 1e-12);
+  EXPECT_LT(difference.interval->low, narrow.interval->low);
+  const auto none = prune::difference_of(a, a, objective);
+  EXPECT_EQ(none.value, 0);
+  ASSERT_TRUE(none.interval);
+  EXPECT_EQ(none.interval->low, 0);
+  EXPECT_EQ(none.interval->high, 0);
+}
+
 // More tokens than are kept, and texts longer than a chunk of logits.
 TEST(Objective, WithTheMostLikelyTokensIsALowerBound) {
   auto config = test::tiny_config();

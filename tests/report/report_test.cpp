@@ -276,9 +276,9 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
     "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000, 
     "starts": {"one_shot": {"objective": 0.5}, "greedy": {"objective": 0.25, "kl": 0.125, "worst_domain": "fr"}},
     "curve": [[1000, 0.5], [20000, 0.1234], "odd"],
-    "finalists": [{"objective": 0.1234, "behind": 0, "error": 0, "tied": true, "blocks": 2},
-                  {"objective": 0.1300, "worst_domain": "it", "behind": 0.0066, "error": 0.0071, "tied": true, "blocks": 2},
-                  {"objective": 0.2, "behind": 0.0766, "error": null, "tied": false, "blocks": 3, "bytes": 4321}]})");
+    "finalists": [{"objective": 0.1234, "behind": 0, "interval": [0, 0], "tied": true, "blocks": 2},
+                  {"objective": 0.1300, "worst_domain": "it", "behind": 0.0066, "interval": [-0.0012, 0.0145], "tied": true, "blocks": 2},
+                  {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321}]})");
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page, "kept as block 0</td><td>0</td><td>2</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "per_layer"));
@@ -287,7 +287,7 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "321"));
   EXPECT_TRUE(contains(page, "greedy</th><td>0.2500</td>"));
   EXPECT_TRUE(contains(page, "0.1250</td><td class=\"words\">fr"));
-  EXPECT_TRUE(contains(page, "0.0066</td><td>0.0071</td><td class=\"words\">tied"));
+  EXPECT_TRUE(contains(page, "0.0066</td><td>-0.0012 to 0.0145</td><td class=\"words\">tied"));
   EXPECT_TRUE(contains(page, "worse"));
   EXPECT_TRUE(contains(page, "4.3 kB"));
 }
