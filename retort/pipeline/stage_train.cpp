@@ -10,7 +10,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/profile.h"
-#include "retort/prune/sparsify_plan.h"
+#include "retort/prune/stage_plans.h"
 #include "retort/train/batches.h"
 #include "retort/train/trainer.h"
 
@@ -212,6 +212,12 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
       profile && !made_here(stage.from))
     return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
                                std::max(prune::kPanelTokens, profile->sequence_length));
+  if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
+      pruning && !made_here(stage.from))
+    return prune::plan_prune(architecture::read_config(stage.from), sizeof(float),
+                             pruning->calibration_tokens,
+                             std::max(prune::kCalibrationBatchTokens, pruning->sequence_length), *pruning,
+                             {.on_disk = true, .cache_bytes = 0});
   if (const auto* sparsify = std::get_if<prune::SparsifyOptions>(&stage.options);
       sparsify && !made_here(stage.from))
     return prune::plan_sparsify(architecture::read_config(stage.from), sizeof(float),

@@ -9,6 +9,7 @@
 #include "retort/model/dtype.h"
 #include "retort/prune/least_squares.h"
 #include "retort/prune/stop.h"
+#include "retort/prune/stored_tensors.h"
 
 namespace retort::prune {
 namespace {
@@ -35,20 +36,21 @@ class Compensation {
   // The hidden states of one model, per batch.
   struct Stream {
     const model::Weights& weights;
-    std::vector<at::Tensor> hidden_ND;
+    StoredTensors hidden;
   };
   void start(Stream& stream) const {
-    for (const auto& batch : text_.batches) stream.hidden_ND.push_back(embedded(stream.weights, batch));
+    for (std::size_t i = 0; i < text_.batches.size(); ++i)
+      stream.hidden.set(i, embedded(stream.weights, text_.batches[i]));
   }
   at::Tensor block_output(const Stream& stream, std::int64_t block, std::size_t batch,
                           const model::BlockHooks* hooks = nullptr) const {
     return model::block_forward(weights_of_block(stream.weights, block), stream.weights.config.rms_norm_eps,
-                                stream.hidden_ND[batch], text_.batches[batch].layout, nullptr, hooks);
+                                stream.hidden.get(batch), text_.batches[batch].layout, nullptr, hooks);
   }
   at::Tensor inputs_of(Role role, const Stream& stream, std::int64_t block, std::size_t batch) const;
   void advance(Stream& stream, std::int64_t block) const {
     for (std::size_t i = 0; i < text_.batches.size(); ++i)
-      stream.hidden_ND[i] = block_output(stream, block, i);
+      stream.hidden.set(i, block_output(stream, block, i));
   }
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
@@ -126,8 +128,8 @@ double Compensation::guard_objective(const Stream& dense, const Stream& other) c
   for (std::size_t i = 0; i < text_.batches.size(); ++i) {
     if (!text_.guards[i]) continue;
     sums.resize(std::max(sums.size(), text_.batches[i].domain + 1));
-    sums[text_.batches[i].domain].add(eval::score_hidden(scorer, other.hidden_ND[i], &teacher,
-                                                         dense.hidden_ND[i], text_.batches[i].targets_N,
+    sums[text_.batches[i].domain].add(eval::score_hidden(scorer, other.hidden.get(i), &teacher,
+                                                         dense.hidden.get(i), text_.batches[i].targets_N,
                                                          options_.batch_tokens));
   }
   double objective = 0;
@@ -146,7 +148,8 @@ base::Json Compensation::run() {
         "to fit and one to judge; raise calibration_tokens.");
     return nullptr;
   }
-  Stream dense{input_, {}}, changed{sliced_, {}}, plain{plain_, {}};
+  const auto stored = [&] { return StoredTensors(options_.hidden_scratch); };
+  Stream dense{input_, stored()}, changed{sliced_, stored()}, plain{plain_, stored()};
   for (auto* stream : {&dense, &changed, &plain}) start(*stream);
   std::int64_t position = 0;
   for (std::int64_t block = 0; block < std::ssize(input_.config.blocks); ++block) {

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/model/weights.h"
 #include "retort/prune/calibration.h"
@@ -21,6 +22,7 @@ struct CompensationOptions {
   double dampening_fraction = 0.01;  ///< of the mean square of each kept input
   std::int64_t batch_tokens = 512;   ///< that pass the model together; a fifth of the batches judges
   ObjectiveWeights objective;
+  base::Path hidden_scratch = {};  ///< for hidden states of the text; empty: in memory
 };
 
 /// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's

@@ -30,16 +30,26 @@ std::int64_t bytes_of_sums(const architecture::Config& config) {
   return bytes;
 }
 
-// A candidate asks for one weight of every layer in turn: with room for fewer none would ever be found again.
-std::int64_t bytes_of_two_candidates(const model::Weights& weights) {
+// A candidate asks for one weight of every layer in turn: with room for fewer than two none would ever be
+// found again.  A search asks for some tens of levels of each layer.
+constexpr std::int64_t kFewestCandidates = 2, kMostCandidates = 32;
+
+std::int64_t bytes_of_weights(const architecture::Config& config, std::int64_t item_bytes,
+                              std::int64_t most) {
   std::int64_t columns = 0;
-  for (const auto& block : weights.config.blocks)
+  for (const auto& block : config.blocks)
     for (const auto of_layer : columns_of(block)) columns += of_layer;
-  return 2 * columns * weights.config.hidden_size *
-         static_cast<std::int64_t>(weights.units.front().element_size());
+  const auto candidate = columns * config.hidden_size * item_bytes;
+  return std::max(std::min(most, kMostCandidates * candidate), kFewestCandidates * candidate);
 }
 
 }  // namespace
+
+CompensatedBytes compensated_bytes(const architecture::Config& config, std::int64_t item_bytes) {
+  const auto all = bytes_of_sums(config);
+  return {.sums = all > kSumsBytes ? all / static_cast<std::int64_t>(config.blocks.size()) : all,
+          .weights = bytes_of_weights(config, item_bytes, kRecentWeightsBytes)};
+}
 
 CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                      const std::vector<CalibrationDomain>& domains,
@@ -47,7 +57,8 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                      record::Observer& observer)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
-      known_(std::max(memory.weights_bytes, bytes_of_two_candidates(input))) {
+      known_(bytes_of_weights(input.config, static_cast<std::int64_t>(input.units.front().element_size()),
+                              memory.weights_bytes)) {
   const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
   fits_ = text.judges_every_domain();
   if (!fits_) return;
@@ -57,7 +68,7 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                                      ", in ", memory.scratch.string()));
     sums_ = StoredTensors(memory.scratch);
   }
-  StoredTensors hidden;
+  StoredTensors hidden(memory.hidden_scratch);
   for (std::size_t i = 0; i < text.batches.size(); ++i) hidden.set(i, embedded(input, text.batches[i]));
   const auto blocks = std::ssize(input.config.blocks);
   for (std::int64_t block = 0; block < blocks; ++block) {

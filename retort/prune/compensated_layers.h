@@ -25,12 +25,22 @@
 
 namespace retort::prune {
 
+/// The bytes that CompensatedLayers keeps in memory, at most.
+struct CompensatedBytes {
+  std::int64_t sums = 0;     ///< beyond kSumsBytes they are in a file, and these are of one block
+  std::int64_t weights = 0;  ///< of recent candidates
+};
+CompensatedBytes compensated_bytes(const architecture::Config& config, std::int64_t item_bytes);
+inline constexpr std::int64_t kSumsBytes = std::int64_t{1} << 30, kRecentWeightsBytes = std::int64_t{1} << 30;
+
 class CompensatedLayers {
  public:
   struct Memory {
-    std::int64_t sums_bytes = std::int64_t{1} << 30;     ///< beyond it they are in a file in `scratch`
-    base::Path scratch = {};                             ///< empty: always in memory
-    std::int64_t weights_bytes = std::int64_t{1} << 30;  ///< of the last ones, at least of two candidates
+    std::int64_t sums_bytes = kSumsBytes;  ///< beyond it they are in a file in `scratch`
+    base::Path scratch = {};               ///< empty: always in memory
+    base::Path hidden_scratch = {};        ///< for hidden states of the text; empty: in memory
+    std::int64_t weights_bytes =
+        kRecentWeightsBytes;  ///< of the last ones, between 2 and 32 candidates' worth
   };
   /// Block after block.  Sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers for each block,
   /// twice, for the text that is fitted to and that which judges.  `input` must outlive this.  Throws

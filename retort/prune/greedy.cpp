@@ -76,17 +76,18 @@ class Search {
  public:
   Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
          const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given,
-         const base::Path& saved_file)
+         const PrunePlace& place)
       : input_(input),
         given_(given),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, evaluator_options(options, saved_file, observer)),
+        evaluator_(input, domains,
+                   planned_options(input, domains, options, place, kCalibrationBatchTokens, observer)),
         candidate_(whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
-    if (!saved_file.empty()) {
-      file_.emplace(saved_file, objective_identity(evaluator_, domains, options.objective).dump());
+    if (!place.saved_file.empty()) {
+      file_.emplace(place.saved_file, objective_identity(evaluator_, domains, options.objective).dump());
       for (const auto& line : file_->earlier())
         known_[line.at("candidate").get<std::string>()] = evaluation_from_json(line);
     }
@@ -226,9 +227,9 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given, const base::Path& saved_file) {
+                         const std::vector<BlockScores>* given, const PrunePlace& place) {
   const auto start = std::chrono::steady_clock::now();
-  Search search(input, domains, options, observer, given, saved_file);
+  Search search(input, domains, options, observer, given, place);
   search.run();
   auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
   result.report["parameters_target"] = search.target();

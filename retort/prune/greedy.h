@@ -22,11 +22,11 @@ namespace retort::prune {
 /// Channels are ranked by the score of the options on the calibration text, again after each step; or by
 /// `given`, scores of the input's own blocks such as profile_scores().  Throws
 /// UsageError for an unreachable target, DataError for unusable text, ValidationError for activations that
-/// are not finite and for a sliced model whose output differs from the masked one's; StoppedError when the
-/// observer asks to stop.  Every evaluation is appended to `saved_file`, if one is named: with that of an
-/// interrupted run the same candidates are not evaluated again.
+/// are not finite and for a sliced model whose output differs from the masked one's; MemoryError before the
+/// search; StoppedError when the observer asks to stop.  With the saved file of an interrupted run the same
+/// candidates are not evaluated again.
 PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given = nullptr, const base::Path& saved_file = {});
+                         const std::vector<BlockScores>* given = nullptr, const PrunePlace& place = {});
 
 }  // namespace retort::prune

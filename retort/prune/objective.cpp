@@ -13,11 +13,20 @@
 namespace retort::prune {
 namespace {
 
-constexpr std::int64_t kCachedCandidates = 3;  // whose states are kept: the one at hand and its neighbours
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
 
 std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
+}
+
+std::int64_t item_bytes(const model::Weights& weights) {
+  return static_cast<std::int64_t>(weights.units.front().element_size());
+}
+
+std::int64_t text_tokens(const std::vector<CalibrationBatch>& batches) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : batches) tokens += batch.layout.tokens();
+  return tokens;
 }
 
 // 1 for what is kept; undefined when all is.
@@ -27,14 +36,6 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   auto mask_I = at::zeros({width}, options);
   mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
   return mask_I;
-}
-
-// Hidden states of all of the text between all blocks.
-std::int64_t bytes_of_states(const model::Weights& weights, const std::vector<CalibrationBatch>& batches) {
-  std::int64_t tokens = 0;
-  for (const auto& batch : batches) tokens += batch.layout.tokens();
-  return tokens * num_blocks(weights) * weights.config.hidden_size *
-         static_cast<std::int64_t>(weights.units.front().element_size());
 }
 
 std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
@@ -67,6 +68,15 @@ void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
 }
 
 }  // namespace
+
+std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,
+                             std::int64_t tokens) {
+  return tokens * static_cast<std::int64_t>(config.blocks.size()) * config.hidden_size * item_bytes;
+}
+
+std::int64_t chunk_rows(std::int64_t vocab_size) {
+  return std::clamp<std::int64_t>(kChunkElements / vocab_size, 16, 1024);
+}
 
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
@@ -124,25 +134,31 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       batches_(
           calibration_batches(domains, input.config, input.units.front().device(), options.batch_tokens)),
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
-      cache_(std::min(options.cache_bytes, kCachedCandidates * bytes_of_states(input, batches_))) {
+      cache_(std::min(
+          options.cache_bytes,
+          kCachedCandidates * bytes_of_states(input.config, item_bytes(input), text_tokens(batches_)))),
+      hidden_scratch_(options.hidden_scratch),
+      teacher_hidden_(hidden_scratch_) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
   Pass pass(input_, whole(input.config));
   pass.before = [](std::int64_t block, const at::Tensor& x_ND) { require_finite(x_ND, block - 1); };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
-    teacher_hidden_.push_back(output(batch, pass));
-    require_finite(teacher_hidden_.back(), num_blocks(input_) - 1);
+    const auto hidden_ND = output(batch, pass);
+    require_finite(hidden_ND, num_blocks(input_) - 1);
+    teacher_hidden_.set(batch, hidden_ND);
     auto& teachers = teachers_.emplace_back();
-    for (const auto& rows_RD : teacher_hidden_.back().split(chunk_rows()))
+    for (const auto& rows_RD : hidden_ND.split(chunk_rows(scorer_.vocab_size())))
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
-    teacher_nll_N_.push_back(score(batch, teacher_hidden_.back()).nll_N.to(at::kDouble));
+    teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
   }
   record::Observer silent;
   if (options.after_compensation)
     compensated_ = std::make_unique<CompensatedLayers>(
         input, domains, CompensationOptions{.objective = options.weights},
-        CompensatedLayers::Memory{.scratch = options.scratch}, options.observer ? *options.observer : silent);
+        CompensatedLayers::Memory{.scratch = options.scratch, .hidden_scratch = options.hidden_scratch},
+        options.observer ? *options.observer : silent);
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.round < b.round; });
 }
@@ -180,12 +196,8 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
   return hidden_ND;
 }
 
-std::int64_t Evaluator::chunk_rows() const {
-  return std::clamp<std::int64_t>(kChunkElements / scorer_.vocab_size(), 16, 1024);
-}
-
 ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
-  const auto rows = chunk_rows();
+  const auto rows = chunk_rows(scorer_.vocab_size());
   const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
   std::vector<at::Tensor> nll, kl;
   for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
@@ -229,8 +241,8 @@ Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
   std::vector<DocumentSums> documents;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     eval::RowScores rows;
-    eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_[batch],
-                       batches_[batch].targets_N, chunk_rows(), &rows);
+    eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_.get(batch),
+                       batches_[batch].targets_N, chunk_rows(scorer_.vocab_size()), &rows);
     add_documents(batches_[batch], rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N,
                   documents);
   }
@@ -302,15 +314,11 @@ base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>&
   return json;
 }
 
-EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file,
-                                   record::Observer& observer) {
+bool wants_after_compensation(const PruneOptions& options) {
   // Elsewhere a layer goes whole, or keeps all of its inputs.
   const bool narrows = options.units == Units::per_layer || options.units == Units::uniform;
-  return {.weights = options.objective,
-          .after_compensation = options.compensate && options.search.after_compensation && narrows &&
-                                (options.heads || options.channels),
-          .scratch = file.parent_path(),
-          .observer = &observer};
+  return options.compensate && options.search.after_compensation && narrows &&
+         (options.heads || options.channels);
 }
 
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,

@@ -30,20 +30,29 @@
 #include "retort/prune/cost.h"
 #include "retort/prune/options.h"
 #include "retort/prune/recent_tensors.h"
+#include "retort/prune/stored_tensors.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
 
 /// Tokens of the input's distributions that are kept while candidates are compared.
 inline constexpr std::int64_t kTopK = 512;
+/// Whose hidden states are kept: the one at hand and its neighbours; at most so many bytes.
+inline constexpr std::int64_t kCachedCandidates = 3, kCacheBytes = std::int64_t{2} << 30;
+/// Hidden states of so much text between all blocks.
+std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,
+                             std::int64_t tokens);
+/// Of logits at a time.
+std::int64_t chunk_rows(std::int64_t vocab_size);
 
 struct EvaluatorOptions {
   ObjectiveWeights weights;
-  std::int64_t cache_bytes = std::int64_t{2} << 30;  ///< at most, for hidden states of three candidates
+  std::int64_t cache_bytes = kCacheBytes;
   std::int64_t batch_tokens =
       kCalibrationBatchTokens;           ///< that pass the model together, and the size of a piece
   bool after_compensation = false;       ///< see compensated_layers.h
   base::Path scratch = {};               ///< for what that needs, where memory is short; empty: nowhere
+  base::Path hidden_scratch = {};        ///< for hidden states of the text; empty: in memory
   record::Observer* observer = nullptr;  ///< of that pass over the text
 };
 
@@ -63,6 +72,7 @@ class Evaluator {
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
   /// reported.  Throws as evaluate().
   Evaluation evaluate_exactly(const model::Weights& sliced) const;
+  const base::Path& hidden_scratch() const { return hidden_scratch_; }
   /// Whether candidates are compared after compensation: wanted, and the text can judge it.
   bool after_compensation() const { return compensated_ && compensated_->fits(); }
   std::int64_t tokens() const;
@@ -92,7 +102,6 @@ class Evaluator {
  private:
   struct Pass;
   Pass pass_of(const Candidate& candidate) const;
-  std::int64_t chunk_rows() const;
   at::Tensor output(std::size_t batch, const Pass& pass) const;
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
   void add(std::size_t batch, const Pass& pass, std::vector<DocumentSums>& documents) const;
@@ -106,7 +115,8 @@ class Evaluator {
   eval::HeadScorer scorer_;
   // Hidden states between blocks, by batch and a hash of what comes before.
   mutable RecentTensors<std::pair<std::size_t, std::string>> cache_;
-  std::vector<at::Tensor> teacher_hidden_;               // [batch], output of the input's last block
+  base::Path hidden_scratch_;
+  StoredTensors teacher_hidden_;                         // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
   std::vector<at::Tensor> teacher_nll_N_;                // [batch]
   std::unique_ptr<CompensatedLayers> compensated_;
@@ -115,9 +125,8 @@ class Evaluator {
 /// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
 base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names);
 
-/// As a prune stage's search wants it; `file`: where the search is saved, for the scratch beside it.
-EvaluatorOptions evaluator_options(const PruneOptions& options, const base::Path& file,
-                                   record::Observer& observer);
+/// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
+bool wants_after_compensation(const PruneOptions& options);
 
 /// What f of a candidate depends on besides the candidate.
 base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,

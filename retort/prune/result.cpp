@@ -5,6 +5,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/prune/compensate.h"
+#include "retort/prune/stage_plans.h"
 #include "retort/prune/surgery.h"
 
 namespace retort::prune {
@@ -41,6 +42,10 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
+CompensationOptions compensation_options(const Evaluator& evaluator, const PruneOptions& options) {
+  return {.objective = options.objective, .hidden_scratch = evaluator.hidden_scratch()};
+}
+
 std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
                                                        const Candidate& candidate) {
   std::vector<std::vector<std::int64_t>> groups;
@@ -50,13 +55,44 @@ std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Confi
 
 }  // namespace
 
+EvaluatorOptions planned_options(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                                 const PruneOptions& options, const PrunePlace& place,
+                                 std::int64_t batch_tokens, record::Observer& observer) {
+  std::int64_t text = 0, longest = 0;
+  for (const auto& batch : batch_places(domains, input.config.vocab_size, batch_tokens)) {
+    text += batch.tokens;
+    longest = std::max(longest, batch.tokens);
+  }
+  const auto item = static_cast<std::int64_t>(input.units.front().element_size());
+  const auto scratch = place.saved_file.parent_path();
+  HiddenStates states;
+  const auto planned = [&] { return plan_prune(input.config, item, text, longest, options, states); };
+  const auto excess = [&] {
+    return place.memory > 0 ? std::max<std::int64_t>(planned().total_bytes() - place.memory, 0) : 0;
+  };
+  states.on_disk = excess() > 0 && !scratch.empty();  // read once a block, the cache for every candidate
+  states.cache_bytes =
+      std::min(states.cache_bytes, kCachedCandidates * bytes_of_states(input.config, item, text));
+  states.cache_bytes -= std::min(states.cache_bytes, excess());
+  const auto plan = planned();
+  observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
+  if (place.memory > 0) shard::require_fits(plan, place.memory);
+  return {.weights = options.objective,
+          .cache_bytes = states.cache_bytes,
+          .batch_tokens = batch_tokens,
+          .after_compensation = wants_after_compensation(options),
+          .scratch = scratch,
+          .hidden_scratch = states.on_disk ? scratch : base::Path(),
+          .observer = &observer};
+}
+
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
                             const Candidate& candidate, const std::vector<CalibrationDomain>& domains,
                             const PruneOptions& options, record::Observer& observer) {
   auto weights = sliced(input, candidate);
   (void)proved(evaluator, candidate, weights);
   if (options.compensate)
-    compensate(input, candidate, weights, domains, {.objective = options.objective}, observer);
+    compensate(input, candidate, weights, domains, compensation_options(evaluator, options), observer);
   return weights;
 }
 
@@ -86,7 +122,7 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
   if (options.compensate) {
     report["objective_uncompensated"] = report.at("objective");
     report["compensation"] =
-        compensate(input, candidate, weights, domains, {.objective = options.objective}, observer);
+        compensate(input, candidate, weights, domains, compensation_options(evaluator, options), observer);
     report.update(costs());
   }
   return {.weights = std::move(weights), .report = std::move(report)};

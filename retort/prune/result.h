@@ -1,6 +1,7 @@
 #pragma once
 // What a prune stage leaves, whatever search chose it.
 
+#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/model/weights.h"
 #include "retort/prune/objective.h"
@@ -12,6 +13,20 @@ struct PruneResult {
   model::Weights weights;
   base::Json report;  ///< {"kind": "prune", "parameters_before", "parameters_after", "kept": {...}, ...}
 };
+
+/// Where a prune stage works.
+struct PrunePlace {
+  base::Path saved_file = {};  ///< every evaluation is appended; empty: none is saved.  Beside it is room for
+                               ///< what memory does not hold
+  std::int64_t memory = 0;     ///< bytes that the stage may use; 0: not checked
+};
+
+/// As a prune stage wants candidates compared.  Says what memory that needs, keeps hidden states on disk
+/// where it has to, and throws MemoryError where even that does not fit, UsageError for an impossible target,
+/// DataError for unusable text.
+EvaluatorOptions planned_options(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                                 const PruneOptions& options, const PrunePlace& place,
+                                 std::int64_t batch_tokens, record::Observer& observer);
 
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
 /// for removed channels where the options want that.  Throws ValidationError when the proof fails.

@@ -52,13 +52,6 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
   return rungs;
 }
 
-EvaluatorOptions searched_options(const PruneOptions& options, const base::Path& journal_file,
-                                  record::Observer& observer) {
-  auto chosen = evaluator_options(options, journal_file, observer);
-  chosen.batch_tokens = kBatchTokens;
-  return chosen;
-}
-
 base::Json to_json(const Journal::Entry& entry) {
   return {{"state", entry.state},
           {"rung", entry.rung},
@@ -108,20 +101,20 @@ struct Finalist {
 class Searched {
  public:
   Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-           const PruneOptions& options, const base::Path& journal_file, record::Observer& observer,
+           const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
            const std::vector<BlockScores>* given)
       : input_(input),
         domains_(domains),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, searched_options(options, journal_file, observer)),
+        evaluator_(input, domains, planned_options(input, domains, options, place, kBatchTokens, observer)),
         scores_(given
                     ? *given
                     : measured_scores(input, evaluator_.batches(),
                                       {options.channel_ranking, options.winsorise_quantile, options.hidden})),
         space_(input.config, options, target_, unit_scores(scores_)),
-        file_(journal_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
+        file_(place.saved_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
         journal_(
             space_.space(), [this](auto tasks, const auto& tell) { evaluate(tasks, tell); },
             {.budget = static_cast<double>(options.search.budget_tokens),
@@ -357,11 +350,11 @@ base::Json Searched::report() {
 }  // namespace
 
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                           const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer, const std::vector<BlockScores>* given,
+                           const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
+                           const std::vector<BlockScores>* given,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
-  Searched searched(input, domains, options, journal_file, observer, given);
+  Searched searched(input, domains, options, place, observer, given);
   searched.run();
   auto result = make_result(input, searched.evaluator(), searched.candidate(), domains, options, observer);
   result.report.update(searched.report());

@@ -12,13 +12,13 @@ namespace retort::prune {
 /// at most about 72 steps, fewer with a small budget, and evaluates two units in each, the best by a guess
 /// from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter, half
 /// and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.
-/// Every evaluation is appended to `journal_file`; with the file of an interrupted run the search takes the
-/// same path without evaluating again, one of another search is begun anew.  `on_tied` receives the other
-/// finalists that the options want, one at a time; one that cannot be made is a warning.  Throws as
-/// prune_greedy, and StorageError.
+/// With the saved file of an interrupted run, which it must have, the search takes the same path without
+/// evaluating again, one of another search is begun anew.  `on_tied` receives the other finalists that the
+/// options want, one at a time; one that cannot be made is a warning.  Throws as prune_greedy, and
+/// StorageError.
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                           const PruneOptions& options, const base::Path& journal_file,
-                           record::Observer& observer, const std::vector<BlockScores>* given = nullptr,
+                           const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
+                           const std::vector<BlockScores>* given = nullptr,
                            const std::function<void(const model::Weights&)>& on_tied = {});
 
 }  // namespace retort::prune

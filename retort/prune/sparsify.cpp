@@ -17,7 +17,7 @@
 #include "retort/prune/finished_blocks.h"
 #include "retort/prune/polish.h"
 #include "retort/prune/sparse_gpt.h"
-#include "retort/prune/sparsify_plan.h"
+#include "retort/prune/stage_plans.h"
 #include "retort/prune/stop.h"
 
 namespace retort::prune {

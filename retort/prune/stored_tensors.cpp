@@ -28,7 +28,9 @@ StoredTensors::~StoredTensors() = default;
 StoredTensors::StoredTensors(StoredTensors&&) noexcept = default;
 StoredTensors& StoredTensors::operator=(StoredTensors&&) noexcept = default;
 
-StoredTensors::StoredTensors(const base::Path& directory) : file_(std::make_unique<File>()) {
+StoredTensors::StoredTensors(const base::Path& directory) {
+  if (directory.empty()) return;
+  file_ = std::make_unique<File>();
   base::make_directories(directory);
   const auto path = directory / "tensors.raw";
   file_->path = path.string();

@@ -18,7 +18,7 @@ class StoredTensors {
   /// In memory.
   StoredTensors();
   /// In a file that has no name any more once this returns, so nothing of it stays, whatever ends the
-  /// process. Throws StorageError.
+  /// process; in memory where `directory` is empty.  Throws StorageError.
   explicit StoredTensors(const base::Path& directory);
   ~StoredTensors();
   StoredTensors(StoredTensors&&) noexcept;

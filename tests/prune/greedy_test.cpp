@@ -249,7 +249,7 @@ TEST(Greedy, GoesOnWhereItWasStopped) {
   const auto domains = test::random_domains(40, 2);
   const test::TemporaryDirectory directory;
   const auto report = [&](const char* file, record::Observer& observer) {
-    auto json = prune_greedy(input, domains, options_for(0.5), observer, nullptr, directory / file).report;
+    auto json = prune_greedy(input, domains, options_for(0.5), observer, nullptr, {directory / file}).report;
     json.erase("seconds");
     return json;
   };

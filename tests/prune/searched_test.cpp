@@ -7,9 +7,11 @@
 #include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/ops/memory_meter.h"
 #include "retort/prune/influence.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
+#include "retort/prune/stage_plans.h"
 #include "retort/prune/stop.h"
 #include "retort/prune/surgery.h"
 #include "support/temporary_directory.h"
@@ -49,7 +51,7 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   const test::TemporaryDirectory directory;
   record::Observer observer;
   const auto options = options_of(units, method);
-  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
   const auto all = architecture::num_parameters(input.config);
   const auto left = architecture::num_parameters(result.weights.config);
   EXPECT_LE(left, prune::target_parameters(input.config, options));
@@ -114,7 +116,7 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const test::TemporaryDirectory directory;
   auto options = options_of(Units::sub_blocks, SearchMethod::tabu);
   options.search.budget_tokens = 2'000'000;
-  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
 
   const auto target = prune::target_parameters(input.config, options);
   const prune::Evaluator evaluator(input, text(), {});
@@ -147,22 +149,22 @@ TEST(SearchedModel, GoesOnWhereItWasStopped) {
   const auto options = options_of(Units::per_layer, SearchMethod::tabu);
   const test::TemporaryDirectory directory;
   record::Observer patient;
-  const auto expected = prune_searched(input, text(), options, directory / "whole.jsonl", patient).report;
+  const auto expected = prune_searched(input, text(), options, {directory / "whole.jsonl"}, patient).report;
   for (const int questions : {1, 17, 60}) {
     Impatient observer(questions);
-    EXPECT_THROW(prune_searched(input, text(), options, directory / "parts.jsonl", observer),
+    EXPECT_THROW(prune_searched(input, text(), options, {directory / "parts.jsonl"}, observer),
                  prune::StoppedError);
   }
   // Half a line, as a crash may leave it.
   std::ofstream(directory / "parts.jsonl", std::ios::app) << "{\"state\": [0, 1";
-  auto resumed = prune_searched(input, text(), options, directory / "parts.jsonl", patient).report;
+  auto resumed = prune_searched(input, text(), options, {directory / "parts.jsonl"}, patient).report;
   for (const char* key : {"kept", "curve", "evaluations", "tokens_spent", "objective"})
     EXPECT_EQ(resumed.at(key), expected.at(key)) << key;
   EXPECT_EQ(base::read_file(directory / "parts.jsonl"), base::read_file(directory / "whole.jsonl"));
   // Another search does not take this one's evaluations for its own.
   auto other = options;
   other.objective.kl = 0;
-  const auto changed = prune_searched(input, text(), other, directory / "parts.jsonl", patient).report;
+  const auto changed = prune_searched(input, text(), other, {directory / "parts.jsonl"}, patient).report;
   EXPECT_NE(changed.at("objective"), expected.at("objective"));
 }
 
@@ -173,7 +175,7 @@ TEST(SearchedModel, LeavesHeadsAloneWhereTheyAreNotToGo) {
   auto options = options_of(Units::per_layer, SearchMethod::additive);
   options.target.parameters_fraction = 0.8;
   options.heads = false;
-  const auto result = prune_searched(input, text(), options, directory / "search.jsonl", observer);
+  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
   for (const auto& block : result.weights.config.blocks) {
     ASSERT_TRUE(block.attention.has_value());
     EXPECT_EQ(block.attention->num_kv_heads, input.config.blocks.front().attention->num_kv_heads);
@@ -190,7 +192,7 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
   for (const bool after : {true, false}) {
     options.search.after_compensation = after;
     const auto report =
-        prune_searched(input, text(), options, directory / (after ? "after" : "before"), observer).report;
+        prune_searched(input, text(), options, {directory / (after ? "after" : "before")}, observer).report;
     EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
     const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
     const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
@@ -210,7 +212,7 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   record::Observer observer;
   const auto message = [&](const PruneOptions& options) {
     return test::message_of<base::UsageError>(
-        [&] { prune_searched(input, text(), options, directory / "search.jsonl", observer); });
+        [&] { prune_searched(input, text(), options, {directory / "search.jsonl"}, observer); });
   };
   auto options = options_of(Units::per_layer, SearchMethod::tabu);
   options.target.parameters_fraction = 0.01;
@@ -222,13 +224,50 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   // The size that it names below the target is one.
   const auto below = unreachable.substr(unreachable.find(" and ") + 5);
   options.target = {.parameters_fraction = 0, .parameters = std::stoll(below)};
-  const auto left = prune_searched(input, text(), options, directory / "reached.jsonl", observer).weights;
+  const auto left = prune_searched(input, text(), options, {directory / "reached.jsonl"}, observer).weights;
   EXPECT_EQ(architecture::num_parameters(left.config), options.target.parameters);
   options = options_of(Units::per_layer, SearchMethod::random);
   options.search.budget_tokens = 10;
   EXPECT_SAYS(message(options), "budget_tokens");
   options = options_of(Units::uniform, SearchMethod::additive);
   EXPECT_SAYS(message(options), "add up");
+}
+
+// With much text for a small model, so that what depends on the text is what counts.
+TEST(Searched, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
+  auto config = test::tiny_config();
+  config.hidden_size = 64;
+  config.blocks.assign(4,
+                       {.attention = architecture::Attention{4, 2, 16}, .mlp = architecture::DenseMlp{128}});
+  const auto weights = test::tiny_model(config, 1, at::kFloat);
+  const auto domains = test::random_domains(40, 40, 64);
+  auto options = options_of(Units::per_layer, SearchMethod::greedy);
+  options.hidden = false;
+  const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
+  const auto plan = [&](const prune::HiddenStates& states) {
+    return prune::plan_prune(config, 4, 2 * 40 * 64, 512, options, states).total_bytes();
+  };
+  base::Json expected;
+  for (const auto needs : {plan({}), plan({.on_disk = true}), plan({.on_disk = true, .cache_bytes = 0})}) {
+    const test::TemporaryDirectory directory;
+    record::Observer observer;
+    ops::reset_peak_tensor_bytes();
+    auto report = prune_searched(weights, domains, options,
+                                 {.saved_file = directory / "search.jsonl", .memory = needs}, observer)
+                      .report;
+    const auto needed = ops::peak_tensor_bytes() - before;
+    EXPECT_LT(needed, needs);
+    EXPECT_GT(needed, needs / 4);
+    report.erase("seconds");
+    if (expected.is_null()) expected = report;
+    EXPECT_EQ(report, expected) << needs;
+  }
+  record::Observer observer;
+  const test::TemporaryDirectory directory;
+  const auto too_little = plan({.on_disk = true, .cache_bytes = 0}) - 1;
+  EXPECT_THROW(prune_searched(weights, domains, options,
+                              {.saved_file = directory / "search.jsonl", .memory = too_little}, observer),
+               base::MemoryError);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "retort/ops/memory_meter.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
-#include "retort/prune/sparsify_plan.h"
+#include "retort/prune/stage_plans.h"
 #include "retort/prune/stop.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"

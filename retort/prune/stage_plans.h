@@ -1,11 +1,24 @@
 #pragma once
-// The memory of a sparsify stage, known before its first layer.
+// The memory of prune and sparsify stages, known before they begin.
 
 #include "retort/architecture/config.h"
+#include "retort/prune/objective.h"
 #include "retort/prune/options.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::prune {
+
+/// Where a prune stage has its hidden states.
+struct HiddenStates {
+  bool on_disk = false;                    ///< those of the text are in files
+  std::int64_t cache_bytes = kCacheBytes;  ///< at most, for those that candidates share
+};
+
+/// `text_tokens` of all domains, `batch_tokens` of the longest batch.  Throws UsageError for an impossible
+/// target.
+shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
+                             std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
+                             const HiddenStates& states);
 
 /// Tokens of the parts of text_parts.h.
 struct TextTokens {

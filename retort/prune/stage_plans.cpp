@@ -1,11 +1,15 @@
-#include "retort/prune/sparsify_plan.h"
+#include "retort/prune/stage_plans.h"
 
 #include <algorithm>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/prune/compensated_layers.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/hessian.h"
+#include "retort/prune/histogram.h"
+#include "retort/prune/moves.h"
+#include "retort/prune/objective.h"
 
 namespace retort::prune {
 namespace {
@@ -16,6 +20,8 @@ namespace {
 constexpr std::int64_t kLastingSquares = 4, kPassingSquares = 4;
 constexpr std::int64_t kLayerMatrices =
     12;  // of a layer's shape: original, swept, errors, conjugate gradients
+constexpr std::int64_t kHiddenStreams =
+    4;  // of a prune stage: the input's outputs, and the three models of its compensation
 constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models' logits and their differences
 
 bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& options) {
@@ -37,6 +43,40 @@ std::int64_t activation_elements(const architecture::Config& config) {
 }
 
 }  // namespace
+
+shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
+                             std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
+                             const HiddenStates& states) {
+  const bool on_disk = states.on_disk;
+  const auto hidden = config.hidden_size * item_bytes;
+  std::int64_t widest = config.hidden_size, head_dim = 0;
+  for (const auto& block : config.blocks) {
+    const auto& heads = block.attention;
+    widest = std::max({widest, mlp_width(block), heads ? heads->num_heads * heads->head_dim : 0});
+    head_dim = std::max(head_dim, heads ? heads->head_dim : 0);
+  }
+  const bool fits = wants_after_compensation(options);
+  const auto fitted = fits ? compensated_bytes(config, item_bytes) : CompensatedBytes{};
+  const auto streams =
+      kHiddenStreams * (on_disk ? 2 * batch_tokens : text_tokens) + (on_disk ? text_tokens : 0);
+  const auto rows =
+      std::min(std::max(chunk_rows(config.vocab_size), CompensationOptions{}.batch_tokens), batch_tokens);
+  return {
+      {{"weights, as they come and twice as they get",
+        (architecture::num_parameters(config) + 2 * target_parameters(config, options)) * item_bytes},
+       {on_disk ? "hidden states, most of them on disk" : "hidden states", streams * hidden},
+       {"hidden states shared by candidates",
+        std::min(states.cache_bytes, kCachedCandidates * bytes_of_states(config, item_bytes, text_tokens))},
+       {"distributions and positions of the text",
+        text_tokens * (std::min(kTopK, config.vocab_size) * 8 + head_dim * 4 + 64)},
+       {"sums for compensation", fitted.sums},
+       {"weights of recent candidates", fitted.weights},
+       {"work on a layer", kPassingSquares * widest * widest * 8 + 3 * widest * kBuckets * 8},
+       {"activations of a batch", batch_tokens * activation_elements(config) * item_bytes},
+       {"logits", kLogitMatrices * rows * config.vocab_size * 4}},
+      "lower calibration_tokens or sequence_length, set search.after_compensation: false, or use a machine "
+      "with more"};
+}
 
 TextTokens expected_tokens(const SparsifyOptions& options) {
   const auto eighth = options.calibration_tokens / 8;
