@@ -88,6 +88,7 @@ class Experiment:
         self.options = options
         self.out = options.out.resolve()
         self.child = None
+        self.stopping = False
 
     def model_directory(self, model):
         return str((REPOSITORY / "models/europa-5m" if model == "europa-5m" else self.options.babyllama).resolve())
@@ -266,19 +267,24 @@ class Experiment:
                                           stderr=out if log else subprocess.PIPE, preexec_fn=end_with_parent)
             output, errors = self.child.communicate()
         code, self.child = self.child.returncode, None
-        if code == STOPPED:
-            sys.exit(STOPPED)
+        if code == STOPPED or self.stopping:
+            self.leave()
         if code != 0:
             said = Path(log).read_text(errors="replace") if log else errors.decode(errors="replace")
             raise Refused(f"{' '.join(['retort', *arguments])} ended with code {code}: {said.strip().splitlines()[-1] if said.strip() else ''}")
         return output.decode() if output else ""
 
     def stop(self, *_):
-        if self.child:
-            self.child.terminate()
-            self.child.wait()
+        """Of a signal.  Whoever waits for the child goes on waiting: a second wait from here would never return."""
+        self.stopping = True
+        if self.child is None:
+            self.leave()
+        self.child.terminate()
+
+    @staticmethod
+    def leave():
         print("stopped; the same command goes on", file=sys.stderr)
-        os._exit(STOPPED)
+        sys.exit(STOPPED)
 
     def work(self):
         self.version = self.call(["--version"]).strip()

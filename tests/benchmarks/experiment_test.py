@@ -99,6 +99,18 @@ class Driver(unittest.TestCase):
             found[result["method"]] = (result["kept"], result["search"]["objective"], result["before"], result["after"])
         return found
 
+    def interrupted(self, out, number, lines):
+        """The driver's exit code when a signal comes after so many lines of its first search."""
+        journal = out / "europa-5m/per_layer/keep-0.6/random/seed-1/run/checkpoints/pruned/search.jsonl"
+        with subprocess.Popen(self.command(out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+            for _ in range(6000):
+                if journal.exists() and journal.read_text().count("\n") >= lines or driver.poll() is not None:
+                    break
+                time.sleep(0.01)
+            self.assertIsNone(driver.poll(), "it is still at work when it is interrupted")
+            driver.send_signal(number)
+            return driver.wait(timeout=120)
+
     def test_a_killed_experiment_ends_with_the_same_numbers(self):
         whole, killed = Path(self.folder.name) / "whole", Path(self.folder.name) / "killed"
         done = subprocess.run(self.command(whole), capture_output=True, text=True, timeout=300)
@@ -106,14 +118,8 @@ class Driver(unittest.TestCase):
         expected = self.results(whole)
         self.assertEqual(set(expected), {"random", "influence"})
 
-        journal = killed / "europa-5m/per_layer/keep-0.6/random/seed-1/run/checkpoints/pruned/search.jsonl"
-        with subprocess.Popen(self.command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-            for _ in range(6000):
-                if journal.exists() and journal.read_text().count("\n") >= 2 or driver.poll() is not None:
-                    break
-                time.sleep(0.01)
-            self.assertIsNone(driver.poll(), "it is still at work when it is killed")
-            driver.send_signal(signal.SIGKILL)
+        self.assertEqual(self.interrupted(killed, signal.SIGTERM, lines=2), 85)
+        self.assertEqual(self.interrupted(killed, signal.SIGKILL, lines=3), -signal.SIGKILL)
         self.assertEqual(self.results(killed), {})
         for _ in range(3000):  # the child ends with its parent, and gives its directory back
             done = subprocess.run(self.command(killed), capture_output=True, text=True, timeout=300)
