@@ -22,6 +22,9 @@ constexpr std::int64_t kLayerMatrices =
     12;  // of a layer's shape: original, swept, errors, conjugate gradients
 constexpr std::int64_t kHiddenStreams =
     4;  // of a prune stage: the input's outputs, and the three models of its compensation
+// In matrices of columns x columns: sums of fit and guard for all and for kept inputs, the damped ones and
+// their factor; without compensation a ranking's products.
+constexpr std::int64_t kFitSquares = 6, kRankingSquares = 2;
 constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models' logits and their differences
 
 bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& options) {
@@ -40,6 +43,16 @@ std::int64_t activation_elements(const architecture::Config& config) {
     most = std::max({most, projected, 3 * mlp_width(block)});
   }
   return most + 6 * config.hidden_size;
+}
+
+// Of one unit after the other, with the inputs of all blocks of a batch.
+std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
+                            std::int64_t batch_tokens, const PruneOptions& options) {
+  if (options.channel_ranking != ChannelRanking::taylor) return 0;
+  std::int64_t largest = 0;
+  for (const auto& unit : architecture::make_layout(config).units) largest = std::max(largest, unit.numel());
+  return 2 * largest * item_bytes + bytes_of_states(config, item_bytes, batch_tokens) +
+         2 * batch_tokens * activation_elements(config) * item_bytes;
 }
 
 }  // namespace
@@ -71,7 +84,9 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
         text_tokens * (std::min(kTopK, config.vocab_size) * 8 + head_dim * 4 + 64)},
        {"sums for compensation", fitted.sums},
        {"weights of recent candidates", fitted.weights},
-       {"work on a layer", kPassingSquares * widest * widest * 8 + 3 * widest * kBuckets * 8},
+       {"work on a layer", (options.compensate ? kFitSquares : kRankingSquares) * widest * widest * 8 +
+                               3 * widest * kBuckets * 8},
+       {"gradients", gradient_bytes(config, item_bytes, batch_tokens, options)},
        {"activations of a batch", batch_tokens * activation_elements(config) * item_bytes},
        {"logits", kLogitMatrices * rows * config.vocab_size * 4}},
       "lower calibration_tokens or sequence_length, set search.after_compensation: false, or use a machine "

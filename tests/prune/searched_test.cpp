@@ -262,6 +262,14 @@ TEST(Searched, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     if (expected.is_null()) expected = report;
     EXPECT_EQ(report, expected) << needs;
   }
+  for (const auto ranking : {prune::ChannelRanking::taylor, prune::ChannelRanking::obs}) {
+    const test::TemporaryDirectory directory;
+    record::Observer observer;
+    options.channel_ranking = ranking;
+    ops::reset_peak_tensor_bytes();
+    prune_searched(weights, domains, options, {directory / "search.jsonl"}, observer);
+    EXPECT_LT(ops::peak_tensor_bytes() - before, plan({}));
+  }
   record::Observer observer;
   const test::TemporaryDirectory directory;
   const auto too_little = plan({.on_disk = true, .cache_bytes = 0}) - 1;
