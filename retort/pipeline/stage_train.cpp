@@ -214,10 +214,11 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
                                std::max(prune::kPanelTokens, profile->sequence_length));
   if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
       pruning && !made_here(stage.from))
-    return prune::plan_prune(architecture::read_config(stage.from), sizeof(float),
-                             pruning->calibration_tokens,
-                             std::max(prune::kCalibrationBatchTokens, pruning->sequence_length), *pruning,
-                             {.on_disk = true, .cache_bytes = 0});
+    return prune::plan_prune_within(
+               available_bytes(recipe), /*may_use_disk=*/true, architecture::read_config(stage.from),
+               sizeof(float), pruning->calibration_tokens,
+               std::max(prune::kCalibrationBatchTokens, pruning->sequence_length), *pruning)
+        .memory;
   if (const auto* sparsify = std::get_if<prune::SparsifyOptions>(&stage.options);
       sparsify && !made_here(stage.from))
     return prune::plan_sparsify(architecture::read_config(stage.from), sizeof(float),

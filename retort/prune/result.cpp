@@ -65,16 +65,8 @@ EvaluatorOptions planned_options(const model::Weights& input, const std::vector<
   }
   const auto item = static_cast<std::int64_t>(input.units.front().element_size());
   const auto scratch = place.saved_file.parent_path();
-  HiddenStates states;
-  const auto planned = [&] { return plan_prune(input.config, item, text, longest, options, states); };
-  const auto excess = [&] {
-    return place.memory > 0 ? std::max<std::int64_t>(planned().total_bytes() - place.memory, 0) : 0;
-  };
-  states.on_disk = excess() > 0 && !scratch.empty();  // read once a block, the cache for every candidate
-  states.cache_bytes =
-      std::min(states.cache_bytes, kCachedCandidates * bytes_of_states(input.config, item, text));
-  states.cache_bytes -= std::min(states.cache_bytes, excess());
-  const auto plan = planned();
+  const auto [states, plan] =
+      plan_prune_within(place.memory, !scratch.empty(), input.config, item, text, longest, options);
   observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   if (place.memory > 0) shard::require_fits(plan, place.memory);
   return {.weights = options.objective,

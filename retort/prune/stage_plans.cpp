@@ -93,6 +93,23 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
       "with more"};
 }
 
+PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
+                            std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
+                            const PruneOptions& options) {
+  HiddenStates states;
+  const auto plan = [&] {
+    return plan_prune(config, item_bytes, text_tokens, batch_tokens, options, states);
+  };
+  const auto excess = [&] {
+    return memory_bytes > 0 ? std::max<std::int64_t>(plan().total_bytes() - memory_bytes, 0) : 0;
+  };
+  states.on_disk = excess() > 0 && may_use_disk;
+  states.cache_bytes =
+      std::min(states.cache_bytes, kCachedCandidates * bytes_of_states(config, item_bytes, text_tokens));
+  states.cache_bytes -= std::min(states.cache_bytes, excess());
+  return {states, plan()};
+}
+
 TextTokens expected_tokens(const SparsifyOptions& options) {
   const auto eighth = options.calibration_tokens / 8;
   return {.fitted = options.calibration_tokens - 2 * eighth,

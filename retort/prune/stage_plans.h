@@ -20,6 +20,17 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
                              std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
                              const HiddenStates& states);
 
+struct PrunePlan {
+  HiddenStates states;
+  shard::MemoryPlan memory;
+};
+/// The states for which the plan fits into `memory_bytes` (0: any amount), else the least: first those of the
+/// text go to disk, if they may, which are read once a block; then fewer are shared, which every candidate
+/// reads.
+PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
+                            std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
+                            const PruneOptions& options);
+
 /// Tokens of the parts of text_parts.h.
 struct TextTokens {
   std::int64_t fitted = 0, choosing = 0, judging = 0;
