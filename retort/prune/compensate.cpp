@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
-#include "retort/eval/score.h"
 #include "retort/model/dtype.h"
+#include "retort/prune/cost.h"
 #include "retort/prune/least_squares.h"
 #include "retort/prune/stop.h"
 #include "retort/prune/stored_tensors.h"
@@ -117,27 +117,22 @@ void Compensation::fit(Role role, const Stream& dense, const Stream& changed, st
   layers_.push_back({{"name", tensor.name}, {"kept", gain > 0}, {"held_out_gain", gain}});
 }
 
-// f of objective.h on the guards, domains with equal weights.
+// f on the guards.
 double Compensation::guard_objective(const Stream& dense, const Stream& other) const {
   const auto scorer_of = [](const model::Weights& weights) {
     return eval::HeadScorer(weights.config, weights.layout,
                             weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
   };
   const auto teacher = scorer_of(dense.weights), scorer = scorer_of(other.weights);
-  std::vector<eval::ScoreSums> sums;
+  std::vector<DocumentSums> documents;
   for (std::size_t i = 0; i < text_.batches.size(); ++i) {
     if (!text_.guards[i]) continue;
-    sums.resize(std::max(sums.size(), text_.batches[i].domain + 1));
-    sums[text_.batches[i].domain].add(eval::score_hidden(scorer, other.hidden.get(i), &teacher,
-                                                         dense.hidden.get(i), text_.batches[i].targets_N,
-                                                         options_.batch_tokens));
+    eval::RowScores rows;
+    eval::score_hidden(scorer, other.hidden.get(i), &teacher, dense.hidden.get(i), text_.batches[i].targets_N,
+                       options_.batch_tokens, &rows);
+    add_documents(text_.batches[i], rows, documents);
   }
-  double objective = 0;
-  for (const auto& sum : sums)
-    objective +=
-        (options_.objective.perplexity * (sum.nll - sum.teacher_nll) + options_.objective.kl * sum.kl) /
-        static_cast<double>(std::max<std::int64_t>(sum.targets, 1));
-  return objective / static_cast<double>(sums.size());
+  return evaluation_of(documents, options_.objective).mean.objective;
 }
 
 base::Json Compensation::run() {

@@ -27,6 +27,11 @@ void add_documents(const CalibrationBatch& batch, const at::Tensor& nll_N, const
   }
 }
 
+void add_documents(const CalibrationBatch& batch, const eval::RowScores& rows,
+                   std::vector<DocumentSums>& documents) {
+  add_documents(batch, rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N, documents);
+}
+
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {
   std::vector<DocumentSums> domains;
   for (const auto& document : documents) {
@@ -38,8 +43,9 @@ Evaluation evaluation_of(std::span<const DocumentSums> documents, const Objectiv
   }
   Evaluation result;
   const auto share = 1 / static_cast<double>(domains.size());
-  for (const auto& [number, targets, nll, kl] : domains) {
-    Cost cost{.delta_log_perplexity = nll / targets, .kl = kl / targets};
+  for (const auto& domain : domains) {
+    const double targets = std::max(domain.targets, 1.0);
+    Cost cost{.delta_log_perplexity = domain.nll / targets, .kl = domain.kl / targets};
     cost.objective = weights.perplexity * cost.delta_log_perplexity + weights.kl * cost.kl;
     result.mean.objective += share * cost.objective;
     result.mean.delta_log_perplexity += share * cost.delta_log_perplexity;

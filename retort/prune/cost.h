@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "retort/eval/bootstrap.h"
+#include "retort/eval/score.h"
 #include "retort/prune/calibration.h"
 #include "retort/prune/options.h"
 
@@ -40,6 +41,10 @@ struct Evaluation {
 /// Adds the scores of a batch's tokens, the losses above the other model's; batches come in the order of the
 /// text.  Sums are float64.
 void add_documents(const CalibrationBatch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
+                   std::vector<DocumentSums>& documents);
+
+/// The same of scores that have the other model's beside them.
+void add_documents(const CalibrationBatch& batch, const eval::RowScores& rows,
                    std::vector<DocumentSums>& documents);
 
 /// Per domain, then averaged over domains with equal weights; not finite where the sums are not.

@@ -49,8 +49,7 @@ Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
     eval::RowScores rows;
     eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden.get(i)), &scorer_,
                        reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
-    add_documents(batches_[i], rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N,
-                  documents);
+    add_documents(batches_[i], rows, documents);
   }
   Damage damage{evaluation_of(documents, objective_), {}};
   base::require<base::ValidationError>(std::isfinite(damage.mean.objective),

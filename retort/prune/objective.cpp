@@ -243,16 +243,13 @@ Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
     eval::RowScores rows;
     eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_.get(batch),
                        batches_[batch].targets_N, chunk_rows(scorer_.vocab_size()), &rows);
-    add_documents(batches_[batch], rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N,
-                  documents);
+    add_documents(batches_[batch], rows, documents);
   }
   return checked(documents);
 }
 
 std::int64_t Evaluator::tokens() const {
-  std::int64_t sum = 0;
-  for (const auto& piece : pieces_) sum += piece.tokens;
-  return sum;
+  return text_tokens(batches_);
 }
 
 std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {

@@ -19,8 +19,8 @@
 #include "retort/prune/staged.h"
 #include "retort/prune/stop.h"
 #include "retort/search/additive.h"
+#include "retort/search/best_states.h"
 #include "retort/search/evolution.h"
-#include "retort/search/finalists.h"
 #include "retort/search/greedy.h"
 #include "retort/search/tabu.h"
 
@@ -132,10 +132,11 @@ class Searched {
         journal_.best().has_value(), "prune: search.budget_tokens of ", options_.search.budget_tokens,
         " did not suffice to evaluate one candidate on the whole calibration text of ", evaluator_.tokens(),
         " tokens; give more, or less calibration text.");
+    find_finalists();
   }
   Candidate candidate() const { return space_.candidate(journal_.best()->state); }
   /// The best and those that are tied with it, as many as the options want.
-  std::vector<Candidate> tied();
+  std::vector<Candidate> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
   base::Json report();
 
@@ -151,7 +152,7 @@ class Searched {
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
   const std::vector<DocumentSums>& documents_of(const State& state);
   base::Json parts_of(const State& state);
-  std::vector<Finalist> finalists();
+  void find_finalists();
   base::Json finalist_json(const Finalist& finalist);
   State admitted(const char* name, State state);
   State by_influence() const;
@@ -168,6 +169,7 @@ class Searched {
   Journal journal_;
   std::vector<std::pair<std::string, State>> starts_;
   std::map<State, std::vector<DocumentSums>> documents_;
+  std::vector<Finalist> finalists_;
 };
 
 double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
@@ -278,9 +280,9 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
                {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
-std::vector<Candidate> Searched::tied() {
+std::vector<Candidate> Searched::tied() const {
   std::vector<Candidate> candidates;
-  for (const auto& finalist : finalists())
+  for (const auto& finalist : finalists_)
     if (finalist.tied() && std::ssize(candidates) < options_.search.finalists)
       candidates.push_back(space_.candidate(finalist.state));
   return candidates;
@@ -301,15 +303,13 @@ base::Json Searched::parts_of(const State& state) {
 }
 
 // Simultaneous intervals: each is as much wider as there are of them.
-std::vector<Finalist> Searched::finalists() {
+void Searched::find_finalists() {
   const auto states = search::best_states(
       journal_, static_cast<std::size_t>(std::max(kFinalistsShown, options_.search.finalists)));
   const double level = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(states.size(), 2) - 1);
-  std::vector<Finalist> found;
   for (const auto& state : states)
-    found.push_back(
+    finalists_.push_back(
         {state, difference_of(documents_of(state), documents_of(states.front()), options_.objective, level)});
-  return found;
 }
 
 base::Json Searched::finalist_json(const Finalist& finalist) {
@@ -343,7 +343,7 @@ base::Json Searched::report() {
   report["inactive_channels"] = inactive;
   for (const auto& [name, state] : starts_) report["starts"][name] = parts_of(state);
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
-  for (const auto& finalist : finalists()) report["finalists"].push_back(finalist_json(finalist));
+  for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist));
   return report;
 }
 

@@ -12,7 +12,7 @@ namespace retort::prune {
 /// at most about 72 steps, fewer with a small budget, and evaluates two units in each, the best by a guess
 /// from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter, half
 /// and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.
-/// With the saved file of an interrupted run, which it must have, the search takes the same path without
+/// `place` needs a saved file; with that of an interrupted run the search takes the same path without
 /// evaluating again, one of another search is begun anew.  `on_tied` receives the other finalists that the
 /// options want, one at a time; one that cannot be made is a warning.  Throws as prune_greedy, and
 /// StorageError.

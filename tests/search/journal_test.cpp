@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "retort/base/error.h"
+#include "retort/search/best_states.h"
 #include "retort/search/evolution.h"
-#include "retort/search/finalists.h"
 #include "retort/search/greedy.h"
 #include "retort/search/paired.h"
 #include "retort/search/race.h"

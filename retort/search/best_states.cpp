@@ -1,4 +1,4 @@
-#include "retort/search/finalists.h"
+#include "retort/search/best_states.h"
 
 #include <algorithm>
 
