@@ -73,6 +73,10 @@ at::Tensor Weights::tensor(std::string_view name) const {
   return tensor(place->unit, layout.at(*place));
 }
 
+std::int64_t Weights::item_bytes() const {
+  return static_cast<std::int64_t>(units.front().element_size());
+}
+
 Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device) {
   auto weights = empty_weights(architecture::read_config(directory), dtype, device);
   const auto files = io::ModelDirectory::open(directory);

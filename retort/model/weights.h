@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Weights {
   at::Tensor tensor(std::size_t unit, const architecture::Tensor& tensor) const;
   /// The view of the tensor with this Hugging Face name; throws ModelError when there is none.
   at::Tensor tensor(std::string_view name) const;
+  /// Of one value in memory.
+  std::int64_t item_bytes() const;
 };
 
 /// Reads a model directory; every value is converted to `dtype`.

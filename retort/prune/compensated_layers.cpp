@@ -57,8 +57,7 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                      record::Observer& observer)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
-      known_(bytes_of_weights(input.config, static_cast<std::int64_t>(input.units.front().element_size()),
-                              memory.weights_bytes)) {
+      known_(bytes_of_weights(input.config, input.item_bytes(), memory.weights_bytes)) {
   const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
   fits_ = text.judges_every_domain();
   if (!fits_) return;

@@ -19,10 +19,6 @@ std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
 }
 
-std::int64_t item_bytes(const model::Weights& weights) {
-  return static_cast<std::int64_t>(weights.units.front().element_size());
-}
-
 std::int64_t text_tokens(const std::vector<CalibrationBatch>& batches) {
   std::int64_t tokens = 0;
   for (const auto& batch : batches) tokens += batch.layout.tokens();
@@ -136,7 +132,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<CalibrationD
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
       cache_(std::min(
           options.cache_bytes,
-          kCachedCandidates * bytes_of_states(input.config, item_bytes(input), text_tokens(batches_)))),
+          kCachedCandidates * bytes_of_states(input.config, input.item_bytes(), text_tokens(batches_)))),
       hidden_scratch_(options.hidden_scratch),
       teacher_hidden_(hidden_scratch_) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);

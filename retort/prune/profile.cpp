@@ -122,7 +122,7 @@ class Pass {
 
 void Pass::state_plan() {
   const auto& config = weights_.config;
-  const auto item = static_cast<std::int64_t>(weights_.units.front().element_size());
+  const auto item = weights_.item_bytes();
   std::int64_t longest = 0, tokens = 0, result = 0;
   for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
   for (const auto& block : config.blocks) result += statistics_bytes(config, block);

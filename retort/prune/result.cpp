@@ -63,7 +63,7 @@ EvaluatorOptions planned_options(const model::Weights& input, const std::vector<
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }
-  const auto item = static_cast<std::int64_t>(input.units.front().element_size());
+  const auto item = input.item_bytes();
   const auto scratch = place.saved_file.parent_path();
   const auto [states, plan] =
       plan_prune_within(place.memory, !scratch.empty(), input.config, item, text, longest, options);

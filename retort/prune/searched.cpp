@@ -36,6 +36,8 @@ constexpr std::array kUnitNames = {"uniform", "blocks", "sub_blocks", "per_layer
 // Small steps are worth more than many candidates: the guesses order them well.
 constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kCandidates = 6, kRandomCandidates = 2;  // of an iteration of it
+constexpr std::int32_t kProbes = 2;                             // of each unit, at least
+constexpr double kProbesShare = 1.0 / 4;                        // of the budget, for more
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::int64_t kFinalistsShown = 8;
 constexpr std::int64_t kItemBytes = 2;                             // a cost is that of a model in bfloat16
@@ -146,6 +148,9 @@ class Searched {
   void search_by_method();
   double affordable(double share) const;
   search::GreedyOptions greedy_options(double share) const;
+  std::int32_t affordable_probes(double share) const;
+  search::Proxy probed();
+  void additive();
   void tabu();
   void greedy();
   void staged();
@@ -155,7 +160,7 @@ class Searched {
   void find_finalists();
   base::Json finalist_json(const Finalist& finalist);
   State admitted(const char* name, State state);
-  State by_influence() const;
+  State by_influence();
 
   const model::Weights& input_;
   const std::vector<CalibrationDomain>& domains_;
@@ -193,9 +198,7 @@ void Searched::search_by_method() {
       greedy();
       return;
     case SearchMethod::additive:
-      journal_.objective(
-          search::least_additive(space_.space(), search::Proxy::probed(space_.space(), journal_, 2)),
-          journal_.last_rung());
+      additive();
       return;
     case SearchMethod::influence:
       journal_.objective(by_influence(), journal_.last_rung());
@@ -214,7 +217,8 @@ void Searched::search_by_method() {
   }
 }
 
-State Searched::by_influence() const {
+State Searched::by_influence() {
+  journal_.spend(static_cast<double>(evaluator_.tokens()));
   return search::one_shot(space_.space(), space_.proxy_of(influences(input_, evaluator_.batches())));
 }
 
@@ -234,6 +238,36 @@ double Searched::affordable(double share) const {
   return share * left / (mean_work * tokens(0, journal_.pieces(0)));
 }
 
+// Probes of each unit, doubled while a share of the budget pays for all; never fewer than two.
+std::int32_t Searched::affordable_probes(double share) const {
+  const auto& units = space_.space().units;
+  const double most = options_.search.budget_tokens == 0
+                          ? std::numeric_limits<double>::infinity()
+                          : share * static_cast<double>(options_.search.budget_tokens);
+  std::int32_t probes = kProbes;
+  for (std::int32_t next = 2 * probes, before = 0;; next *= 2) {
+    std::int32_t all = 1;
+    for (std::size_t unit = 0; unit < units.size(); ++unit)
+      all += std::min(next, space_.space().highest(unit));
+    if (all == before || all * tokens(0, journal_.pieces(0)) > most) return probes;
+    probes = next;
+    before = all;
+  }
+}
+
+search::Proxy Searched::probed() {
+  return search::Proxy::probed(space_.space(), journal_, affordable_probes(kProbesShare));
+}
+
+// The best of several choices from scores of single units, probed twice as densely each time: a curve through
+// few probes is too high where little goes of a unit, one through many too low where little goes of each.
+void Searched::additive() {
+  for (std::int32_t probes = kProbes; probes <= affordable_probes(1); probes *= 2) {
+    const auto proxy = search::Proxy::probed(space_.space(), journal_, probes);
+    journal_.objective(search::least_additive(space_.space(), proxy), journal_.last_rung());
+  }
+}
+
 // As fine as a share of the budget allows.
 search::GreedyOptions Searched::greedy_options(double share) const {
   const double steps = affordable(share) / static_cast<double>(kGreedyCandidates);
@@ -245,7 +279,7 @@ search::GreedyOptions Searched::greedy_options(double share) const {
 
 // With more candidates in each step where the budget has room for them.
 void Searched::greedy() {
-  const auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  const auto proxy = probed();
   auto options = greedy_options(1);
   const auto units = static_cast<double>(space_.space().units.size());
   options.candidates = static_cast<std::int64_t>(
@@ -256,7 +290,7 @@ void Searched::greedy() {
 
 // Begins from the best of the simple methods, all within the budget.
 void Searched::tabu() {
-  auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  auto proxy = probed();
   std::vector<State> starts{admitted("influence", by_influence()),
                             admitted("one_shot", search::one_shot(space_.space(), proxy))};
   if (!space_.space().removed_together)
@@ -268,7 +302,7 @@ void Searched::tabu() {
 }
 
 void Searched::staged() {
-  auto proxy = search::Proxy::probed(space_.space(), journal_, 2);
+  auto proxy = probed();
   auto options = staged_options(space_, whole(input_.config), scores_);
   options.greedy = greedy_options(0.5);
   const auto start = admitted("staged", search::staged(journal_, proxy, options));

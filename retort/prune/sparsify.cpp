@@ -235,7 +235,7 @@ void Sparsifier::plan_memory() {
   const TextTokens text{
       tokens_of(fitted_), tokens_of(choosing_), tokens_of(judging_),
       std::max({longest_batch(fitted_), longest_batch(choosing_), longest_batch(judging_)})};
-  const auto item = static_cast<std::int64_t>(weights_.units.front().element_size());
+  const auto item = weights_.item_bytes();
   auto plan = plan_sparsify(weights_.config, item, text, options_, false);
   const bool on_disk = place_.memory > 0 && plan.total_bytes() > place_.memory && finished_.keep_any();
   if (on_disk) plan = plan_sparsify(weights_.config, item, text, options_, true);

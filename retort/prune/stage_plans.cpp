@@ -4,6 +4,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/base/error.h"
 #include "retort/prune/compensated_layers.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/hessian.h"
@@ -89,8 +90,8 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
        {"gradients", gradient_bytes(config, item_bytes, batch_tokens, options)},
        {"activations of a batch", batch_tokens * activation_elements(config) * item_bytes},
        {"logits", kLogitMatrices * rows * config.vocab_size * 4}},
-      "lower calibration_tokens or sequence_length, set search.after_compensation: false, or use a machine "
-      "with more"};
+      base::join("lower calibration_tokens or sequence_length, ",
+                 fits ? "set search.after_compensation: false, " : "", "or use a machine with more")};
 }
 
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/search/neighbourhood.h"
@@ -69,7 +70,8 @@ State least_additive(const Space& space, const Proxy& scores) {
     state[unit] = chosen[unit][static_cast<std::size_t>(c)];
     c -= space.units[unit].removed[static_cast<std::size_t>(state[unit])] / divisor;
   }
-  return state;
+  if (auto admitted = repaired(space, std::move(state), scores)) return *std::move(admitted);
+  refuse(space);
 }
 
 State one_shot(const Space& space, const Proxy& scores) {

@@ -94,6 +94,11 @@ void Journal::record(Entry entry, bool replayed) {
   if (!replayed && options_.on_entry) options_.on_entry(entry);
 }
 
+void Journal::spend(double charge) {
+  if (options_.budget > 0 && spent_ + charge > options_.budget) throw BudgetSpent{};
+  spent_ += charge;
+}
+
 std::vector<double> Journal::differences(const State& a, const State& b, std::int32_t rung) const {
   const auto& weights = this->weights(rung);
   const auto &of_a = memo_.at(a), &of_b = memo_.at(b);

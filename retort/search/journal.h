@@ -68,6 +68,9 @@ class Journal {
   /// batch is evaluated and recorded.
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   double objective(const State& state, std::int32_t rung) { return objectives({&state, 1}, rung).front(); }
+  /// For work on candidates that is not an evaluation.  Throws BudgetSpent where the budget does not cover
+  /// it.
+  void spend(double charge);
   /// Of two states that were evaluated at `rung` or a higher one: by each piece of the rung, what it adds to
   /// the objective of `a` more than to that of `b`.
   std::vector<double> differences(const State& a, const State& b, std::int32_t rung) const;

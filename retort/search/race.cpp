@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "retort/search/paired.h"
 
@@ -24,6 +25,8 @@ std::vector<Ranked> ranked_at(Journal& journal, const std::vector<State>& states
 }  // namespace
 
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options) {
+  std::set<State> seen;
+  std::erase_if(states, [&](const State& state) { return !seen.insert(state).second; });
   const auto all = static_cast<double>(states.size());
   const double goal = std::clamp(static_cast<double>(options.survivors), 1.0, std::max(all, 1.0));
   for (std::int32_t rung = 0;; ++rung) {

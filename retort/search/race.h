@@ -21,10 +21,11 @@ struct Ranked {
   std::int32_t rung = 0;
 };
 
-/// The states that are left at the end, the least objective first; of equals the one that came first.  The
-/// number of states falls geometrically from all to `survivors`; besides, a state goes once it is worse
-/// than the best of its rung beyond chance, by its differences piece by piece and without correction for the
-/// number of states: to lose one wrongly costs less than to measure all.  Never empty for any states.
+/// The states that are left at the end, the least objective first; of equals the one that came first, of the
+/// same state one.  The number of states falls geometrically from all to `survivors`; besides, a state goes
+/// once it is worse than the best of its rung beyond chance, by its differences piece by piece and without
+/// correction for the number of states: to lose one wrongly costs less than to measure all.  Never empty for
+/// any states.
 std::vector<Ranked> race(Journal& journal, std::vector<State> states, const RaceOptions& options);
 
 }  // namespace retort::search

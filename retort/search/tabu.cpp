@@ -73,8 +73,16 @@ class Tabu {
   void step() {
     base::Random random(options_.seed, base::stream_of(base::join("tabu/", iteration_)));
     if (options_.stagnation > 0 && iteration_ - improved_ >= options_.stagnation) restart();
-    const auto candidates = candidate_list(random);
-    if (candidates.empty()) return memory_.forgive();
+    auto candidates = candidate_list(random);
+    if (moved_to_one_of(candidates, random)) return;
+    // A tabu neighbour won and is no new best: the others race without it.
+    std::erase_if(candidates, [&](const State& next) { return memory_.forbids(state_, next, iteration_); });
+    if (!moved_to_one_of(candidates, random)) memory_.forgive();
+  }
+
+  // To the best that is allowed, or better than all before.
+  bool moved_to_one_of(const std::vector<State>& candidates, base::Random& random) {
+    if (candidates.empty()) return false;
     const auto incumbent = best_.front().state;
     const auto ranked = race(journal_, candidates, {.survivors = 1, .incumbent = &incumbent});
     learn(candidates);
@@ -84,9 +92,9 @@ class Tabu {
       memory_.remember(state_, next.state, iteration_, tenure_, random);
       state_ = next.state;
       admit(next);
-      return;
+      return true;
     }
-    memory_.forgive();
+    return false;
   }
 
   // The allowed neighbours with the best guesses and some others; a tabu one only where its guess promises a

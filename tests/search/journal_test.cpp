@@ -92,6 +92,15 @@ TEST(Journal, EvaluatesOnlyWhatTheBudgetCovers) {
   EXPECT_EQ(journal.spent(), 2);
 }
 
+TEST(Journal, ChargesOtherWorkToo) {
+  const auto problem = test::random_problem(1, 2, 0.1);
+  auto journal = problem.journal(3);
+  journal.spend(2);
+  EXPECT_EQ(journal.spent(), 2);
+  EXPECT_THROW(journal.spend(2), BudgetSpent);
+  EXPECT_EQ(journal.spent(), 2);
+}
+
 TEST(Journal, KeepsTheBestFeasibleStateOfTheLastRung) {
   const auto problem = test::random_problem(1, 2, 0);
   Journal journal(problem.space, problem.evaluate(), racing(0));
@@ -149,6 +158,14 @@ TEST_F(Race, WhatIsWorseBeyondChanceGoesAtOnce) {
   ASSERT_EQ(ranked.size(), 1U);
   for (const auto& state : states_) EXPECT_LE(ranked.front().objective, problem_.objective(state));
   EXPECT_EQ(evaluated(journal), (std::vector<std::size_t>{16, 8, 1}));
+}
+
+TEST_F(Race, HasRoomForEachStateOnce) {
+  Journal journal(problem_.space, noisy(problem_, nullptr, 50), racing(0));
+  states_.resize(4);
+  const auto distinct = states_;
+  for (int i = 0; i < 3; ++i) states_.insert(states_.begin(), distinct.begin(), distinct.end());
+  EXPECT_EQ(race(journal, states_, {.survivors = 4}).size(), 4U);
 }
 
 TEST_F(Race, IsOverOnceAllAreWorseThanTheIncumbent) {

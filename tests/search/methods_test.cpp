@@ -37,6 +37,19 @@ TEST(LeastAdditive, IsTheOptimumWhereUnitsDoNotInteract) {
   }
 }
 
+// The optimum of the sums is no model; the next best that is one differs from it in a unit or two.
+TEST(LeastAdditive, IsAdmitted) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto problem = random_problem(seed, 3, 0);
+    const auto scores = exact_additions(problem);
+    const auto optimum = least_additive(problem.space, scores);
+    problem.space.admits = [&](const State& state) { return state != optimum; };
+    const auto state = least_additive(problem.space, scores);
+    EXPECT_NE(state, optimum);
+    EXPECT_TRUE(problem.space.feasible(state)) << seed;
+  }
+}
+
 // The cheapest small units first, then nothing fits between them and the bounds: two are given back for a
 // large one.
 TEST(Space, KnowsTheSumsBesideItsBound) {
