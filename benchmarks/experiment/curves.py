@@ -1,4 +1,4 @@
-"""A chart of the best f so far against what was spent, as SVG; f on a logarithmic scale, because methods differ by factors."""
+"""Charts of an experiment, as SVG: the best f so far against what was spent, and what is left of a model against its size."""
 
 import math
 import statistics
@@ -8,6 +8,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 400, 60, 40, 20, 150
 ONE_SHOT = 2  # evaluations at full fidelity, at most, of a method that is drawn as a point
 POINTS = 200
 TICKS = [step * 10.0**power for power in range(-4, 3) for step in (1, 1.5, 2, 3, 4, 5, 7)]
+LEAST = TICKS[0]  # what is smaller, or not above 0, is drawn here
 
 
 def best_at(curve, spent):
@@ -25,40 +26,59 @@ def medians(runs, most):
             yield spent, statistics.median(values)
 
 
-def write(path, methods):
-    """`methods`: {label: runs}.  One-shot methods are points, the others lines, medians over seeds."""
+def search_progress(path, methods):
+    """`methods`: {label: runs}.  One-shot methods are points, the others lines, medians over seeds; f on a logarithmic scale, because methods differ
+    by factors."""
     most = max(run["search"]["tokens_spent"] for runs in methods.values() for run in runs)
     lines = {}
     for label, runs in methods.items():
         one_shot = all(len(run["search"]["curve"]) < ONE_SHOT and run["search"]["tokens_spent"] < most / 2 for run in runs)
         ends = (statistics.median(run["search"]["tokens_spent"] for run in runs), statistics.median(run["search"]["searched_objective"] for run in runs))
         lines[label] = [ends] if one_shot else list(medians(runs, most))
-    values = [value for line in lines.values() for _, value in line]
+    draw(path, lines, [(most * i / 4, f"{most * i / 4000:.0f} k") for i in range(5)], "tokens spent", "best f so far", stepped=True)
+
+
+def trade_off(path, lines, what):
+    """`lines`: {label: [(share of the parameters removed, value above the whole model)]}."""
+    sizes = sorted({size for line in lines.values() for size, _ in line})
+    draw(path, lines, [(size, f"-{100 * size:.0f} %") for size in sizes], "parameters removed", what, stepped=False)
+
+
+def draw(path, lines, x_ticks, x_label, y_label, stepped):
+    """The first and the last of `x_ticks`, [(place, text)], are the ends of the axis; y is logarithmic."""
+    values = [max(value, LEAST) for line in lines.values() for _, value in line]
     low, high = math.log(min(values)), math.log(max(values))
     span = (high - low) or 1
+    first, last = x_ticks[0][0], x_ticks[-1][0]
 
-    def x(tokens):
-        return LEFT + tokens / most * (WIDTH - LEFT - RIGHT)
+    def x(place):
+        return LEFT + (place - first) / ((last - first) or 1) * (WIDTH - LEFT - RIGHT)
 
     def y(value):
-        return TOP + (high - math.log(value)) / span * (HEIGHT - TOP - BOTTOM)
+        return TOP + (high - math.log(max(value, LEAST))) / span * (HEIGHT - TOP - BOTTOM)
 
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">',
            '<rect width="100%" height="100%" fill="white"/>']
-    for tokens in (most * i / 4 for i in range(5)):
-        svg.append(f'<line x1="{x(tokens):.1f}" x2="{x(tokens):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>'
-                   f'<text x="{x(tokens):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{tokens / 1000:.0f} k</text>')
+    for place, text in x_ticks:
+        svg.append(f'<line x1="{x(place):.1f}" x2="{x(place):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>'
+                   f'<text x="{x(place):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>')
     for value in (tick for tick in TICKS if low <= math.log(tick) <= high):
         svg.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
                    f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
-    svg.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">tokens spent</text><text x="{LEFT - 40}" y="{TOP - 6}">best f so far</text>')
+    svg.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_label}</text><text x="{LEFT - 40}" y="{TOP - 6}">{y_label}</text>')
     for number, (label, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
-        if len(line) == 1:
-            svg.append(f'<circle cx="{x(line[0][0]):.1f}" cy="{y(line[0][1]):.1f}" r="5" fill="{colour}"/>')
-        else:
-            steps = f"M{x(line[0][0]):.1f} {y(line[0][1]):.1f}" + "".join(f"H{x(tokens):.1f}V{y(value):.1f}" for tokens, value in line[1:])
-            svg.append(f'<path d="{steps}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        svg.append(mark(line, x, y, colour, stepped))
         svg.append(f'<text x="{WIDTH - RIGHT + 10}" y="{TOP + 14 + 18 * number}" fill="{colour}">{"●" if len(line) == 1 else "━"} {label}</text>')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(svg) + "\n</svg>\n", encoding="utf-8")
+
+
+def mark(line, x, y, colour, stepped):
+    """A point, steps, or points joined by straight lines."""
+    points = [(f"{x(place):.1f}", f"{y(value):.1f}") for place, value in line]
+    circles = "".join(f'<circle cx="{across}" cy="{down}" r="{5 if len(line) == 1 else 3}" fill="{colour}"/>' for across, down in points)
+    if len(line) == 1:
+        return circles
+    way = f"M{points[0][0]} {points[0][1]}" + "".join(f"H{across}V{down}" if stepped else f"L{across} {down}" for across, down in points[1:])
+    return f'<path d="{way}" fill="none" stroke="{colour}" stroke-width="2"/>' + ("" if stepped else circles)

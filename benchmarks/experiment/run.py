@@ -183,7 +183,7 @@ class Experiment:
         piece = lambda set_name, source: str(documents.piece(text, set_name, source))
         data = {}
         for source in sources:
-            # What is held out of the text to learn from: the test documents, so that the program too would leave them out.
+            # What is held out of the text to learn from, the test documents: `documents.check` has compared them before.
             data[source] = {"path": piece("train", source), "held_out": {"path": piece("test", source)}}
             data["search_" + source] = {"path": piece("search", source), "held_out": {"path": piece("test", source)}}
         return {

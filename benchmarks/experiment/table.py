@@ -15,6 +15,7 @@ import paired
 LABELS = {"tabu": "Tabu", "greedy": "greedy", "staged": "the paper's order", "evolution": "evolution", "additive": "additive",
           "influence": "block influence", "random": "random"}
 PRIMARY = ("europa-5m", "per_layer", 0.6)
+CLOSE = ("tabu", "greedy", "staged")
 BASELINES = ("greedy", "staged", "evolution")
 PRIMARY_SEEDS = 5
 GAIN = 0.01  # nat
@@ -47,10 +48,11 @@ def setting_table(setting, methods, reference):
     dense = paired.nll(reference["dense"])
     print(f"\n### {model}, {space}, {100 * (keep - 1):+.0f} % of the parameters\n")
     print(f"NLL in nats per token on the measured documents: {dense:.4f} of the whole model, {reference['unigram']:.4f} of token frequencies.  A cell is the "
-          "median over seeds, in brackets the least and the greatest; f is that of the search.\n")
+          "median over seeds, in brackets the least and the greatest; f is that of the search.  The last columns compare means over the seeds; their 95 % "
+          "intervals are over documents, for these seeds, and each is on its own.\n")
     print("| method | seeds | parameters removed | tokens spent | f | NLL before distillation | NLL after | after, minus the best method | |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
-    best = min(methods, key=lambda method: statistics.median(paired.nll(run["after"]) for run in methods[method].values()))
+    best = min(methods, key=lambda method: statistics.fmean(paired.nll(run["after"]) for run in methods[method].values()))
     for method, runs in methods.items():
         results = runs.values()
         removed = [100 * (1 - run["search"]["parameters_after"] / run["search"]["parameters_before"]) for run in results]
@@ -66,10 +68,23 @@ def setting_table(setting, methods, reference):
               f"{span([run['search']['searched_objective'] for run in results], 4)} | {before} | {span([paired.nll(run['after']) for run in results], 4)} | {gap} | {tied} |")
     for what, value in (("by f of the search", lambda run: run["search"]["searched_objective"]),
                         ("before distillation", lambda run: paired.nll(run["before"]))):
-        agreements = [tau for tau in (tau_of(methods, seed, reference, value) for seed in seeds_of(methods)) if tau is not None]
+        print_tau(methods, reference, what, value)
+    makers = {}
+    for method, runs in methods.items():
+        for run in runs.values():
+            makers.setdefault(run["retort"], {})[LABELS[method]] = True
+    print("\nMade by " + "; ".join(f"{version}: {', '.join(labels)}" for version, labels in makers.items()) + ".")
+
+
+def print_tau(methods, reference, what, value):
+    """Of all methods, and of those alone that look at whole candidates from a good start."""
+    parts = []
+    for names, chosen in (("all", methods), ("Tabu, greedy and the paper's order", {name: methods[name] for name in CLOSE if name in methods})):
+        agreements = [tau for tau in (tau_of(chosen, seed, reference, value) for seed in seeds_of(chosen)) if tau is not None]
         if agreements:
-            print(f"\nKendall's tau between the ranks of the methods {what} and after distillation, seed by seed: {span(agreements, 2)}, "
-                  f"{len(agreements)} seeds.")
+            parts.append(f"{span(agreements, 2)} of {names} ({len(agreements)} seeds)")
+    if parts:
+        print(f"\nKendall's tau between the ranks of the methods {what} and after distillation, seed by seed: {'; '.join(parts)}.")
 
 
 def seeds_of(methods):
@@ -109,6 +124,26 @@ def primary_table(methods):
         said = verdict(gains) if len(common) >= PRIMARY_SEEDS else f"not finished, {len(common)} of {PRIMARY_SEEDS} seeds"
         print(f"| {LABELS[method]} | {', '.join(f'{gain:+.4f}' for gain in gains)} | {statistics.median(gains):+.4f} | "
               f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] | {said} |")
+
+
+def trade_offs(settings, references, folder):
+    """Size against loss and KL, a chart of each, where there are three sizes; with several seeds their median."""
+    for model, space in dict.fromkeys((model, space) for model, space, _ in settings):
+        sizes = sorted((keep for other, part, keep in settings if (other, part) == (model, space)), reverse=True)
+        if len(sizes) < 3:
+            continue
+        dense = paired.nll(references[model]["dense"])
+        print(f"\n## {model}, {space}: size against loss and KL\n")
+        for name, what, value in (("student", "test NLL of the students, above the whole model", lambda run: paired.nll(run["after"]) - dense),
+                                  ("pruned", "test NLL before distillation, above the whole model", lambda run: paired.nll(run["before"]) - dense),
+                                  ("kl", "KL from the whole model before distillation, search text", lambda run: run["search"]["kl"])):
+            lines = {}
+            for keep in sizes:
+                for method, runs in settings[model, space, keep].items():
+                    lines.setdefault(LABELS[method], []).append((1 - keep, statistics.median(value(run) for run in runs.values())))
+            path = folder / f"{model}-{space}-{name}.svg"
+            curves.trade_off(path, lines, what)
+            print(f"![{what}]({folder.name}/{path.name})")
 
 
 def against_table(settings, others):
@@ -153,8 +188,10 @@ def main():
         setting_table(setting, methods, references[setting[0]])
         if options.curves:
             name = f"{setting[0]}-{setting[1]}-keep-{setting[2]:g}.svg"
-            curves.write(options.curves / name, {LABELS[method]: list(runs.values()) for method, runs in methods.items()})
+            curves.search_progress(options.curves / name, {LABELS[method]: list(runs.values()) for method, runs in methods.items()})
             print(f"\n![best f so far against tokens spent]({options.curves.name}/{name})")
+    if options.curves:
+        trade_offs(settings, references, options.curves)
     if options.against:
         against_table(settings, load(options.against))
     seconds_table(settings)

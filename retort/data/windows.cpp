@@ -83,8 +83,7 @@ std::vector<Sequence> calibration_sequences(const SourceOptions& source, const P
   std::vector<Sequence> sequences;
   while (static_cast<std::int64_t>(sequences.size()) < count) {
     Sequence sequence = packer.next();
-    const bool repeated = packer.statistics().front().epoch > 0;
-    if (repeated && !sequences.empty()) break;
+    if (packer.statistics().front().epoch > 0) break;
     sequences.push_back(std::move(sequence));
   }
   return sequences;

@@ -68,7 +68,8 @@ class WindowReader {
 };
 
 /// The first `count` packed sequences of one source's training part for a seed: text for statistics, a domain
-/// of its own.  Fewer (at least one) when the source has not enough text: it is not repeated.
+/// of its own.  Fewer when the source has not enough text, none when that does not fill one: it is not
+/// repeated.
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
                                             const Encode& encode, const SpecialTokens& special,
                                             std::uint64_t seed, std::int64_t count);

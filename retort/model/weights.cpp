@@ -7,6 +7,7 @@
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/base/random.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
@@ -75,6 +76,17 @@ at::Tensor Weights::tensor(std::string_view name) const {
 
 std::int64_t Weights::item_bytes() const {
   return static_cast<std::int64_t>(units.front().element_size());
+}
+
+std::string Weights::content_hash() const {
+  base::Hasher hasher;
+  const auto text = architecture::hf_config_json(config);
+  hasher.update(text.data(), text.size());
+  for (const auto& unit : units) {
+    const auto values = unit.to(at::kCPU).contiguous();
+    hasher.update(values.const_data_ptr(), values.nbytes());
+  }
+  return hasher.hex();
 }
 
 Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device) {

@@ -30,6 +30,8 @@ struct Weights {
   at::Tensor tensor(std::string_view name) const;
   /// Of one value in memory.
   std::int64_t item_bytes() const;
+  /// XXH3 128-bit of config and values, the same wherever it is computed.
+  std::string content_hash() const;
 };
 
 /// Reads a model directory; every value is converted to `dtype`.

@@ -12,7 +12,11 @@
 namespace retort::pipeline {
 namespace {
 
-void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& domain, std::int64_t wanted) {
+void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& domain, std::int64_t wanted,
+                    std::int64_t sequence_length) {
+  base::require<base::DataError>(!domain.sequences.empty(), "stage '", stage.name, "': source '", domain.name,
+                                 "' has fewer than the ", sequence_length,
+                                 " tokens of a calibration sequence; add text or lower sequence_length.");
   std::int64_t found = 0;
   for (const auto& sequence : domain.sequences) found += std::ssize(sequence.ids);
   base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", domain.name,
@@ -36,7 +40,7 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   for (const auto& source : sources)
     model.domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
                                                                       text.special, seed, count)});
-  for (const auto& domain : model.domains) require_enough(stage, domain, wanted);
+  for (const auto& domain : model.domains) require_enough(stage, domain, wanted, sequence_length);
   return model;
 }
 

@@ -88,6 +88,21 @@ std::vector<std::int64_t> features_of(const model::Lineage& student, const archi
                                                                  : std::vector<std::int64_t>();
 }
 
+// Neighbours in the teacher have nothing in common with features that were chosen out of another model.
+void warn_of_pooling(const Context& context, const Stage& stage, const model::Lineage& student,
+                     const architecture::Config& teacher) {
+  const auto kept = std::ssize(student.hidden);
+  if (kept == student.teacher_hidden || teacher.hidden_size == kept ||
+      teacher.hidden_size == student.teacher_hidden)
+    return;
+  context.observer.message(
+      record::Level::warning,
+      base::join("stage '", stage.name, "': the student's ", kept, " hidden features were kept of ",
+                 student.teacher_hidden, ", the teacher has ", teacher.hidden_size,
+                 ": SquareHead can compare with averages of neighbours only; distil from the model with ",
+                 student.teacher_hidden, ", or leave SquareHead out of losses."));
+}
+
 Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
                    bool needs_teacher) {
   Models models;
@@ -109,6 +124,7 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     compare_tokenizers(context, stage);
     models.blocks.teacher = std::ssize(teacher.config.blocks);
     models.blocks.features = features_of(lineage, teacher.config);
+    warn_of_pooling(context, stage, lineage, teacher.config);
     models.inputs.push_back(describe_input(stage.teacher, path));
     models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
   }

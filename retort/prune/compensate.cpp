@@ -114,7 +114,10 @@ void Compensation::fit(Role role, const Stream& dense, const Stream& changed, st
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
   const double gain = guard_sums.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
   if (gain > 0) weight_DK.copy_(saved_DK);
-  layers_.push_back({{"name", tensor.name}, {"kept", gain > 0}, {"held_out_gain", gain}});
+  layers_.push_back({{"name", tensor.name},
+                     {"kept", gain > 0},
+                     {"held_out_gain", gain},
+                     {"singular", !solution_DK.defined()}});
 }
 
 // f on the guards.

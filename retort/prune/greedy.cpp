@@ -87,7 +87,8 @@ class Search {
         candidate_(whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!place.saved_file.empty()) {
-      file_.emplace(place.saved_file, objective_identity(evaluator_, domains, options.objective).dump());
+      file_.emplace(place.saved_file,
+                    objective_identity(input, evaluator_, domains, options.objective).dump(), observer);
       for (const auto& line : file_->earlier())
         known_[line.at("candidate").get<std::string>()] = evaluation_from_json(line);
     }

@@ -276,12 +276,6 @@ std::vector<double> Evaluator::piece_costs(const Candidate& candidate, std::size
   return costs;
 }
 
-double Evaluator::input_nll() const {
-  double sum = 0;
-  for (const auto& nll_N : teacher_nll_N_) sum += nll_N.sum().item<double>();
-  return sum;
-}
-
 double Evaluator::difference(const Candidate& candidate, const model::Weights& sliced) const {
   const Pass pass(input_, candidate);
   double worst = 0;
@@ -292,7 +286,8 @@ double Evaluator::difference(const Candidate& candidate, const model::Weights& s
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
     const auto hidden_ND = output_of(sliced, batches_[batch]);
     const auto largest = masked_ND.abs().max().item<double>();
-    worst = std::max(worst, (masked_ND - hidden_ND).abs().max().item<double>() / largest);
+    const auto difference = (masked_ND - hidden_ND).abs().max().item<double>() / largest;
+    if (!(difference <= worst)) worst = difference;  // also when it is not a number
   }
   return worst;
 }
@@ -314,11 +309,12 @@ bool wants_after_compensation(const PruneOptions& options) {
          (options.heads || options.channels);
 }
 
-base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
+base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
+                              const std::vector<CalibrationDomain>& domains,
                               const ObjectiveWeights& weights) {
   return {{"objective", {weights.perplexity, weights.kl}},
           {"top_k", kTopK},
-          {"input_nll", evaluator.input_nll()},
+          {"input", input.content_hash()},
           {"after_compensation", evaluator.after_compensation()},
           {"text", text_fingerprint(domains)}};
 }

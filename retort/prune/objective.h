@@ -90,8 +90,6 @@ class Evaluator {
   std::vector<double> piece_weights(std::int64_t rounds) const;
   /// w_ppl * (NLL - NLL(input)) + w_kl * KL, summed over the targets of each piece from `first` up to `last`.
   std::vector<double> piece_costs(const Candidate& candidate, std::size_t first, std::size_t last) const;
-  /// The input's own loss on all of the text, summed over targets.
-  double input_nll() const;
 
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
@@ -128,8 +126,9 @@ base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>&
 /// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
 bool wants_after_compensation(const PruneOptions& options);
 
-/// What f of a candidate depends on besides the candidate.
-base::Json objective_identity(const Evaluator& evaluator, const std::vector<CalibrationDomain>& domains,
-                              const ObjectiveWeights& weights);
+/// What f of a candidate depends on besides the candidate: by content, so that another machine goes on with
+/// what one has measured, although its own results would differ in the last digits.
+base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
+                              const std::vector<CalibrationDomain>& domains, const ObjectiveWeights& weights);
 
 }  // namespace retort::prune

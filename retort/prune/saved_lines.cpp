@@ -7,9 +7,10 @@
 
 namespace retort::prune {
 
-SavedLines::SavedLines(base::Path path, const std::string& fingerprint) : path_(std::move(path)) {
+SavedLines::SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer)
+    : path_(std::move(path)) {
   base::make_directories(path_.parent_path());
-  if (std::filesystem::exists(path_)) read(fingerprint);
+  if (std::filesystem::exists(path_)) read(fingerprint, observer);
   // Written again as a whole, so that half a line of the last run is gone.
   std::string text = base::Json{{"search", fingerprint}}.dump() + "\n";
   for (const auto& line : earlier_) text += line.dump() + "\n";
@@ -18,14 +19,23 @@ SavedLines::SavedLines(base::Path path, const std::string& fingerprint) : path_(
   base::require<base::StorageError>(out_.is_open(), path_.string(), ": cannot be opened for writing.");
 }
 
-void SavedLines::read(const std::string& fingerprint) {
+void SavedLines::read(const std::string& fingerprint, record::Observer& observer) {
+  const auto warn = [&](const auto&... text) {
+    observer.message(record::Level::warning, base::join("prune: ", path_.string(), text...));
+  };
   std::istringstream lines(base::read_file(path_));
   std::string line;
-  try {
-    if (!std::getline(lines, line) || base::Json::parse(line).value("search", "") != fingerprint) return;
-    while (std::getline(lines, line)) earlier_.push_back(base::Json::parse(line));
-  } catch (const base::Json::exception&) {
-    return;  // the rest was not written completely
+  std::getline(lines, line);
+  const auto first = base::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!first.is_object() || first.value("search", "") != fingerprint)
+    return warn(
+        " holds what was measured of another model, on other text or for another f; all is measured anew.");
+  while (std::getline(lines, line)) {
+    auto json = base::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_discarded())
+      earlier_.push_back(std::move(json));
+    else if (!lines.eof())  // the last line may have been cut short by a crash
+      warn(": line ", earlier_.size() + 2, " is damaged and left out; what it said is measured anew.");
   }
 }
 

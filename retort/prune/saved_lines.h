@@ -8,20 +8,22 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/record/observer.h"
 
 namespace retort::prune {
 
 class SavedLines {
  public:
-  /// Reads what is there; a file with another `fingerprint`, or none, begins anew.  Throws StorageError.
-  SavedLines(base::Path path, const std::string& fingerprint);
+  /// Reads what is there; a file with another `fingerprint`, or none, begins anew, and the observer is told.
+  /// Throws StorageError.
+  SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer);
 
   const std::vector<base::Json>& earlier() const { return earlier_; }
   /// Throws StorageError (disk full, ...).
   void append(const base::Json& line);
 
  private:
-  void read(const std::string& fingerprint);
+  void read(const std::string& fingerprint, record::Observer& observer);
 
   base::Path path_;
   std::vector<base::Json> earlier_;

@@ -54,43 +54,35 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
   return rungs;
 }
 
-base::Json to_json(const Journal::Entry& entry) {
-  return {{"state", entry.state},
+// Everything that f of a candidate on a rung depends on.
+std::string fingerprint(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+                        const PruneOptions& options, const Evaluator& evaluator) {
+  auto json = objective_identity(input, evaluator, domains, options.objective);
+  for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
+  return json.dump();
+}
+
+base::Json to_json(const Journal::Entry& entry, const ModelSpace& space) {
+  return {{"candidate", stable_hash(space.candidate(entry.state))},
+          {"state", entry.state},
           {"rung", entry.rung},
           {"objective", entry.objective},
           {"charge", entry.charge},
           {"pieces", entry.pieces}};
 }
 
-std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines) {
+// Those whose states still are the candidates that they were: other options, or scores that differ between
+// machines where two are close, make others of them.
+std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, const ModelSpace& space) {
   std::vector<Journal::Entry> entries;
-  for (const auto& line : lines)
-    entries.push_back({line.at("state").get<State>(), line.at("rung").get<std::int32_t>(),
+  for (const auto& line : lines) {
+    auto state = line.at("state").get<State>();
+    if (!space.space().holds(state) || stable_hash(space.candidate(state)) != line.at("candidate")) continue;
+    entries.push_back({std::move(state), line.at("rung").get<std::int32_t>(),
                        line.at("objective").get<double>(), line.at("charge").get<double>(),
                        line.at("pieces").get<std::vector<double>>()});
+  }
   return entries;
-}
-
-// Everything that the course of a search depends on.
-std::string fingerprint(const search::Space& space, const PruneOptions& options, const Evaluator& evaluator,
-                        const std::vector<BlockScores>& scores,
-                        const std::vector<CalibrationDomain>& domains) {
-  base::Json json = {{"method", kMethodNames[static_cast<std::size_t>(options.search.method)]},
-                     {"units", kUnitNames[static_cast<std::size_t>(options.units)]},
-                     {"budget_tokens", options.search.budget_tokens},
-                     {"channel_ranking", static_cast<int>(options.channel_ranking)},
-                     {"winsorise_quantile", options.winsorise_quantile},
-                     {"bounds", {space.least_removed, space.most_removed}},
-                     {"seed", options.seed},
-                     {"f", objective_identity(evaluator, domains, options.objective)}};
-  for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
-  for (const auto& unit : space.units) json["space"].push_back({unit.name, unit.removed});
-  const std::string text = json.dump();
-  base::Hasher hasher;
-  hasher.update(text.data(), text.size());
-  for (const auto& block : scores)
-    hasher.update(block.channels.data(), block.channels.size() * sizeof(double));
-  return hasher.hex();
 }
 
 // One of the best that a search found.
@@ -116,7 +108,7 @@ class Searched {
                     : measured_scores(input, evaluator_.batches(),
                                       {options.channel_ranking, options.winsorise_quantile, options.hidden})),
         space_(input.config, options, target_, unit_scores(scores_)),
-        file_(place.saved_file, fingerprint(space_.space(), options, evaluator_, scores_, domains)),
+        file_(place.saved_file, fingerprint(input, domains, options, evaluator_), observer),
         journal_(
             space_.space(), [this](auto tasks, const auto& tell) { evaluate(tasks, tell); },
             {.budget = static_cast<double>(options.search.budget_tokens),
@@ -125,8 +117,8 @@ class Searched {
                  [this](const search::Task& task) {
                    return tokens(task.first, task.last) * space_.work(task.state);
                  },
-             .on_entry = [this](const Journal::Entry& entry) { file_.append(to_json(entry)); }},
-            entries_of(file_.earlier())) {}
+             .on_entry = [this](const Journal::Entry& entry) { file_.append(to_json(entry, space_)); }},
+            entries_of(file_.earlier(), space_)) {}
 
   void run() {
     search::run_search([this] { search_by_method(); });

@@ -13,9 +13,9 @@ namespace retort::prune {
 /// from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter, half
 /// and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.
 /// `place` needs a saved file; with that of an interrupted run the search takes the same path without
-/// evaluating again, one of another search is begun anew.  `on_tied` receives the other finalists that the
-/// options want, one at a time; one that cannot be made is a warning.  Throws as prune_greedy, and
-/// StorageError.
+/// evaluating again, and one of another search of the same model, text and f is used where candidates agree.
+/// `on_tied` receives the other finalists that the options want, one at a time; one that cannot be made is a
+/// warning.  Throws as prune_greedy, and StorageError.
 PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
                            const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
                            const std::vector<BlockScores>* given = nullptr,

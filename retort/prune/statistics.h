@@ -42,7 +42,8 @@ struct ChannelStatistics {
 
 /// The statistics as if |a| of each channel had been cut at its `quantile`, in (0, 1]; 1: unchanged.  Sums
 /// are multiplied by what the histogram says of cut to whole, so a channel that has no outliers does not
-/// change; maximum and gradient stay.  Needs the histogram below 1.
+/// change; the sum becomes what leaves the variance that is left.  Maximum and gradient stay.  Needs the
+/// histogram below 1.
 ChannelStatistics winsorised(const ChannelStatistics& statistics, double quantile);
 
 }  // namespace retort::prune

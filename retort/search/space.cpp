@@ -20,6 +20,13 @@ std::int64_t Space::removed(const State& state) const {
   return sum;
 }
 
+bool Space::holds(const State& state) const {
+  if (state.size() != units.size()) return false;
+  for (std::size_t unit = 0; unit < units.size(); ++unit)
+    if (state[unit] < 0 || state[unit] > highest(unit)) return false;
+  return true;
+}
+
 bool Space::feasible(const State& state) const {
   const auto gone = removed(state);
   return gone >= least_removed && gone <= most_removed && (!admits || admits(state));

@@ -30,6 +30,8 @@ struct Space {
   std::function<bool(const State&)> admits;
 
   std::int64_t removed(const State& state) const;
+  /// Whether it is a state of this space, feasible or not.
+  bool holds(const State& state) const;
   /// Within the bounds, and admitted.
   bool feasible(const State& state) const;
   std::int32_t highest(std::size_t unit) const {

@@ -391,6 +391,29 @@ TEST(EndToEndSearched, AShortDistillationChoosesAmongFinalistsAndGoesOnAfterASto
   EXPECT_EQ(result_of("chosen").at("models")[0].at("nll"), models[0].at("nll"));
 }
 
+// The second pruning takes features from the first one's; SquareHead knows only where both came from.
+TEST(EndToEndSearched, WarnsWhereSquareHeadCanOnlyPool) {
+  const TinyProject project;
+  copy_model(project, "m");
+  const auto narrower = [](const std::string& name, const std::string& from, const std::string& parameters) {
+    return "{name: " + name + ", kind: prune, from: " + from +
+           ", data: [text], target: {parameters: " + parameters +
+           "}, blocks: false, heads: false, channels: false, hidden: true, width_multiple: 8, "
+           "calibration_tokens: 2k, sequence_length: 64}";
+  };
+  const auto distilled = [](const std::string& name, const std::string& teacher) {
+    return "{name: " + name + ", kind: distill, from: twice, teacher: " + teacher +
+           ", data: [text], tokens: 128, packing: {sequence_length: 64}, batch: {sequences: 1}}";
+  };
+  project.write_recipe({narrower("once", "./m", "80%"), narrower("twice", "once", "80%"),
+                        distilled("of_all", "./m"), distilled("of_once", "once")});
+  const Finished finished = project.run_recipe();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_SAYS(finished.err,
+              "stage 'of_once': the student's 16 hidden features were kept of 32, the teacher has 24");
+  EXPECT_EQ(finished.err.find("stage 'of_all': the student's"), std::string::npos) << finished.err;
+}
+
 TEST(EndToEndSearched, SelectNeedsDocumentsToCompareBeforeItDistils) {
   const TinyProject project;
   project.write_recipe({train_stage(512),

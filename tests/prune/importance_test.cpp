@@ -221,5 +221,23 @@ TEST(Winsorised, CutsOutliersAndNothingElse) {
   EXPECT_EQ(cut.maximum_I[0].item<double>(), 992) << "massive channels are found by it";
 }
 
+// Mean 0.5, standard deviation 0.1, and a few outliers that are nearly all of the sum of squares.
+TEST(Winsorised, KeepsTheVarianceOfWhatIsNotCut) {
+  at::manual_seed(4);
+  for (const double sign : {1.0, -1.0}) {
+    const auto plain = sign * (0.5 + 0.1 * at::randn({20000, 1}, at::kDouble));
+    auto x = plain.clone();
+    x.narrow(0, 0, 16).fill_(sign * 60);
+    const auto weight = at::ones({1, 1}, at::kDouble);
+    const auto cut = prune::winsorised(statistics_of(x, weight, {0}), 0.999);
+    const double variance = prune::fluctuation_score(cut, weight)[0].item<double>();
+    EXPECT_NEAR(variance / plain.var().item<double>(), 1, 0.25);
+    // Of all that has no outlier, next to nothing is cut.
+    const auto whole = prune::winsorised(statistics_of(plain, weight, {0}), 0.999);
+    EXPECT_NEAR(prune::fluctuation_score(whole, weight)[0].item<double>() / plain.var().item<double>(), 1,
+                0.02);
+  }
+}
+
 }  // namespace
 }  // namespace retort
