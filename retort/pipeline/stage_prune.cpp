@@ -71,12 +71,10 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
   const auto* given = scores ? &*scores : nullptr;
   const prune::PrunePlace place{.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
                                 .memory = available_bytes(context.recipe)};
-  const bool stepwise =
-      options.units == prune::Units::uniform && options.search.method == prune::SearchMethod::greedy;
-  auto result =
-      stepwise ? prune::prune_greedy(model.weights, model.domains, options, context.observer, given, place)
-               : prune::prune_searched(model.weights, model.domains, options, place, context.observer, given,
-                                       saver(context, stage));
+  auto result = options.stepwise() ? prune::prune_greedy(model.weights, model.domains, options,
+                                                         context.observer, given, place)
+                                   : prune::prune_searched(model.weights, model.domains, options, place,
+                                                           context.observer, given, saver(context, stage));
   result.report["calibration"] = prune::describe(model.domains);
   save_compressed(context, stage, model.path, result.weights);
   return result.report;

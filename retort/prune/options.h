@@ -66,6 +66,9 @@ struct PruneOptions {
   std::int64_t calibration_tokens = 16384;  ///< over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
+
+  /// Whether greedy.h goes step by step, instead of a search over a space.
+  bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };
 
 struct ProfileOptions {

@@ -4,9 +4,9 @@
 //
 // Block after block: the hidden states of all text go to disk between two blocks, so memory holds the
 // statistics of two blocks (one is written while the next is computed) and does not depend on the amount of
-// text.  Panels of fixed size pass a block in the order of the text and are added in that order, so the
-// result has the same bits however often the pass was interrupted.  What a resumed pass repeats is at most
-// one block.
+// text, but for 8 bytes a token.  Panels of fixed size pass a block in the order of the text and are added in
+// that order, so the result has the same bits however often the pass was interrupted.  What a resumed pass
+// repeats is at most one block.
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"

@@ -75,9 +75,11 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
       kHiddenStreams * (on_disk ? 2 * batch_tokens : text_tokens) + (on_disk ? text_tokens : 0);
   const auto rows =
       std::min(std::max(chunk_rows(config.vocab_size), CompensationOptions{}.batch_tokens), batch_tokens);
+  // A step ranks what is left as a model of its own, before the first one all of it.
+  const auto all = architecture::num_parameters(config);
+  const auto copies = std::max(2 * target_parameters(config, options), options.stepwise() ? all : 0);
   return {
-      {{"weights, as they come and twice as they get",
-        (architecture::num_parameters(config) + 2 * target_parameters(config, options)) * item_bytes},
+      {{"weights, as they come and as they get", (all + copies) * item_bytes},
        {on_disk ? "hidden states, most of them on disk" : "hidden states", streams * hidden},
        {"hidden states shared by candidates",
         std::min(states.cache_bytes, kCachedCandidates * bytes_of_states(config, item_bytes, text_tokens))},
