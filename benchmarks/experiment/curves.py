@@ -7,8 +7,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 400, 60, 40, 20, 150
 ONE_SHOT = 2  # evaluations at full fidelity, at most, of a method that is drawn as a point
 POINTS = 200
-TICKS = [step * 10.0**power for power in range(-4, 3) for step in (1, 1.5, 2, 3, 4, 5, 7)]
-LEAST = TICKS[0]  # what is smaller, or not above 0, is drawn here
+LEAST = 1e-3  # what is smaller, or not above 0, is drawn here
 
 
 def best_at(curve, spent):
@@ -44,6 +43,12 @@ def trade_off(path, lines, what):
     draw(path, lines, [(size, f"-{100 * size:.0f} %") for size in sizes], "parameters removed", what, stepped=False)
 
 
+def ticks(low, high):
+    """Of a logarithmic axis, fewer where it is long."""
+    steps = (1, 2, 5) if high > 50 * low else (1, 1.5, 2, 3, 4, 5, 7)
+    return [tick for tick in (step * 10.0**power for power in range(-3, 3) for step in steps) if low <= tick <= high]
+
+
 def draw(path, lines, x_ticks, x_label, y_label, stepped):
     """The first and the last of `x_ticks`, [(place, text)], are the ends of the axis; y is logarithmic."""
     values = [max(value, LEAST) for line in lines.values() for _, value in line]
@@ -62,9 +67,10 @@ def draw(path, lines, x_ticks, x_label, y_label, stepped):
     for place, text in x_ticks:
         svg.append(f'<line x1="{x(place):.1f}" x2="{x(place):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>'
                    f'<text x="{x(place):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>')
-    for value in (tick for tick in TICKS if low <= math.log(tick) <= high):
+    below = any(value < LEAST for line in lines.values() for _, value in line)
+    for value in ticks(min(values), max(values)):
         svg.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
-                   f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+                   f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{"≤ " if below and value == LEAST else ""}{value:g}</text>')
     svg.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_label}</text><text x="{LEFT - 40}" y="{TOP - 6}">{y_label}</text>')
     for number, (label, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
