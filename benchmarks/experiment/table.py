@@ -69,11 +69,9 @@ def setting_table(setting, methods, reference):
     for what, value in (("by f of the search", lambda run: run["search"]["searched_objective"]),
                         ("before distillation", lambda run: paired.nll(run["before"]))):
         print_tau(methods, reference, what, value)
-    makers = {}
-    for method, runs in methods.items():
-        for run in runs.values():
-            makers.setdefault(run["retort"], {})[LABELS[method]] = True
-    print("\nMade by " + "; ".join(f"{version}: {', '.join(labels)}" for version, labels in makers.items()) + ".")
+    makers = dict.fromkeys(run["retort"] for runs in methods.values() for run in runs.values())
+    made = {version: [LABELS[method] for method, runs in methods.items() if any(run["retort"] == version for run in runs.values())] for version in makers}
+    print("\nMade by " + "; ".join(f"{version}: {', '.join(labels)}" for version, labels in made.items()) + ".")
 
 
 def print_tau(methods, reference, what, value):

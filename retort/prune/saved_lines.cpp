@@ -6,13 +6,20 @@
 #include "retort/base/error.h"
 
 namespace retort::prune {
+namespace {
+
+std::string first_line(const std::string& fingerprint) {
+  return base::Json{{"search", fingerprint}}.dump();
+}
+
+}  // namespace
 
 SavedLines::SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer)
     : path_(std::move(path)) {
   base::make_directories(path_.parent_path());
   if (std::filesystem::exists(path_)) read(fingerprint, observer);
   // Written again as a whole, so that half a line of the last run is gone.
-  std::string text = base::Json{{"search", fingerprint}}.dump() + "\n";
+  std::string text = first_line(fingerprint) + "\n";
   for (const auto& line : earlier_) text += line.dump() + "\n";
   base::write_file_atomically(path_, text);
   out_.open(path_, std::ios::binary | std::ios::app);
@@ -26,8 +33,7 @@ void SavedLines::read(const std::string& fingerprint, record::Observer& observer
   std::istringstream lines(base::read_file(path_));
   std::string line;
   std::getline(lines, line);
-  const auto first = base::Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!first.is_object() || first.value("search", "") != fingerprint)
+  if (line != first_line(fingerprint))
     return warn(
         " holds what was measured of another model, on other text or for another f; all is measured anew.");
   while (std::getline(lines, line)) {

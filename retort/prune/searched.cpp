@@ -230,21 +230,19 @@ double Searched::affordable(double share) const {
   return share * left / (mean_work * tokens(0, journal_.pieces(0)));
 }
 
-// Probes of each unit, doubled while a share of the budget pays for all; never fewer than two.
+// Probes of each unit, doubled while there are levels between them and a share of the budget pays for all;
+// never fewer than two.
 std::int32_t Searched::affordable_probes(double share) const {
-  const auto& units = space_.space().units;
-  const double most = options_.search.budget_tokens == 0
-                          ? std::numeric_limits<double>::infinity()
-                          : share * static_cast<double>(options_.search.budget_tokens);
-  std::int32_t probes = kProbes;
-  for (std::int32_t next = 2 * probes, before = 0;; next *= 2) {
-    std::int32_t all = 1;
-    for (std::size_t unit = 0; unit < units.size(); ++unit)
-      all += std::min(next, space_.space().highest(unit));
-    if (all == before || all * tokens(0, journal_.pieces(0)) > most) return probes;
-    probes = next;
-    before = all;
-  }
+  const auto budget = static_cast<double>(options_.search.budget_tokens);
+  const auto pays = [&](std::int64_t evaluations) {
+    return budget == 0 || static_cast<double>(evaluations) * tokens(0, journal_.pieces(0)) <= share * budget;
+  };
+  const auto evaluations = [&](std::int32_t probes) {
+    return search::Proxy::evaluations(space_.space(), probes);
+  };
+  auto probes = kProbes;
+  while (evaluations(2 * probes) > evaluations(probes) && pays(evaluations(2 * probes))) probes *= 2;
+  return probes;
 }
 
 search::Proxy Searched::probed() {
@@ -254,7 +252,8 @@ search::Proxy Searched::probed() {
 // The best of several choices from scores of single units, probed twice as densely each time: a curve through
 // few probes is too high where little goes of a unit, one through many too low where little goes of each.
 void Searched::additive() {
-  for (std::int32_t probes = kProbes; probes <= affordable_probes(1); probes *= 2) {
+  const auto most = affordable_probes(1);
+  for (auto probes = kProbes; probes <= most; probes *= 2) {
     const auto proxy = search::Proxy::probed(space_.space(), journal_, probes);
     journal_.objective(search::least_additive(space_.space(), proxy), journal_.last_rung());
   }

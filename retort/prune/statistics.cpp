@@ -32,6 +32,25 @@ at::Tensor times(const at::Tensor& sum, const at::Tensor& factor) {
   return sum.defined() ? sum * factor : sum;
 }
 
+// The sum that leaves the cut squares the variance which the histogram says is left of the whole one. Of two
+// sums that are cut apart from each other, the difference would be their errors.
+at::Tensor cut_sum(const ChannelStatistics& statistics, const at::Tensor& counts_IB, const at::Tensor& cut_IB,
+                   const at::Tensor& values_B, const at::Tensor& cut_squares_I) {
+  const auto tokens = static_cast<double>(statistics.tokens);
+  const auto counted_I = counts_IB.sum(1).clamp_min(1);
+  const auto one_sign_I = at::where(statistics.absolute_I.gt(0), statistics.sum_I / statistics.absolute_I,
+                                    at::zeros_like(statistics.sum_I));
+  const auto variance = [&](const at::Tensor& part_IB) {
+    const auto mean_I = one_sign_I * (counts_IB * part_IB).sum(1) / counted_I;
+    return (counts_IB * part_IB.square()).sum(1) / counted_I - mean_I.square();
+  };
+  const auto whole_I = variance(values_B.expand_as(counts_IB));
+  const auto left_I = at::where(whole_I.gt(0), variance(cut_IB) / whole_I, at::ones_like(whole_I));
+  const auto exact_I = (statistics.squares_I / tokens - (statistics.sum_I / tokens).square()).clamp_min(0);
+  const auto mean_square_I = (cut_squares_I / tokens - exact_I * left_I).clamp_min(0);
+  return tokens * mean_square_I.sqrt() * statistics.sum_I.sign();
+}
+
 }  // namespace
 
 void ChannelStatistics::add(const at::Tensor& inputs_NI, const std::string& who,
@@ -72,30 +91,6 @@ void ChannelStatistics::merge(const ChannelStatistics& other) {
   if (!scale_I.defined()) scale_I = other.scale_I;
 }
 
-namespace {
-
-// The sum that leaves the cut squares the variance which the histogram says is left of the whole one. Of two
-// sums that are cut apart from each other, the difference would be their errors.
-at::Tensor cut_sum(const ChannelStatistics& statistics, const at::Tensor& cut_IB, const at::Tensor& values_B,
-                   const at::Tensor& cut_squares_I) {
-  const auto tokens = static_cast<double>(statistics.tokens);
-  const auto counts_IB = statistics.counts_IB.to(at::kDouble);
-  const auto scaled_I = at::mv(counts_IB, at::ones_like(values_B)).clamp_min(1);
-  const auto one_sign_I = at::where(statistics.absolute_I.gt(0), statistics.sum_I / statistics.absolute_I,
-                                    at::zeros_like(statistics.sum_I));
-  const auto variance = [&](const at::Tensor& part_IB) {
-    const auto mean_I = one_sign_I * (counts_IB * part_IB).sum(1) / scaled_I;
-    return (counts_IB * part_IB.square()).sum(1) / scaled_I - mean_I.square();
-  };
-  const auto whole_I = variance(values_B.expand_as(counts_IB));
-  const auto left_I = at::where(whole_I.gt(0), variance(cut_IB) / whole_I, at::ones_like(whole_I));
-  const auto exact_I = (statistics.squares_I / tokens - (statistics.sum_I / tokens).square()).clamp_min(0);
-  const auto mean_square_I = (cut_squares_I / tokens - exact_I * left_I).clamp_min(0);
-  return tokens * mean_square_I.sqrt() * statistics.sum_I.sign();
-}
-
-}  // namespace
-
 ChannelStatistics winsorised(const ChannelStatistics& statistics, double quantile) {
   base::ensure(quantile > 0 && quantile <= 1, "a quantile is above 0 and at most 1");
   if (quantile == 1) return statistics;
@@ -111,7 +106,7 @@ ChannelStatistics winsorised(const ChannelStatistics& statistics, double quantil
   auto result = statistics;
   result.absolute_I = times(statistics.absolute_I, absolute_I);
   result.squares_I = times(statistics.squares_I, squares_I);
-  result.sum_I = cut_sum(statistics, cut_IB, values_B, result.squares_I);
+  result.sum_I = cut_sum(statistics, counts_IB, cut_IB, values_B, result.squares_I);
   result.sequence_squares_I = times(statistics.sequence_squares_I, absolute_I.square());
   if (!statistics.hessian.products_CC.defined()) return result;
   const auto root_I = squares_I.sqrt().to(statistics.hessian.products_CC.scalar_type());

@@ -57,6 +57,13 @@ Proxy Proxy::probed(const Space& space, Journal& journal, std::int32_t probes) {
   return proxy;
 }
 
+std::int64_t Proxy::evaluations(const Space& space, std::int32_t probes) {
+  std::int64_t count = 1;  // the whole model
+  for (std::size_t unit = 0; unit < space.units.size(); ++unit)
+    count += std::ssize(probed_levels(space.highest(unit), probes));
+  return count;
+}
+
 // Removing half costs less than half: where two probes show that, a parabola through 0 and both is the better
 // guess between them.  Never below 0, because nothing was seen there.
 void Proxy::bend(std::size_t unit, const std::vector<std::int64_t>& removed) {

@@ -21,6 +21,8 @@ class Proxy {
   /// 0, the levels between them are interpolated in the parameters removed, with two probes by a parabola
   /// where it is convex.
   static Proxy probed(const Space& space, Journal& journal, std::int32_t probes);
+  /// The evaluations that this takes.
+  static std::int64_t evaluations(const Space& space, std::int32_t probes);
 
   double addition(std::size_t unit, std::int32_t level) const {
     return additions_[unit][static_cast<std::size_t>(level)];

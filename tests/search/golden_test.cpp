@@ -18,6 +18,12 @@ State members(const base::Json& indices, std::size_t units) {
   return state;
 }
 
+// All neighbours, 60 iterations, tenures about the root of 16, no restarts.
+TabuOptions settings_of_the_reference(std::uint64_t seed) {
+  return {
+      .seed = seed, .iterations = 60, .candidates = 1000, .tenure_min = 2, .tenure_max = 5, .stagnation = 0};
+}
+
 TEST(Golden, AdditiveScoresMissWhatGreedyFinds) {
   base::Json golden;
   const auto problem = golden_problem("tabu", golden);
@@ -37,14 +43,8 @@ TEST(Golden, TabuFindsTheOptimumFromTheTwentyStartsOfTheReference) {
   ASSERT_EQ(golden.at("starts").size(), 20U);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto journal = problem.journal();
-    // The reference's settings: all neighbours, 60 iterations, tenures about the root of 16, no restarts.
     tabu(journal, Proxy(problem.space), {members(golden.at("starts").at(seed), units)},
-         {.seed = seed,
-          .iterations = 60,
-          .candidates = 1000,
-          .tenure_min = 2,
-          .tenure_max = 5,
-          .stagnation = 0});
+         settings_of_the_reference(seed));
     ASSERT_TRUE(journal.best());
     EXPECT_EQ(journal.best()->state, optimum) << seed;
     EXPECT_NEAR(journal.best()->objective, golden.at("brute").get<double>(), 1e-12);
@@ -61,12 +61,7 @@ TEST(Golden, TabuFindsItWithRacesToo) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Journal journal(problem.space, problem.evaluate(), {.rungs = {{{1.0}}, {{0.5, 0.5}}}});
     tabu(journal, Proxy(problem.space), {members(golden.at("starts").at(seed), units)},
-         {.seed = seed,
-          .iterations = 60,
-          .candidates = 1000,
-          .tenure_min = 2,
-          .tenure_max = 5,
-          .stagnation = 0});
+         settings_of_the_reference(seed));
     found += journal.best()->state == optimum ? 1 : 0;
   }
   EXPECT_EQ(found, 20);
