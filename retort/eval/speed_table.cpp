@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -18,6 +19,7 @@ namespace retort::eval {
 namespace {
 
 constexpr std::int64_t kHeadRows = 256;
+constexpr std::int64_t kItemBytes = 2;  // a cost is that of a model in bfloat16, whatever was timed
 
 std::string head_name(const architecture::Config& model) {
   return base::join("head ", model.vocab_size, " x ", model.hidden_size);
@@ -99,6 +101,7 @@ SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, co
       part.seconds = std::min(part.seconds, watch.seconds());
     }
   SpeedTable table;
+  table.options_ = options;
   for (const auto& [name, part] : parts) table.seconds_[name] = part.seconds;
   table.conditions_ = {{"context", options.context},     {"batch", options.batch},
                        {"rounds", options.rounds},       {"dtype", model::dtype_name(options.dtype)},
@@ -115,6 +118,15 @@ double SpeedTable::seconds(const architecture::Config& model) const {
   double sum = of(head_name(model));
   for (const auto& block : model.blocks) sum += of(block_name(model, block));
   return sum;
+}
+
+base::Json SpeedTable::cost(const architecture::Config& model) const {
+  const auto cost = architecture::cost_of(model, options_.context, options_.batch, kItemBytes);
+  return {{"parameters", cost.parameters},
+          {"active_parameters", cost.active_parameters},
+          {"bytes", cost.bytes},
+          {"flops_per_token", cost.flops},
+          {"seconds", seconds(model)}};
 }
 
 base::Json SpeedTable::to_json() const {

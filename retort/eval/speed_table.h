@@ -30,10 +30,14 @@ class SpeedTable {
 
   /// Of a forward pass of `batch` * `context` tokens; every part of the model must have been measured.
   double seconds(const architecture::Config& model) const;
+  /// All that a model costs: {"parameters", "active_parameters", "bytes", "flops_per_token", "seconds"};
+  /// bytes are those of weights and of keys and values of `batch` * `context` tokens, 16 bits each.
+  base::Json cost(const architecture::Config& model) const;
   /// Conditions, {"part": seconds} and a hash of both.
   base::Json to_json() const;
 
  private:
+  SpeedOptions options_;
   base::Json conditions_;
   std::map<std::string, double> seconds_;
 };

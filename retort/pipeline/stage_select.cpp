@@ -14,8 +14,6 @@ namespace {
 
 using recipe::Stage;
 
-constexpr std::int64_t kItemBytes = 2;  // a cost is that of a model in bfloat16
-
 struct Contender {
   std::string name;   ///< "pruned, finalist 2"
   std::string model;  ///< as the recipe names it
@@ -114,22 +112,16 @@ eval::SpeedTable timed(const Context& context, const Stage& stage, const std::ve
                                               .device = context.device});
 }
 
-base::Json to_json(const Contender& contender, const eval::Standing& standing, double seconds,
-                   std::int64_t context_tokens) {
-  const auto cost = architecture::cost_of(contender.config, context_tokens, 1, kItemBytes);
-  return {{"name", contender.name},
-          {"model", contender.model},
-          {"directory", contender.path.string()},
-          {"student", contender.student},
-          {"parameters", cost.parameters},
-          {"active_parameters", cost.active_parameters},
-          {"bytes", cost.bytes},
-          {"flops_per_token", cost.flops},
-          {"seconds", seconds},
-          {"nll", standing.nll},
-          {"behind", standing.behind},
-          {"interval", {standing.interval.low, standing.interval.high}},
-          {"tied", standing.tied}};
+base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
+  cost.update({{"name", contender.name},
+               {"model", contender.model},
+               {"directory", contender.path.string()},
+               {"student", contender.student},
+               {"nll", standing.nll},
+               {"behind", standing.behind},
+               {"interval", {standing.interval.low, standing.interval.high}},
+               {"tied", standing.tied}});
+  return cost;
 }
 
 void save(const Context& context, const Stage& stage, const Contender& contender) {
@@ -162,8 +154,7 @@ std::optional<base::Json> run_select_stage(const Context& context, const Stage& 
                        {"speed", table.to_json()},
                        {"models", base::Json::array()}};
   for (std::size_t i = 0; i < contenders.size(); ++i)
-    result["models"].push_back(
-        to_json(contenders[i], standings[i], seconds[i], options.packing.sequence_length));
+    result["models"].push_back(to_json(contenders[i], standings[i], table.cost(contenders[i].config)));
   context.observer.message(
       record::Level::info,
       base::join("select: ", contenders[chosen].name, ", held-out loss ", standings[chosen].nll, " after ",

@@ -11,7 +11,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/base/hash.h"
+#include "retort/eval/speed_table.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
@@ -40,7 +40,6 @@ constexpr std::int32_t kProbes = 2;                             // of each unit,
 constexpr double kProbesShare = 1.0 / 4;                        // of the budget, for more
 constexpr std::int64_t kBatchTokens = 512;
 constexpr std::int64_t kFinalistsShown = 8;
-constexpr std::int64_t kItemBytes = 2;                             // a cost is that of a model in bfloat16
 constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a domain, one part
 
 // At least one batch of each domain at each fidelity; short texts have fewer fidelities.
@@ -150,7 +149,8 @@ class Searched {
   const std::vector<DocumentSums>& documents_of(const State& state);
   base::Json parts_of(const State& state);
   void find_finalists();
-  base::Json finalist_json(const Finalist& finalist);
+  base::Json finalist_json(const Finalist& finalist, const eval::SpeedTable& speed);
+  void report_finalists(base::Json& report);
   State admitted(const char* name, State state);
   State by_influence();
 
@@ -337,20 +337,29 @@ void Searched::find_finalists() {
         {state, difference_of(documents_of(state), documents_of(states.front()), options_.objective, level)});
 }
 
-base::Json Searched::finalist_json(const Finalist& finalist) {
+base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTable& speed) {
   const auto config = config_of(input_.config, space_.candidate(finalist.state));
-  const auto cost = architecture::cost_of(config, options_.sequence_length, 1, kItemBytes);
   const auto& interval = finalist.behind.interval;
   auto json = parts_of(finalist.state);
+  json.update(speed.cost(config));
   json.update({{"behind", finalist.behind.value},
                {"interval", interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
                {"tied", finalist.tied()},
-               {"blocks", config.blocks.size()},
-               {"parameters", cost.parameters},
-               {"active_parameters", cost.active_parameters},
-               {"bytes", cost.bytes},
-               {"flops_per_token", cost.flops}});
+               {"blocks", config.blocks.size()}});
   return json;
+}
+
+// With what they cost, beside the cost of the model that the search began with.
+void Searched::report_finalists(base::Json& report) {
+  std::vector<architecture::Config> configs{input_.config};
+  for (const auto& finalist : finalists_)
+    configs.push_back(config_of(input_.config, space_.candidate(finalist.state)));
+  const auto speed = eval::SpeedTable::measured(configs, {.context = options_.sequence_length,
+                                                          .dtype = input_.units.front().scalar_type(),
+                                                          .device = input_.units.front().device()});
+  report["speed"] = speed.to_json();
+  report["cost_before"] = speed.cost(input_.config);
+  for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist, speed));
 }
 
 base::Json Searched::report() {
@@ -368,7 +377,7 @@ base::Json Searched::report() {
   report["inactive_channels"] = inactive;
   for (const auto& [name, state] : starts_) report["starts"][name] = parts_of(state);
   for (const auto& [spent, objective] : journal_.curve()) report["curve"].push_back({spent, objective});
-  for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist));
+  report_finalists(report);
   return report;
 }
 

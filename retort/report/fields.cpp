@@ -26,6 +26,11 @@ std::optional<double> number(const Json& object, const std::string& key) {
   return number(field(object, key));
 }
 
+std::optional<double> milliseconds(const base::Json& object) {
+  const auto seconds = number(object, "seconds");
+  return seconds ? std::optional(*seconds * 1e3) : std::nullopt;
+}
+
 std::string text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() || value.is_boolean()) return value.dump();

@@ -14,6 +14,8 @@ const base::Json& field(const base::Json& object, const std::string& key);
 /// A finite number, else empty.
 std::optional<double> number(const base::Json& value);
 std::optional<double> number(const base::Json& object, const std::string& key);
+/// The number under "seconds", in milliseconds.
+std::optional<double> milliseconds(const base::Json& object);
 /// A string as it is, a number or truth value as JSON spells it, else "".
 std::string text(const base::Json& value);
 std::string text(const base::Json& object, const std::string& key);

@@ -260,7 +260,8 @@ Html finalist_table(const Json& result) {
   Table table(
       "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
       "over documents of the calibration text (95 % for all rows together). Bytes are those of weights and "
-      "one sequence of keys and values in 16 bits.",
+      "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence, put "
+      "together from its blocks.",
       {{"", ""},
        {"f", "nats"},
        {"\u0394 log perplexity", "nats"},
@@ -272,17 +273,20 @@ Html finalist_table(const Json& result) {
        {"Blocks", ""},
        {"Parameters", ""},
        {"Bytes", ""},
-       {"FLOPs", "per token"}});
+       {"FLOPs", "per token"},
+       {"Time", "ms"}});
   const auto& finalists = elements(field(result, "finalists"));
   if (finalists.size() < 2) return {};
-  int place = 0;
-  for (const Json& one : finalists)
-    table.row({std::to_string(++place), fixed(number(one, "objective"), 4),
-               fixed(number(one, "delta_log_perplexity"), 4), fixed(number(one, "kl"), 4),
-               text(one, "worst_domain"), fixed(number(one, "behind"), 4), interval_of(one),
-               text(one, "tied") == "true" ? "tied" : "worse", count(number(one, "blocks")),
-               count(number(one, "parameters")), bytes(number(one, "bytes")),
-               count(number(one, "flops_per_token"))});
+  const auto row = [&](const std::string& place, const std::string& tied, const Json& one) {
+    table.row({place, fixed(number(one, "objective"), 4), fixed(number(one, "delta_log_perplexity"), 4),
+               fixed(number(one, "kl"), 4), text(one, "worst_domain"), fixed(number(one, "behind"), 4),
+               interval_of(one), tied, count(number(one, "blocks")), count(number(one, "parameters")),
+               bytes(number(one, "bytes")), count(number(one, "flops_per_token")),
+               fixed(milliseconds(one), 1)});
+  };
+  for (std::size_t i = 0; i < finalists.size(); ++i)
+    row(std::to_string(i + 1), text(finalists[i], "tied") == "true" ? "tied" : "worse", finalists[i]);
+  if (const Json& before = field(result, "cost_before"); before.is_object()) row("before", "", before);
   return details("The best candidates and which of them are tied", table.html());
 }
 

@@ -8,11 +8,6 @@ using base::Json;
 
 namespace {
 
-Number milliseconds(const Json& model) {
-  const auto seconds = number(model, "seconds");
-  return seconds ? Number(*seconds * 1e3) : Number();
-}
-
 Html table_of(const Json& result) {
   Table table("Each model was distilled for " + count(number(result, "tokens")) +
                   " tokens with the same text in the same order. Tied: the 95 % interval of what is between "

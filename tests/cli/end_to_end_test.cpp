@@ -353,6 +353,8 @@ TEST(EndToEndSearched, AShortDistillationChoosesAmongFinalistsAndGoesOnAfterASto
   for (const char* stage : {"by_tabu", "by_chance"}) {
     const auto finalists = result_of(stage).at("finalists");
     EXPECT_GE(finalists.size(), 2U);
+    for (const auto& finalist : finalists) EXPECT_GT(finalist.at("seconds").get<double>(), 0);
+    EXPECT_GT(result_of(stage).at("cost_before").at("parameters"), finalists.at(0).at("parameters"));
     const bool kept = std::filesystem::exists(project.path("run/stages") / stage / "finalists/2/config.json");
     EXPECT_EQ(kept, finalists.at(1).at("tied").get<bool>()) << stage;
     expected += kept ? 1 : 0;

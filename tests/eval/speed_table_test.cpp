@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "retort/architecture/counts.h"
+
 namespace retort::eval {
 namespace {
 
@@ -33,6 +35,12 @@ TEST(SpeedTable, AddsUpPartsThatModelsShare) {
   EXPECT_DOUBLE_EQ(table.seconds(models[0]), head + 3 * w);
   EXPECT_DOUBLE_EQ(table.seconds(models[1]), head + w + n);
   EXPECT_DOUBLE_EQ(table.seconds(models[2]), head + n + h);
+  const auto cost = table.cost(models[1]);
+  EXPECT_EQ(cost.at("seconds").get<double>(), table.seconds(models[1]));
+  EXPECT_EQ(cost.at("parameters").get<std::int64_t>(), architecture::num_parameters(models[1]));
+  EXPECT_EQ(cost.at("bytes").get<std::int64_t>(),
+            2 * (cost.at("parameters").get<std::int64_t>() +
+                 2 * 32 * architecture::kv_cache_bytes_per_token(models[1], 1)));
   EXPECT_EQ(json.at("hash").get<std::string>().size(), 32U);
 }
 

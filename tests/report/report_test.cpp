@@ -278,7 +278,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
     "curve": [[1000, 0.5], [20000, 0.1234], "odd"],
     "finalists": [{"objective": 0.1234, "behind": 0, "interval": [0, 0], "tied": true, "blocks": 2},
                   {"objective": 0.1300, "worst_domain": "it", "behind": 0.0066, "interval": [-0.0012, 0.0145], "tied": true, "blocks": 2},
-                  {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321}]})");
+                  {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321, "seconds": 0.0042}],
+    "cost_before": {"parameters": 100, "bytes": 8765, "seconds": 0.0075}})");
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page, "kept as block 0</td><td>0</td><td>2</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "per_layer"));
@@ -290,6 +291,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "0.0066</td><td>-0.0012 to 0.0145</td><td class=\"words\">tied"));
   EXPECT_TRUE(contains(page, "worse"));
   EXPECT_TRUE(contains(page, "4.3 kB"));
+  EXPECT_TRUE(contains(page, "<td>4.2</td></tr>"));
+  EXPECT_TRUE(contains(page, "<td>7.5</td></tr>")) << "the model before pruning";
 }
 
 TEST(Report, DrawsQualityAgainstSizeByMethod) {
