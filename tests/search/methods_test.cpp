@@ -1,7 +1,9 @@
 // Searches on problems small enough to go through all states.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "retort/base/error.h"
 #include "retort/search/additive.h"
@@ -223,6 +225,37 @@ TEST(Tabu, FindsTheBestOfAllStatesInMostCasesAndIsNeverWorseThanItsStart) {
     found += journal.best()->objective <= least_objective(problem) + 1e-12 ? 1 : 0;
   }
   EXPECT_GE(found, 16);
+}
+
+// Around the better start all is worse for ever; from the other one, three steps down lead to the optimum.
+TEST(Tabu, GoesBackToItsEliteWhereNothingImproves) {
+  constexpr std::size_t kUnits = 24, kHalf = kUnits / 2, kSteps = 3;
+  Space space{.units = std::vector<Unit>(kUnits, {"unit", {0, 1}}),
+              .least_removed = kHalf,
+              .most_removed = kHalf,
+              .removed_together = {},
+              .admits = {}};
+  State trap(kUnits, 0), optimum(kUnits, 0);
+  for (std::size_t unit = 0; unit < kHalf; ++unit) trap[unit] = optimum[2 * unit] = 1;
+  std::map<State, double> low = {{trap, 0.5}};
+  State on_the_way = optimum;
+  for (std::size_t step = 0; step <= kSteps; ++step) {
+    low[on_the_way] = 0.2 * static_cast<double>(step);
+    if (step < kSteps) std::swap(on_the_way[2 * step], on_the_way[2 * step + 1]);
+  }
+  const auto found = [&](std::int64_t stagnation) {
+    Journal journal(space,
+                    [&](std::span<const Task> tasks, const Journal::Tell& tell) {
+                      for (const auto& task : tasks)
+                        tell({low.contains(task.state) ? low.at(task.state) : 1});
+                    },
+                    {});
+    tabu(journal, Proxy(space), {trap, on_the_way},
+         {.seed = 1, .iterations = 30, .candidates = 1000, .stagnation = stagnation});
+    return journal.best()->state;
+  };
+  EXPECT_EQ(found(5), optimum);
+  EXPECT_EQ(found(0), trap);
 }
 
 TEST(Baselines, StayFeasibleAndKeepTheirBest) {
