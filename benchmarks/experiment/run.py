@@ -2,10 +2,12 @@
 """The experiment: what each search finds at one budget, and what is left of it after distillation.  README.md is the protocol.
 
 Every run of a method with a seed is a recipe for `retort run` with a directory of its own below --out.  Stop it at any moment; the same
-command goes on.  The runs come in the order in which they matter, the primary test first.
+command goes on.  The runs come in the order in which they matter, the primary test first; each computes with one thread, as many at once as
+there are cores, so that its numbers do not depend on the machine's cores.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
 import dataclasses
 import hashlib
@@ -15,6 +17,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from documents import Refused
 STOPPED = 85  # as retort's own exit code
 METHODS = ("tabu", "greedy", "staged", "evolution", "additive", "influence", "random")
 REPOSITORY = Path(__file__).resolve().parents[2]
+LIBC = ctypes.CDLL(None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,11 +87,16 @@ def planned(options):
     return [run for run in runs if str(run.place()).startswith(options.only)]
 
 
+class Stopped(Exception):
+    """A signal came; what was begun goes on with the same command."""
+
+
 class Experiment:
     def __init__(self, options):
         self.options = options
         self.out = options.out.resolve()
-        self.child = None
+        self.children = set()
+        self.lock = threading.RLock()  # of the children; a signal may come while this thread holds it
         self.stopping = False
 
     def model_directory(self, model):
@@ -204,12 +213,14 @@ class Experiment:
         place = self.out / run.place()
         if (place / "result.json").exists():
             return False
+        start = time.monotonic()
         recipe = place / "recipe.yaml"
         write_json(recipe, self.recipe(run))  # JSON is YAML
         command = ["run", str(recipe), "--run-dir", str(place / "run")]
         self.call([*command, "--stage", "pruned"], place / "run.log")
         pruned = stage_result(place, "pruned")
-        result = dataclasses.asdict(run) | {"retort": self.version, "kept": pruned.pop("kept"), "search": pruned}
+        kept = hashlib.sha256(json.dumps(pruned.pop("kept"), sort_keys=True).encode()).hexdigest()
+        result = dataclasses.asdict(run) | {"retort": self.version, "kept": kept, "search": pruned}
         twin = self.twin(run, result["kept"])
         if twin:
             result |= {name: twin[name] for name in ("distill_seconds", "before", "after")} | {"same_student_as": twin["method"]}
@@ -218,6 +229,7 @@ class Experiment:
             result |= {"distill_seconds": stage_result(place, "student")["seconds"],
                        "before": self.measured(place / "run/models/pruned", run.model, place),
                        "after": self.measured(place / "run/models/student", run.model, place)}
+        result["seconds"] = time.monotonic() - start
         write_json(place / "result.json", result)
         for weights in place.glob("run/models/*/model.safetensors"):
             weights.unlink()  # the recipe and the seed make it again
@@ -248,7 +260,7 @@ class Experiment:
                 if window["ids"][0] == bos:  # later windows of a document begin with text
                     sums.append([0, 0.0])
                 sums[-1][0] += len(losses)
-                sums[-1][1] += sum(losses)
+                sums[-1][1] = round(sums[-1][1] + sum(losses), 6)
         lines.unlink()
         counts = json.loads((self.text(name) / "dealt.json").read_text())[self.options.measure]
         if len(sums) != sum(counts.values()):
@@ -263,28 +275,29 @@ class Experiment:
     def call(self, arguments, log=None):
         """Runs the program; its output, or with `log` nothing.  The program ends when this one does."""
         with open(log or os.devnull, "ab") as out:
-            self.child = subprocess.Popen([self.options.program, *arguments], stdin=subprocess.DEVNULL, stdout=out if log else subprocess.PIPE,
-                                          stderr=out if log else subprocess.PIPE, preexec_fn=end_with_parent)
-            output, errors = self.child.communicate()
-        code, self.child = self.child.returncode, None
-        if code == STOPPED or self.stopping:
-            self.leave()
-        if code != 0:
+            with self.lock:
+                child = subprocess.Popen([self.options.program, *arguments], stdin=subprocess.DEVNULL, stdout=out if log else subprocess.PIPE,
+                                         stderr=out if log else subprocess.PIPE, preexec_fn=end_with_parent,
+                                         env=os.environ | {"OMP_NUM_THREADS": "1"})
+                self.children.add(child)
+                if self.stopping:
+                    child.terminate()
+            output, errors = child.communicate()
+        with self.lock:
+            self.children.discard(child)
+        if child.returncode == STOPPED or self.stopping:
+            raise Stopped
+        if (code := child.returncode) != 0:
             said = Path(log).read_text(errors="replace") if log else errors.decode(errors="replace")
             raise Refused(f"{' '.join(['retort', *arguments])} ended with code {code}: {said.strip().splitlines()[-1] if said.strip() else ''}")
         return output.decode() if output else ""
 
     def stop(self, *_):
-        """Of a signal.  Whoever waits for the child goes on waiting: a second wait from here would never return."""
-        self.stopping = True
-        if self.child is None:
-            self.leave()
-        self.child.terminate()
-
-    @staticmethod
-    def leave():
-        print("stopped; the same command goes on", file=sys.stderr)
-        sys.exit(STOPPED)
+        """Of a signal.  Whoever waits for a child goes on waiting: a second wait from here would never return."""
+        with self.lock:
+            self.stopping = True
+            for child in self.children:
+                child.terminate()
 
     def work(self):
         self.version = self.call(["--version"]).strip()
@@ -294,14 +307,27 @@ class Experiment:
                 print("done" if (self.out / run.place() / "result.json").exists() else "    ", run.place())
             return
         self.prepare()
-        for number, run in enumerate(self.runs, 1):
-            start = time.monotonic()
-            if self.carry_out(run):
-                print(f"{time.strftime('%H:%M:%S')}  {number}/{len(self.runs)}  {run.place()}  {time.monotonic() - start:.0f} s", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            began = [pool.submit(self.one_of, number, run) for number, run in enumerate(self.runs, 1)]
+            try:
+                for run in concurrent.futures.as_completed(began):
+                    run.result()
+            except BaseException:
+                self.stop()  # the others go on with the next command
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def one_of(self, number, run):
+        if self.stopping:
+            raise Stopped
+        start = time.monotonic()
+        if self.carry_out(run):
+            print(f"{time.strftime('%H:%M:%S')}  {number}/{len(self.runs)}  {run.place()}  {time.monotonic() - start:.0f} s", flush=True)
 
 
 def end_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    """The parent is the thread that starts the program; it waits for its end."""
+    LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def sha256(path):
@@ -341,10 +367,13 @@ def arguments():
     parser.add_argument("--distill-tokens", type=count, default="100k")
     parser.add_argument("--dtype", choices=("auto", "bf16", "fp32"), default="auto", help="of distillation; searches and scores are fp32")
     parser.add_argument("--calibration-tokens", type=count, default="0", help="of the searches, instead of what the protocol says")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at once, each with one thread; default: one for each core")
     parser.add_argument("--list", action="store_true", help="print the runs in their order, and which are done")
     options = parser.parse_args()
     if options.babyllama and not options.stories:
         parser.error("--babyllama needs --stories")
+    if options.jobs < 1:
+        parser.error("--jobs must be at least 1")
     return options
 
 
@@ -354,6 +383,9 @@ def main():
         signal.signal(number, experiment.stop)
     try:
         experiment.work()
+    except Stopped:
+        print("stopped; the same command goes on", file=sys.stderr)
+        sys.exit(STOPPED)
     except Refused as refused:
         sys.exit(f"experiment: {refused}")
 

@@ -169,6 +169,8 @@ def seconds_table(settings):
             for method, runs in methods.items():
                 print(f"| {model} | {space} | {LABELS[method]} | {span([run['search']['seconds'] for run in runs.values()], 0)} | "
                       f"{span([run['distill_seconds'] for run in runs.values()], 0)} |")
+    hours = sum(run["seconds"] for methods in settings.values() for runs in methods.values() for run in runs.values()) / 3600
+    print(f"\nAll runs: {hours:.1f} hours of one core.")
 
 
 def main():

@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "benchmarks" / "experiment"
 sys.path.insert(0, str(FOLDER))
 
+import archive  # noqa: E402
 import documents  # noqa: E402
 import paired  # noqa: E402
 import table  # noqa: E402
@@ -90,7 +91,7 @@ class Driver(unittest.TestCase):
     def command(self, out):
         return [sys.executable, "-B", str(FOLDER / "run.py"), "--program", os.environ["RETORT_PROGRAM"], "--out", str(out), "--text", str(self.text),
                 "--only", "europa-5m/per_layer/keep-0.6", "--methods", "random", "influence", "--seeds", "1", "--calibration-tokens", "1024",
-                "--budget-tokens", "4k", "--distill-tokens", "4096", "--dtype", "fp32"]
+                "--budget-tokens", "4k", "--distill-tokens", "4096", "--dtype", "fp32", "--jobs", "2"]
 
     def results(self, out):
         found = {}
@@ -120,7 +121,7 @@ class Driver(unittest.TestCase):
 
         self.assertEqual(self.interrupted(killed, signal.SIGTERM, lines=2), 85)
         self.assertEqual(self.interrupted(killed, signal.SIGKILL, lines=3), -signal.SIGKILL)
-        self.assertEqual(self.results(killed), {})
+        self.assertNotIn("random", self.results(killed))
         for _ in range(3000):  # the child ends with its parent, and gives its directory back
             done = subprocess.run(self.command(killed), capture_output=True, text=True, timeout=300)
             if "in use" not in done.stderr and "lock" not in done.stderr:
@@ -132,6 +133,15 @@ class Driver(unittest.TestCase):
         tables = subprocess.run([sys.executable, "-B", str(FOLDER / "table.py"), str(killed)], capture_output=True, text=True, timeout=60)
         self.assertEqual(tables.returncode, 0, tables.stderr)
         self.assertIn("| random | 1 |", tables.stdout)
+
+        archived = Path(self.folder.name) / "archived"
+        archive.pack(killed, Path(self.folder.name) / "results.xz")
+        archive.unpack(Path(self.folder.name) / "results.xz", archived)
+        self.assertEqual(self.results(archived), expected)
+        listed = subprocess.run([*self.command(archived), "--list"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(listed.stdout.count("done"), 2, listed.stderr)
+        again = subprocess.run([sys.executable, "-B", str(FOLDER / "table.py"), str(archived)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(again.stdout, tables.stdout)
 
         other = subprocess.run([*self.command(killed), "--distill-tokens", "8192"], capture_output=True, text=True, timeout=60)
         self.assertIn("was begun with distill_tokens 4096, found 8192", other.stderr)
