@@ -103,8 +103,14 @@ void warn_of_pooling(const Context& context, const Stage& stage, const model::Li
                  student.teacher_hidden, ", or leave SquareHead out of losses."));
 }
 
+bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
+  for (const auto& loss : losses)
+    if (loss.kind != loss::LossKind::cross_entropy) return true;
+  return false;
+}
+
 Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
-                   bool needs_teacher) {
+                   const std::vector<loss::LossOptions>& losses) {
   Models models;
   auto weights = starting_weights(context, stage, options);
   require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, weights.config);
@@ -115,7 +121,7 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   if (!stage.from.empty())
     models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
-  if (needs_teacher) {
+  if (any_needs_teacher(losses)) {
     base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
                                     "': its losses compare with a teacher; use kind: distill and name one.");
     const auto path = context.model_path(stage.teacher);
@@ -124,17 +130,12 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     compare_tokenizers(context, stage);
     models.blocks.teacher = std::ssize(teacher.config.blocks);
     models.blocks.features = features_of(lineage, teacher.config);
-    warn_of_pooling(context, stage, lineage, teacher.config);
+    if (std::ranges::count(losses, loss::LossKind::squarehead, &loss::LossOptions::kind) > 0)
+      warn_of_pooling(context, stage, lineage, teacher.config);
     models.inputs.push_back(describe_input(stage.teacher, path));
     models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
   }
   return models;
-}
-
-bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
-  for (const auto& loss : losses)
-    if (loss.kind != loss::LossKind::cross_entropy) return true;
-  return false;
 }
 
 // Of the models that a select stage distils one after the other.
@@ -162,7 +163,7 @@ base::Json identity_of(const Stage& stage, const Models& models) {
 std::optional<base::Json> run_train_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<train::TrainOptions>(stage.options);
   const auto loss_options = losses_of(stage, options);
-  auto models = load_models(context, stage, options, any_needs_teacher(loss_options));
+  auto models = load_models(context, stage, options, loss_options);
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special,

@@ -403,17 +403,21 @@ TEST(EndToEndSearched, WarnsWhereSquareHeadCanOnlyPool) {
            "}, blocks: false, heads: false, channels: false, hidden: true, width_multiple: 8, "
            "calibration_tokens: 2k, sequence_length: 64}";
   };
-  const auto distilled = [](const std::string& name, const std::string& teacher) {
+  const auto distilled = [](const std::string& name, const std::string& teacher,
+                            const std::string& keys = "") {
     return "{name: " + name + ", kind: distill, from: twice, teacher: " + teacher +
-           ", data: [text], tokens: 128, packing: {sequence_length: 64}, batch: {sequences: 1}}";
+           ", data: [text], tokens: 128, packing: {sequence_length: 64}, batch: {sequences: 1}" + keys + "}";
   };
   project.write_recipe({narrower("once", "./m", "80%"), narrower("twice", "once", "80%"),
-                        distilled("of_all", "./m"), distilled("of_once", "once")});
+                        distilled("of_all", "./m"), distilled("of_once", "once"),
+                        distilled("by_logits", "once", ", loss: [{kind: kl_divergence}]")});
   const Finished finished = project.run_recipe();
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_SAYS(finished.err,
               "stage 'of_once': the student's 16 hidden features were kept of 32, the teacher has 24");
-  EXPECT_EQ(finished.err.find("stage 'of_all': the student's"), std::string::npos) << finished.err;
+  for (const char* silent : {"of_all", "by_logits"})
+    EXPECT_EQ(finished.err.find(std::string("stage '") + silent + "': the student's"), std::string::npos)
+        << finished.err;
 }
 
 TEST(EndToEndSearched, SelectNeedsDocumentsToCompareBeforeItDistils) {
