@@ -1,6 +1,6 @@
-// Which score of channels works best: every ranking at some widths, all MLPs alike or by one ranking over all
-// layers, with outliers cut and not, with and without compensation.  Scores are made on calibration text; f
-// and perplexity are measured on held-out documents.  Prints JSON.
+// Which score of channels, KV groups and hidden features works best: every ranking at some widths, all layers
+// alike or by one ranking over all of them, with outliers cut and not, with and without compensation.  Scores
+// are made on calibration text; f and perplexity are measured on held-out documents.  Prints JSON.
 
 #include <ATen/ATen.h>
 
@@ -31,6 +31,7 @@ struct Settings {
   std::string model;
   std::vector<std::string> texts;
   std::string separator, field = "text";
+  std::vector<std::string> parts = {"channels", "kv_groups", "hidden"};
   std::vector<double> keep = {0.75, 0.5};
   std::int64_t tokens = 16384, held_out_tokens = 8192, length = 512, every = 20;
 };
@@ -45,7 +46,7 @@ constexpr Ranking kRankings[] = {{"wanda", ChannelRanking::wanda},
                                  {"minitron", ChannelRanking::minitron},
                                  {"taylor", ChannelRanking::taylor},
                                  {"obs", ChannelRanking::obs}};
-constexpr std::uint64_t kRandomSeeds = 1;
+constexpr std::uint64_t kRandomSeed = 0;
 
 struct Texts {
   std::vector<CalibrationDomain> calibration, held_out;
@@ -83,18 +84,17 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
 class HeldOut {
  public:
   HeldOut(const model::Weights& teacher, const std::vector<CalibrationDomain>& domains)
-      : batches_(prune::calibration_batches(domains, teacher.config, at::kCPU)),
-        scorer_(teacher.config, teacher.layout,
-                teacher.units[static_cast<std::size_t>(teacher.layout.head_unit())]) {
+      : batches_(prune::calibration_batches(domains, teacher.config, at::kCPU)), scorer_(scorer_of(teacher)) {
     for (const auto& batch : batches_) teacher_ND_.push_back(output(teacher, batch));
   }
 
   // f and perplexity, sources with equal weights.
   base::Json measure(const model::Weights& weights) const {
+    const auto scorer = scorer_of(weights);
     std::vector<eval::ScoreSums> sums;
     for (std::size_t i = 0; i < batches_.size(); ++i) {
       sums.resize(std::max(sums.size(), batches_[i].domain + 1));
-      sums[batches_[i].domain].add(eval::score_hidden(scorer_, output(weights, batches_[i]), &scorer_,
+      sums[batches_[i].domain].add(eval::score_hidden(scorer, output(weights, batches_[i]), &scorer_,
                                                       teacher_ND_[i], batches_[i].targets_N, 512));
     }
     double objective = 0, nll = 0;
@@ -108,6 +108,10 @@ class HeldOut {
   }
 
  private:
+  static eval::HeadScorer scorer_of(const model::Weights& weights) {
+    return {weights.config, weights.layout,
+            weights.units[static_cast<std::size_t>(weights.layout.head_unit())]};
+  }
   static at::Tensor output(const model::Weights& weights, const prune::CalibrationBatch& batch) {
     auto hidden_ND = prune::embedded(weights, batch);
     for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block)
@@ -121,37 +125,73 @@ class HeldOut {
   std::vector<at::Tensor> teacher_ND_;
 };
 
-prune::Candidate uniform(const architecture::Config& config, const Scores& scores, double keep) {
-  const auto width = static_cast<double>(architecture::mlp_width(config.blocks.front()));
-  return prune::narrowed(prune::whole(config), std::llround(keep * width), scores);
+using Kept = std::vector<std::vector<std::int64_t>>;  // [block]
+
+Kept kept_alike(const Scores& scores, double keep) {
+  Kept kept;
+  for (const auto& layer : scores) {
+    const auto count = std::ssize(layer);
+    kept.push_back(
+        prune::highest(prune::counted(count), std::llround(keep * static_cast<double>(count)), layer));
+  }
+  return kept;
 }
 
-// The channels with the highest standardised scores of all layers, in each layer at least one.
-prune::Candidate over_layers(const architecture::Config& config, const Scores& scores, double keep) {
+// Those with the highest standardised scores of all layers, in each layer at least one.
+Kept kept_over_layers(const Scores& scores, double keep) {
   const auto standard = prune::standardised(scores);
   std::vector<double> all;
   for (const auto& layer : standard) all.insert(all.end(), layer.begin(), layer.end());
   std::sort(all.rbegin(), all.rend());
   const auto threshold =
       all[static_cast<std::size_t>(std::llround(keep * static_cast<double>(all.size()))) - 1];
-  auto candidate = prune::whole(config);
-  for (std::size_t block = 0; block < standard.size(); ++block) {
-    const auto& layer = standard[block];
-    auto& channels = candidate.channels[block];
+  Kept kept;
+  for (const auto& layer : standard) {
     const auto best = std::max_element(layer.begin(), layer.end()) - layer.begin();
-    std::erase_if(channels, [&](std::int64_t c) {
-      return c != best && layer[static_cast<std::size_t>(c)] < threshold;
+    kept.push_back(prune::counted(std::ssize(layer)));
+    std::erase_if(kept.back(), [&](std::int64_t one) {
+      return one != best && layer[static_cast<std::size_t>(one)] < threshold;
     });
   }
+  return kept;
+}
+
+// What is ranked: its scores and the model without some of it.
+struct Part {
+  const char* name;
+  Scores (*scores)(const prune::UnitScores& scores);
+  prune::Candidate (*candidate)(const architecture::Config& config, Kept kept);
+  bool by_layer = true;
+};
+
+prune::Candidate with_channels(const architecture::Config& config, Kept kept) {
+  auto candidate = prune::whole(config);
+  candidate.channels = std::move(kept);
   return candidate;
 }
 
-Scores random_scores(const architecture::Config& config, std::uint64_t seed) {
-  Scores scores;
-  for (std::size_t block = 0; block < config.blocks.size(); ++block) {
-    base::Random random(seed, block);
-    scores.emplace_back(static_cast<std::size_t>(architecture::mlp_width(config.blocks[block])));
-    for (auto& score : scores.back()) score = random.next_normal();
+prune::Candidate with_groups(const architecture::Config& config, Kept kept) {
+  auto candidate = prune::whole(config);
+  for (std::size_t block = 0; block < kept.size(); ++block)
+    candidate = prune::with_groups(config, candidate, static_cast<std::int64_t>(block), kept[block]);
+  return candidate;
+}
+
+prune::Candidate with_hidden(const architecture::Config& config, Kept kept) {
+  auto candidate = prune::whole(config);
+  candidate.hidden = std::move(kept.front());
+  return candidate;
+}
+
+constexpr Part kParts[] = {
+    {"channels", [](const auto& scores) { return scores.channels; }, with_channels},
+    {"kv_groups", [](const auto& scores) { return scores.groups; }, with_groups},
+    {"hidden", [](const auto& scores) { return Scores{scores.hidden}; }, with_hidden, false}};
+
+Scores random_like(Scores scores, std::uint64_t seed) {
+  for (std::size_t layer = 0; layer < scores.size(); ++layer) {
+    base::Random random(seed, layer);
+    for (auto& score : scores[layer]) score = random.next_normal();
   }
   return scores;
 }
@@ -171,30 +211,32 @@ class Experiment {
                        {"held_out_tokens", settings_.held_out_tokens},
                        {"whole", held_out_.measure(weights_)},
                        {"rows", base::Json::array()}};
-    for (std::uint64_t seed = 0; seed < kRandomSeeds; ++seed)
-      measure({{"ranking", "random"}, {"winsorise", 1.0}}, random_scores(weights_.config, seed),
-              json["rows"]);
     for (const auto& [name, ranking] : kRankings)
       for (const double quantile : {1.0, 0.999}) {
         if (ranking == ChannelRanking::taylor && quantile < 1) continue;  // nothing is cut
-        const auto scores = prune::measured_scores(weights_, batches_, {ranking, quantile});
-        measure({{"ranking", name}, {"winsorise", quantile}}, prune::unit_scores(scores).channels,
-                json["rows"]);
+        const auto scores =
+            prune::unit_scores(prune::measured_scores(weights_, batches_, {ranking, quantile, true}));
+        for (const auto& part : kParts) {
+          if (!std::ranges::count(settings_.parts, part.name)) continue;
+          if (ranking == kRankings[0].ranking && quantile == 1)
+            measure("random", quantile, part, random_like(part.scores(scores), kRandomSeed), json["rows"]);
+          measure(name, quantile, part, part.scores(scores), json["rows"]);
+        }
       }
     return json;
   }
 
  private:
-  void measure(const base::Json& how, const Scores& scores, base::Json& rows) {
+  void measure(const char* ranking, double quantile, const Part& part, const Scores& scores,
+               base::Json& rows) {
     for (const double keep : settings_.keep)
       for (const bool global : {false, true}) {
-        const auto candidate =
-            global ? over_layers(weights_.config, scores, keep) : uniform(weights_.config, scores, keep);
+        if (global && !part.by_layer) continue;
+        const auto candidate = part.candidate(
+            weights_.config, global ? kept_over_layers(scores, keep) : kept_alike(scores, keep));
         auto small = prune::sliced(weights_, candidate);
-        base::Json row = how;
-        row["keep"] = keep;
-        row["over_layers"] = global;
-        row["plain"] = held_out_.measure(small);
+        base::Json row = {{"part", part.name}, {"ranking", ranking},    {"winsorise", quantile},
+                          {"keep", keep},      {"over_layers", global}, {"plain", held_out_.measure(small)}};
         prune::compensate(weights_, candidate, small, texts_.calibration, {}, observer_);
         row["compensated"] = held_out_.measure(small);
         std::cerr << row.dump() << std::endl;
@@ -214,11 +256,13 @@ class Experiment {
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app("Rankings of channels side by side");
+  CLI::App app("Rankings of channels, KV groups and hidden features side by side");
   app.add_option("MODEL", s.model)->required();
   app.add_option("--text", s.texts, "a domain each")->required();
   app.add_option("--separator", s.separator);
-  app.add_option("--keep", s.keep, "shares of the channels");
+  app.add_option("--part", s.parts, "what is ranked")
+      ->check(CLI::IsMember({"channels", "kv_groups", "hidden"}));
+  app.add_option("--keep", s.keep, "shares of it");
   app.add_option("--tokens", s.tokens, "of calibration text");
   app.add_option("--held-out-tokens", s.held_out_tokens);
   app.add_option("--length", s.length);

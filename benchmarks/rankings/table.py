@@ -3,8 +3,28 @@
 the least f of a column."""
 
 import json
-import statistics
 import sys
+
+
+PARTS = {"channels": "MLP channels", "kv_groups": "KV groups with their query heads", "hidden": "hidden features"}
+
+
+def print_table(part, rows):
+    columns = sorted({(row["keep"], row["over_layers"], how) for row in rows for how in ("plain", "compensated")},
+                     key=lambda c: (-c[0], c[1], c[2] != "plain"))
+    cells = {}
+    for row in rows:
+        name = row["ranking"] + ("" if row["winsorise"] == 1 else ", cut")
+        for how in ("plain", "compensated"):
+            cells.setdefault(name, {})[row["keep"], row["over_layers"], how] = row[how]
+    best = {c: min(cells, key=lambda name: cells[name][c]["objective"]) for c in columns}
+    heads = [f"{keep:.0%} {'over layers' if over else 'alike'}{'' if how == 'plain' else ' + fit'}" for keep, over, how in columns]
+    print(f"{PARTS[part]}:\n\n| ranking | " + " | ".join(heads) + " |")
+    print("|---|" + "---:|" * len(columns))
+    for name, row in cells.items():
+        texts = [f"{row[c]['objective']:.3f} ({row[c]['perplexity']:.3g})" for c in columns]
+        print(f"| {name} | " + " | ".join(f"**{text}**" if best[c] == name else text for c, text in zip(columns, texts)) + " |")
+    print()
 
 
 def main():
@@ -13,26 +33,8 @@ def main():
         whole = data["whole"]["perplexity"]
         print(f"{data['model'].rstrip('/').rsplit('/', 1)[-1]}, {data['tokens']} calibration tokens, {data['held_out_tokens']} held-out "
               f"tokens, perplexity of the whole model {whole:.3f}\n")
-        columns = sorted({(row["keep"], row["over_layers"], how) for row in data["rows"] for how in ("plain", "compensated")},
-                         key=lambda c: (-c[0], c[1], c[2] != "plain"))
-        cells = {}
-        for row in data["rows"]:
-            name = row["ranking"] + ("" if row["winsorise"] == 1 else ", cut")
-            for how in ("plain", "compensated"):
-                cells.setdefault(name, {}).setdefault((row["keep"], row["over_layers"], how), []).append(row[how])
-        value = {name: {c: statistics.median(cell["objective"] for cell in row[c]) for c in columns} for name, row in cells.items()}
-        best = {c: min(value, key=lambda name: value[name][c]) for c in columns}
-        heads = [f"{keep:.0%} {'over layers' if over else 'alike'}{'' if how == 'plain' else ' + fit'}" for keep, over, how in columns]
-        print("| ranking | " + " | ".join(heads) + " |")
-        print("|---|" + "---:|" * len(columns))
-        for name, row in cells.items():
-            texts = []
-            for c in columns:
-                perplexity = statistics.median(cell["perplexity"] for cell in row[c])
-                text = f"{value[name][c]:.3f} ({perplexity:.3g})"
-                texts.append(f"**{text}**" if best[c] == name else text)
-            print(f"| {name} | " + " | ".join(texts) + " |")
-        print()
+        for part in dict.fromkeys(row["part"] for row in data["rows"]):
+            print_table(part, [row for row in data["rows"] if row["part"] == part])
 
 
 if __name__ == "__main__":
