@@ -74,10 +74,10 @@ class Preflight {
         request_.run_directory.string(), "; run that stage first.");
     const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
     base::require<base::UsageError>(
-        stage.profile.empty() || !options || options->channel_ranking != prune::ChannelRanking::taylor,
-        "stage '", stage.name,
-        "': channel_ranking taylor needs gradients, which a profile does not hold; leave profile out or "
-        "choose another ranking.");
+        stage.profile.empty() || !options || !options->ranks_by(prune::ChannelRanking::taylor), "stage '",
+        stage.name,
+        "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
+        "another ranking.");
   }
 
   static void check_beginning(const Stage& stage) {

@@ -34,8 +34,7 @@ std::optional<std::vector<prune::BlockScores>> scores_of_profile(const Context& 
       stage.name, "': profile '", stage.profile, "' is of another model than '", stage.from,
       "'; profile this one.");
   const auto& options = std::get<prune::PruneOptions>(stage.options);
-  return prune::profile_scores(directory, input,
-                               {options.channel_ranking, options.winsorise_quantile, options.hidden});
+  return prune::profile_scores(directory, input, prune::ranking_options(options));
 }
 
 // Saves finalists as they come, from number 2.

@@ -82,8 +82,8 @@ class Search {
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains,
-                   planned_options(input, domains, options, place, kCalibrationBatchTokens, observer)),
+        planned_(planned_evaluation(input, domains, options, place, kCalibrationBatchTokens, observer)),
+        evaluator_(input, domains, planned_.options),
         candidate_(whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!place.saved_file.empty()) {
@@ -100,6 +100,7 @@ class Search {
   const Candidate& candidate() const { return candidate_; }
   const Evaluator& evaluator() const { return evaluator_; }
   std::int64_t target() const { return target_; }
+  std::int64_t memory_bytes() const { return planned_.memory_bytes; }
   base::Json decisions() const { return decisions_; }
 
  private:
@@ -115,6 +116,7 @@ class Search {
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
+  PlannedEvaluation planned_;
   Evaluator evaluator_;
   Candidate candidate_;
   std::int64_t inactive_channels_ = 0;  // of the current candidate
@@ -130,9 +132,8 @@ UnitScores Search::scores() {
   if (!options_.heads && !options_.channels && !options_.hidden) return {};  // nothing is ranked
   const auto scores =
       given_ ? unit_scores(*given_)
-             : in_input(unit_scores(measured_scores(
-                            sliced(input_, candidate()), evaluator_.batches(),
-                            {options_.channel_ranking, options_.winsorise_quantile, options_.hidden})),
+             : in_input(unit_scores(measured_scores(sliced(input_, candidate()), evaluator_.batches(),
+                                                    ranking_options(options_))),
                         input_.config, candidate());
   inactive_channels_ = 0;
   for (const auto block : candidate().blocks)
@@ -234,6 +235,7 @@ PruneResult prune_greedy(const model::Weights& input, const std::vector<Calibrat
   search.run();
   auto result = make_result(input, search.evaluator(), search.candidate(), domains, options, observer);
   result.report["parameters_target"] = search.target();
+  result.report["memory_planned_bytes"] = search.memory_bytes();
   result.report["decisions"] = search.decisions();
   result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

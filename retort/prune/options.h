@@ -47,7 +47,7 @@ struct SearchOptions {
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 
-/// By what heads, channels and hidden features are ranked; see importance.h.
+/// By what channels, KV groups and hidden features are ranked; see importance.h.
 enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
 
 struct PruneOptions {
@@ -59,7 +59,8 @@ struct PruneOptions {
   bool channels = true;  ///< uniform: candidates that narrow every MLP by width_multiple channels
   bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
   std::int64_t width_multiple = 32;
-  ChannelRanking channel_ranking = ChannelRanking::wanda;
+  ChannelRanking channel_ranking = ChannelRanking::wanda;  ///< of channels and hidden features
+  ChannelRanking head_ranking = ChannelRanking::obs;       ///< of KV groups
   double winsorise_quantile = 0.999;  ///< for the ranking |a| of each channel is cut there; 1: nowhere
   bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
   ObjectiveWeights objective;
@@ -67,6 +68,9 @@ struct PruneOptions {
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 
+  bool ranks_by(ChannelRanking ranking) const {
+    return channel_ranking == ranking || head_ranking == ranking;
+  }
   /// Whether greedy.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };

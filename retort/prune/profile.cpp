@@ -163,7 +163,8 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
   std::shared_ptr<base::AtomicFile> outputs;
   if (block + 1 < blocks_)
     outputs = std::make_shared<base::AtomicFile>(hidden_path(place_.scratch, block + 1));
-  auto taps = std::make_shared<BlockStatistics>(empty_statistics(weights_of_block(weights_, block), true));
+  auto taps = std::make_shared<BlockStatistics>(empty_statistics(weights_of_block(weights_, block)));
+  for (const auto tap : kTaps) (*taps)[tap].with_products = true;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     stop_if_asked(observer_, kWho, block);
     const auto batch = make_batch(weights_.config, domains_, panels_[i], device);
@@ -187,7 +188,7 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
 
 base::Json Pass::described_block(std::int64_t block) const {
   auto views = weights_of_block(weights_, block);
-  const auto taps = read_block_profile(place_.directory / profile_file_name(block), false);
+  const auto taps = read_block_profile(place_.directory / profile_file_name(block), {});
   base::Json json = {{"block", block}, {"taps", base::Json::object()}};
   for (const auto tap : kTaps) {
     const auto& of = taps[tap];

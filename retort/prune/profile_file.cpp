@@ -117,12 +117,12 @@ void write_block_profile(const base::Path& path, const BlockStatistics& statisti
   io::write_safetensors(path, tensors);
 }
 
-BlockStatistics read_block_profile(const base::Path& path, bool with_products) {
+BlockStatistics read_block_profile(const base::Path& path, const RankingOptions& options) {
   const auto file = io::SafetensorsFile::open(path);
   BlockStatistics statistics;
   for (const auto tap : kTaps)
     if (const std::string prefix = name(tap); file.tensors().contains(prefix + ".counted"))
-      statistics[tap] = read_tap(file, prefix, with_products);
+      statistics[tap] = read_tap(file, prefix, options.at(tap) == ChannelRanking::obs);
   return statistics;
 }
 
@@ -151,16 +151,15 @@ base::Json read_profile_description(const base::Path& directory) {
 
 std::vector<BlockScores> profile_scores(const base::Path& directory, const model::Weights& weights,
                                         const RankingOptions& options) {
-  base::require<base::UsageError>(options.ranking != ChannelRanking::taylor,
-                                  "prune: channel_ranking taylor needs gradients, which a profile does not "
-                                  "hold; leave profile out or choose another ranking.");
+  base::require<base::UsageError>(!options.needs_gradients(),
+                                  "prune: ranking by taylor needs gradients, which a profile does not hold; "
+                                  "leave profile out or choose another ranking.");
   std::vector<BlockScores> scores;
   for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {
     auto views = weights_of_block(weights, block);
     for (auto* weight : {&views.qkv_XD, &views.output_DY, &views.gate_up_2ID, &views.down_DI})
       if (weight->defined()) *weight = weight->to(at::kCPU);
-    const auto statistics =
-        read_block_profile(directory / profile_file_name(block), options.ranking == ChannelRanking::obs);
+    const auto statistics = read_block_profile(directory / profile_file_name(block), options);
     for (const auto tap : kTaps) {
       const auto weight = reader_of(views, tap);
       const auto& part = statistics[tap];

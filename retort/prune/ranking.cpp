@@ -131,13 +131,18 @@ at::Tensor reader_of(const model::BlockWeights& weights, Tap tap) {
   return weights.down_DI;
 }
 
-BlockStatistics empty_statistics(const model::BlockWeights& weights, bool with_products) {
+RankingOptions ranking_options(const PruneOptions& options) {
+  return {.ranking = options.channel_ranking,
+          .winsorise_quantile = options.winsorise_quantile,
+          .hidden = options.hidden,
+          .groups = options.head_ranking};
+}
+
+BlockStatistics empty_statistics(const model::BlockWeights& weights) {
   BlockStatistics statistics;
-  for (const auto tap : kTaps) {
-    statistics[tap].with_products = with_products;
+  for (const auto tap : kTaps)
     if (const auto weight = reader_of(weights, tap); weight.defined())
       statistics[tap].scale_I = column_norms(weight);
-  }
   return statistics;
 }
 
@@ -171,7 +176,7 @@ BlockScores block_scores(const RankingOptions& options, const model::BlockWeight
       add_hidden(statistics[tap], reader_of(weights, tap));
   const auto& down_input = statistics[Tap::down_input];
   if (statistics[Tap::output_input].tokens > 0)
-    scores.groups = group_scores(options.ranking, weights,
+    scores.groups = group_scores(options.at(Tap::output_input), weights,
                                  winsorised(statistics[Tap::output_input], options.winsorise_quantile));
   if (down_input.tokens == 0) return scores;
   const auto cut = winsorised(down_input, options.winsorise_quantile);
@@ -195,12 +200,13 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights,
   std::vector<at::Tensor> hidden_ND;
   for (const auto& batch : batches) hidden_ND.push_back(embedded(weights, batch));
   LossGradients gradients(weights, count_targets(batches));
-  if (options.ranking == ChannelRanking::taylor)
+  if (options.needs_gradients())
     for (const auto& batch : batches) gradients.add(batch);
   std::vector<BlockScores> scores;
   for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {
     const auto views = weights_of_block(weights, block);
-    auto statistics = empty_statistics(views, options.ranking == ChannelRanking::obs);
+    auto statistics = empty_statistics(views);
+    for (const auto tap : kTaps) statistics[tap].with_products = options.at(tap) == ChannelRanking::obs;
     for (std::size_t i = 0; i < batches.size(); ++i) {
       const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
         if (options.hidden || tap == Tap::output_input || tap == Tap::down_input)

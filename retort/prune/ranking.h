@@ -9,6 +9,7 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "retort/model/weights.h"
@@ -24,9 +25,18 @@ inline constexpr double kMassiveChannels = 0.001;      ///< of a block's channel
 
 struct RankingOptions {
   ChannelRanking ranking = ChannelRanking::wanda;
-  double winsorise_quantile = 0.999;  ///< |a| of each channel is cut there; 1: nowhere
-  bool hidden = false;                ///< score hidden features too
+  double winsorise_quantile = 0.999;          ///< |a| of each channel is cut there; 1: nowhere
+  bool hidden = false;                        ///< score hidden features too
+  std::optional<ChannelRanking> groups = {};  ///< of KV groups; empty: as all others
+
+  ChannelRanking at(model::Tap tap) const {
+    return tap == model::Tap::output_input ? groups.value_or(ranking) : ranking;
+  }
+  bool needs_gradients() const {
+    return ranking == ChannelRanking::taylor || groups == ChannelRanking::taylor;
+  }
 };
+RankingOptions ranking_options(const PruneOptions& options);
 
 /// Inputs of the linear layers of a block; without tokens where the block lacks the layer, or
 /// nobody wants its scores.
@@ -54,9 +64,8 @@ struct BlockScores {
   std::int64_t inactive_channels = 0, massive_channels = 0;
 };
 
-/// Statistics as a ranking needs them, still without tokens: scales from the weights' columns, and whether
-/// products are collected.
-BlockStatistics empty_statistics(const model::BlockWeights& weights, bool with_products);
+/// Still without tokens: scales from the weights' columns; no products are collected.
+BlockStatistics empty_statistics(const model::BlockWeights& weights);
 
 /// Channels inactive and massive by the rules above, bool [I].
 at::Tensor inactive_channels(const ChannelStatistics& down_input, const at::Tensor& down_DI);

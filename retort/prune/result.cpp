@@ -55,9 +55,10 @@ std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Confi
 
 }  // namespace
 
-EvaluatorOptions planned_options(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                                 const PruneOptions& options, const PrunePlace& place,
-                                 std::int64_t batch_tokens, record::Observer& observer) {
+PlannedEvaluation planned_evaluation(const model::Weights& input,
+                                     const std::vector<CalibrationDomain>& domains,
+                                     const PruneOptions& options, const PrunePlace& place,
+                                     std::int64_t batch_tokens, record::Observer& observer) {
   std::int64_t text = 0, longest = 0;
   for (const auto& batch : batch_places(domains, input.config.vocab_size, batch_tokens)) {
     text += batch.tokens;
@@ -69,13 +70,14 @@ EvaluatorOptions planned_options(const model::Weights& input, const std::vector<
       plan_prune_within(place.memory, !scratch.empty(), input.config, item, text, longest, options);
   observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   if (place.memory > 0) shard::require_fits(plan, place.memory);
-  return {.weights = options.objective,
-          .cache_bytes = states.cache_bytes,
-          .batch_tokens = batch_tokens,
-          .after_compensation = wants_after_compensation(options),
-          .scratch = scratch,
-          .hidden_scratch = states.on_disk ? scratch : base::Path(),
-          .observer = &observer};
+  return {.options = {.weights = options.objective,
+                      .cache_bytes = states.cache_bytes,
+                      .batch_tokens = batch_tokens,
+                      .after_compensation = wants_after_compensation(options),
+                      .scratch = scratch,
+                      .hidden_scratch = states.on_disk ? scratch : base::Path(),
+                      .observer = &observer},
+          .memory_bytes = plan.total_bytes()};
 }
 
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,

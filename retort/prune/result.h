@@ -21,12 +21,17 @@ struct PrunePlace {
   std::int64_t memory = 0;     ///< bytes that the stage may use; 0: not checked
 };
 
-/// As a prune stage wants candidates compared.  Says what memory that needs, keeps hidden states on disk
-/// where it has to, and throws MemoryError where even that does not fit, UsageError for an impossible target,
-/// DataError for unusable text.
-EvaluatorOptions planned_options(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-                                 const PruneOptions& options, const PrunePlace& place,
-                                 std::int64_t batch_tokens, record::Observer& observer);
+/// How a prune stage compares candidates, and what the whole stage needs at most.
+struct PlannedEvaluation {
+  EvaluatorOptions options;
+  std::int64_t memory_bytes = 0;
+};
+/// Says what memory is needed, keeps hidden states on disk where it has to, and throws MemoryError where even
+/// that does not fit, UsageError for an impossible target, DataError for unusable text.
+PlannedEvaluation planned_evaluation(const model::Weights& input,
+                                     const std::vector<CalibrationDomain>& domains,
+                                     const PruneOptions& options, const PrunePlace& place,
+                                     std::int64_t batch_tokens, record::Observer& observer);
 
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
 /// for removed channels where the options want that.  Throws ValidationError when the proof fails.

@@ -101,11 +101,9 @@ class Searched {
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        evaluator_(input, domains, planned_options(input, domains, options, place, kBatchTokens, observer)),
-        scores_(given
-                    ? *given
-                    : measured_scores(input, evaluator_.batches(),
-                                      {options.channel_ranking, options.winsorise_quantile, options.hidden})),
+        planned_(planned_evaluation(input, domains, options, place, kBatchTokens, observer)),
+        evaluator_(input, domains, planned_.options),
+        scores_(given ? *given : measured_scores(input, evaluator_.batches(), ranking_options(options))),
         space_(input.config, options, target_, unit_scores(scores_)),
         file_(place.saved_file, fingerprint(input, domains, options, evaluator_), observer),
         journal_(
@@ -159,6 +157,7 @@ class Searched {
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
+  PlannedEvaluation planned_;
   Evaluator evaluator_;
   std::vector<BlockScores> scores_;
   ModelSpace space_;
@@ -364,6 +363,7 @@ void Searched::report_finalists(base::Json& report) {
 
 base::Json Searched::report() {
   base::Json report = {{"parameters_target", target_},
+                       {"memory_planned_bytes", planned_.memory_bytes},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
                        {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
                        {"searched_objective", journal_.best()->objective},

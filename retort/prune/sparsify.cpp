@@ -201,7 +201,8 @@ class Sparsifier {
   std::set<std::string> dense_;  // names of layers that stay as they are, because they would suffer most
   base::Json layers_ = base::Json::array(), damages_ = base::Json::array(), cumulative_ = base::Json::array();
   std::int64_t chosen_ = 0, done_ = 0;  // layers, the second in the pass at hand
-  double seconds_before_ = 0;           // spent by earlier runs on the blocks that were kept
+  std::int64_t planned_bytes_ = 0;
+  double seconds_before_ = 0;  // spent by earlier runs on the blocks that were kept
 };
 
 // Every refusal comes before the first layer is touched.
@@ -241,6 +242,7 @@ void Sparsifier::plan_memory() {
   if (on_disk) plan = plan_sparsify(weights_.config, item, text, options_, true);
   observer_.message(record::Level::info, "sparsify: memory:\n" + shard::describe(plan));
   if (place_.memory > 0) shard::require_fits(plan, place_.memory);
+  planned_bytes_ = plan.total_bytes();
   if (on_disk) fitted_.hidden = StoredTensors(place_.scratch);
 }
 
@@ -484,6 +486,7 @@ SparsifyResult Sparsifier::run() {
                    {"pattern", options_.pattern},
                    {"method", kMethodNames[static_cast<std::size_t>(options_.method)]},
                    {"calibration", describe(text_)},
+                   {"memory_planned_bytes", planned_bytes_},
                    {"layers", layers_},
                    {"damage", cumulative_.empty() ? base::Json() : cumulative_.back()},
                    {"zeros_fraction", zeros_fraction()},

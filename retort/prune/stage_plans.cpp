@@ -49,7 +49,7 @@ std::int64_t activation_elements(const architecture::Config& config) {
 // Of one unit after the other, with the inputs of all blocks of a batch.
 std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
                             std::int64_t batch_tokens, const PruneOptions& options) {
-  if (options.channel_ranking != ChannelRanking::taylor) return 0;
+  if (!options.ranks_by(ChannelRanking::taylor)) return 0;
   std::int64_t largest = 0;
   for (const auto& unit : architecture::make_layout(config).units) largest = std::max(largest, unit.numel());
   return 2 * largest * item_bytes + bytes_of_states(config, item_bytes, batch_tokens) +

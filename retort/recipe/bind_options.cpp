@@ -243,11 +243,13 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   refuse_idle_keys(b, options);
   b.count("width_multiple", options.width_multiple,
           {.doc = "channels or features", .at_least = 1, .at_most = 1 << 20});
-  b.choice("channel_ranking", options.channel_ranking,
-           {"wanda", "activation", "fluctuation", "minitron", "taylor", "obs"},
-           {.doc = "which heads, channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "
+  const Words rankings = {"wanda", "activation", "fluctuation", "minitron", "taylor", "obs"};
+  b.choice("channel_ranking", options.channel_ranking, rankings,
+           {.doc = "which channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "
                    "norm over sequences "
                    "of mean |a|, |sum a dL/da|, or W^2 / 2[H^-1]"});
+  b.choice("head_ranking", options.head_ranking, rankings,
+           {.doc = "the same for KV groups with their query heads"});
   b.number("winsorise_quantile", options.winsorise_quantile,
            {.doc = "for the ranking |a| of each channel is cut at this quantile; 1: nowhere",
             .at_least = 0.5,

@@ -283,17 +283,19 @@ Html training(const RunFiles& run, Palette& palette) {
 
 Html costs(const RunFiles& run) {
   Table table(
-      "What each stage took. Tensors are those in the memory of the processor; the peak of the process is "
-      "that of all "
-      "stages of its run so far.",
+      "What each stage took. Tensors are those in the memory of the processor, planned at most before the "
+      "stage began; the peak of the process is that of all stages of its run so far.",
       {{"Stage", "", true},
        {"Kind", "", true},
        {"Time", ""},
+       {"Planned", ""},
        {"Peak of tensors", ""},
        {"Peak of the process", ""}});
   for (const Stage& stage : run.stages)
     if (number(stage.result, "peak_tensor_bytes"))
       table.row({stage.name, stage.kind, seconds(number(stage.result, "seconds")),
+                 bytes(number(is_training(stage) ? field(stage.result, "memory") : stage.result,
+                              is_training(stage) ? "planned_bytes" : "memory_planned_bytes")),
                  bytes(number(stage.result, "peak_tensor_bytes")),
                  bytes(number(stage.result, "process_peak_bytes"))});
   return table.empty() ? Html() : table.html();

@@ -33,7 +33,7 @@ const std::string kSeen = "{name: seen, kind: profile, from: ./m" + kText + "}";
 TEST_F(Profile, RanksAsThePruneStageWouldOnTheSameText) {
   for (const char* ranking : {"wanda", "obs"}) {
     fs::remove_all(project_.path("run"));
-    const std::string by = std::string(", channel_ranking: ") + ranking;
+    const std::string by = std::string(", channel_ranking: ") + ranking + ", head_ranking: " + ranking;
     project_.write_recipe(
         {kSeen, prune_stage(by + ", profile: seen"),
          "{name: other, kind: prune, from: ./m, target: {parameters: 97.5%}, width_multiple: 24, "

@@ -73,7 +73,7 @@ TEST(Profile, HoldsTheSumsOfEveryLayersInputs) {
   const auto report = profile(weights, text(), made.place(), observer);
   EXPECT_EQ(report.at("tokens"), 2 * 50 * 64);
   for (const std::int64_t block : {0, 2}) {
-    const auto taps = prune::read_block_profile(made.file(block), true);
+    const auto taps = prune::read_block_profile(made.file(block), {.ranking = prune::ChannelRanking::obs});
     for (const auto tap : prune::kTaps) {
       SCOPED_TRACE(base::join(block, " ", prune::name(tap)));
       const auto& found = taps[tap];

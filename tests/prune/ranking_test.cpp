@@ -135,6 +135,20 @@ TEST(Ranking, PlantedScalesChangeNoDecision) {
             order_of(scores_of(other, ChannelRanking::activation)[0].channels));
 }
 
+TEST(Ranking, KvGroupsHaveOneOfTheirOwn) {
+  const auto model = test::tiny_model(test::tiny_config());
+  prune::PruneOptions options;
+  options.channel_ranking = ChannelRanking::fluctuation;
+  options.head_ranking = ChannelRanking::taylor;
+  const auto found = prune::measured_scores(model, batches_of(model), prune::ranking_options(options));
+  const auto channels = scores_of(model, ChannelRanking::fluctuation),
+             groups = scores_of(model, ChannelRanking::taylor);
+  for (std::size_t block = 0; block < 3; ++block) {
+    EXPECT_EQ(found[block].channels, channels[block].channels);
+    EXPECT_EQ(found[block].groups, groups[block].groups);
+  }
+}
+
 TEST(Ranking, InactiveChannelsGoFirstAndMassiveOnesLast) {
   auto model = test::tiny_model(test::tiny_config());
   for (const std::int64_t channel : {2, 5, 11})

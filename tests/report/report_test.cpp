@@ -328,6 +328,8 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
 )");
   run.write("stages/chosen.1.json",
             R"({"kind": "distill", "seconds": 61, "peak_tensor_bytes": 2048, "process_peak_bytes": 4096})");
+  run.write("stages/pruned.json",
+            R"({"kind": "prune", "seconds": 5, "memory_planned_bytes": 7654321, "peak_tensor_bytes": 1})");
   run.write("stages/chosen.json",
             R"({"kind": "select", "chosen": "pruned, finalist 2", "tokens": 4096, "models": [
     {"name": "pruned", "nll": 2.5, "behind": 0, "interval": [0, 0], "tied": true, "seconds": 0.0123},
@@ -339,6 +341,7 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
   EXPECT_TRUE(contains(page, "<tr class=\"chosen\"><th scope=\"row\" class=\"words\">pruned, finalist 2"));
   EXPECT_TRUE(contains(page, "Taken: pruned, finalist 2."));
   EXPECT_TRUE(contains(page, "12.3"));
+  EXPECT_TRUE(contains(page, "<td>7.7 MB</td>")) << "planned";
   EXPECT_TRUE(contains(page, "other &lt;b&gt;"));
   EXPECT_TRUE(contains(page, "Held-out loss of training from the models of chosen."));
   EXPECT_TRUE(contains(page, "Time and memory"));
