@@ -8,27 +8,46 @@ usage: benchmarks/experiment/archive.py pack OUT FILE.xz
 import argparse
 import json
 import lzma
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from documents import Refused
 
 PARTS = ("experiment.json", "*/reference.json", "*/*/keep-*/*/seed-*/result.json")
 
 
+def is_part(name):
+    path = PurePosixPath(name)
+    return ".." not in path.parts and any(len(path.parts) == part.count("/") + 1 and path.match(part) for part in PARTS)
+
+
 def pack(out, file):
-    with lzma.open(file, "wt", preset=9 | lzma.PRESET_EXTREME) as lines:
-        for path in sorted(path for part in PARTS for path in out.glob(part)):
-            lines.write(json.dumps([str(path.relative_to(out)), json.loads(path.read_text())], separators=(",", ":")) + "\n")
+    paths = sorted(path for part in PARTS for path in out.glob(part))
+    if not paths:
+        raise Refused(f"{out}: expected the directory of an experiment, found no results; check the command.")
+    lines = (json.dumps([path.relative_to(out).as_posix(), json.loads(path.read_text())], separators=(",", ":")) + "\n" for path in paths)
+    replace(file, lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def unpack(file, out):
-    """What is there already stays."""
+    """What is there already stays, but an experiment with other settings is refused."""
     with lzma.open(file, "rt") as lines:
-        for name, value in map(json.loads, lines):
-            if not any(Path(name).match(part) for part in PARTS):
-                raise SystemExit(f"archive: {file}: expected parts of an experiment, found {name}; it was not packed by this program.")
-            path = out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                path.write_text(json.dumps(value) + "\n")
+        parts = dict(map(json.loads, lines))
+    for name in parts:
+        if not is_part(name):
+            raise Refused(f"{file}: expected parts of an experiment, found {name}; it was not packed by this program.")
+    settled = out / "experiment.json"
+    if settled.exists() and json.loads(settled.read_text()) != parts["experiment.json"]:
+        raise Refused(f"{settled}: is of an experiment with other settings than {file}; choose another directory.")
+    for name, value in parts.items():
+        if not (out / name).exists():
+            replace(out / name, (json.dumps(value) + "\n").encode())
+
+
+def replace(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".writing")
+    temporary.write_bytes(data)
+    temporary.replace(path)
 
 
 def main():
@@ -37,9 +56,12 @@ def main():
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     options = parser.parse_args()
-    if not options.source.exists():
-        raise SystemExit(f"archive: there is no {options.source}; check the command.")
-    (pack if options.action == "pack" else unpack)(options.source, options.target)
+    try:
+        if not options.source.exists():
+            raise Refused(f"there is no {options.source}; check the command.")
+        (pack if options.action == "pack" else unpack)(options.source, options.target)
+    except Refused as refused:
+        raise SystemExit(f"archive: {refused}") from None
 
 
 if __name__ == "__main__":

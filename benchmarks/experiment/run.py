@@ -27,7 +27,7 @@ from documents import Refused
 STOPPED = 85  # as retort's own exit code
 METHODS = ("tabu", "greedy", "staged", "evolution", "additive", "influence", "random")
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIBC = ctypes.CDLL(None)
+PRCTL = ctypes.CDLL(None).prctl
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Experiment:
         self.out = options.out.resolve()
         self.children = set()
         self.lock = threading.RLock()  # of the children; a signal may come while this thread holds it
-        self.stopping = False
+        self.stopping = self.at_work = False
 
     def model_directory(self, model):
         return str((REPOSITORY / "models/europa-5m" if model == "europa-5m" else self.options.babyllama).resolve())
@@ -278,7 +278,7 @@ class Experiment:
             with self.lock:
                 child = subprocess.Popen([self.options.program, *arguments], stdin=subprocess.DEVNULL, stdout=out if log else subprocess.PIPE,
                                          stderr=out if log else subprocess.PIPE, preexec_fn=end_with_parent,
-                                         env=os.environ | {"OMP_NUM_THREADS": "1"})
+                                         process_group=0, env=os.environ | {"OMP_NUM_THREADS": "1"})
                 self.children.add(child)
                 if self.stopping:
                     child.terminate()
@@ -292,9 +292,16 @@ class Experiment:
             raise Refused(f"{' '.join(['retort', *arguments])} ended with code {code}: {said.strip().splitlines()[-1] if said.strip() else ''}")
         return output.decode() if output else ""
 
-    def stop(self, *_):
-        """Of a signal.  Whoever waits for a child goes on waiting: a second wait from here would never return."""
+    def on_signal(self, *_):
+        self.stop()
+        if not self.at_work and not self.children:
+            raise Stopped
+
+    def stop(self):
+        """Once: a second signal would end a child before it has saved.  Whoever waits for a child goes on waiting."""
         with self.lock:
+            if self.stopping:
+                return
             self.stopping = True
             for child in self.children:
                 child.terminate()
@@ -307,6 +314,7 @@ class Experiment:
                 print("done" if (self.out / run.place() / "result.json").exists() else "    ", run.place())
             return
         self.prepare()
+        self.at_work = True
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             began = [pool.submit(self.one_of, number, run) for number, run in enumerate(self.runs, 1)]
             try:
@@ -327,7 +335,7 @@ class Experiment:
 
 def end_with_parent():
     """The parent is the thread that starts the program; it waits for its end."""
-    LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    PRCTL(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def sha256(path):
@@ -380,7 +388,7 @@ def arguments():
 def main():
     experiment = Experiment(arguments())
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, experiment.stop)
+        signal.signal(number, experiment.on_signal)
     try:
         experiment.work()
     except Stopped:

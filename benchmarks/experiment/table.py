@@ -169,8 +169,8 @@ def seconds_table(settings):
             for method, runs in methods.items():
                 print(f"| {model} | {space} | {LABELS[method]} | {span([run['search']['seconds'] for run in runs.values()], 0)} | "
                       f"{span([run['distill_seconds'] for run in runs.values()], 0)} |")
-    hours = sum(run["seconds"] for methods in settings.values() for runs in methods.values() for run in runs.values()) / 3600
-    print(f"\nAll runs: {hours:.1f} hours of one core.")
+    runs = [run for methods in settings.values() for runs in methods.values() for run in runs.values()]
+    print(f"\nAll {len(runs)} runs: {sum(run['seconds'] for run in runs) / 3600:.1f} hours of one core, without what an interruption cost.")
 
 
 def main():

@@ -10,6 +10,7 @@
 #include "retort/data/source_files.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/stages.h"
+#include "retort/prune/ranking.h"
 #include "retort/record/run_directory.h"
 
 namespace retort::pipeline {
@@ -74,8 +75,9 @@ class Preflight {
         request_.run_directory.string(), "; run that stage first.");
     const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
     base::require<base::UsageError>(
-        stage.profile.empty() || !options || !options->ranks_by(prune::ChannelRanking::taylor), "stage '",
-        stage.name,
+        stage.profile.empty() || !options ||
+            !prune::ranking_options(*options).uses(prune::ChannelRanking::taylor),
+        "stage '", stage.name,
         "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
         "another ranking.");
   }

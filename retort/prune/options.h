@@ -68,9 +68,8 @@ struct PruneOptions {
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 
-  bool ranks_by(ChannelRanking ranking) const {
-    return channel_ranking == ranking || head_ranking == ranking;
-  }
+  /// Whether a part of an attention may go.
+  bool takes_heads() const { return heads && (units == Units::uniform || units == Units::per_layer); }
   /// Whether greedy.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };

@@ -188,7 +188,8 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
 
 base::Json Pass::described_block(std::int64_t block) const {
   auto views = weights_of_block(weights_, block);
-  const auto taps = read_block_profile(place_.directory / profile_file_name(block), {});
+  const auto taps =
+      read_block_profile(place_.directory / profile_file_name(block), {.ranking = ChannelRanking::wanda});
   base::Json json = {{"block", block}, {"taps", base::Json::object()}};
   for (const auto tap : kTaps) {
     const auto& of = taps[tap];

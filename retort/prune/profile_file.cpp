@@ -151,7 +151,7 @@ base::Json read_profile_description(const base::Path& directory) {
 
 std::vector<BlockScores> profile_scores(const base::Path& directory, const model::Weights& weights,
                                         const RankingOptions& options) {
-  base::require<base::UsageError>(!options.needs_gradients(),
+  base::require<base::UsageError>(!options.uses(ChannelRanking::taylor),
                                   "prune: ranking by taylor needs gradients, which a profile does not hold; "
                                   "leave profile out or choose another ranking.");
   std::vector<BlockScores> scores;

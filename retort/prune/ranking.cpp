@@ -135,7 +135,7 @@ RankingOptions ranking_options(const PruneOptions& options) {
   return {.ranking = options.channel_ranking,
           .winsorise_quantile = options.winsorise_quantile,
           .hidden = options.hidden,
-          .groups = options.head_ranking};
+          .groups = options.takes_heads() ? std::optional(options.head_ranking) : std::nullopt};
 }
 
 BlockStatistics empty_statistics(const model::BlockWeights& weights) {
@@ -200,7 +200,7 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights,
   std::vector<at::Tensor> hidden_ND;
   for (const auto& batch : batches) hidden_ND.push_back(embedded(weights, batch));
   LossGradients gradients(weights, count_targets(batches));
-  if (options.needs_gradients())
+  if (options.uses(ChannelRanking::taylor))
     for (const auto& batch : batches) gradients.add(batch);
   std::vector<BlockScores> scores;
   for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {

@@ -32,10 +32,9 @@ struct RankingOptions {
   ChannelRanking at(model::Tap tap) const {
     return tap == model::Tap::output_input ? groups.value_or(ranking) : ranking;
   }
-  bool needs_gradients() const {
-    return ranking == ChannelRanking::taylor || groups == ChannelRanking::taylor;
-  }
+  bool uses(ChannelRanking one) const { return ranking == one || groups == one; }
 };
+/// What a prune stage needs: of KV groups that stay, no ranking of their own.
 RankingOptions ranking_options(const PruneOptions& options);
 
 /// Inputs of the linear layers of a block; without tokens where the block lacks the layer, or

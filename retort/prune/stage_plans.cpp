@@ -11,6 +11,7 @@
 #include "retort/prune/histogram.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
+#include "retort/prune/ranking.h"
 
 namespace retort::prune {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::int64_t kHiddenStreams =
     4;  // of a prune stage: the input's outputs, and the three models of its compensation
 // In matrices of columns x columns: sums of fit and guard for all and for kept inputs, the damped ones and
 // their factor; without compensation a ranking's products.
-constexpr std::int64_t kFitSquares = 6, kRankingSquares = 2;
+constexpr std::int64_t kFitSquares = 6, kRankingSquares = 2;  // obs inverts, as a fit does
 constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models' logits and their differences
 
 bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& options) {
@@ -49,7 +50,7 @@ std::int64_t activation_elements(const architecture::Config& config) {
 // Of one unit after the other, with the inputs of all blocks of a batch.
 std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
                             std::int64_t batch_tokens, const PruneOptions& options) {
-  if (!options.ranks_by(ChannelRanking::taylor)) return 0;
+  if (!ranking_options(options).uses(ChannelRanking::taylor)) return 0;
   std::int64_t largest = 0;
   for (const auto& unit : architecture::make_layout(config).units) largest = std::max(largest, unit.numel());
   return 2 * largest * item_bytes + bytes_of_states(config, item_bytes, batch_tokens) +
@@ -70,6 +71,7 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
     head_dim = std::max(head_dim, heads ? heads->head_dim : 0);
   }
   const bool fits = wants_after_compensation(options);
+  const bool inverts = options.compensate || ranking_options(options).uses(ChannelRanking::obs);
   const auto fitted = fits ? compensated_bytes(config, item_bytes) : CompensatedBytes{};
   const auto streams =
       kHiddenStreams * (on_disk ? 2 * batch_tokens : text_tokens) + (on_disk ? text_tokens : 0);
@@ -87,8 +89,8 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
         text_tokens * (std::min(kTopK, config.vocab_size) * 8 + head_dim * 4 + 64)},
        {"sums for compensation", fitted.sums},
        {"weights of recent candidates", fitted.weights},
-       {"work on a layer", (options.compensate ? kFitSquares : kRankingSquares) * widest * widest * 8 +
-                               3 * widest * kBuckets * 8},
+       {"work on a layer",
+        (inverts ? kFitSquares : kRankingSquares) * widest * widest * 8 + 3 * widest * kBuckets * 8},
        {"gradients", gradient_bytes(config, item_bytes, batch_tokens, options)},
        {"activations of a batch", batch_tokens * activation_elements(config) * item_bytes},
        {"logits", kLogitMatrices * rows * config.vocab_size * 4}},

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -19,6 +20,7 @@ sys.path.insert(0, str(FOLDER))
 import archive  # noqa: E402
 import documents  # noqa: E402
 import paired  # noqa: E402
+import run  # noqa: E402
 import table  # noqa: E402
 
 WORDS = "the package system file of a user and to install debian can be is run with server option value name list".split()
@@ -112,6 +114,18 @@ class Driver(unittest.TestCase):
             driver.send_signal(number)
             return driver.wait(timeout=120)
 
+    def test_children_are_asked_to_stop_once(self):
+        """The second signal would end them before they have saved."""
+        options = unittest.mock.Mock(out=Path(self.folder.name))
+        experiment, child = run.Experiment(options), unittest.mock.Mock()
+        experiment.children.add(child)
+        experiment.on_signal()  # the child is waited for
+        experiment.stop()
+        child.terminate.assert_called_once_with()
+        experiment.children.clear()
+        with self.assertRaises(run.Stopped):
+            experiment.on_signal()
+
     def test_a_killed_experiment_ends_with_the_same_numbers(self):
         whole, killed = Path(self.folder.name) / "whole", Path(self.folder.name) / "killed"
         done = subprocess.run(self.command(whole), capture_output=True, text=True, timeout=300)
@@ -134,6 +148,10 @@ class Driver(unittest.TestCase):
         self.assertEqual(tables.returncode, 0, tables.stderr)
         self.assertIn("| random | 1 |", tables.stdout)
 
+        with self.assertRaisesRegex(archive.Refused, "found no results"):
+            archive.pack(Path(self.folder.name) / "none", Path(self.folder.name) / "none.xz")
+        for name in ("/etc/experiment.json", "../experiment.json", "a/experiment.json", "../a/keep-1/b/seed-1/result.json", "other.json"):
+            self.assertFalse(archive.is_part(name), name)
         archived = Path(self.folder.name) / "archived"
         archive.pack(killed, Path(self.folder.name) / "results.xz")
         archive.unpack(Path(self.folder.name) / "results.xz", archived)

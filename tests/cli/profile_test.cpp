@@ -86,8 +86,10 @@ TEST_F(Profile, RunsThatCannotSucceedAreRefusedBeforeTheyBegin) {
          "sequence_length is 640");
   expect("{name: seen, kind: profile, from: ./m, data: [text], calibration_tokens: 9M, sequence_length: 64}",
          3, "source 'text' has only");
-  project_.write_recipe({kSeen, prune_stage(", profile: seen, channel_ranking: taylor")});
-  expect_refusal(project_, run, 2, "taylor needs gradients");
+  for (const char* ranking : {"channel_ranking", "head_ranking"}) {
+    project_.write_recipe({kSeen, prune_stage(std::string(", profile: seen, ") + ranking + ": taylor")});
+    expect_refusal(project_, run, 2, "taylor needs gradients");
+  }
   project_.write_recipe({kSeen, prune_stage(", profile: seen")});
   expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "new/run", "--stage", "small"}, 2,
                  "needs the profile of stage 'seen'");

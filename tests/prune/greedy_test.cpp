@@ -251,6 +251,7 @@ TEST(Greedy, GoesOnWhereItWasStopped) {
   const auto report = [&](const char* file, record::Observer& observer) {
     auto json = prune_greedy(input, domains, options_for(0.5), observer, nullptr, {directory / file}).report;
     json.erase("seconds");
+    EXPECT_GT(json.at("memory_planned_bytes").get<std::int64_t>(), 0);
     return json;
   };
   record::Observer patient;

@@ -155,11 +155,14 @@ TEST(Profile, RanksAsAMeasurementDoes) {
   record::Observer observer;
   profile(weights, text(), made.place(), observer);
   const auto batches = prune::calibration_batches(text(), weights.config, at::kCPU);
+  std::vector<prune::RankingOptions> rankings = {prune::ranking_options({})};
   for (const auto ranking :
        {prune::ChannelRanking::wanda, prune::ChannelRanking::activation, prune::ChannelRanking::fluctuation,
-        prune::ChannelRanking::minitron, prune::ChannelRanking::obs}) {
-    const auto measured = prune::measured_scores(weights, batches, {.ranking = ranking});
-    const auto read = prune::profile_scores(made.place().directory, weights, {.ranking = ranking});
+        prune::ChannelRanking::minitron, prune::ChannelRanking::obs})
+    rankings.push_back({.ranking = ranking});
+  for (const auto& ranking : rankings) {
+    const auto measured = prune::measured_scores(weights, batches, ranking);
+    const auto read = prune::profile_scores(made.place().directory, weights, ranking);
     ASSERT_EQ(read.size(), measured.size());
     for (std::size_t block = 0; block < read.size(); ++block) {
       EXPECT_EQ(read[block].channels, measured[block].channels);

@@ -147,6 +147,8 @@ TEST(Ranking, KvGroupsHaveOneOfTheirOwn) {
     EXPECT_EQ(found[block].channels, channels[block].channels);
     EXPECT_EQ(found[block].groups, groups[block].groups);
   }
+  options.heads = false;
+  EXPECT_FALSE(prune::ranking_options(options).uses(ChannelRanking::taylor)) << "none of them can go";
 }
 
 TEST(Ranking, InactiveChannelsGoFirstAndMassiveOnesLast) {

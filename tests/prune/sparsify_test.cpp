@@ -437,7 +437,9 @@ TEST(Sparsify, NeedsTheMemoryThatItStates) {
     options.blocks = {1};
     const auto needs = planned(weights, text, options, on_disk);
     ops::reset_peak_tensor_bytes();
-    sparsify(weights, text, options, {.scratch = made / "scratch", .identity = 1, .memory = needs}, observer);
+    const auto result = sparsify(weights, text, options,
+                                 {.scratch = made / "scratch", .identity = 1, .memory = needs}, observer);
+    EXPECT_EQ(result.report.at("memory_planned_bytes").get<std::int64_t>(), needs);
     const auto needed = ops::peak_tensor_bytes() - before;
     EXPECT_LT(needed, needs) << share << on_disk;
     EXPECT_GT(needed, needs / 3) << share << on_disk;
