@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Reads a run and prints, in Markdown, the time and the peak memory of each of its stages.
+
+usage: benchmarks/stages/table.py RUN_DIRECTORY
+"""
+
+import json
+import sys
+from pathlib import Path
+
+
+def megabytes(value):
+    return "" if value is None else f"{value / 1e6:.0f}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    run = Path(sys.argv[1])
+    print("| stage | kind | seconds | planned, MB | peak of tensors, MB | peak of the process, MB |\n|---|---|---:|---:|---:|---:|")
+    results = [(path.stem, json.loads(path.read_text())) for path in sorted((run / "stages").glob("*.json"), key=lambda path: path.stat().st_mtime)]
+    for name, result in results:
+        planned = result.get("memory_planned_bytes") or result.get("memory", {}).get("planned_bytes")
+        print(f"| {name} | {result['kind']} | {result['seconds']:.0f} | {megabytes(planned)} | {megabytes(result['peak_tensor_bytes'])} | "
+              f"{megabytes(result['process_peak_bytes'])} |")
+
+
+if __name__ == "__main__":
+    main()
