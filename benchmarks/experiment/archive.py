@@ -10,7 +10,7 @@ import json
 import lzma
 from pathlib import Path, PurePosixPath
 
-from documents import Refused
+from documents import Refused, replace
 
 PARTS = ("experiment.json", "*/reference.json", "*/*/keep-*/*/seed-*/result.json")
 
@@ -41,13 +41,6 @@ def unpack(file, out):
     for name, value in parts.items():
         if not (out / name).exists():
             replace(out / name, (json.dumps(value) + "\n").encode())
-
-
-def replace(path, data):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".writing")
-    temporary.write_bytes(data)
-    temporary.replace(path)
 
 
 def main():

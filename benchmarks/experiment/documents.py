@@ -19,6 +19,14 @@ class Refused(Exception):
     """One sentence for the user."""
 
 
+def replace(path, data):
+    """Writes the whole file or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".writing")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
 def _text_of(path):
     if path.suffix == ".zst":
         return subprocess.run(["zstd", "-dcq", str(path)], capture_output=True, check=True).stdout.decode()

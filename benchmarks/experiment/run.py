@@ -210,9 +210,10 @@ class Experiment:
         }
 
     def carry_out(self, run):
+        """The seconds that it took; None for a run that has its result."""
         place = self.out / run.place()
         if (place / "result.json").exists():
-            return False
+            return None
         start = time.monotonic()
         recipe = place / "recipe.yaml"
         write_json(recipe, self.recipe(run))  # JSON is YAML
@@ -233,7 +234,7 @@ class Experiment:
         write_json(place / "result.json", result)
         for weights in place.glob("run/models/*/model.safetensors"):
             weights.unlink()  # the recipe and the seed make it again
-        return True
+        return result["seconds"]
 
     def twin(self, run, kept):
         """The result of another method that kept the same parts with the same seed: what follows is the same, bit by bit."""
@@ -318,8 +319,8 @@ class Experiment:
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             began = [pool.submit(self.one_of, number, run) for number, run in enumerate(self.runs, 1)]
             try:
-                for run in concurrent.futures.as_completed(began):
-                    run.result()
+                for future in concurrent.futures.as_completed(began):
+                    future.result()
             except BaseException:
                 self.stop()  # the others go on with the next command
                 pool.shutdown(cancel_futures=True)
@@ -328,9 +329,9 @@ class Experiment:
     def one_of(self, number, run):
         if self.stopping:
             raise Stopped
-        start = time.monotonic()
-        if self.carry_out(run):
-            print(f"{time.strftime('%H:%M:%S')}  {number}/{len(self.runs)}  {run.place()}  {time.monotonic() - start:.0f} s", flush=True)
+        seconds = self.carry_out(run)
+        if seconds is not None:
+            print(f"{time.strftime('%H:%M:%S')}  {number}/{len(self.runs)}  {run.place()}  {seconds:.0f} s", flush=True)
 
 
 def end_with_parent():
@@ -345,10 +346,7 @@ def sha256(path):
 
 
 def write_json(path, value):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".writing")
-    temporary.write_text(json.dumps(value, indent=1 if path.suffix == ".yaml" else None) + "\n")
-    temporary.replace(path)
+    documents.replace(path, (json.dumps(value, indent=1 if path.suffix == ".yaml" else None) + "\n").encode())
 
 
 def stage_result(place, stage):

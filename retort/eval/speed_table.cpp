@@ -103,9 +103,6 @@ SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, co
   SpeedTable table;
   table.options_ = options;
   for (const auto& [name, part] : parts) table.seconds_[name] = part.seconds;
-  table.conditions_ = {{"context", options.context},     {"batch", options.batch},
-                       {"rounds", options.rounds},       {"dtype", model::dtype_name(options.dtype)},
-                       {"device", options.device.str()}, {"threads", at::get_num_threads()}};
   return table;
 }
 
@@ -130,7 +127,11 @@ base::Json SpeedTable::cost(const architecture::Config& model) const {
 }
 
 base::Json SpeedTable::to_json() const {
-  base::Json json = {{"conditions", conditions_}, {"seconds", seconds_}};
+  const base::Json conditions = {
+      {"context", options_.context},     {"batch", options_.batch},
+      {"rounds", options_.rounds},       {"dtype", model::dtype_name(options_.dtype)},
+      {"device", options_.device.str()}, {"threads", at::get_num_threads()}};
+  base::Json json = {{"conditions", conditions}, {"seconds", seconds_}};
   const std::string text = json.dump();
   base::Hasher hasher;
   hasher.update(text.data(), text.size());

@@ -38,7 +38,6 @@ class SpeedTable {
 
  private:
   SpeedOptions options_;
-  base::Json conditions_;
   std::map<std::string, double> seconds_;
 };
 

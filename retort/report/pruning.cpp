@@ -261,8 +261,7 @@ Html finalist_table(const Json& result) {
       "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
       "over documents of the calibration text (95 % for all rows together). Bytes are those of weights and "
       "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence in "
-      "float32, "
-      "put together from its blocks.",
+      "float32, put together from its blocks.",
       {{"", ""},
        {"f", "nats"},
        {"\u0394 log perplexity", "nats"},
