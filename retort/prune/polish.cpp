@@ -28,11 +28,13 @@ Polished least_squares_polish(const at::Tensor& weight_RC, const at::Tensor& spa
   auto residual_RC = at::mm(weight_RC.to(type) - w_RC, hessian_CC).mul_(keep_RC);
   auto direction_RC = residual_RC * inverse_C;
   auto length_R1 = row_products(residual_RC, direction_RC);
-  const double goal = length_R1.sum().item<double>() * options.tolerance * options.tolerance;
+  // Each row stops by itself: what it becomes does not depend on the rows that are solved beside it.
+  const auto goal_R1 = length_R1 * (options.tolerance * options.tolerance);
   Polished result;
-  while (result.iterations < options.iterations && length_R1.sum().item<double>() > goal) {
+  for (auto open_R1 = length_R1 > goal_R1;
+       result.iterations < options.iterations && open_R1.any().item<bool>(); open_R1 = length_R1 > goal_R1) {
     const auto image_RC = at::mm(direction_RC, hessian_CC).mul_(keep_RC);
-    const auto step_R1 = ratio(length_R1, row_products(direction_RC, image_RC));
+    const auto step_R1 = ratio(length_R1, row_products(direction_RC, image_RC)) * open_R1;
     w_RC.add_(direction_RC * step_R1);
     residual_RC.sub_(image_RC * step_R1);
     const auto scaled_RC = residual_RC * inverse_C;

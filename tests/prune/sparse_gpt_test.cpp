@@ -189,6 +189,21 @@ TEST(SparseGpt, RowsMayBeSplit) {
       EXPECT_TRUE(at::equal(at::cat({top.mask_RC, rest.mask_RC}), whole.mask_RC));
       EXPECT_NEAR(top.loss + rest.loss, whole.loss, 1e-9 * whole.loss);
     }
+    // A row a hundred thousand times larger than the others must not stop them, nor they it.
+    auto weight = golden.weight.clone();
+    weight[3].mul_(1e5);
+    const auto polished = [&](std::int64_t first, std::int64_t rows) {
+      const auto part = [&](const at::Tensor& all_RC) { return all_RC.narrow(0, first, rows); };
+      const auto sparse_RC = whole.weight_RC * whole.mask_RC;
+      return prune::least_squares_polish(part(weight), part(sparse_RC), part(whole.mask_RC), golden.hessian,
+                                         {.tolerance = 1e-2})
+          .weight_RC;
+    };
+    const auto together = polished(0, 6);
+    for (std::int64_t row = 0; row < 6; ++row) {
+      const auto alone = polished(row, 1), beside = together.narrow(0, row, 1);
+      EXPECT_LT(test::largest_difference(alone, beside), 1e-9 * beside.abs().max().item<double>()) << row;
+    }
   }
 }
 
