@@ -98,7 +98,7 @@ class Experiment {
     const auto measure = [&](const std::string& name, std::uint64_t seed, auto method) {
       Journal journal(space,
                       [this](std::span<const search::Task> tasks, const Journal::Tell& tell) {
-                        for (const auto& task : tasks) tell({objective(task.state)});
+                        for (std::size_t i = 0; i < tasks.size(); ++i) tell(i, {objective(tasks[i].state)});
                       },
                       {.budget = budget});
       search::run_search([&] { method(journal, seed); });

@@ -175,9 +175,9 @@ double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
 }
 
 void Searched::evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell) {
-  for (const auto& task : tasks) {
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
     stop_if_asked(observer_, "prune", "the candidates measured so far");
-    tell(evaluator_.piece_costs(space_.candidate(task.state), task.first, task.last));
+    tell(i, evaluator_.piece_costs(space_.candidate(tasks[i].state), tasks[i].first, tasks[i].last));
     observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
                        options_.search.budget_tokens);
   }

@@ -9,10 +9,10 @@
 namespace retort::prune {
 
 /// Channels are ranked once, by the score of the options on the whole model or by `given`.  Greedy goes in
-/// at most about 72 steps, fewer with a small budget, and evaluates two units in each, the best by a guess
-/// from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter, half
-/// and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache saves.
-/// `place` needs a saved file; with that of an interrupted run the search takes the same path without
+/// at most about 72 steps, fewer with a small budget, and evaluates two units or more in each, the best by a
+/// guess from single units.  Candidates race over four parts of the calibration text, a sixteenth, a quarter,
+/// half and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache
+/// saves. `place` needs a saved file; with that of an interrupted run the search takes the same path without
 /// evaluating again, and one of another search of the same model, text and f is used where candidates agree.
 /// `on_tied` receives the other finalists that the options want, one at a time; one that cannot be made is a
 /// warning.  Throws as prune_greedy, and StorageError.

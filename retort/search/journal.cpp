@@ -44,7 +44,7 @@ std::vector<double> Journal::objectives(std::span<const State> states, std::int3
     planned.push_back({state, rung, 0, charge});
     const auto found = earlier_.find({state, rung});
     if (found != earlier_.end() && found->second.size() == task.last - task.first)
-      planned.back().pieces = found->second;
+      complete(planned.back(), found->second);
     else
       fresh.push_back(std::move(task));
   }
@@ -56,34 +56,44 @@ std::vector<double> Journal::objectives(std::span<const State> states, std::int3
   return result;
 }
 
-// Records what is planned, in order: what is known already, and the tasks of `fresh` as their pieces come.
+// Records what is planned, in this order: what is known already, and the tasks of `fresh`, which may be told
+// of in any order.
 void Journal::evaluate(std::vector<Entry> planned, std::span<const Task> fresh) {
+  std::vector<Entry*> asked;
+  for (auto& entry : planned)
+    if (entry.pieces.empty()) asked.push_back(&entry);
   auto entry = planned.begin();
   const auto record_known = [&] {
-    for (; entry != planned.end() && !entry->pieces.empty(); ++entry) record(std::move(*entry), true);
+    for (; entry != planned.end() && !entry->pieces.empty(); ++entry) record(*entry);
   };
   record_known();
-  std::size_t told = 0;
-  const Tell tell = [&](std::vector<double> pieces) {
-    base::ensure(told < fresh.size() && pieces.size() == fresh[told].last - fresh[told].first,
-                 "an evaluator gives a value for every piece");
-    ++told;
-    entry->pieces = std::move(pieces);
-    record(std::move(*entry++), false);
+  const Tell tell = [&](std::size_t task, std::vector<double> pieces) {
+    base::ensure(task < fresh.size() && asked[task]->pieces.empty() &&
+                     pieces.size() == fresh[task].last - fresh[task].first,
+                 "an evaluator gives a value for every piece of a task, once");
+    complete(*asked[task], std::move(pieces));
+    if (options_.on_entry) options_.on_entry(*asked[task]);
     record_known();
   };
   if (!fresh.empty()) evaluate_(fresh, tell);
-  base::ensure(told == fresh.size(), "an evaluator answers every task");
+  base::ensure(entry == planned.end(), "an evaluator answers every task");
 }
 
-void Journal::record(Entry entry, bool replayed) {
-  auto& pieces = memo_[entry.state];
-  pieces.insert(pieces.end(), entry.pieces.begin(), entry.pieces.end());
+// `pieces`: those that are not in the memory.
+void Journal::complete(Entry& entry, std::vector<double> pieces) const {
   const auto& weights = this->weights(entry.rung);
-  entry.objective = std::inner_product(weights.begin(), weights.end(), pieces.begin(), 0.0);
+  auto all = known(entry.state) > 0 ? memo_.at(entry.state) : std::vector<double>{};
+  all.insert(all.end(), pieces.begin(), pieces.end());
+  entry.objective = std::inner_product(weights.begin(), weights.end(), all.begin(), 0.0);
   base::require<base::ValidationError>(std::isfinite(entry.objective),
                                        "search: the objective of a candidate is not finite; the model is "
                                        "damaged, evaluate it first.");
+  entry.pieces = std::move(pieces);
+}
+
+void Journal::record(const Entry& entry) {
+  auto& pieces = memo_[entry.state];
+  pieces.insert(pieces.end(), entry.pieces.begin(), entry.pieces.end());
   spent_ += entry.charge;
   if (entry.rung == last_rung() && space_.feasible(entry.state) &&
       (!best_ || entry.objective < best_->objective)) {
@@ -91,7 +101,6 @@ void Journal::record(Entry entry, bool replayed) {
     curve_.emplace_back(spent_, entry.objective);
   }
   entries_.push_back(entry);
-  if (!replayed && options_.on_entry) options_.on_entry(entry);
 }
 
 void Journal::spend(double charge) {

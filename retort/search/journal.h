@@ -53,11 +53,13 @@ class Journal {
     std::vector<Rung> rungs = {{{1.0}}};
     /// What a task counts, whatever a cache saves: searches with and without it take one path.  Empty: 1.
     std::function<double(const Task&)> charge = {};
-    std::function<void(const Entry&)> on_entry = {};  ///< after each new evaluation, to save it
+    std::function<void(const Entry&)> on_entry = {};  ///< after each new evaluation, as told, to save it
   };
-  /// Takes the pieces of a task; each is recorded at once, so that nothing is lost when the next one fails.
-  using Tell = std::function<void(std::vector<double> pieces)>;
-  /// Tells of every task, in order; may throw.
+  /// Takes the pieces of one of the tasks, by its place among them; each is saved at once, so that nothing is
+  /// lost when another one fails.  To be called by one thread at a time.
+  using Tell = std::function<void(std::size_t task, std::vector<double> pieces)>;
+  /// Tells of every task once, in any order, so that several evaluators can share them; may throw.  The
+  /// search is the same whatever the order.
   using Evaluate = std::function<void(std::span<const Task>, const Tell&)>;
 
   /// `earlier`: entries of an interrupted run of the same search.  They are charged when they are asked for
@@ -93,7 +95,8 @@ class Journal {
     return options_.rungs[static_cast<std::size_t>(rung)].weights;
   }
   std::size_t known(const State& state) const;
-  void record(Entry entry, bool replayed);
+  void complete(Entry& entry, std::vector<double> pieces) const;
+  void record(const Entry& entry);
   void evaluate(std::vector<Entry> planned, std::span<const Task> fresh);
 
   const Space& space_;

@@ -6,11 +6,13 @@
 #include <numbers>
 
 #include "retort/base/error.h"
+#include "retort/search/additive.h"
 #include "retort/search/best_states.h"
 #include "retort/search/evolution.h"
 #include "retort/search/greedy.h"
 #include "retort/search/paired.h"
 #include "retort/search/race.h"
+#include "retort/search/staged.h"
 #include "retort/search/tabu.h"
 #include "search/problems.h"
 #include "support/message_of.h"
@@ -21,17 +23,21 @@ namespace {
 using Entry = Journal::Entry;
 
 // Each piece sees the objective with an error of its own, and all of them together see it as it is.
+std::vector<double> noisy_pieces(const test::Problem& problem, const Task& task, double noise = 0.3) {
+  double phase = 0;
+  for (const auto level : task.state) phase = phase * 7 + level;
+  std::vector<double> pieces;
+  for (auto piece = task.first; piece < task.last; ++piece)
+    pieces.push_back(problem.objective(task.state) +
+                     noise * std::sin(phase + std::numbers::pi / 8 * static_cast<double>(piece * 5)));
+  return pieces;
+}
+
 Journal::Evaluate noisy(const test::Problem& problem, int* evaluations = nullptr, double noise = 0.3) {
   return [&problem, evaluations, noise](std::span<const Task> tasks, const Journal::Tell& tell) {
-    for (const auto& task : tasks) {
-      double phase = 0;
-      for (const auto level : task.state) phase = phase * 7 + level;
-      std::vector<double> pieces;
-      for (auto piece = task.first; piece < task.last; ++piece)
-        pieces.push_back(problem.objective(task.state) +
-                         noise * std::sin(phase + std::numbers::pi / 8 * static_cast<double>(piece * 5)));
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (evaluations) ++*evaluations;
-      tell(std::move(pieces));
+      tell(i, noisy_pieces(problem, tasks[i], noise));
     }
   };
 }
@@ -66,11 +72,12 @@ TEST(Journal, AnswersFromMemoryWithoutCharge) {
 TEST(Journal, AnObjectiveIsTheWeightedSumOfThePieces) {
   const auto problem = test::random_problem(1, 2, 0);
   const auto evaluate = [](std::span<const Task> tasks, const Journal::Tell& tell) {
-    for (const auto& task : tasks) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const auto& task = tasks[i];
       std::vector<double> pieces;
       while (pieces.size() < task.last - task.first)
         pieces.push_back(static_cast<double>(task.first + pieces.size() + 1) * (task.state[0] + 1));
-      tell(std::move(pieces));
+      tell(i, std::move(pieces));
     }
   };
   Journal journal(problem.space, evaluate, {.rungs = {{{2}}, {{1, 10, 100}}}});
@@ -121,7 +128,8 @@ TEST(Journal, RefusesAnObjectiveThatIsNotFinite) {
   Journal journal(
       problem.space,
       [](auto tasks, const auto& tell) {
-        for (const auto& task : tasks) tell(std::vector<double>(task.last - task.first, NAN));
+        for (std::size_t i = 0; i < tasks.size(); ++i)
+          tell(i, std::vector<double>(tasks[i].last - tasks[i].first, NAN));
       },
       racing(0));
   EXPECT_SAYS(test::message_of<base::ValidationError>([&] { journal.objective(problem.space.whole(), 0); }),
@@ -208,12 +216,13 @@ TEST(Tabu, BeginsFromTheBestStartOnAllPieces) {
   Journal journal(
       problem.space,
       [&](std::span<const Task> tasks, const Journal::Tell& tell) {
-        for (const auto& task : tasks) {
+        for (std::size_t i = 0; i < tasks.size(); ++i) {
+          const auto& task = tasks[i];
           std::vector<double> pieces;
           for (auto piece = task.first; piece < task.last; ++piece)
             pieces.push_back(task.state == unlucky ? (piece < 4 ? 9 + 0.01 * static_cast<double>(piece) : 0)
                                                    : 5 + 0.02 * static_cast<double>(piece % 3));
-          tell(std::move(pieces));
+          tell(i, std::move(pieces));
         }
       },
       racing(0));
@@ -271,25 +280,31 @@ struct Search {
   void (*run)(Journal& journal);
 };
 
-class Resumed : public ::testing::TestWithParam<Search> {};
+class Every : public ::testing::TestWithParam<Search> {
+ protected:
+  const test::Problem problem_ = test::random_problem(7, 4, 0.4);
+  void search(Journal& journal) const {
+    run_search([&] { GetParam().run(journal); });
+  }
+};
 
 // Interrupted after any evaluation and started again with what was saved, a search takes the same path.
-TEST_P(Resumed, AtAnyEvaluationItTakesTheSamePath) {
-  const auto problem = test::random_problem(7, 4, 0.4);
-  const auto search = [&](Journal& journal) { run_search([&] { GetParam().run(journal); }); };
+TEST_P(Every, ResumedAtAnyEvaluationTakesTheSamePath) {
+  const auto& problem = problem_;
   Journal undisturbed(problem.space, noisy(problem), racing(600));
   search(undisturbed);
-  ASSERT_GT(undisturbed.entries().size(), 30U);
+  ASSERT_GT(undisturbed.entries().size(), 10U);
   struct Killed {};
-  for (std::size_t kill = 0; kill < undisturbed.entries().size(); kill += 13) {
+  for (std::size_t kill = 0; kill < undisturbed.entries().size(); ++kill) {
     std::vector<Entry> saved;
     auto options = racing(600);
     options.on_entry = [&](const Entry& entry) { saved.push_back(entry); };
     const auto failing = [&, evaluate = noisy(problem)](std::span<const Task> tasks,
                                                         const Journal::Tell& tell) {
-      for (const auto& task : tasks) {
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
         if (saved.size() == kill) throw Killed{};
-        evaluate({&task, 1}, tell);
+        evaluate({&tasks[i], 1},
+                 [&](std::size_t, std::vector<double> pieces) { tell(i, std::move(pieces)); });
       }
     };
     Journal first(problem.space, failing, options);
@@ -304,8 +319,22 @@ TEST_P(Resumed, AtAnyEvaluationItTakesTheSamePath) {
   }
 }
 
+// Two evaluators share each batch; the second is faster, and each hands over its last task first.
+TEST_P(Every, IsTheSameWhateverTheOrderOfTheAnswers) {
+  const auto by_two = [&](std::span<const Task> tasks, const Journal::Tell& tell) {
+    for (const std::size_t evaluator : {1U, 0U})
+      for (auto i = tasks.size(); i-- > 0;)
+        if (i % 2 == evaluator) tell(i, noisy_pieces(problem_, tasks[i]));
+  };
+  Journal one(problem_.space, noisy(problem_), racing(600)), two(problem_.space, by_two, racing(600));
+  search(one);
+  search(two);
+  EXPECT_EQ(one.entries(), two.entries());
+  EXPECT_EQ(one.curve(), two.curve());
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Searches, Resumed,
+    Searches, Every,
     ::testing::Values(Search{"tabu",
                              [](Journal& journal) {
                                auto proxy = Proxy::probed(journal.space(), journal, 2);
@@ -313,7 +342,18 @@ INSTANTIATE_TEST_SUITE_P(
                                tabu(journal, std::move(proxy), {start}, {.seed = 3});
                              }},
                       Search{"evolution", [](Journal& journal) { evolution(journal, {}, {.seed = 3}); }},
-                      Search{"random", [](Journal& journal) { random_search(journal, 3, 1000); }}),
+                      Search{"random", [](Journal& journal) { random_search(journal, 3, 1000); }},
+                      Search{"greedy", [](Journal& journal) { greedy(journal); }},
+                      Search{"additive",
+                             [](Journal& journal) {
+                               const auto proxy = Proxy::probed(journal.space(), journal, 8);
+                               journal.objective(least_additive(journal.space(), proxy), journal.last_rung());
+                             }},
+                      Search{"staged",
+                             [](Journal& journal) {
+                               staged(journal, Proxy::probed(journal.space(), journal, 2),
+                                      {.blocks = {{0, 1}, {2, 3}}, .channels = {1, 3}});
+                             }}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

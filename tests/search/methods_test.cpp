@@ -246,8 +246,8 @@ TEST(Tabu, GoesBackToItsEliteWhereNothingImproves) {
   const auto found = [&](std::int64_t stagnation) {
     Journal journal(space,
                     [&](std::span<const Task> tasks, const Journal::Tell& tell) {
-                      for (const auto& task : tasks)
-                        tell({low.contains(task.state) ? low.at(task.state) : 1});
+                      for (std::size_t i = 0; i < tasks.size(); ++i)
+                        tell(i, {low.contains(tasks[i].state) ? low.at(tasks[i].state) : 1});
                     },
                     {});
     tabu(journal, Proxy(space), {trap, on_the_way},

@@ -39,7 +39,8 @@ struct Problem {
   }
   Journal::Evaluate evaluate() const {
     return [this](std::span<const search::Task> tasks, const Journal::Tell& tell) {
-      for (const auto& task : tasks) tell(std::vector<double>(task.last - task.first, objective(task.state)));
+      for (std::size_t i = 0; i < tasks.size(); ++i)
+        tell(i, std::vector<double>(tasks[i].last - tasks[i].first, objective(tasks[i].state)));
     };
   }
   Journal journal(double budget = 0) const { return {space, evaluate(), {.budget = budget}}; }
