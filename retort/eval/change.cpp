@@ -1,23 +1,28 @@
 #include "retort/eval/change.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "retort/base/error.h"
 
 namespace retort::eval {
 namespace {
 
-double mean(const std::vector<std::vector<RatioTerm>>& sources) {
-  double sum = 0;
+std::vector<double> by_source(const std::vector<std::vector<RatioTerm>>& sources) {
+  std::vector<double> values;
   for (const auto& terms : sources) {
     RatioTerm total;
     for (const auto& term : terms) {
       total.numerator += term.numerator;
       total.denominator += term.denominator;
     }
-    sum += total.numerator / std::max(total.denominator, 1.0);
+    values.push_back(total.numerator / std::max(total.denominator, 1.0));
   }
-  return sum / static_cast<double>(sources.size());
+  return values;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -47,17 +52,24 @@ Change change_of_f(const ModelScores& before, const ModelScores& after, double p
     return perplexity_weight * document.nll + kl_weight * document.kl;
   });
   const auto change = [&](double DocumentScores::*value) {
-    return mean(paired_terms(after, before, [&](const auto& document) { return document.*value; }));
+    return mean(
+        by_source(paired_terms(after, before, [&](const auto& document) { return document.*value; })));
   };
-  return {.objective = mean(objective),
+  const auto sources = by_source(objective);
+  return {.objective = mean(sources),
           .nll = change(&DocumentScores::nll),
           .kl = change(&DocumentScores::kl),
+          .sources = sources,
           .interval = bootstrap_interval(objective)};
 }
 
-base::Json to_json(const Change& change, const std::string& before, const std::string& model) {
-  base::Json json = {{"before", before},    {"model", model},    {"objective", change.objective},
-                     {"interval", nullptr}, {"nll", change.nll}, {"kl", change.kl}};
+base::Json to_json(const Change& change, const ModelScores& before, const ModelScores& after) {
+  base::Json json = {{"before", before.name}, {"model", after.name}, {"objective", change.objective},
+                     {"interval", nullptr},   {"nll", change.nll},   {"kl", change.kl}};
+  for (std::size_t i = 0; i < change.sources.size(); ++i)
+    json["domains"][after.sources[i].name] = change.sources[i];
+  const auto worst = std::max_element(change.sources.begin(), change.sources.end()) - change.sources.begin();
+  json["worst_domain"] = after.sources[static_cast<std::size_t>(worst)].name;
   if (change.interval) json["interval"] = {change.interval->low, change.interval->high};
   return json;
 }

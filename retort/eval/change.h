@@ -19,12 +19,13 @@ std::vector<std::vector<RatioTerm>> paired_terms(const ModelScores& model, const
 /// Change of f = perplexity * NLL + kl * KL(teacher || model), nats per token, mean over sources.
 struct Change {
   double objective = 0, nll = 0, kl = 0;
+  std::vector<double> sources;       ///< the objective's, in the order of the scores
   std::optional<Interval> interval;  ///< 95 %, of the objective, over paired documents
 };
 /// Throws as paired_terms().
 Change change_of_f(const ModelScores& before, const ModelScores& after, double perplexity_weight,
                    double kl_weight);
-/// {"before", "model", "objective", "interval", "nll", "kl"}
-base::Json to_json(const Change& change, const std::string& before, const std::string& model);
+/// {"before", "model", "objective", "interval", "nll", "kl", "domains", "worst_domain"}
+base::Json to_json(const Change& change, const ModelScores& before, const ModelScores& after);
 
 }  // namespace retort::eval

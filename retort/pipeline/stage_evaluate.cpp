@@ -53,8 +53,8 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
     const auto& weights = std::get<prune::SparsifyOptions>(stage->options).objective;
     for (const auto& before : scores)
       if (before.name == stage->from)
-        changes.push_back(eval::to_json(eval::change_of_f(before, after, weights.perplexity, weights.kl),
-                                        before.name, after.name));
+        changes.push_back(
+            eval::to_json(eval::change_of_f(before, after, weights.perplexity, weights.kl), before, after));
   }
   return changes;
 }

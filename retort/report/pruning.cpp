@@ -21,7 +21,7 @@ struct Survivors {
   bool width_known = false;                        ///< otherwise at least this
   std::vector<std::size_t> kept;                   ///< original index of each block that is left
   std::vector<std::vector<std::size_t>> channels;  ///< of each block that is left
-  std::vector<std::size_t> groups;                 ///< KV groups of each block that is left; none: not known
+  std::vector<std::vector<std::size_t>> groups;    ///< KV groups of each block that is left; none: not known
   std::map<std::size_t, std::string> dropped_at;   ///< original index -> step
 };
 
@@ -30,7 +30,7 @@ Survivors survivors_of(const Json& result) {
   const Json& kept = field(result, "kept");
   model.kept = indices(field(kept, "blocks"), kMaxBlocks);
   for (const Json& list : elements(field(kept, "kv_groups")))
-    model.groups.push_back(indices(list, kMaxChannels).size());
+    model.groups.push_back(indices(list, kMaxChannels));
   for (const Json& list : elements(field(kept, "channels"))) {
     model.channels.push_back(indices(list, kMaxChannels));
     for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
@@ -91,6 +91,16 @@ Html width_bar(std::size_t kept, std::size_t width) {
           element("rect", {{"width", fixed(share, 1)}, {"height", "1"}}, ""));
 }
 
+/// "3: 0 1 3", or the count alone where there are many.
+std::string numbered(const std::vector<std::size_t>& groups) {
+  constexpr std::size_t kMost = 16;
+  std::string line = std::to_string(groups.size());
+  if (groups.empty() || groups.size() > kMost) return line;
+  line += ':';
+  for (const auto group : groups) line.append(1, ' ').append(std::to_string(group));
+  return line;
+}
+
 void picture_row(Table& table, const Survivors& model, std::size_t block) {
   const auto found = std::find(model.kept.begin(), model.kept.end(), block);
   const std::string name = std::to_string(block);
@@ -104,7 +114,7 @@ void picture_row(Table& table, const Survivors& model, std::size_t block) {
   const auto position = static_cast<std::size_t>(found - model.kept.begin());
   const std::string now = "kept as block " + std::to_string(position);
   const auto groups =
-      position < model.groups.size() ? std::to_string(model.groups[position]) : std::string(kMissing);
+      position < model.groups.size() ? numbered(model.groups[position]) : std::string(kMissing);
   if (position >= model.channels.size()) {
     table.row({name, now, groups, kMissing, "", ""});
     return;
@@ -124,7 +134,7 @@ Html picture(const Survivors& model) {
           "; the strip shows which, from the first channel to the last: the darker, the more of them.",
       {{"Block", ""},
        {"", "", true},
-       {"KV groups", ""},
+       {"KV groups", "and which", true},
        {"Channels", ""},
        {"Share kept", "", true},
        {"Which channels", "", true}});
@@ -172,6 +182,9 @@ Html candidate_table(const Json& result) {
   Table table("", {{"Step", ""},
                    {"Candidate", "", true},
                    {"f", "nats"},
+                   {"\u0394 log perplexity", "nats"},
+                   {"KL", "nats per token"},
+                   {"Worst domain", "", true},
                    {"Parameters", "removed"},
                    {"f per parameter", "nats per million"}});
   for (const Json& decision : elements(field(result, "decisions")))
@@ -179,10 +192,32 @@ Html candidate_table(const Json& result) {
       const bool chosen = what_of(candidate) == what_of(decision);
       table.row(
           {fixed(number(decision, "step"), 0), what_of(candidate), fixed(number(candidate, "objective"), 4),
-           count(number(candidate, "parameters_removed")), per_million(candidate)},
+           fixed(number(candidate, "delta_log_perplexity"), 4), fixed(number(candidate, "kl"), 4),
+           text(candidate, "worst_domain"), count(number(candidate, "parameters_removed")),
+           per_million(candidate)},
           chosen ? "chosen" : "");
     }
   return table.empty() ? Html() : details("All candidates that were measured", table.html());
+}
+
+/// What was fitted again to what stays, and whether that helped on text that it was not fitted to.
+Html compensation_table(const Json& result) {
+  const Json& compensation = field(result, "compensation");
+  Table table("", {{"Layer", "", true}, {"", "", true}, {"Squared error", "held out, fell by"}});
+  for (const Json& layer : elements(field(compensation, "layers"))) {
+    const bool singular = text(layer, "singular") == "true", kept = text(layer, "kept") == "true";
+    table.row({text(layer, "name"),
+               singular ? "singular, stays as it was"
+               : kept   ? "fitted"
+                        : "stays as it was",
+               significant(number(layer, "held_out_gain"), 3)});
+  }
+  if (table.empty()) return {};
+  const std::string before = fixed(number(compensation, "held_out_objective_before"), 4),
+                    after = fixed(number(compensation, "held_out_objective_after"), 4);
+  return details("Layers fitted again to what stays: f on held-out batches " + before + " before, " + after +
+                     " after" + (text(compensation, "kept") == "false" ? ", so all stay as they were" : ""),
+                 table.html());
 }
 
 bool was_searched(const Stage& stage) {
@@ -297,6 +332,10 @@ Html totals(const Json& result) {
   Html line = Html("From " + count(before) + " to " + count(after) + " parameters, " +
                    percent(*after / *before) + " of the original");
   if (target) line += "; the target was " + count(target);
+  const auto hidden = elements(field(field(result, "kept"), "hidden")).size();
+  if (const auto all = number(result, "hidden_before");
+      all && hidden > 0 && static_cast<double>(hidden) < *all)
+    line += "; hidden states of " + count(static_cast<double>(hidden)) + " of " + count(all) + " features";
   return element("p", line + ".");
 }
 
@@ -310,7 +349,8 @@ Html pruning(const RunFiles& run) {
     if (stage.kind != "prune" || !stage.result.is_object()) continue;
     if (prunings > 1) body += element("h3", stage.name);
     body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
-            candidate_table(stage.result) + start_table(stage.result) + finalist_table(stage.result);
+            candidate_table(stage.result) + start_table(stage.result) + finalist_table(stage.result) +
+            compensation_table(stage.result);
   }
   return body + search_figure(run);
 }

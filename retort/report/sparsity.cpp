@@ -105,20 +105,36 @@ Html totals(const Json& result) {
   return element("p", line + ".");
 }
 
+/// Columns of a damage, after those of what it is of.
+std::vector<Column> damage_columns(std::vector<Column> of) {
+  for (const Column& column :
+       {Column{"Damage", "f in nats, 95 % interval", true}, Column{"\u0394 log perplexity", "nats"},
+        Column{"KL", "nats per token"}, Column{"Worst domain", "", true}})
+    of.push_back(column);
+  return of;
+}
+
+std::vector<Html> damage_row(std::vector<Html> of, const Json& damage) {
+  for (const std::string& cell : {with_interval(damage), fixed(number(damage, "delta_log_perplexity"), 4),
+                                  fixed(number(damage, "kl"), 4), text(damage, "worst_domain")})
+    of.push_back(cell);
+  return of;
+}
+
 /// What each layer alone does to f, and what all together do, block after block.
 Html damages(const Json& result) {
   const Json& singles = field(result, "single_damages");
   Table table("Each layer alone; those with the least damage per weight became sparse.",
-              {{"Layer", "", true}, {"Damage", "nats, 95 % interval", true}, {"", "", true}});
+              damage_columns({{"Layer", "", true}, {"", "", true}}));
   for (const Json& row : elements(singles)) {
     const Json& sparse = field(row, "sparse");
-    table.row({text(row, "name"), with_interval(row),
-               sparse.is_boolean() && sparse.get<bool>() ? "sparse" : "stays dense"});
+    table.row(damage_row(
+        {text(row, "name"), sparse.is_boolean() && sparse.get<bool>() ? "sparse" : "stays dense"}, row));
   }
   if (table.empty()) return {};
-  Table together("All together, up to a block", {{"Block", ""}, {"Damage", "nats, 95 % interval", true}});
+  Table together("All together, up to a block", damage_columns({{"Block", ""}}));
   for (const Json& row : elements(field(result, "cumulative_damages")))
-    together.row({fixed(number(row, "up_to_block"), 0), with_interval(row)});
+    together.row(damage_row({fixed(number(row, "up_to_block"), 0)}, row));
   return figure(layer_chart(singles, "objective", "change of f (nats)"),
                 "Damage: the change of f from the model as it came when this layer alone is sparse, on the "
                 "text that the choice was made by.",
@@ -135,10 +151,11 @@ Html changes(const Json& evaluation) {
        {"Before", "", true},
        {"f", "nats, 95 % interval", true},
        {"NLL", "nats per token"},
-       {"KL", "nats per token"}});
+       {"KL", "nats per token"},
+       {"Worst domain", "", true}});
   for (const Json& row : elements(field(evaluation, "sparsity")))
     table.row({text(row, "model"), text(row, "before"), with_interval(row), fixed(number(row, "nll"), 4),
-               fixed(number(row, "kl"), 4)});
+               fixed(number(row, "kl"), 4), text(row, "worst_domain")});
   return table.empty() ? Html() : table.html();
 }
 

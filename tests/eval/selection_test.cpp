@@ -55,6 +55,10 @@ TEST(Change, IsThatOfFDocumentByDocument) {
   ASSERT_TRUE(change.interval);
   EXPECT_GT(change.interval->low, 2 * 0.09 + 0.05 - 1e-9) << "on every document by at least 0.09";
   EXPECT_LT(change.interval->high, 2 * 0.12 + 0.05 + 1e-9);
+  const auto json = to_json(change, before, after);
+  EXPECT_EQ(json.at("before"), "pruned");
+  EXPECT_EQ(json.at("worst_domain"), "manuals");
+  EXPECT_EQ(json.at("domains").at("manuals"), change.objective);
 }
 
 TEST(Selection, TakesTheFastestOfTheTied) {

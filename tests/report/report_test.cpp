@@ -259,11 +259,17 @@ TEST(Report, ShowsWhatSparsityDoesToF) {
             R"({"kind": "sparsify", "pattern": "2:4", "zeros_fraction": 0.5,
     "layers": [{"name": "model.layers.0.mlp.up_proj.weight", "relative_error": 0.07}],
     "damage": {"objective": 0.1234, "interval": [0.1101, 0.1402], "delta_log_perplexity": 0.0834, "kl": 0.0399,
-               "worst_domain": "de<", "domains": {"en": 0.0466, "de<": 0.2002}}})");
+               "worst_domain": "de<", "domains": {"en": 0.0466, "de<": 0.2002}},
+    "single_damages": [{"name": "up", "sparse": true, "objective": 0.01, "delta_log_perplexity": 0.006, "kl": 0.004, "worst_domain": "fr<"}],
+    "cumulative_damages": [{"up_to_block": 3, "objective": 0.02, "delta_log_perplexity": 0.011, "kl": 0.009, "worst_domain": "it<"}]})");
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page,
                        "f grew by 0.1234 (0.1101 to 0.1402), log perplexity by 0.0834 and KL by 0.0399, on "
                        "calibration text that nothing was fitted to or chosen by, most on de&lt; (0.2002)."));
+  EXPECT_TRUE(contains(
+      page, "<td class=\"words\">0.0100</td><td>0.0060</td><td>0.0040</td><td class=\"words\">fr&lt;"));
+  EXPECT_TRUE(contains(
+      page, "<td class=\"words\">0.0200</td><td>0.0110</td><td>0.0090</td><td class=\"words\">it&lt;"));
 }
 
 TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
@@ -271,7 +277,10 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   run.write("recipe.json", R"({"stages": {"searched": {"kind": "prune"}}})");
   run.write("stages/searched.json",
             R"({"kind": "prune", "parameters_before": 100, "parameters_after": 60, "blocks_before": 3,
-    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "kv_groups": [[], [0, 1]]},
+    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "kv_groups": [[], [0, 1]], "hidden": [1, 5]},
+    "hidden_before": 6, "compensation": {"kept": true, "held_out_objective_before": 0.4, "held_out_objective_after": 0.3, "layers": [
+      {"name": "one", "kept": true, "held_out_gain": 0.125, "singular": false},
+      {"name": "two", "kept": false, "held_out_gain": 0, "singular": true}]},
     "method": "tabu", "units": "per_layer", "objective": 0.1234, "delta_log_perplexity": 0.1, "kl": 0.0234,
     "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000, 
     "starts": {"one_shot": {"objective": 0.5}, "greedy": {"objective": 0.25, "kl": 0.125, "worst_domain": "fr"}},
@@ -281,7 +290,12 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
                   {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321, "seconds": 0.0042}],
     "cost_before": {"parameters": 100, "bytes": 8765, "seconds": 0.0075}})");
   const std::string page = without_assets(html_report(run.path()));
-  EXPECT_TRUE(contains(page, "kept as block 0</td><td>0</td><td>2</td>")) << "no KV group";
+  EXPECT_TRUE(contains(page, "kept as block 0</td><td class=\"words\">0</td><td>2</td>")) << "no KV group";
+  EXPECT_TRUE(contains(page, "kept as block 1</td><td class=\"words\">2: 0 1</td>"));
+  EXPECT_TRUE(contains(page, "hidden states of 2 of 6 features"));
+  EXPECT_TRUE(contains(page, "f on held-out batches 0.4000 before, 0.3000 after"));
+  EXPECT_TRUE(contains(page, "one</th><td class=\"words\">fitted</td><td>0.125"));
+  EXPECT_TRUE(contains(page, "two</th><td class=\"words\">singular, stays as it was</td>"));
   EXPECT_TRUE(contains(page, "per_layer"));
   EXPECT_TRUE(contains(page, "0.1234"));
   EXPECT_TRUE(contains(page, "best f so far"));
