@@ -228,6 +228,7 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
   if (const auto* profile = std::get_if<prune::ProfileOptions>(&stage.options);
       profile && !made_here(stage.from))
     return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
+                               profile->calibration_tokens,
                                std::max(prune::kPanelTokens, profile->sequence_length));
   if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
       pruning && !made_here(stage.from))

@@ -60,6 +60,9 @@ std::int64_t statistics_bytes(const architecture::Config& config, const architec
   return sum;
 }
 
+// Of a token and its target.
+constexpr std::int64_t kTextBytes = 2 * sizeof(std::int32_t);
+
 std::string bytes(std::int64_t count) {
   return base::human_bytes(static_cast<std::uint64_t>(count));
 }
@@ -126,10 +129,10 @@ void Pass::state_plan() {
   std::int64_t longest = 0, tokens = 0, result = 0;
   for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
   for (const auto& block : config.blocks) result += statistics_bytes(config, block);
-  plan_ = plan_profile(config, item, longest);
+  plan_ = plan_profile(config, item, tokens, longest);
   observer_.message(record::Level::info,
-                    base::join("profile: memory, whatever the amount of text:\n", shard::describe(plan_),
-                               "profile: on disk ", bytes(result), ", and hidden states of ",
+                    base::join("profile: memory:\n", shard::describe(plan_), "profile: on disk ",
+                               bytes(result), ", and hidden states of ",
                                bytes(2 * tokens * config.hidden_size * item), " while it works"));
   if (place_.memory > 0) shard::require_fits(plan_, place_.memory);
 }
@@ -281,7 +284,7 @@ base::Json Pass::run() {
 }  // namespace
 
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t panel_tokens) {
+                               std::int64_t text_tokens, std::int64_t panel_tokens) {
   std::int64_t largest = 0, added = 0, activations = 0;
   for (const auto& block : config.blocks) {
     largest = std::max(largest, statistics_bytes(config, block));
@@ -300,7 +303,8 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
            {"statistics of two blocks", 2 * largest},
            {"what a panel adds", added},
            {"activations of a panel", activations + 4 * hidden},
-           {"panels to be written", static_cast<std::int64_t>(kQueue) * hidden}},
+           {"panels to be written", static_cast<std::int64_t>(kQueue) * hidden},
+           {"the text", text_tokens * kTextBytes}},
           "use a machine with more, or prune without a profile"};
 }
 

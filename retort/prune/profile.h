@@ -20,9 +20,9 @@ namespace retort::prune {
 inline constexpr std::int64_t kPanelTokens =
     2048;  ///< at most, whole sequences; a longer sequence is a panel
 
-/// Memory of a pass, whatever the amount of text; `panel_tokens` of the longest panel.
+/// Memory of a pass; `panel_tokens` of the longest panel.  Only the text itself grows with `text_tokens`.
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t panel_tokens);
+                               std::int64_t text_tokens, std::int64_t panel_tokens);
 
 struct ProfilePlace {
   base::Path directory;     ///< of the result

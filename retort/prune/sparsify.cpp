@@ -476,6 +476,13 @@ void Sparsifier::make_sparse() {
 
 SparsifyResult Sparsifier::run() {
   const auto start = std::chrono::steady_clock::now();
+  for (const auto& domain : text_.cut)
+    observer_.message(
+        record::Level::warning,
+        base::join("sparsify: calibration text '", domain,
+                   "' has too few documents to fit to some and judge by others, so parts of one document "
+                   "serve both and the damage looks smaller than it is; give the source a separator, or "
+                   "raise calibration_tokens."));
   plan_memory();
   if (options_.share < 1) choose_by_damage();
   make_sparse();

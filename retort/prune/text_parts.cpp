@@ -94,10 +94,12 @@ void append(data::Sequence& target, const data::Sequence& source, const Piece& p
   target.targets.insert(target.targets.end(), source.targets.begin() + begin, source.targets.begin() + end);
 }
 
-void split(const CalibrationDomain& domain, const Parts& parts) {
+// Returns whether documents stayed whole.
+bool split(const CalibrationDomain& domain, const Parts& parts) {
   auto pieces = pieces_of(domain);
   auto assignment = assigned(documents_of(domain, pieces));
-  if (!assignment) {
+  const bool whole = assignment.has_value();
+  if (!whole) {
     pieces = each_a_document(std::move(pieces));
     assignment = assigned(documents_of(domain, pieces));
   }
@@ -118,6 +120,7 @@ void split(const CalibrationDomain& domain, const Parts& parts) {
       last = &piece;
     }
   }
+  return whole;
 }
 
 base::Json counts(const CalibrationDomain& domain) {
@@ -133,7 +136,8 @@ base::Json counts(const CalibrationDomain& domain) {
 
 TextParts split_by_document(const std::vector<CalibrationDomain>& domains) {
   TextParts text;
-  for (const auto& domain : domains) split(domain, {&text.fitted, &text.choosing, &text.judging});
+  for (const auto& domain : domains)
+    if (!split(domain, {&text.fitted, &text.choosing, &text.judging})) text.cut.insert(domain.name);
   return text;
 }
 
@@ -147,7 +151,10 @@ base::Json describe(const TextParts& text) {
   base::Json json = base::Json::object();
   for (const auto& domain : text.fitted) json[domain.name]["fitted"] = counts(domain);
   for (const auto& domain : text.choosing) json[domain.name]["choosing"] = counts(domain);
-  for (const auto& domain : text.judging) json[domain.name]["judging"] = counts(domain);
+  for (const auto& domain : text.judging) {
+    json[domain.name]["judging"] = counts(domain);
+    json[domain.name]["whole_documents"] = !text.cut.contains(domain.name);
+  }
   return json;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // Calibration text in parts by whole documents, so that what a choice was made by does not judge it.
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -13,6 +15,7 @@ struct TextParts {
   std::vector<CalibrationDomain> fitted;    ///< what weights are fitted to, three quarters
   std::vector<CalibrationDomain> choosing;  ///< what choices are made by, an eighth
   std::vector<CalibrationDomain> judging;   ///< what only the reported numbers come from, an eighth
+  std::set<std::string> cut = {};           ///< domains with parts of one document on several sides
 };
 
 /// In the order of the text each document goes to the part with the fewest tokens for its share, as long as
@@ -24,7 +27,7 @@ TextParts split_by_document(const std::vector<CalibrationDomain>& domains);
 
 /// {domain: {"tokens", "documents"}}
 base::Json describe(const std::vector<CalibrationDomain>& domains);
-/// {domain: {"fitted": {"tokens", "documents"}, "choosing": ..., "judging": ...}}
+/// {domain: {"fitted": {"tokens", "documents"}, "choosing": ..., "judging": ..., "whole_documents"}}
 base::Json describe(const TextParts& text);
 
 }  // namespace retort::prune

@@ -173,6 +173,11 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
 void refuse_idle_search(Binder& inner, const prune::PruneOptions& options) {
   const prune::SearchOptions defaults;
   const auto& search = options.search;
+  if (options.units == prune::Units::uniform && search.method == prune::SearchMethod::additive)
+    inner.mistake(
+        "method",
+        "additive needs units whose parameters add up, and a head or a channel of all blocks has fewer where "
+        "blocks are gone; choose units: per_layer, sub_blocks or blocks, or another method");
   if (options.units != prune::Units::uniform || search.method != prune::SearchMethod::greedy) return;
   const auto refuse = [&](const char* key, bool differs) {
     if (differs)

@@ -244,7 +244,10 @@ TEST(Profile, NeedsTheMemoryThatItStatesWhateverTheAmountOfText) {
   config.blocks.assign(3,
                        {.attention = architecture::Attention{8, 4, 16}, .mlp = architecture::DenseMlp{512}});
   const auto weights = test::tiny_model(config, 1, at::kFloat);
-  const auto planned = prune::plan_profile(config, sizeof(float), prune::kPanelTokens).total_bytes();
+  // The text is here already.
+  const auto planned = prune::plan_profile(config, sizeof(float), 0, prune::kPanelTokens).total_bytes();
+  EXPECT_EQ(prune::plan_profile(config, sizeof(float), 1000, prune::kPanelTokens).total_bytes(),
+            planned + 8000);
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   for (const std::size_t sequences : {40U, 160U}) {  // panels of 32
     const Place made;

@@ -116,6 +116,9 @@ TEST(TextParts, CutADomainOfFewDocumentsByItsSequences) {
        {std::vector<std::size_t>{300}, {150, 150}, {280, 10}, {100, 100, 100}}) {
     const auto text =
         split_by_document({packed("good", {9, 9, 9, 9, 9, 9}, 24), packed("book", lengths, 24)});
+    EXPECT_EQ(text.cut, std::set<std::string>{"book"});
+    EXPECT_EQ(prune::describe(text).at("book").at("whole_documents"), false);
+    EXPECT_EQ(prune::describe(text).at("good").at("whole_documents"), true);
     std::size_t tokens = 0;
     for (const auto* part : {&text.fitted, &text.choosing, &text.judging}) {
       ASSERT_EQ(part->size(), 2U);

@@ -133,6 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
             "{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {tolerance: "
             "0.1}}",
             "stages.a.search.tolerance: has no meaning in greedy pruning of uniform units"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {method: "
+             "additive}}",
+             "stages.a.search.method: additive needs units whose parameters add up"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
              "{perplexity: 0, kl: 0}}",
              "stages.a.objective: perplexity and kl are both 0"},
