@@ -189,25 +189,28 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
       sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
   const auto chosen_by =
       sources_of(recipe, [](const Stage& stage) { return stage.kind == StageKind::select; });
-  const auto measured = sources_of(recipe, [](const Stage& stage) {
+  const auto is_measured = [](const Stage& stage) {
     const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options);
     return options && !options->seen;
-  });
-  const auto training = data::overlaps(learned, data::Split::training, measured);
+  };
+  const auto judged = sources_of(
+      recipe, [&](const Stage& stage) { return stage.kind == StageKind::select || is_measured(stage); });
+  const auto training = data::overlaps(learned, data::Split::training, judged);
   for (const auto& overlap : training.found)
     throw base::DataError(base::join(
-        "data.", overlap.used, ": expected no document that the run is evaluated on, found ",
+        "data.", overlap.used, ": expected no document that the run is evaluated on or chooses by, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
         " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or the "
         "evaluate stage seen: true."));
   if (!training.unread.empty())
     observer.message(
         record::Level::warning,
-        base::join("run: ", listed(training.unread),
-                   " were not searched for documents that the run is evaluated on, because their "
-                   "text is longer than 1 GiB; the same held_out.fraction or held_out.path for "
-                   "all sources keeps them apart without a search."));
-  warn_of_choices(chosen_by, measured, observer);
+        base::join(
+            "run: ", listed(training.unread),
+            " were not searched for documents that the run is evaluated on or chooses by, because their "
+            "text is longer than 1 GiB; the same held_out.fraction or held_out.path for "
+            "all sources keeps them apart without a search."));
+  warn_of_choices(chosen_by, sources_of(recipe, is_measured), observer);
 }
 
 }  // namespace

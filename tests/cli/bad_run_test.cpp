@@ -39,16 +39,22 @@ struct BadText {
 };
 
 TEST_F(BadRun, EvaluationOnWhatAnotherSourceTeaches) {
-  project_.write(
-      "recipe.yaml",
-      "version: 1\ndata:\n"
-      "  text: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 10}}\n"
-      "  copy: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 15}}\n"
-      "stages:\n  - " +
-          finetune_stage("./m") +
-          "\n  - {name: scores, kind: evaluate, models: [./m, tuned], data: [copy], context: 64}\n");
-  expect_run_refused(
-      {}, 3, "found 7 held-out documents of data.copy");  // 14, 44, ... 194; 29, 59, ... are held out of both
+  const auto write_recipe = [&](const std::string& stage) {
+    project_.write("recipe.yaml",
+                   "version: 1\ndata:\n"
+                   "  text: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 10}}\n"
+                   "  copy: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 15}}\n"
+                   "stages:\n  - " +
+                       finetune_stage("./m") + "\n  - " + stage + "\n");
+  };
+  // 14, 44, ... 194; 29, 59, ... are held out of both.
+  const char* found = "found 7 held-out documents of data.copy";
+  write_recipe(
+      "{name: chosen, kind: select, models: [./m, tuned], teacher: ./m, data: [copy], tokens: 1k, "
+      "packing: {sequence_length: 64}}");
+  expect_run_refused({}, 3, found);
+  write_recipe("{name: scores, kind: evaluate, models: [./m, tuned], data: [copy], context: 64}");
+  expect_run_refused({}, 3, found);
   const auto seen = project_.run(
       {"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run", "--set", "stages.scores.seen=true"});
   EXPECT_EQ(seen.code, 0) << seen.err;

@@ -241,7 +241,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
                        {.attention = architecture::Attention{4, 2, 16}, .mlp = architecture::DenseMlp{128}});
   const auto weights = test::tiny_model(config, 1, at::kFloat);
   const auto domains = test::random_domains(40, 40, 64);
-  auto options = options_of(Units::per_layer, SearchMethod::greedy);
+  auto options = options_of(Units::per_layer, SearchMethod::tabu);
   options.hidden = false;
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   const auto plan = [&](const prune::HiddenStates& states) {
