@@ -237,6 +237,7 @@ PruneResult prune_greedy(const model::Weights& input, const std::vector<Calibrat
   result.report["parameters_target"] = search.target();
   result.report["memory_planned_bytes"] = search.memory_bytes();
   result.report["decisions"] = search.decisions();
+  report_costs(result.report, input, {result.weights.config}, options.sequence_length);
   result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -122,4 +122,16 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
   return {.weights = std::move(weights), .report = std::move(report)};
 }
 
+eval::SpeedTable report_costs(base::Json& report, const model::Weights& input,
+                              std::vector<architecture::Config> results, std::int64_t sequence_length) {
+  results.push_back(input.config);
+  const auto speed = eval::SpeedTable::measured(results, {.context = sequence_length,
+                                                          .dtype = input.units.front().scalar_type(),
+                                                          .device = input.units.front().device()});
+  report["speed"] = speed.to_json();
+  report["cost"] = speed.cost(results.front());
+  report["cost_before"] = speed.cost(input.config);
+  return speed;
+}
+
 }  // namespace retort::prune

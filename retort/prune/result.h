@@ -3,6 +3,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
 #include "retort/prune/objective.h"
 #include "retort/record/observer.h"
@@ -43,5 +44,11 @@ model::Weights make_weights(const model::Weights& input, const Evaluator& evalua
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
                         const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
                         record::Observer& observer);
+
+/// Adds what the model costs: "cost" of the first of `results`, which is the model that is saved,
+/// "cost_before" of the input, and "speed", the table of parts, measured here for all of them.  Returns the
+/// table.
+eval::SpeedTable report_costs(base::Json& report, const model::Weights& input,
+                              std::vector<architecture::Config> results, std::int64_t sequence_length);
 
 }  // namespace retort::prune

@@ -350,14 +350,10 @@ base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTa
 
 // With what they cost, beside the cost of the model that the search began with.
 void Searched::report_finalists(base::Json& report) {
-  std::vector<architecture::Config> configs{input_.config};
+  std::vector<architecture::Config> configs;
   for (const auto& finalist : finalists_)
     configs.push_back(config_of(input_.config, space_.candidate(finalist.state)));
-  const auto speed = eval::SpeedTable::measured(configs, {.context = options_.sequence_length,
-                                                          .dtype = input_.units.front().scalar_type(),
-                                                          .device = input_.units.front().device()});
-  report["speed"] = speed.to_json();
-  report["cost_before"] = speed.cost(input_.config);
+  const auto speed = report_costs(report, input_, configs, options_.sequence_length);
   for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist, speed));
 }
 

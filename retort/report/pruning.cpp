@@ -325,6 +325,19 @@ Html finalist_table(const Json& result) {
   return details("The best candidates and which of them are tied", table.html());
 }
 
+/// Before and after, as far as both are known.
+Html costs(const Json& result) {
+  const Json &before = field(result, "cost_before"), &after = field(result, "cost");
+  if (!before.is_object() || !after.is_object()) return {};
+  return element("p", "A forward pass of one sequence takes " + fixed(milliseconds(after), 1) +
+                          " ms instead of " + fixed(milliseconds(before), 1) +
+                          " (float32, put together from the blocks); weights and one sequence of keys and "
+                          "values in 16 bits " +
+                          bytes(number(after, "bytes")) + " instead of " + bytes(number(before, "bytes")) +
+                          "; FLOPs per token " + count(number(after, "flops_per_token")) + " instead of " +
+                          count(number(before, "flops_per_token")) + ".");
+}
+
 Html totals(const Json& result) {
   const auto before = number(result, "parameters_before"), after = number(result, "parameters_after"),
              target = number(result, "parameters_target");
@@ -336,7 +349,7 @@ Html totals(const Json& result) {
   if (const auto all = number(result, "hidden_before");
       all && hidden > 0 && static_cast<double>(hidden) < *all)
     line += "; hidden states of " + count(static_cast<double>(hidden)) + " of " + count(all) + " features";
-  return element("p", line + ".");
+  return element("p", line + ".") + costs(result);
 }
 
 }  // namespace

@@ -288,7 +288,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
     "finalists": [{"objective": 0.1234, "behind": 0, "interval": [0, 0], "tied": true, "blocks": 2},
                   {"objective": 0.1300, "worst_domain": "it", "behind": 0.0066, "interval": [-0.0012, 0.0145], "tied": true, "blocks": 2},
                   {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321, "seconds": 0.0042}],
-    "cost_before": {"parameters": 100, "bytes": 8765, "seconds": 0.0075}})");
+    "cost": {"parameters": 60, "bytes": 4321, "flops_per_token": 120, "seconds": 0.0042},
+    "cost_before": {"parameters": 100, "bytes": 8765, "flops_per_token": 200, "seconds": 0.0075}})");
   const std::string page = without_assets(html_report(run.path()));
   EXPECT_TRUE(contains(page, "kept as block 0</td><td class=\"words\">0</td><td>2</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "kept as block 1</td><td class=\"words\">2: 0 1</td>"));
@@ -307,6 +308,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "4.3 kB"));
   EXPECT_TRUE(contains(page, "<td>4.2</td></tr>"));
   EXPECT_TRUE(contains(page, "<td>7.5</td></tr>")) << "the model before pruning";
+  EXPECT_TRUE(contains(page, "takes 4.2 ms instead of 7.5 "));
+  EXPECT_TRUE(contains(page, "FLOPs per token 120 instead of 200."));
 }
 
 TEST(Report, DrawsQualityAgainstSizeByMethod) {
