@@ -200,8 +200,9 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
     throw base::DataError(base::join(
         "data.", overlap.used, ": expected no document that the run is evaluated on or chooses by, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
-        " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or the "
-        "evaluate stage seen: true."));
+        " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or, "
+        "where an "
+        "evaluate stage measures them on purpose, this stage seen: true."));
   if (!training.unread.empty())
     observer.message(
         record::Level::warning,

@@ -15,7 +15,7 @@ using recipe::Stage;
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
                        const std::vector<prune::CalibrationDomain>& domains) {
-  return {{"format", 1},
+  return {{"format", 2},
           {"model", model_fingerprint(context.model_path(stage.from))},
           {"text", prune::text_fingerprint(domains)},
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};

@@ -216,7 +216,10 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   if (options_.channels) decision["inactive_channels"] = inactive_channels_;
   decision.update(to_json(evaluation, evaluator_.domain_names()));
   decision["candidates"] = base::Json::array();
-  for (const auto& other : trials) decision["candidates"].push_back(to_json(other));
+  for (const auto& other : trials) {
+    decision["candidates"].push_back(to_json(other));
+    decision["candidates"].back()["worst_domain"] = evaluator_.domain_names()[other.evaluation.worst_domain];
+  }
   decisions_.push_back(std::move(decision));
   observer_.message(record::Level::info,
                     base::join("prune step ", decisions_.size(), ": ", describe(trial.move), ", f ",

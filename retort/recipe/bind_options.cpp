@@ -168,16 +168,19 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
   b.count("evaluate_tokens", options.evaluate_tokens, {.doc = "per source, for that loss", .at_least = 1});
 }
 
+void refuse_impossible_search(Binder& inner, const prune::PruneOptions& options) {
+  if (options.units == prune::Units::uniform && options.search.method == prune::SearchMethod::additive)
+    inner.mistake(
+        "method",
+        "additive needs units whose parameters add up, and a head or a channel of all blocks holds fewer "
+        "parameters where blocks are gone; choose units: per_layer, sub_blocks or blocks, or another method");
+}
+
 // What the chosen method or units would pass over in silence; the defaults, which `recipe show` writes, are
 // no mistake.
 void refuse_idle_search(Binder& inner, const prune::PruneOptions& options) {
   const prune::SearchOptions defaults;
   const auto& search = options.search;
-  if (options.units == prune::Units::uniform && search.method == prune::SearchMethod::additive)
-    inner.mistake(
-        "method",
-        "additive needs units whose parameters add up, and a head or a channel of all blocks has fewer where "
-        "blocks are gone; choose units: per_layer, sub_blocks or blocks, or another method");
   if (options.units != prune::Units::uniform || search.method != prune::SearchMethod::greedy) return;
   const auto refuse = [&](const char* key, bool differs) {
     if (differs)
@@ -235,6 +238,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                                 "stage select",
                          .at_least = 1,
                          .at_most = 16});
+            refuse_impossible_search(inner, options);
             refuse_idle_search(inner, options);
           },
           {.doc = "how the candidates are looked for"});

@@ -203,12 +203,14 @@ Html candidate_table(const Json& result) {
 /// What was fitted again to what stays, and whether that helped on text that it was not fitted to.
 Html compensation_table(const Json& result) {
   const Json& compensation = field(result, "compensation");
+  const bool all_kept = text(compensation, "kept") != "false";
   Table table("", {{"Layer", "", true}, {"", "", true}, {"Squared error", "held out, fell by"}});
   for (const Json& layer : elements(field(compensation, "layers"))) {
-    const bool singular = text(layer, "singular") == "true", kept = text(layer, "kept") == "true";
+    const bool singular = text(layer, "singular") == "true";
+    const bool fitted = all_kept && text(layer, "kept") == "true";
     table.row({text(layer, "name"),
                singular ? "singular, stays as it was"
-               : kept   ? "fitted"
+               : fitted ? "fitted"
                         : "stays as it was",
                significant(number(layer, "held_out_gain"), 3)});
   }
@@ -216,7 +218,7 @@ Html compensation_table(const Json& result) {
   const std::string before = fixed(number(compensation, "held_out_objective_before"), 4),
                     after = fixed(number(compensation, "held_out_objective_after"), 4);
   return details("Layers fitted again to what stays: f on held-out batches " + before + " before, " + after +
-                     " after" + (text(compensation, "kept") == "false" ? ", so all stay as they were" : ""),
+                     " after" + (all_kept ? "" : ", so all stay as they were"),
                  table.html());
 }
 

@@ -55,10 +55,20 @@ TEST(Change, IsThatOfFDocumentByDocument) {
   ASSERT_TRUE(change.interval);
   EXPECT_GT(change.interval->low, 2 * 0.09 + 0.05 - 1e-9) << "on every document by at least 0.09";
   EXPECT_LT(change.interval->high, 2 * 0.12 + 0.05 + 1e-9);
-  const auto json = to_json(change, before, after);
+}
+
+TEST(Change, NamesTheWorstOfItsSources) {
+  auto before = model_of("pruned", kBest), after = model_of("sparse", kBest);
+  for (auto* model : {&before, &after}) model->sources.push_back(model_of("", kMixed).sources[0]);
+  before.sources[1].name = after.sources[1].name = "notes";
+  after.sources[1].documents[0].nll += 6;
+  const auto json = to_json(change_of_f(before, after, 1, 1), before, after);
   EXPECT_EQ(json.at("before"), "pruned");
-  EXPECT_EQ(json.at("worst_domain"), "manuals");
-  EXPECT_EQ(json.at("domains").at("manuals"), change.objective);
+  EXPECT_EQ(json.at("model"), "sparse");
+  EXPECT_EQ(json.at("worst_domain"), "notes");
+  EXPECT_EQ(json.at("domains").at("manuals"), 0);
+  EXPECT_NEAR(json.at("domains").at("notes").get<double>(), 0.1, 1e-12) << "six nats over sixty tokens";
+  EXPECT_NEAR(json.at("objective").get<double>(), 0.05, 1e-12);
 }
 
 TEST(Selection, TakesTheFastestOfTheTied) {

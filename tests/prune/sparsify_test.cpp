@@ -146,6 +146,22 @@ TEST(Sparsify, WithoutTextToChooseByNothingIsPolished) {
     EXPECT_TRUE(at::equal(plain.weights.units[unit], result.weights.units[unit]));
 }
 
+TEST(Sparsify, WarnsWhereItJudgesByPartsOfFittedDocuments) {
+  class Listener : public record::Observer {
+   public:
+    void message(record::Level level, std::string_view text) override {
+      if (level == record::Level::warning) warnings += text;
+    }
+    std::string warnings;
+  } observer;
+  prune::TextParts text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
+  sparsify(dense_model(), text, {}, {}, observer);
+  EXPECT_EQ(observer.warnings, "");
+  text.cut = {"second"};
+  sparsify(dense_model(), text, {}, {}, observer);
+  EXPECT_SAYS(observer.warnings, "calibration text 'second' has too few documents");
+}
+
 TEST(Sparsify, WhatJudgesDecidesNothing) {
   record::Observer observer;
   SparsifyOptions options;

@@ -280,7 +280,7 @@ struct Search {
   void (*run)(Journal& journal);
 };
 
-class Every : public ::testing::TestWithParam<Search> {
+class EverySearch : public ::testing::TestWithParam<Search> {
  protected:
   const test::Problem problem_ = test::random_problem(7, 4, 0.4);
   void search(Journal& journal) const {
@@ -289,9 +289,8 @@ class Every : public ::testing::TestWithParam<Search> {
 };
 
 // Interrupted after any evaluation and started again with what was saved, a search takes the same path.
-TEST_P(Every, ResumedAtAnyEvaluationTakesTheSamePath) {
-  const auto& problem = problem_;
-  Journal undisturbed(problem.space, noisy(problem), racing(600));
+TEST_P(EverySearch, ResumedAtAnyEvaluationTakesTheSamePath) {
+  Journal undisturbed(problem_.space, noisy(problem_), racing(600));
   search(undisturbed);
   ASSERT_GT(undisturbed.entries().size(), 10U);
   struct Killed {};
@@ -299,19 +298,19 @@ TEST_P(Every, ResumedAtAnyEvaluationTakesTheSamePath) {
     std::vector<Entry> saved;
     auto options = racing(600);
     options.on_entry = [&](const Entry& entry) { saved.push_back(entry); };
-    const auto failing = [&, evaluate = noisy(problem)](std::span<const Task> tasks,
-                                                        const Journal::Tell& tell) {
+    const auto failing = [&, evaluate = noisy(problem_)](std::span<const Task> tasks,
+                                                         const Journal::Tell& tell) {
       for (std::size_t i = 0; i < tasks.size(); ++i) {
         if (saved.size() == kill) throw Killed{};
         evaluate({&tasks[i], 1},
                  [&](std::size_t, std::vector<double> pieces) { tell(i, std::move(pieces)); });
       }
     };
-    Journal first(problem.space, failing, options);
+    Journal first(problem_.space, failing, options);
     EXPECT_THROW(search(first), Killed);
     ASSERT_EQ(saved.size(), kill) << "also in the middle of a batch";
     int evaluations = 0;
-    Journal second(problem.space, noisy(problem, &evaluations), racing(600), saved);
+    Journal second(problem_.space, noisy(problem_, &evaluations), racing(600), saved);
     search(second);
     ASSERT_EQ(second.entries(), undisturbed.entries()) << kill;
     EXPECT_EQ(second.spent(), undisturbed.spent());
@@ -320,21 +319,41 @@ TEST_P(Every, ResumedAtAnyEvaluationTakesTheSamePath) {
 }
 
 // Two evaluators share each batch; the second is faster, and each hands over its last task first.
-TEST_P(Every, IsTheSameWhateverTheOrderOfTheAnswers) {
+TEST_P(EverySearch, IsTheSameWhateverTheOrderOfTheAnswers) {
+  struct Killed {};
+  std::size_t answers = 0, kill_after = 0;
   const auto by_two = [&](std::span<const Task> tasks, const Journal::Tell& tell) {
     for (const std::size_t evaluator : {1U, 0U})
-      for (auto i = tasks.size(); i-- > 0;)
-        if (i % 2 == evaluator) tell(i, noisy_pieces(problem_, tasks[i]));
+      for (auto i = tasks.size(); i-- > 0;) {
+        if (i % 2 != evaluator) continue;
+        if (++answers == kill_after) throw Killed{};
+        tell(i, noisy_pieces(problem_, tasks[i]));
+      }
   };
   Journal one(problem_.space, noisy(problem_), racing(600)), two(problem_.space, by_two, racing(600));
   search(one);
   search(two);
   EXPECT_EQ(one.entries(), two.entries());
   EXPECT_EQ(one.curve(), two.curve());
+  // Killed with answers to later tasks that are saved and to earlier ones that are not.
+  for (std::size_t kill = 1; kill <= one.entries().size(); kill += 7) {
+    std::vector<Entry> saved;
+    auto options = racing(600);
+    options.on_entry = [&](const Entry& entry) { saved.push_back(entry); };
+    answers = 0, kill_after = kill;
+    Journal first(problem_.space, by_two, options);
+    EXPECT_THROW(search(first), Killed);
+    ASSERT_EQ(saved.size(), kill - 1);
+    answers = 0, kill_after = 0;
+    Journal second(problem_.space, by_two, racing(600), saved);
+    search(second);
+    EXPECT_EQ(second.entries(), one.entries()) << kill;
+    EXPECT_EQ(answers, one.entries().size() - saved.size()) << "nothing is asked twice";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Searches, Every,
+    Searches, EverySearch,
     ::testing::Values(Search{"tabu",
                              [](Journal& journal) {
                                auto proxy = Proxy::probed(journal.space(), journal, 2);
