@@ -204,15 +204,13 @@ Html candidate_table(const Json& result) {
 Html compensation_table(const Json& result) {
   const Json& compensation = field(result, "compensation");
   const bool all_kept = text(compensation, "kept") != "false";
-  Table table("", {{"Layer", "", true}, {"", "", true}, {"Squared error", "held out, fell by"}});
+  Table table("", {{"Layer", "", true}, {"", "", true}});
   for (const Json& layer : elements(field(compensation, "layers"))) {
     const bool singular = text(layer, "singular") == "true";
     const bool fitted = all_kept && text(layer, "kept") == "true";
-    table.row({text(layer, "name"),
-               singular ? "singular, stays as it was"
-               : fitted ? "fitted"
-                        : "stays as it was",
-               significant(number(layer, "held_out_gain"), 3)});
+    table.row({text(layer, "name"), singular ? "singular, stays as it was"
+                                    : fitted ? "fitted"
+                                             : "stays as it was"});
   }
   if (table.empty()) return {};
   const std::string before = fixed(number(compensation, "held_out_objective_before"), 4),
