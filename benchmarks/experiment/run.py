@@ -314,24 +314,30 @@ class Experiment:
             for run in self.runs:
                 print("done" if (self.out / run.place() / "result.json").exists() else "    ", run.place())
             return
+        end = time.monotonic() + 3600 * self.options.hours if self.options.hours else math.inf
         self.prepare()
         self.at_work = True
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            began = [pool.submit(self.one_of, number, run) for number, run in enumerate(self.runs, 1)]
+            began = [pool.submit(self.one_of, number, run, end) for number, run in enumerate(self.runs, 1)]
             try:
-                for future in concurrent.futures.as_completed(began):
-                    future.result()
+                all_begun = all([future.result() for future in concurrent.futures.as_completed(began)])
             except BaseException:
                 self.stop()  # the others go on with the next command
                 pool.shutdown(cancel_futures=True)
                 raise
+        if not all_begun:
+            raise Stopped
 
-    def one_of(self, number, run):
+    def one_of(self, number, run, end):
+        """Whether there was time to begin it."""
         if self.stopping:
             raise Stopped
+        if time.monotonic() > end:
+            return False
         seconds = self.carry_out(run)
         if seconds is not None:
             print(f"{time.strftime('%H:%M:%S')}  {number}/{len(self.runs)}  {run.place()}  {seconds:.0f} s", flush=True)
+        return True
 
 
 def end_with_parent():
@@ -374,6 +380,7 @@ def arguments():
     parser.add_argument("--dtype", choices=("auto", "bf16", "fp32"), default="auto", help="of distillation; searches and scores are fp32")
     parser.add_argument("--calibration-tokens", type=count, default="0", help="of the searches, instead of what the protocol says")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at once, each with one thread; default: one for each core")
+    parser.add_argument("--hours", type=float, default=0, help="begin no run after so long; the same command goes on; 0: without end")
     parser.add_argument("--list", action="store_true", help="print the runs in their order, and which are done")
     options = parser.parse_args()
     if options.babyllama and not options.stories:

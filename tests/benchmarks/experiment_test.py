@@ -133,6 +133,9 @@ class Driver(unittest.TestCase):
         expected = self.results(whole)
         self.assertEqual(set(expected), {"random", "influence"})
 
+        early = subprocess.run([*self.command(killed), "--hours", "1e-9"], capture_output=True, text=True, timeout=300)
+        self.assertEqual((early.returncode, early.stdout), (85, ""), "no run is begun after its time")
+        self.assertIn("the same command goes on", early.stderr)
         self.assertEqual(self.interrupted(killed, signal.SIGTERM, lines=2), 85)
         self.assertEqual(self.interrupted(killed, signal.SIGKILL, lines=3), -signal.SIGKILL)
         self.assertNotIn("random", self.results(killed))
