@@ -39,11 +39,12 @@ base::Json to_json(const Move& move) {
   return json;
 }
 
-base::Json to_json(const Trial& trial) {
+base::Json to_json(const Trial& trial, const std::vector<std::string>& domains) {
   auto json = to_json(trial.move);
   json["objective"] = trial.evaluation.mean.objective;
   json["delta_log_perplexity"] = trial.evaluation.mean.delta_log_perplexity;
   json["kl"] = trial.evaluation.mean.kl;
+  json["worst_domain"] = domains[trial.evaluation.worst_domain];
   json["parameters_removed"] = trial.removed;
   json["score"] = trial.score;
   json["candidate"] = stable_hash(trial.candidate);
@@ -211,15 +212,13 @@ void Search::step() {
 void Search::record_decision(const Trial& trial, const std::vector<Trial>& trials) {
   const auto& evaluation = trial.evaluation;
   base::Json decision = {{"step", decisions_.size() + 1}};
-  decision.update(to_json(trial));
+  decision.update(to_json(trial, evaluator_.domain_names()));
   decision["parameters"] = trial.parameters;
   if (options_.channels) decision["inactive_channels"] = inactive_channels_;
   decision.update(to_json(evaluation, evaluator_.domain_names()));
   decision["candidates"] = base::Json::array();
-  for (const auto& other : trials) {
-    decision["candidates"].push_back(to_json(other));
-    decision["candidates"].back()["worst_domain"] = evaluator_.domain_names()[other.evaluation.worst_domain];
-  }
+  for (const auto& other : trials)
+    decision["candidates"].push_back(to_json(other, evaluator_.domain_names()));
   decisions_.push_back(std::move(decision));
   observer_.message(record::Level::info,
                     base::join("prune step ", decisions_.size(), ": ", describe(trial.move), ", f ",

@@ -185,12 +185,15 @@ TEST(Greedy, ReportsEveryDecisionWithItsCandidates) {
   }
   EXPECT_EQ(parameters, report["parameters_after"].get<std::int64_t>());
   EXPECT_EQ(report["decisions"][0]["candidates"].size(), 6u);
-  for (const auto& decision : report["decisions"])
-    for (const auto& candidate : decision["candidates"])
-      if (candidate["candidate"] == decision["candidate"]) {
-        for (const auto* key : {"objective", "delta_log_perplexity", "kl", "worst_domain", "score"})
-          EXPECT_EQ(candidate[key], decision[key]) << key;
-      }
+  for (const auto& decision : report["decisions"]) {
+    const auto& candidates = decision["candidates"];
+    const auto chosen = std::find_if(candidates.begin(), candidates.end(), [&](const auto& candidate) {
+      return candidate["candidate"] == decision["candidate"];
+    });
+    ASSERT_NE(chosen, candidates.end());
+    for (const auto* key : {"objective", "delta_log_perplexity", "kl", "worst_domain", "score"})
+      EXPECT_EQ((*chosen)[key], decision[key]) << key;
+  }
   EXPECT_EQ(report["kind"], "prune");
   EXPECT_EQ(report["cost_before"]["parameters"], report["parameters_before"]);
   EXPECT_EQ(report["cost"]["parameters"], report["parameters_after"]);
