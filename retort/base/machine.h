@@ -3,11 +3,13 @@
 
 #include <cstdint>
 
+#include "retort/base/files.h"
+
 namespace retort::base {
 
-/// Memory that this process may still take: what the kernel calls available, or what its control group
-/// leaves, whichever is less; bytes.
-std::int64_t available_memory_bytes();
+/// Memory that this process may still take, in bytes: what the kernel calls available, or what its control
+/// groups leave, whichever is less.  `root` has the directories proc and sys.
+std::int64_t available_memory_bytes(const Path& root = "/");
 
 /// Seconds of a clock that only goes forward.
 double monotonic_seconds();
