@@ -1,7 +1,6 @@
 #include "retort/base/files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,13 +8,16 @@
 #include <cstdio>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "retort/base/error.h"
+#include "retort/base/file_system.h"
 
 namespace retort::base {
 namespace {
 
 constexpr std::string_view kTemporaryMark = ".unfinished-";
+constexpr std::string_view kOldMark = "-old";  // of what steps aside
 
 Path temporary_name(const Path& path) {
   return path.parent_path() / join(".", path.filename().string(), kTemporaryMark, ::getpid());
@@ -46,10 +48,23 @@ Path parent_of(const Path& path) {
   return path.has_parent_path() ? path.parent_path() : Path(".");
 }
 
-// A directory cannot be renamed over a filled one, but two can change places.  False where the file system
-// cannot do that; then the old one has to step aside, and for a moment neither has the final name.
-bool exchange(const Path& a, const Path& b) {
-  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+// A directory cannot be renamed over a filled one, but two can change places.  Where the file system cannot
+// do that the old one has to step aside, and for a moment neither has the final name.
+void put_in_place(const Path& temporary, const Path& old, const Path& final_path) {
+  const bool replaces = std::filesystem::exists(final_path);
+  if (replaces && file_system().exchange(temporary, final_path) == 0) return;
+  if (replaces && file_system().rename(final_path, old) != 0) fail(final_path, "renaming", errno);
+  if (file_system().rename(temporary, final_path) == 0) return;
+  const int code = errno;
+  if (replaces && file_system().rename(old, final_path) != 0)
+    fail(old, "giving the old directory its name back", errno);
+  fail(final_path, "renaming", code);
+}
+
+// "name" of ".name.unfinished-4711-old"; empty for what is not such an old whole.
+std::string stepped_aside(const std::string& leftover) {
+  if (!leftover.ends_with(kOldMark) || !leftover.starts_with('.')) return {};
+  return leftover.substr(1, leftover.find(kTemporaryMark) - 1);
 }
 
 }  // namespace
@@ -73,7 +88,7 @@ AtomicFile::AtomicFile(Path path) {
   const bool in_place = is_written_in_place(path);
   path_ = in_place ? std::move(path) : behind_links(path);
   temporary_ = in_place ? path_ : temporary_name(path_);
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
+  descriptor_ = file_system().open(temporary_, O_WRONLY | (in_place ? 0 : O_CREAT | O_TRUNC));
   if (descriptor_ < 0) fail(path_, "creating", errno);
 }
 
@@ -86,7 +101,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(const void* bytes, std::size_t size) {
   const char* next = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
+    const ssize_t written = file_system().write(descriptor_, next, size);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(path_, "writing", errno);
     next += written;
@@ -96,11 +111,11 @@ void AtomicFile::write(const void* bytes, std::size_t size) {
 
 void AtomicFile::commit() {
   const bool in_place = temporary_ == path_;
-  if (::fsync(descriptor_) != 0 && !(in_place && errno == EINVAL)) fail(path_, "syncing", errno);
+  if (file_system().sync(descriptor_) != 0 && !(in_place && errno == EINVAL)) fail(path_, "syncing", errno);
   const int descriptor = std::exchange(descriptor_, -1);
   const bool closed = ::close(descriptor) == 0;
   if (in_place && closed) return;
-  if (!closed || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (!closed || file_system().rename(temporary_, path_) != 0) {
     const int code = errno;
     if (!in_place) ::unlink(temporary_.c_str());
     fail(path_, "renaming", code);
@@ -115,7 +130,7 @@ void write_file_atomically(const Path& path, std::string_view content) {
 }
 
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill) {
-  const Path temporary = temporary_name(final_path), old = temporary.string() + "-old";
+  const Path temporary = temporary_name(final_path), old = temporary.string() + std::string(kOldMark);
   std::error_code ignored;
   std::filesystem::remove_all(temporary, ignored);
   std::filesystem::remove_all(old, ignored);
@@ -123,11 +138,7 @@ void write_directory_atomically(const Path& final_path, const std::function<void
   try {
     fill(temporary);
     sync_directory(temporary);
-    const bool replaces = std::filesystem::exists(final_path);
-    if (!replaces || !exchange(temporary, final_path)) {
-      if (replaces) std::filesystem::rename(final_path, old);
-      if (::rename(temporary.c_str(), final_path.c_str()) != 0) fail(final_path, "renaming", errno);
-    }
+    put_in_place(temporary, old, final_path);
     sync_directory(parent_of(final_path));
     std::filesystem::remove_all(temporary, ignored);  // after an exchange: the old directory
     std::filesystem::remove_all(old, ignored);
@@ -142,8 +153,13 @@ void write_directory_atomically(const Path& final_path, const std::function<void
 
 void make_directories(const Path& path) {
   std::error_code error;
+  std::vector<Path> missing;
+  for (Path next = path; !next.empty() && !std::filesystem::exists(next, error); next = next.parent_path())
+    missing.push_back(next);
   std::filesystem::create_directories(path, error);
   if (error) fail(path, "creating the directory", error.value());
+  // What is written into a directory is durable only where the directory is.
+  for (const auto& created : missing) sync_directory(parent_of(created));
 }
 
 void remove_all(const Path& path) {
@@ -154,39 +170,26 @@ void remove_all(const Path& path) {
 
 void remove_leftovers(const Path& directory) {
   std::error_code error;
+  std::vector<Path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
     if (entry.path().filename().string().find(kTemporaryMark) != std::string::npos)
-      std::filesystem::remove_all(entry.path(), error);
+      leftovers.push_back(entry.path());
+  for (const auto& leftover : leftovers) {
+    const auto whole = stepped_aside(leftover.filename().string());
+    if (!whole.empty() && !std::filesystem::exists(directory / whole, error))
+      std::filesystem::rename(leftover, directory / whole, error);
+    else
+      std::filesystem::remove_all(leftover, error);
+  }
 }
 
 void sync_directory(const Path& directory) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = file_system().open(directory, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) fail(directory, "opening", errno);
-  const bool synced = ::fsync(descriptor) == 0;
+  const bool synced = file_system().sync(descriptor) == 0;
   const int code = errno;
   ::close(descriptor);
   if (!synced && code != EINVAL) fail(directory, "syncing", code);
-}
-
-FileLock::FileLock(const Path& path) {
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(path, "opening", errno);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    char holder[64] = {};
-    const ssize_t count = ::pread(descriptor_, holder, sizeof holder - 1, 0);
-    ::close(descriptor_);
-    throw StorageError(join(parent_of(path).string(), ": another process (", count > 0 ? holder : "unknown",
-                            ") works in this directory; wait for it or choose another directory."));
-  }
-  char host[40] = {};
-  ::gethostname(host, sizeof host - 1);
-  const std::string holder = join("pid ", ::getpid(), " on ", host);
-  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, holder.data(), holder.size(), 0) < 0)
-    fail(path, "writing", errno);
-}
-
-FileLock::~FileLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace retort::base

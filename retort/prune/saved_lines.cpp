@@ -22,8 +22,7 @@ SavedLines::SavedLines(base::Path path, const std::string& fingerprint, record::
   std::string text = first_line(fingerprint) + "\n";
   for (const auto& line : earlier_) text += line.dump() + "\n";
   base::write_file_atomically(path_, text);
-  out_.open(path_, std::ios::binary | std::ios::app);
-  base::require<base::StorageError>(out_.is_open(), path_.string(), ": cannot be opened for writing.");
+  file_.emplace(path_);
 }
 
 void SavedLines::read(const std::string& fingerprint, record::Observer& observer) {
@@ -46,9 +45,10 @@ void SavedLines::read(const std::string& fingerprint, record::Observer& observer
 }
 
 void SavedLines::append(const base::Json& line) {
-  out_ << line.dump() << '\n' << std::flush;
-  base::require<base::StorageError>(
-      out_.good(), path_.string(), ": cannot be written; free some space and start again, nothing was lost.");
+  const int code = file_->append(line.dump());
+  base::require<base::StorageError>(code == 0, path_.string(),
+                                    ": writing failed: ", base::system_message(code),
+                                    "; free some space and start again, nothing was lost.");
 }
 
 }  // namespace retort::prune

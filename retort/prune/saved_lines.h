@@ -2,12 +2,13 @@
 // What a stage has measured, on disk: a line of JSON each, appended as they come.  A line that a crash cut
 // short is dropped.
 
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/base/line_file.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
@@ -27,7 +28,7 @@ class SavedLines {
 
   base::Path path_;
   std::vector<base::Json> earlier_;
-  std::ofstream out_;
+  std::optional<base::LineFile> file_;
 };
 
 }  // namespace retort::prune

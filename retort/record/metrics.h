@@ -8,6 +8,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/base/line_file.h"
 
 namespace retort::record {
 
@@ -15,9 +16,6 @@ class Metrics {
  public:
   /// Opens for appending and drops a last line that was cut off; throws StorageError.
   explicit Metrics(base::Path path);
-  ~Metrics();
-  Metrics(Metrics&& other) noexcept;
-  Metrics& operator=(Metrics&&) = delete;
 
   /// Adds one object, handed to the system as a whole line.  Non-finite numbers become null.
   void append(const base::Json& object);
@@ -32,10 +30,8 @@ class Metrics {
   std::int64_t lost_lines() const { return lost_lines_; }
 
  private:
-  void open();
-
   base::Path path_;
-  int descriptor_ = -1;
+  base::LineFile file_;
   std::int64_t lost_lines_ = 0;
 };
 

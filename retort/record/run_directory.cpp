@@ -83,7 +83,7 @@ RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
 
 void RunDirectory::enter(const RunStart& start) {
   base::make_directories(path_);
-  lock_ = std::make_unique<base::FileLock>(path_ / "lock");
+  lock_ = std::make_unique<base::DirectoryLock>(path_);
   resumed_ = is_run_directory(path_);
   if (resumed_) require_same_recipe(path_, start.recipe);
   base::remove_leftovers(path_);

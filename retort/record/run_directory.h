@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "retort/base/directory_lock.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 
@@ -38,6 +39,8 @@ class RunDirectory {
   static RunDirectory open(const base::Path& path, const RunStart& start);
 
   const base::Path& path() const { return path_; }
+  /// What the user must know of a lock that the file system could not give; empty when it is held.
+  const std::string& lock_warning() const { return lock_->warning(); }
   /// True when the directory held this run already.
   bool resumed() const { return resumed_; }
 
@@ -66,7 +69,7 @@ class RunDirectory {
   void remove_created() const;
 
   base::Path path_;
-  std::unique_ptr<base::FileLock> lock_;
+  std::unique_ptr<base::DirectoryLock> lock_;
   bool resumed_ = false;
   std::vector<base::Path> created_;  ///< the directory and its parents, as far as open() made them
 };

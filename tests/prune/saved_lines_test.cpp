@@ -7,6 +7,7 @@
 #include "prune/models_for_tests.h"
 #include "retort/prune/saved_lines.h"
 #include "retort/prune/searched.h"
+#include "support/faulty_files.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -56,6 +57,49 @@ TEST_F(SavedLinesTest, OfSomethingElseAreReplacedWithAWarning) {
   fill();
   EXPECT_TRUE(open("g").earlier().empty());
   EXPECT_NE(listener_.warnings.find("another model"), std::string::npos) << listener_.warnings;
+}
+
+TEST_F(SavedLinesTest, AreWholeAndNoneIsLostWhicheverCallFails) {
+  const auto root = directory_ / "disk";
+  path_ = root / "search.jsonl";
+  std::size_t appended = 0;
+  const int faults = test::for_each_fault(
+      root,
+      [&] {
+        std::filesystem::remove_all(root);
+        fill();
+        appended = 3;
+      },
+      [&] {
+        auto lines = open("f");
+        for (int i = 3; i < 5; ++i) {
+          lines.append({{"i", i}});
+          ++appended;
+        }
+      },
+      [&] {
+        const auto lines = open("f");
+        ASSERT_EQ(lines.earlier().size(), appended);
+        for (std::size_t i = 0; i < appended; ++i) EXPECT_EQ(lines.earlier()[i].at("i"), i);
+        EXPECT_EQ(listener_.warnings, "");
+      });
+  EXPECT_GT(faults, 14);
+}
+
+TEST_F(SavedLinesTest, OfTheRunBeforeOutliveAPowerLoss) {
+  const auto root = directory_ / "disk";
+  path_ = root / "search.jsonl";
+  test::for_each_power_loss(
+      root, [&] { fill(); },
+      [&] {
+        open("f").append({{"i", 3}});
+      },
+      [&](bool) {
+        const auto lines = open("f");
+        ASSERT_GE(lines.earlier().size(), 3U);
+        for (std::size_t i = 0; i < lines.earlier().size(); ++i) EXPECT_EQ(lines.earlier()[i].at("i"), i);
+        EXPECT_EQ(listener_.warnings, "");
+      });
 }
 
 std::size_t lines_of(const base::Path& path) {

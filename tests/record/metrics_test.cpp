@@ -9,6 +9,7 @@
 #include <string>
 
 #include "retort/base/error.h"
+#include "support/faulty_files.h"
 
 namespace retort::record {
 namespace {
@@ -103,6 +104,56 @@ TEST_F(MetricsFile, CountsLinesThatDoNotFitAndLeavesNoHalfLine) {
   const auto lines = read_metrics(path_);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1]["step"], 3);
+}
+
+TEST_F(MetricsFile, HasWholeLinesAndEveryLineBeforeWhicheverCallFails) {
+  const auto steps = [&] {
+    std::string text;
+    for (const auto& one : read_metrics(path_)) text += one["step"].dump();
+    return text;
+  };
+  const int faults = test::for_each_fault(
+      directory_,
+      [&] {
+        std::filesystem::remove(path_);
+        Metrics metrics(path_);
+        for (const int step : {1, 2, 3}) metrics.append(line("a", step));
+      },
+      [&] {
+        Metrics metrics(path_);
+        metrics.drop_after("a", 2);
+        for (const int step : {4, 5}) metrics.append(line("a", step));
+        metrics.sync();
+      },
+      [&] {
+        const auto found = steps();
+        EXPECT_TRUE(found == "123" || found == "12" || found == "1245" || found == "124" || found == "125")
+            << found;
+      });
+  EXPECT_GT(faults, 12);
+}
+
+TEST_F(MetricsFile, KeepsWhatWasSyncedWhenThePowerGoes) {
+  test::for_each_power_loss(
+      directory_,
+      [&] {
+        Metrics metrics(path_);
+        for (const int step : {1, 2, 3}) metrics.append(line("a", step));
+      },
+      [&] {
+        Metrics metrics(path_);
+        metrics.drop_after("a", 2);
+        metrics.append(line("a", 4));
+        metrics.sync();
+      },
+      [&](bool done) {
+        const auto lines = read_metrics(path_);
+        ASSERT_GE(lines.size(), 2U);
+        EXPECT_EQ(lines[1]["step"], 2);
+        if (done) {
+          EXPECT_EQ(lines.back()["step"], 4);
+        }
+      });
 }
 
 TEST_F(MetricsFile, NamesTheCauseWhenItCannotBeOpened) {

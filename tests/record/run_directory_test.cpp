@@ -13,6 +13,7 @@
 
 #include "retort/base/error.h"
 #include "retort/record/provenance.h"
+#include "support/faulty_files.h"
 
 namespace retort::record {
 namespace {
@@ -176,6 +177,59 @@ TEST_F(Run, LeavesNothingHalfWrittenOnAFullDisk) {
   if (status == 77)
     std::puts("NOT RUN: LeavesNothingHalfWrittenOnAFullDisk: mounting needs root with CAP_SYS_ADMIN");
   EXPECT_TRUE(status == 0 || status == 77) << status;
+}
+
+// Opens the run, or goes on with it, and finishes stage a.
+void work(const Path& path) {
+  RunDirectory::open(path, start_of(kRecipe)).write_result("a", {{"text", std::string(10'000, 'x')}});
+}
+
+// What the next process finds: a run or none, its files whole.
+void expect_to_go_on(const Path& path, bool began, bool finished) {
+  if (is_run_directory(path)) {
+    EXPECT_EQ(read_run(path).recipe, kRecipe);
+  } else {
+    EXPECT_FALSE(began);
+  }
+  const RunDirectory run = RunDirectory::open(path, start_of(kRecipe));
+  EXPECT_EQ(base::read_file(path / "recipe.yaml"), "version: 1\n");
+  if (run.finished("a")) {
+    EXPECT_EQ(run.result("a").at("text"), std::string(10'000, 'x'));
+  } else {
+    EXPECT_FALSE(finished);
+  }
+}
+
+TEST_F(Run, IsWholeWhicheverCallFails) {
+  for (const bool resumed : {false, true}) {
+    const auto prepare = [&] {
+      std::filesystem::remove_all(path_);
+      std::filesystem::create_directories(path_);
+      if (resumed) RunDirectory::open(path_ / "run", start_of(kRecipe));
+    };
+    const int faults = test::for_each_fault(
+        path_, prepare, [&] { work(path_ / "run"); },
+        [&] { expect_to_go_on(path_ / "run", resumed, false); });
+    EXPECT_GE(faults, 40);
+  }
+}
+
+TEST_F(Run, IsWholeWheneverThePowerGoes) {
+  for (const bool resumed : {false, true})
+    test::for_each_power_loss(
+        path_,
+        [&] {
+          if (resumed) RunDirectory::open(path_ / "run", start_of(kRecipe));
+        },
+        [&] { work(path_ / "run"); },
+        [&](bool done) { expect_to_go_on(path_ / "run", resumed || done, done); });
+}
+
+TEST_F(Run, WarnsWhereTheFileSystemHasNoLocks) {
+  test::FaultyFileSystem disk(test::Call::lock, 1, ENOSYS);
+  const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+  EXPECT_NE(run.lock_warning().find("has no locks (Function not implemented)"), std::string::npos)
+      << run.lock_warning();
 }
 
 TEST(DifferingKeys, AreLeavesInOrder) {

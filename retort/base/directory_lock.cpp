@@ -1,0 +1,64 @@
+#include "retort/base/directory_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "retort/base/error.h"
+#include "retort/base/file_system.h"
+
+namespace retort::base {
+namespace {
+
+bool is_without_locks(int code) {
+  return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP;
+}
+
+// Closed also where the constructor throws.
+struct Opened {
+  int descriptor;
+  ~Opened() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+};
+
+std::string text_of(int descriptor) {
+  char text[64] = {};
+  return ::pread(descriptor, text, sizeof text - 1, 0) > 0 ? text : "unknown";
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const Path& directory) {
+  const Path path = directory / "lock";
+  Opened file{file_system().open(path, O_RDWR | O_CREAT)};
+  require<StorageError>(file.descriptor >= 0, path.string(), ": opening failed: ", system_message(errno),
+                        ".");
+  const int code = file_system().lock(file.descriptor) == 0 ? 0 : errno;
+  require<StorageError>(code != EWOULDBLOCK, directory.string(), ": another process (",
+                        text_of(file.descriptor),
+                        ") works in this directory; wait for it or choose another directory.");
+  require<StorageError>(code == 0 || is_without_locks(code), path.string(),
+                        ": locking failed: ", system_message(code), "; choose another directory.");
+  // A file that stands for the lock would outlive a killed process, and on a cluster nobody can tell from
+  // another host that it died: a job that is queued again could not go on.
+  if (code != 0)
+    warning_ = join(directory.string(), ": this file system has no locks (", system_message(code),
+                    "), so a second process in this directory would not be noticed; start none, or mount it "
+                    "with locks (Lustre: -o flock).");
+  char host[40] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string holder = join("pid ", ::getpid(), " on ", host);
+  if (::ftruncate(file.descriptor, 0) != 0 ||
+      file_system().write(file.descriptor, holder.data(), holder.size()) < 0)
+    throw StorageError(join(path.string(), ": writing failed: ", system_message(errno), "."));
+  std::swap(descriptor_, file.descriptor);
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace retort::base
