@@ -61,7 +61,10 @@ class Loop {
         save();
         return {.finished = false, .progress = progress_, .steps = steps_, .report = {}};
       }
-      if (progress_.step % s_.options.checkpoint_every_steps == 0 || progress_.step == steps_) save();
+      if (progress_.step == steps_)
+        save();
+      else if (progress_.step % s_.options.checkpoint_every_steps == 0)
+        try_to_save();
     }
     return {.finished = true, .progress = progress_, .steps = steps_, .report = report()};
   }
@@ -212,6 +215,19 @@ class Loop {
   void save() {
     s_.metrics.sync();
     save_checkpoint(s_.checkpoints, progress_, s_.student, optimizer_);
+  }
+
+  // What a full disk takes away is only where a run that dies would go on; the last one must be there.
+  void try_to_save() {
+    try {
+      save();
+    } catch (const base::StorageError& error) {
+      const auto next = std::min(steps_, progress_.step + s_.options.checkpoint_every_steps);
+      s_.observer.message(record::Level::warning,
+                          base::join(s_.stage, ": training goes on without a checkpoint of step ",
+                                     progress_.step, ", the next is written after step ", next,
+                                     " and the one before is kept: ", error.what()));
+    }
   }
 
   base::Json report() const {

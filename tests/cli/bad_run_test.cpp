@@ -248,6 +248,7 @@ TEST_F(BadRun, DiskFullWhileSavingACheckpointKeepsTheOneBefore) {
   with_mount(project_.path("disk"), 0, "size=3200k", [&] {
     const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
     EXPECT_EQ(full.code, 7) << full.err;
+    EXPECT_SAYS(full.err, "warning: born: training goes on without a checkpoint of step 6, the next is ");
     EXPECT_SAYS(said(full.err), "retort: error: ");
     EXPECT_SAYS(full.err, "No space left on device; free some space and start again, nothing was lost");
     const auto left = files_below(project_.path("disk/run"));

@@ -12,6 +12,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "support/faulty_files.h"
 #include "support/message_of.h"
 #include "train/training.h"
 
@@ -229,6 +230,51 @@ TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {
   save(place_, 15);  // went on from 10
   expect_loads(15, 0);
   EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000015"});
+}
+
+TEST_F(CheckpointTest, TheOldOrTheNewLoadsWhicheverCallFails) {
+  const auto faults = test::for_each_fault(
+      place_.directory,
+      [&] {
+        std::filesystem::remove_all(place_.directory);
+        save(place_, 10);
+      },
+      [&] { save(place_, 20); },
+      [&] {
+        const bool replaced = std::filesystem::exists(step_path(place_, 20));
+        expect_loads(replaced ? 20 : 10, 0);
+        EXPECT_TRUE(std::filesystem::exists(step_path(place_, 10))) << "the one before is kept";
+        EXPECT_EQ(names_in(place_.directory).size(), replaced ? 2U : 1U) << "nothing half-written stays";
+      });
+  EXPECT_GT(faults, 20);
+}
+
+TEST_F(CheckpointTest, TheOldOrTheNewLoadsWheneverThePowerGoes) {
+  test::for_each_power_loss(
+      directory_ / "disk",
+      [&] {
+        save({directory_ / "disk/born", place_.identity, 1}, 10);
+      },
+      [&] {
+        save({directory_ / "disk/born", place_.identity, 1}, 20);
+      },
+      [&](bool done) {
+        place_.directory = directory_ / "disk/born";
+        expect_loads(std::filesystem::exists(step_path(place_, 20)) ? 20 : 10, 0);
+        EXPECT_TRUE(!done || std::filesystem::exists(step_path(place_, 20)));
+      });
+}
+
+TEST_F(CheckpointTest, TheFirstOneIsThereOnceItWasSaved) {
+  test::for_each_power_loss(
+      directory_ / "disk", [] {},
+      [&] {
+        save({directory_ / "disk/checkpoints/born", place_.identity, 1}, 10);
+      },
+      [&](bool done) {
+        place_.directory = directory_ / "disk/checkpoints/born";
+        if (done) expect_loads(10, 0);
+      });
 }
 
 // A small file system of its own, for one thread only and gone with it.  False: this machine lets us mount

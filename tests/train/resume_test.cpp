@@ -4,6 +4,8 @@
 #include "retort/base/files.h"
 #include "retort/data/windows.h"
 #include "retort/train/batches.h"
+#include "support/faulty_files.h"
+#include "support/message_of.h"
 #include "train/training.h"
 
 namespace retort {
@@ -125,6 +127,48 @@ TEST_F(ResumeTest, BeingKilledBetweenCheckpointsRepeatsStepsWithTheSameBits) {
     run_to_the_end(given, killed);
     expect_same_run(straight, killed);
   }
+}
+
+TEST_F(ResumeTest, AFullDiskAtACheckpointDoesNotEndTraining) {
+  const auto given = this->given(at::kFloat);
+  const auto straight = place("straight"), full = place("full");
+  run_to_the_end(given, straight);
+  std::optional<test::FaultyFileSystem> disk;
+  Training training(given, full);
+  Witness witness;
+  witness.after_step = [&](std::int64_t step) {
+    disk.reset();
+    if (step == 6) disk.emplace().cannot(test::Call::sync, ENOSPC);  // somebody makes room afterwards
+    if (step == 7) {
+      EXPECT_TRUE(std::filesystem::exists(full / "checkpoints" / "step-00000003"));
+    }
+  };
+  EXPECT_TRUE(training.run(witness, held_out(given)).finished);
+  ASSERT_EQ(witness.warnings.size(), 1U);
+  EXPECT_SAYS(witness.warnings[0],
+              "stage: training goes on without a checkpoint of step 6, the next is written after step 7");
+  EXPECT_SAYS(witness.warnings[0], "No space left on device");
+  expect_same_run(straight, full);
+}
+
+TEST_F(ResumeTest, AFullDiskAtTheLastCheckpointIsAnError) {
+  const auto given = this->given(at::kFloat);
+  const auto straight = place("straight"), full = place("full");
+  run_to_the_end(given, straight);
+  {
+    std::optional<test::FaultyFileSystem> disk;
+    Training training(given, full);
+    Witness witness;
+    witness.after_step = [&](std::int64_t step) {
+      if (step == 6) disk.emplace().cannot(test::Call::sync, ENOSPC);
+    };
+    const auto message =
+        test::message_of<base::StorageError>([&] { (void)training.run(witness, held_out(given)); });
+    EXPECT_SAYS(message, "No space left on device");
+    EXPECT_EQ(witness.warnings.size(), 1U);
+  }
+  run_to_the_end(given, full);  // from step 3
+  expect_same_run(straight, full);
 }
 
 TEST_F(ResumeTest, AFinishedStageIsNotTrainedFurther) {
