@@ -146,6 +146,12 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   return plan;
 }
 
+std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_t tokens,
+                                 std::int64_t sequence_tokens, std::int64_t item_bytes) {
+  return over_blocks(
+      config, [&](const BlockSizes& s) { return forward_bytes(s, tokens, sequence_tokens, item_bytes); });
+}
+
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
                               std::int64_t item_bytes) {
   // About four million logits: few enough for a cache to matter, enough rows for the products to run at full

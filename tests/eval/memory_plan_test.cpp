@@ -1,0 +1,115 @@
+// The plans of scoring and generation against what libtorch's allocator really gave out.
+#include "retort/eval/memory_plan.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "retort/eval/generate.h"
+#include "retort/model/weights.h"
+#include "retort/ops/memory_meter.h"
+#include "support/tolerance.h"
+
+namespace retort::eval {
+namespace {
+
+architecture::Config config_of(std::int64_t hidden, std::int64_t width, std::int64_t vocab) {
+  architecture::Config config;
+  config.vocab_size = vocab;
+  config.hidden_size = hidden;
+  config.max_position_embeddings = 1 << 20;
+  config.initializer_range = 0.1;
+  config.blocks.assign(2, {architecture::Attention{4, 2, hidden / 4}, architecture::DenseMlp{width}});
+  return config;
+}
+
+std::unique_ptr<shard::Parameters> loaded(const architecture::Config& config, at::ScalarType dtype) {
+  return shard::resident_parameters(model::random_weights(config, 1, dtype, at::kCPU), shard::Use::frozen,
+                                    dtype);
+}
+
+// Windows of made-up tokens.
+class MadeUpWindows final : public Windows {
+ public:
+  MadeUpWindows(std::int64_t context, int count) : context_(context), left_(count) {
+    documents_.emplace_back();
+  }
+  bool next(Window& window) override {
+    if (left_-- == 0) return false;
+    window = {};
+    window.ids.assign(static_cast<std::size_t>(context_), 3);
+    window.targets.assign(static_cast<std::size_t>(context_), 5);
+    window.starts = {0};
+    window.target_documents.assign(static_cast<std::size_t>(context_), 0);
+    return true;
+  }
+  const std::vector<data::TextDocument>& documents() const override { return documents_; }
+
+ private:
+  std::int64_t context_;
+  int left_;
+  std::vector<data::TextDocument> documents_;
+};
+
+struct Case {
+  const char* what;
+  std::int64_t hidden, width, vocab, context;
+  bool teacher;
+};
+
+class Plans : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ops::install_memory_meter(); }
+
+  static void expect_near(const shard::MemoryPlan& plan, std::int64_t peak, const std::string& what) {
+    std::printf("  %-40s planned %10lld, peak %10lld bytes\n", what.c_str(),
+                static_cast<long long>(plan.total_bytes()), static_cast<long long>(peak));
+    EXPECT_GE(plan.total_bytes(), peak) << what << "\n" << shard::describe(plan);
+    EXPECT_LE(plan.total_bytes(), peak * 5 / 4) << what << "\n" << shard::describe(plan);
+  }
+};
+
+TEST_F(Plans, OfScoringHoldAndAreNear) {
+  const Case cases[] = {{"a wide MLP", 128, 1024, 512, 512, false},
+                        {"a large vocabulary", 64, 64, 32000, 256, false},
+                        {"a large vocabulary, teacher", 64, 64, 32000, 256, true},
+                        {"a long context", 128, 512, 512, 8192, false},
+                        {"a teacher", 128, 512, 2048, 1024, true}};
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto& test : cases) {
+      const auto config = config_of(test.hidden, test.width, test.vocab);
+      const auto teacher = config_of(2 * test.hidden, test.width, test.vocab);
+      const auto before = ops::live_tensor_bytes();
+      const auto model = loaded(config, dtype), other = test.teacher ? loaded(teacher, dtype) : nullptr;
+      ops::reset_peak_tensor_bytes();
+      const Subject subject("model", *model);
+      std::optional<Subject> teacher_subject;
+      if (other) teacher_subject.emplace("teacher", *other);
+      MadeUpWindows windows(test.context, static_cast<int>(8192 / test.context + 1));
+      evaluate_source(subject, teacher_subject ? &*teacher_subject : nullptr, "text", windows);
+      expect_near(plan_scoring(config, test.teacher ? &teacher : nullptr,
+                               static_cast<std::int64_t>(at::elementSize(dtype)), test.context),
+                  ops::peak_tensor_bytes() - before, test.what);
+    }
+}
+
+TEST_F(Plans, OfGenerationHoldAndAreNear) {
+  struct {
+    const char* what;
+    std::int64_t prompt, made, room;
+  } const cases[] = {{"a long prompt", 600, 2, 2}, {"much room", 4, 2, 60'000}};
+  for (const auto& test : cases) {
+    const auto config = config_of(128, 512, 2048);
+    const auto before = ops::live_tensor_bytes();
+    const auto model = loaded(config, at::kFloat);
+    ops::reset_peak_tensor_bytes();
+    const std::vector<std::int32_t> prompt(static_cast<std::size_t>(test.prompt), 3);
+    std::vector<std::int32_t> all(2048);  // whatever comes ends the text
+    for (std::size_t id = 0; id < all.size(); ++id) all[id] = static_cast<std::int32_t>(id);
+    generate(*model, prompt, {.max_new_tokens = test.room}, all);
+    expect_near(plan_generation(config, 4, test.prompt, test.room), ops::peak_tensor_bytes() - before,
+                test.what);
+  }
+}
+
+}  // namespace
+}  // namespace retort::eval
