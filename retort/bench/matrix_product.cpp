@@ -6,23 +6,75 @@
 #include <chrono>
 
 namespace retort::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A product and its operands in one type.
+class Product {
+ public:
+  Product(const ProductShape& shape, at::ScalarType dtype, at::Device device)
+      : a_(at::ones({shape.rows, shape.inner}, at::TensorOptions().dtype(dtype).device(device))),
+        b_(at::ones({shape.columns, shape.inner}, a_.options())),
+        c_(at::empty({shape.rows, shape.columns}, a_.options())),
+        flops_(shape.flops()) {}
+
+  void run() {
+    const auto start = Clock::now();
+    at::mm_out(c_, a_, b_.t());
+    // Reading one number waits for a device that works asynchronously.
+    (void)c_[0][0].item<double>();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds_ += seconds;
+    best_seconds_ = std::min(best_seconds_, seconds);
+  }
+  double seconds() const { return seconds_; }
+  double best_flops() const { return flops_ / best_seconds_; }
+
+ private:
+  at::Tensor a_, b_, c_;
+  double flops_, seconds_ = 0, best_seconds_ = 1e30;
+};
+
+// Two thousand million multiplications, and matrices of 64 MB, are enough to see a rate.
+ProductShape shortened(ProductShape shape) {
+  constexpr std::int64_t kSide = 4096, kMultiplications = std::int64_t{1} << 31;
+  shape.inner = std::clamp<std::int64_t>(shape.inner, 1, kSide);
+  shape.columns = std::clamp<std::int64_t>(shape.columns, 1, kSide);
+  const auto most = std::max<std::int64_t>(64, kMultiplications / (shape.inner * shape.columns));
+  shape.rows = std::clamp<std::int64_t>(shape.rows, 1, most);
+  return shape;
+}
+
+}  // namespace
 
 double matrix_product_flops(at::ScalarType dtype, at::Device device) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::int64_t kSize = 1024;
-  const auto options = at::TensorOptions().dtype(dtype).device(device);
-  const auto a = at::ones({kSize, kSize}, options), b = at::ones({kSize, kSize}, options);
-  auto c = at::empty({kSize, kSize}, options);
-  double best_seconds = 1e30;
-  const auto begin = Clock::now();
-  for (int i = 0; i < 50 && (i < 3 || Clock::now() - begin < std::chrono::milliseconds(200)); ++i) {
-    const auto start = Clock::now();
-    at::mm_out(c, a, b.t());
-    // Reading one number waits for a device that works asynchronously.
-    (void)c[0][0].item<double>();
-    best_seconds = std::min(best_seconds, std::chrono::duration<double>(Clock::now() - start).count());
+  Product product({}, dtype, device);
+  for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.2); ++i) product.run();
+  return product.best_flops();
+}
+
+double ProductShape::flops() const {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
+}
+
+// The rest of a step gains less than the product, and pays for the conversions; what is left of a narrow win
+// is not worth the digits.
+at::ScalarType TypeRates::faster() const {
+  constexpr double kClearly = 1.1;
+  return bf16 >= kClearly * fp32 ? at::kBFloat16 : at::kFloat;
+}
+
+TypeRates measure_types(ProductShape shape, at::Device device) {
+  constexpr double kSeconds = 0.05;
+  shape = shortened(shape);
+  Product fp32(shape, at::kFloat, device), bf16(shape, at::kBFloat16, device);
+  // In turn, so that what else the machine does meets both.
+  for (int i = 0; i < 2 || fp32.seconds() < kSeconds || bf16.seconds() < kSeconds; ++i) {
+    if (i < 2 || fp32.seconds() < kSeconds) fp32.run();
+    if (i < 2 || bf16.seconds() < kSeconds) bf16.run();
   }
-  return 2.0 * kSize * kSize * kSize / best_seconds;
+  return {shape, fp32.best_flops(), bf16.best_flops()};
 }
 
 }  // namespace retort::bench

@@ -3,10 +3,31 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace retort::bench {
 
 /// Floating-point operations per second of the best of several products of 1024 x 1024 x 1024 (about 0.2
 /// seconds).
 double matrix_product_flops(at::ScalarType dtype, at::Device device);
+
+/// [rows, inner] times [inner, columns].
+struct ProductShape {
+  std::int64_t rows = 1024, inner = 1024, columns = 1024;
+  double flops() const;
+};
+
+/// One product in the two types that a model may be trained in; floating-point operations per second.
+struct TypeRates {
+  ProductShape shape;
+  double fp32 = 0, bf16 = 0;
+
+  /// bf16 where it is faster by a tenth at least, fp32 elsewhere.
+  at::ScalarType faster() const;
+};
+
+/// Measures both types in turn, 50 ms and two products of each at least, and keeps the best of each.  A shape
+/// that is too large for that is taken smaller.
+TypeRates measure_types(ProductShape shape, at::Device device);
 
 }  // namespace retort::bench
