@@ -29,7 +29,8 @@ Action declare_eval(CLI::App& app) {
   app.add_option("MODEL", request.model.model, "Model directory")->required();
   app.add_option("--text", request.texts, "Text or .jsonl files, plain, .gz or .zst; globs")->required();
   app.add_option("--teacher", request.teacher, "Model directory: adds KL, top-1 agreement and recovery");
-  app.add_option("--context", request.context, "Tokens of a window; default: what the model was made for")
+  app.add_option("--context", request.context,
+                 "Tokens of a window; default: what the models were made for, at most 4096")
       ->check(CLI::Range(2, 1 << 20));
   app.add_flag("--rolling", request.rolling,
                "Documents on their own, instead of windows over the joined text");

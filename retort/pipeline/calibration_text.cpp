@@ -12,6 +12,12 @@
 namespace retort::pipeline {
 namespace {
 
+// Of every source.
+std::int64_t sequences_of(const recipe::Stage& stage, std::int64_t tokens, std::int64_t sequence_length) {
+  const auto wanted = tokens / std::ssize(stage.data);
+  return std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
+}
+
 void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& domain, std::int64_t wanted,
                     std::int64_t sequence_length) {
   base::require<base::DataError>(!domain.sequences.empty(), "stage '", stage.name, "': source '", domain.name,
@@ -34,14 +40,19 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   require_context(stage.name, "sequence_length", sequence_length, model.weights.config);
   const auto text = read_model_text(path, model.weights.config);
   const auto sources = context.sources(stage);
-  const auto wanted = tokens / static_cast<std::int64_t>(sources.size());
-  const auto count = std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
+  const auto wanted = tokens / std::ssize(stage.data);
+  const auto count = sequences_of(stage, tokens, sequence_length);
   const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
   for (const auto& source : sources)
     model.domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
                                                                       text.special, seed, count)});
   for (const auto& domain : model.domains) require_enough(stage, domain, wanted, sequence_length);
   return model;
+}
+
+std::int64_t calibration_tokens(const recipe::Stage& stage, std::int64_t tokens,
+                                std::int64_t sequence_length) {
+  return std::ssize(stage.data) * sequences_of(stage, tokens, sequence_length) * sequence_length;
 }
 
 void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,

@@ -23,6 +23,10 @@ struct CalibratedModel {
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
                                  std::int64_t sequence_length, std::uint64_t seed);
 
+/// How many tokens of text that is in all, in whole sequences.
+std::int64_t calibration_tokens(const recipe::Stage& stage, std::int64_t tokens,
+                                std::int64_t sequence_length);
+
 /// As the stage's model, made of the one at `from`.
 void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,
                      const model::Weights& weights);

@@ -1,12 +1,14 @@
 // What `retort eval` and `retort generate` do with a single model.
 #include <ATen/ATen.h>
 
-#include <fstream>
+#include <algorithm>
+#include <optional>
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
+#include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
 #include "retort/ops/memory_meter.h"
@@ -40,10 +42,29 @@ class PerTokenFile {
   std::optional<base::AtomicFile> file_;
 };
 
+std::int64_t default_context(const architecture::Config& model, const architecture::Config* teacher) {
+  const auto limit = teacher ? std::min(model.max_position_embeddings, teacher->max_position_embeddings)
+                             : model.max_position_embeddings;
+  return std::min(limit, kEvalContext);
+}
+
+// Before anything is loaded.
+void require_memory(const shard::MemoryPlan& plan, std::int64_t available_bytes, record::Observer& observer) {
+  observer.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
+  shard::require_fits(plan, available_bytes);
+}
+
 base::Json evaluate_model(const EvalRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
+  const auto config = architecture::read_config(request.model.model);
+  std::optional<architecture::Config> teacher_config;
+  if (!request.teacher.empty()) teacher_config = architecture::read_config(request.teacher);
+  const auto* teacher_shape = teacher_config ? &*teacher_config : nullptr;
+  const auto context = request.context > 0 ? request.context : default_context(config, teacher_shape);
+  require_memory(eval::plan_scoring(config, teacher_shape, std::int64_t(at::elementSize(dtype)), context),
+                 available_bytes(request.model.available_memory), observer);
   const auto parameters = load(request.model.model, dtype, device);
   const eval::Subject subject(request.model.model, *parameters);
   std::unique_ptr<shard::Parameters> teacher_parameters;
@@ -53,7 +74,6 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
     teacher.emplace(request.teacher, *teacher_parameters);
   }
   const auto* teacher_subject = teacher ? &*teacher : nullptr;
-  const auto context = request.context > 0 ? request.context : parameters->config().max_position_embeddings;
   eval::check_comparable(subject, teacher_subject, context);
 
   const auto text = read_model_text(request.model.model, parameters->config());
@@ -84,13 +104,18 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   return eval::to_json(context, windowing, request.teacher, {scores});
 }
 
-base::Json generate_text(const GenerateRequest& request) {
+base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
-  const auto parameters =
-      load(request.model.model, model::parse_scoring_dtype(request.model.dtype, device), device);
-  const auto text = read_model_text(request.model.model, parameters->config());
+  const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
+  const auto config = architecture::read_config(request.model.model);
+  const auto text = read_model_text(request.model.model, config);
   const auto prompt = text.prompt_ids(request.prompt, request.bos);
+  const auto room = std::max<std::int64_t>(0, config.max_position_embeddings - std::ssize(prompt));
+  require_memory(eval::plan_generation(config, std::int64_t(at::elementSize(dtype)), std::ssize(prompt),
+                                       std::min(request.max_new_tokens, room)),
+                 available_bytes(request.model.available_memory), observer);
+  const auto parameters = load(request.model.model, dtype, device);
   const auto generation = eval::generate(
       *parameters, prompt,
       {.max_new_tokens = request.max_new_tokens, .temperature = request.temperature, .seed = request.seed},
@@ -111,9 +136,9 @@ base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
   return scores;
 }
 
-base::Json generate(const GenerateRequest& request, record::Observer&) {
+base::Json generate(const GenerateRequest& request, record::Observer& observer) {
   base::Json generation;
-  translate_torch_errors([&] { generation = generate_text(request); });
+  translate_torch_errors([&] { generation = generate_text(request, observer); });
   return generation;
 }
 

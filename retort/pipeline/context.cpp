@@ -23,8 +23,8 @@ std::vector<data::SourceOptions> Context::sources(const recipe::Stage& stage) co
   return sources;
 }
 
-std::int64_t available_bytes(const recipe::Recipe& recipe) {
-  return recipe.memory_bytes > 0 ? recipe.memory_bytes : base::available_memory_bytes();
+std::int64_t available_bytes(const AvailableMemory& asked) {
+  return asked ? asked() : base::available_memory_bytes();
 }
 
 data::Encode ModelText::encode() const {

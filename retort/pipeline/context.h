@@ -10,6 +10,7 @@
 #include "retort/architecture/config.h"
 #include "retort/comm/group.h"
 #include "retort/data/sequence.h"
+#include "retort/pipeline/pipeline.h"
 #include "retort/recipe/recipe.h"
 #include "retort/record/metrics.h"
 #include "retort/record/observer.h"
@@ -26,6 +27,9 @@ struct Context {
   comm::Group& group;
   at::Device device;
   at::ScalarType dtype;
+  /// Memory that the run may use, decided once before any model is loaded.  A stage's plan counts its models,
+  /// so what they take must not be missing here.
+  std::int64_t available_bytes;
 
   /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.
   base::Path model_path(const std::string& name) const;
@@ -35,8 +39,8 @@ struct Context {
   std::vector<data::SourceOptions> sources(const recipe::Stage& stage) const;
 };
 
-/// Memory that a run may use.
-std::int64_t available_bytes(const recipe::Recipe& recipe);
+/// What `asked` says, which may be empty, else what the machine has.
+std::int64_t available_bytes(const AvailableMemory& asked);
 
 /// Tokenizer and special tokens of a model directory.
 struct ModelText {

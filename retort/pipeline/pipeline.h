@@ -2,6 +2,7 @@
 // Runs what a recipe says, stage after stage, in one run directory; started again, it goes on where it
 // stopped.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@
 
 namespace retort::pipeline {
 
+/// Bytes that this process may still take; empty: what the machine has.
+using AvailableMemory = std::function<std::int64_t()>;
+
 struct RunRequest {
   base::Path run_directory;
   std::string only_stage;            ///< empty: all stages that are not finished
   bool dry_run = false;              ///< check everything, print the plan, change nothing
   std::vector<std::string> command;  ///< for the provenance
+  AvailableMemory available_memory;  ///< asked once, before any model is loaded
 };
 
 struct RunOutcome {
@@ -34,14 +39,19 @@ struct ModelRequest {
   std::string model;  ///< directory
   std::string device = "cpu";
   std::string dtype = "auto";
+  AvailableMemory available_memory = {};
 };
+
+/// Tokens of a window that `retort eval` takes without being asked: perplexities gain little from more, and
+/// models of today are made for contexts whose activations no workstation holds.
+inline constexpr std::int64_t kEvalContext = 4096;
 
 struct EvalRequest {
   ModelRequest model;
   std::string teacher;             ///< directory; empty: none
   std::vector<std::string> texts;  ///< files
   std::string field = "text", separator;
-  std::int64_t context = 0;  ///< 0: what the model was made for
+  std::int64_t context = 0;  ///< 0: what the models were made for, at most kEvalContext
   bool rolling = false;      ///< documents on their own instead of windows over the joined text
   bool bos = true;
   base::Path per_token;     ///< a line per window; empty: none

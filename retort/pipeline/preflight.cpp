@@ -21,8 +21,9 @@ using recipe::StageKind;
 
 class Preflight {
  public:
-  Preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype)
-      : recipe_(recipe), request_(request), dtype_(dtype) {}
+  Preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
+            std::int64_t available_bytes)
+      : recipe_(recipe), request_(request), dtype_(dtype), available_bytes_(available_bytes) {}
 
   void check(const Stage& stage) {
     if (finished(stage.name)) return;
@@ -32,8 +33,8 @@ class Preflight {
     check_profile(stage);
     check_lengths(stage);
     check_vocabularies(stage);
-    if (const auto plan = known_memory(recipe_, stage, dtype_))
-      shard::require_fits(*plan, available_bytes(recipe_));
+    if (const auto plan = known_memory(recipe_, stage, dtype_, available_bytes_))
+      shard::require_fits(*plan, available_bytes_);
   }
 
  private:
@@ -137,6 +138,7 @@ class Preflight {
   const recipe::Recipe& recipe_;
   const RunRequest& request_;
   at::ScalarType dtype_;
+  std::int64_t available_bytes_;
   std::set<std::string> checked_;
 };
 
@@ -217,8 +219,8 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 }  // namespace
 
 void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
-               record::Observer& observer) {
-  Preflight preflight(recipe, request, dtype);
+               std::int64_t available_bytes, record::Observer& observer) {
+  Preflight preflight(recipe, request, dtype, available_bytes);
   for (const auto& stage : recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
   if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe, observer);

@@ -14,6 +14,6 @@ namespace retort::pipeline {
 /// stages that are not finished, and warns of what makes figures too good.  Throws UsageError, DataError,
 /// ModelError or MemoryError.
 void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
-               record::Observer& observer);
+               std::int64_t available_bytes, record::Observer& observer);
 
 }  // namespace retort::pipeline

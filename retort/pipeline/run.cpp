@@ -85,9 +85,10 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   return true;
 }
 
-void dry_run(const recipe::Recipe& recipe, at::ScalarType dtype, record::Observer& observer) {
+void dry_run(const recipe::Recipe& recipe, at::ScalarType dtype, std::int64_t available_bytes,
+             record::Observer& observer) {
   for (const auto& stage : recipe.stages) {
-    const auto memory = known_memory(recipe, stage, dtype);
+    const auto memory = known_memory(recipe, stage, dtype, available_bytes);
     observer.message(record::Level::info,
                      base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
                                 memory ? "memory plan\n" + shard::describe(*memory)
@@ -132,9 +133,11 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   recipe.dtype = resolved_dtype(recipe, request.run_directory, device);
   if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   const auto dtype = model::parse_compute_dtype(recipe.dtype, device);
-  preflight(recipe, request, dtype, observer);
+  const auto available =
+      recipe.memory_bytes > 0 ? recipe.memory_bytes : available_bytes(request.available_memory);
+  preflight(recipe, request, dtype, available, observer);
   if (request.dry_run) {
-    dry_run(recipe, dtype, observer);
+    dry_run(recipe, dtype, available, observer);
     return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   }
   auto directory = record::RunDirectory::open(
@@ -144,7 +147,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
            {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
   record::Metrics metrics(directory.metrics_path());
   const auto group = comm::single_group();
-  const Context context{recipe, directory, metrics, observer, *group, device, dtype};
+  if (!directory.lock_warning().empty())
+    observer.message(record::Level::warning, directory.lock_warning());
+  const Context context{recipe, directory, metrics, observer, *group, device, dtype, available};
   observer.message(record::Level::info,
                    base::join("computing in ", recipe.dtype, " on ", recipe.device, " with ",
                               at::get_num_threads(), " threads; run directory ", directory.path().string()));

@@ -3,10 +3,13 @@
 
 #include <map>
 
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
+#include "retort/eval/memory_plan.h"
+#include "retort/model/dtype.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 
@@ -59,10 +62,43 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
   return changes;
 }
 
+// Before a model is loaded; returns the bytes.
+std::int64_t planned(const Context& context, const Stage& stage) {
+  const auto plan = plan_evaluation(stage, context.device, [&](const std::string& name) {
+    return architecture::read_config(context.model_path(name));
+  });
+  if (!plan) return 0;
+  context.observer.message(record::Level::info,
+                           base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
+  shard::require_fits(*plan, context.available_bytes);
+  return plan->total_bytes();
+}
+
 }  // namespace
+
+std::optional<shard::MemoryPlan> plan_evaluation(const Stage& stage, at::Device device,
+                                                 const KnownConfig& config_of) {
+  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+  const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
+  // A token has at least one byte of the prompt; a post-processor may add some.
+  const auto generated = options.prompt.empty() ? 0 : std::ssize(options.prompt) + 2 + options.max_new_tokens;
+  std::optional<shard::MemoryPlan> largest;
+  const auto teacher = config_of(stage.teacher);
+  for (const auto& name : stage.models) {
+    const auto model = name == stage.teacher ? teacher : config_of(name);
+    if (!model || !teacher) continue;
+    auto plan =
+        eval::plan_scoring(*model, name == stage.teacher ? &*model : &*teacher, item, options.context);
+    if (generated > 0)
+      plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
+    if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
+  }
+  return largest;
+}
 
 std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage& stage) {
   const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+  const auto planned_bytes = planned(context, stage);
   const auto teacher = load_for_scoring(context, stage.teacher);
   base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
@@ -82,6 +118,7 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   documents.commit();
   auto result = eval::to_json(options.context, options.windows, stage.teacher, scores);
   result["sparsity"] = sparsity_changes(context, scores);
+  result["memory_planned_bytes"] = planned_bytes;
   return result;
 }
 

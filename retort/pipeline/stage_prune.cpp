@@ -58,7 +58,7 @@ base::Json run_profile_stage(const Context& context, const Stage& stage) {
                         {.directory = context.directory.stage_directory(stage.name),
                          .scratch = context.directory.checkpoints(stage.name),
                          .identity = identity_of(model.path, model.domains, options),
-                         .memory = available_bytes(context.recipe)},
+                         .memory = context.available_bytes},
                         context.observer);
 }
 
@@ -69,7 +69,7 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
   const auto scores = scores_of_profile(context, stage, model.weights);
   const auto* given = scores ? &*scores : nullptr;
   const prune::PrunePlace place{.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                                .memory = available_bytes(context.recipe)};
+                                .memory = context.available_bytes};
   auto result = options.stepwise() ? prune::prune_greedy(model.weights, model.domains, options,
                                                          context.observer, given, place)
                                    : prune::prune_searched(model.weights, model.domains, options, place,

@@ -31,7 +31,7 @@ base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
   const auto result = prune::sparsify(model.weights, prune::split_by_document(model.domains), options,
                                       {.scratch = scratch,
                                        .identity = identity_of(context, stage, model.domains),
-                                       .memory = available_bytes(context.recipe)},
+                                       .memory = context.available_bytes},
                                       context.observer);
   save_compressed(context, stage, model.path, result.weights);
   base::remove_all(scratch);

@@ -6,8 +6,10 @@
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
 #include "retort/loss/losses.h"
+#include "retort/model/dtype.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
+#include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/profile.h"
 #include "retort/prune/stage_plans.h"
@@ -140,10 +142,10 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
 
 // Of the models that a select stage distils one after the other.
 std::optional<shard::MemoryPlan> largest_known_memory(const recipe::Recipe& recipe, const Stage& stage,
-                                                      at::ScalarType dtype) {
+                                                      at::ScalarType dtype, std::int64_t available_bytes) {
   std::optional<shard::MemoryPlan> largest;
   for (const auto& model : stage.models)
-    if (auto plan = known_memory(recipe, distillation_of(stage, stage.name, model), dtype);
+    if (auto plan = known_memory(recipe, distillation_of(stage, stage.name, model), dtype, available_bytes);
         plan && (!largest || plan->total_bytes() > largest->total_bytes()))
       largest = std::move(plan);
   return largest;
@@ -184,7 +186,7 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
                           .group = context.group,
                           .device = context.device,
                           .dtype = context.dtype,
-                          .available_bytes = available_bytes(context.recipe)};
+                          .available_bytes = context.available_bytes};
   auto outcome = train::train(setup);
   if (!outcome.finished) return std::nullopt;
   const auto trained = models.student->gathered();
@@ -223,38 +225,47 @@ Stage distillation_of(const Stage& select, const std::string& name, const std::s
 }
 
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
-                                              at::ScalarType dtype) {
+                                              at::ScalarType dtype, std::int64_t available_bytes) {
   const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
   if (const auto* profile = std::get_if<prune::ProfileOptions>(&stage.options);
       profile && !made_here(stage.from))
-    return prune::plan_profile(architecture::read_config(stage.from), sizeof(float),
-                               profile->calibration_tokens,
-                               std::max(prune::kPanelTokens, profile->sequence_length));
+    return prune::plan_profile(
+        architecture::read_config(stage.from), sizeof(float),
+        calibration_tokens(stage, profile->calibration_tokens, profile->sequence_length),
+        std::max(prune::kPanelTokens, profile->sequence_length));
   if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
       pruning && !made_here(stage.from))
     return prune::plan_prune_within(
-               available_bytes(recipe), /*may_use_disk=*/true, architecture::read_config(stage.from),
-               sizeof(float), pruning->calibration_tokens,
+               available_bytes, /*may_use_disk=*/true, architecture::read_config(stage.from), sizeof(float),
+               calibration_tokens(stage, pruning->calibration_tokens, pruning->sequence_length),
                std::max(prune::kCalibrationBatchTokens, pruning->sequence_length), *pruning)
         .memory;
   if (const auto* sparsify = std::get_if<prune::SparsifyOptions>(&stage.options);
       sparsify && !made_here(stage.from))
-    return prune::plan_sparsify(architecture::read_config(stage.from), sizeof(float),
-                                prune::expected_tokens(*sparsify), *sparsify, /*on_disk=*/true);
+    return prune::plan_sparsify(
+        architecture::read_config(stage.from), sizeof(float),
+        prune::most_tokens(
+            *sparsify, calibration_tokens(stage, sparsify->calibration_tokens, sparsify->sequence_length)),
+        *sparsify, /*on_disk=*/true);
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);
-  if (stage.kind == StageKind::select) return largest_known_memory(recipe, stage, dtype);
+  if (stage.kind == StageKind::select) return largest_known_memory(recipe, stage, dtype, available_bytes);
+  if (stage.kind == StageKind::evaluate)
+    return plan_evaluation(stage, model::parse_device(recipe.device), [&](const std::string& name) {
+      return made_here(name) ? std::nullopt : std::optional(architecture::read_config(name));
+    });
   if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
   const auto student =
       stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);
   std::optional<architecture::Config> teacher;
   if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
-  const auto losses = loss::make_losses(
-      losses_of(stage, *options),
-      {static_cast<std::int64_t>(student.blocks.size()),
-       static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
-       teacher ? model::read_lineage(stage.from, student).blocks : std::vector<std::int64_t>{}});
-  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses, false,
-                                         dtype, available_bytes(recipe));
+  const auto lineage = stage.kind == StageKind::train ? model::whole_lineage(student)
+                                                      : model::read_lineage(stage.from, student);
+  const auto losses = loss::make_losses(losses_of(stage, *options),
+                                        {static_cast<std::int64_t>(student.blocks.size()),
+                                         static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
+                                         teacher ? lineage.blocks : std::vector<std::int64_t>{}});
+  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
+                                         !lineage.sparse_layers.empty(), dtype, available_bytes);
   return shard::plan_memory(shape);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // One function per kind of stage; each reads its models, works, and leaves a model directory or a result.
 
+#include <functional>
 #include <optional>
 
 #include "retort/base/json.h"
@@ -24,9 +25,15 @@ std::optional<base::Json> run_select_stage(const Context& context, const recipe:
 /// The stage that distils one of the models of a select stage.
 recipe::Stage distillation_of(const recipe::Stage& select, const std::string& name, const std::string& from);
 
-/// The memory of a training stage when its models are known before the run begins.
+/// The memory of a stage when its models are known before the run begins: what the stage itself will plan, or
+/// a little more where that depends on its text.
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const recipe::Stage& stage,
-                                              at::ScalarType dtype);
+                                              at::ScalarType dtype, std::int64_t available_bytes);
+/// The largest plan among the models of an evaluate stage; `config_of` has nothing for a model that is not
+/// there yet.
+using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
+std::optional<shard::MemoryPlan> plan_evaluation(const recipe::Stage& stage, at::Device device,
+                                                 const KnownConfig& config_of);
 /// config.json of a stage that begins with random weights; throws ModelError.
 architecture::Config starting_config(const recipe::Stage& stage);
 /// Throws ModelError when teacher and student of a stage do not share their tokens.

@@ -115,13 +115,12 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
   return {states, plan()};
 }
 
-TextTokens expected_tokens(const SparsifyOptions& options) {
-  const auto eighth = options.calibration_tokens / 8;
-  return {.fitted = options.calibration_tokens - 2 * eighth,
-          .choosing = eighth,
-          .judging = eighth,
-          .batch = std::min(options.calibration_tokens,
-                            std::max(kCalibrationBatchTokens, options.sequence_length))};
+TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens) {
+  const auto part = tokens / 8 + tokens / 4;
+  return {.fitted = tokens,
+          .choosing = part,
+          .judging = part,
+          .batch = std::min(tokens, std::max(kCalibrationBatchTokens, options.sequence_length))};
 }
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,

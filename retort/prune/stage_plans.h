@@ -37,8 +37,9 @@ struct TextTokens {
   std::int64_t batch = 0;  ///< of the longest batch
 };
 
-/// What will be about right for a text that is as long as the options want.
-TextTokens expected_tokens(const SparsifyOptions& options);
+/// What split_by_document makes of `tokens` at most, unless a text repeats its documents: the last document
+/// of a part may be a quarter of the text.
+TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens);
 
 /// `on_disk`: hidden states of the text that is fitted to are in a file.
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,

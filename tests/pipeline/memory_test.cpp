@@ -1,0 +1,164 @@
+// What a run may use is decided once, and what is planned by it holds.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/project.h"
+#include "retort/base/error.h"
+#include "retort/ops/memory_meter.h"
+#include "retort/pipeline/stages.h"
+#include "retort/record/run_directory.h"
+#include "support/message_of.h"
+
+namespace retort::pipeline {
+namespace {
+
+using test::Listener;
+using test::Project;
+
+constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
+
+class RunMemory : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ops::install_memory_meter(); }
+
+  // A machine on which `bytes` are free now: tensors that are made later are missing from what is available.
+  AvailableMemory machine_with(std::int64_t bytes) {
+    return [this, all = bytes + ops::live_tensor_bytes()] {
+      ++asked_;
+      return all - ops::live_tensor_bytes();
+    };
+  }
+
+  Project project_;
+  Listener listener_;
+  int asked_ = 0;
+};
+
+class AcceptedByPreflight : public RunMemory, public testing::WithParamInterface<std::string> {};
+
+// Each model was loaded when the stage asked what is available, and then counted again by its plan.
+TEST_P(AcceptedByPreflight, IsAcceptedByTheStage) {
+  const auto recipe = project_.recipe_of({GetParam()}, "dtype: fp32\n");
+  const auto plan = known_memory(recipe, recipe.stages[0], at::kFloat, kPlenty);
+  ASSERT_TRUE(plan.has_value());
+  auto request = test::run_in(project_.run_directory());
+  request.available_memory = machine_with(plan->total_bytes());
+  EXPECT_TRUE(run(recipe, request, listener_).finished);
+  EXPECT_EQ(asked_, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfEachKind, AcceptedByPreflight,
+    testing::Values(test::kFinetune,
+                    "{name: seen, kind: profile, from: MODEL, data: [text], calibration_tokens: 1000, "
+                    "sequence_length: 96}",
+                    "{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 95%}, "
+                    "calibration_tokens: 500, sequence_length: 96, width_multiple: 16}",
+                    "{name: sparse, kind: sparsify, from: MODEL, data: [text], calibration_tokens: 3000, "
+                    "sequence_length: 64}",
+                    "{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"),
+    [](const auto& of) { return "Stage" + std::to_string(of.index); });
+
+// Training keeps the masks of a sparse model, a byte for each parameter.
+TEST_F(RunMemory, OfASparseModelCountsItsMasks) {
+  auto recipe = project_.recipe_of({"{name: sparse, kind: sparsify, from: MODEL, data: [text], "
+                                    "calibration_tokens: 3000, sequence_length: 64}"},
+                                   "dtype: fp32\n");
+  ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
+  auto finetune = test::kFinetune;
+  finetune.replace(finetune.find("MODEL"), 5, (project_.run_directory() / "models/sparse").string());
+  recipe = project_.recipe_of({finetune}, "dtype: fp32\n");
+  const auto plan = known_memory(recipe, recipe.stages[0], at::kFloat, kPlenty);
+  ASSERT_TRUE(plan.has_value());
+  auto request = test::run_in(project_.path("tuned"));
+  request.available_memory = machine_with(plan->total_bytes());
+  EXPECT_TRUE(run(recipe, request, listener_).finished);
+}
+
+TEST_F(RunMemory, OfAnEvaluateStageIsPlannedAndPrinted) {
+  const auto recipe = project_.recipe_of(
+      {"{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64, prompt: word}"});
+  auto request = test::run_in(project_.run_directory());
+  request.dry_run = true;
+  run(recipe, request, listener_);
+  EXPECT_SAYS(listener_.said, "stage measured (evaluate): memory plan");
+  EXPECT_SAYS(listener_.said, "work of a block, or logits of a chunk");
+
+  request.dry_run = false;
+  run(recipe, request, listener_);
+  const auto result = record::read_run(request.run_directory).results.at(0).second;
+  EXPECT_GE(result.at("memory_planned_bytes"), result.at("peak_tensor_bytes"));
+}
+
+TEST_F(RunMemory, OfAnEvaluateStageThatDoesNotFitIsRefused) {
+  const auto recipe = project_.recipe_of(
+      {"{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"}, "memory_bytes: 1M\n");
+  const auto message = test::message_of<base::MemoryError>(
+      [&] { run(recipe, test::run_in(project_.run_directory()), listener_); });
+  EXPECT_SAYS(message, "lower the context");
+  EXPECT_FALSE(std::filesystem::exists(project_.run_directory()));
+}
+
+// A model that an earlier stage makes is not there at the beginning.
+TEST_F(RunMemory, OfAnEvaluateStageIsPlannedByTheStageToo) {
+  const auto recipe = project_.recipe_of(
+      {test::kFinetune, "{name: measured, kind: evaluate, models: [tuned], data: [text], context: 64}"},
+      "memory_bytes: 20M\ndtype: fp32\n");
+  const auto message = test::message_of<base::MemoryError>(
+      [&] { run(recipe, test::run_in(project_.run_directory()), listener_); });
+  EXPECT_SAYS(message, "lower the context");
+  EXPECT_SAYS(listener_.said, "measured: memory plan");
+}
+
+class Commands : public RunMemory {
+ protected:
+  EvalRequest eval(const std::string& model) const {
+    EvalRequest request;
+    request.model.model = project_.path(model);
+    request.texts = {project_.path("text.txt")};
+    return request;
+  }
+  GenerateRequest generation(std::int64_t max_new_tokens) const {
+    GenerateRequest request;
+    request.model.model = project_.path("model");
+    request.prompt = "word";
+    request.max_new_tokens = max_new_tokens;
+    return request;
+  }
+};
+
+TEST_F(Commands, EvalTakesAContextThatAMachineHolds) {
+  project_.save_model("patient", std::int64_t{1} << 20);
+  EXPECT_EQ(evaluate(eval("patient"), listener_).at("context"), 4096);
+  EXPECT_EQ(evaluate(eval("model"), listener_).at("context"), 128);
+  auto with_teacher = eval("patient");
+  with_teacher.teacher = project_.path("model");
+  EXPECT_EQ(evaluate(with_teacher, listener_).at("context"), 128);
+}
+
+TEST_F(Commands, EvalThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
+  project_.save_model("patient", std::int64_t{1} << 20);
+  auto request = eval("patient");
+  request.context = 1'000'000;
+  request.model.available_memory = [] { return std::int64_t{1} << 28; };
+  ops::reset_peak_tensor_bytes();
+  const auto before = ops::peak_tensor_bytes();
+  const auto message = test::message_of<base::MemoryError>([&] { evaluate(request, listener_); });
+  EXPECT_SAYS(message, "memory: the plan needs ");
+  EXPECT_SAYS(message, "lower the context");
+  EXPECT_EQ(ops::peak_tensor_bytes(), before);
+}
+
+TEST_F(Commands, GenerationThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
+  project_.save_model("model", std::int64_t{1} << 20);
+  auto request = generation(1'000'000);
+  request.model.available_memory = [] { return std::int64_t{1} << 28; };
+  const auto message = test::message_of<base::MemoryError>([&] { generate(request, listener_); });
+  EXPECT_SAYS(message, "keys and values");
+  EXPECT_SAYS(message, "ask for fewer new tokens");
+  request.max_new_tokens = 4;
+  EXPECT_EQ(generate(request, listener_).at("prompt"), "word");
+}
+
+}  // namespace
+}  // namespace retort::pipeline
