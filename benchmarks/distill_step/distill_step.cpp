@@ -69,8 +69,14 @@ void update(shard::Parameters& student, optim::AdamW& optimizer, std::int64_t st
                      1.0, scale);
 }
 
+at::ScalarType dtype_of(const Settings& s) {
+  if (s.dtype != "auto") return model::parse_compute_dtype(s.dtype);
+  const bench::ProductShape shape{s.length * s.sequences, s.hidden, s.student_width};
+  return bench::measure_types(shape, at::kCPU).faster();
+}
+
 base::Json measure(const Settings& s) {
-  const auto dtype = model::parse_compute_dtype(s.dtype, at::kCPU);
+  const auto dtype = dtype_of(s);
   const auto student_config = config_of(s, s.student_blocks, s.student_width);
   const auto teacher_config = config_of(s, s.teacher_blocks, s.teacher_width);
   const auto student = shard::resident_parameters(

@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,10 +132,21 @@ class Experiment:
         return json.loads(path.read_text()) if path.exists() else {"models": {}}
 
     def dtype(self):
-        """Of all students alike, also of those that another machine goes on with; auto as the program understands it where it began."""
-        if self.options.dtype != "auto":
-            return self.options.dtype
-        return self.earlier().get("dtype") or ("bf16" if "amx_bf16" in Path("/proc/cpuinfo").read_text() else "fp32")
+        """Of all students alike, also of those that another machine goes on with; auto as the program decides it where it began."""
+        if self.options.dtype == "auto":
+            self.options.dtype = self.earlier().get("dtype") or self.decided_dtype()
+        return self.options.dtype
+
+    def decided_dtype(self):
+        """What a dry run of a student of the first model says."""
+        model = self.runs[0].model
+        sources = {name: {"path": str(path)} | ({"separator": separator} if separator else {}) for name, (path, separator) in self.sources(model).items()}
+        recipe, log = self.out / "dtype.yaml", self.out / "dtype.log"
+        write_json(recipe, {"version": 1, "data": sources, "stages": [
+            {"name": "student", "kind": "finetune", "from": self.model_directory(model), "data": list(sources), "tokens": self.options.distill_tokens,
+             "packing": {"sequence_length": MODELS[model].sequence_length}, "batch": {"sequences": MODELS[model].batch_sequences}}]})
+        self.call(["run", str(recipe), "--run-dir", str(self.out / "dtype"), "--dry-run"], log)
+        return re.search(r"computing in (\w+) on", log.read_text()).group(1)
 
     def settle(self, settled):
         path, earlier = self.out / "experiment.json", self.earlier()

@@ -2,23 +2,9 @@
 
 #include <ATen/Context.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "retort/base/error.h"
 
 namespace retort::model {
-namespace {
-
-// AMX is asked of the kernel's list: compilers of today have no name for it in __builtin_cpu_supports.
-bool cpu_has_bf16_matrix_units() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("flags", 0) == 0) return line.find(" amx_bf16") != std::string::npos;
-  return false;
-}
-
-}  // namespace
 
 at::ScalarType scalar_type(io::Dtype dtype) {
   switch (dtype) {
@@ -64,8 +50,7 @@ at::Device parse_device(const std::string& name) {
   return at::Device(name);
 }
 
-at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& device) {
-  if (name == "auto") return device.is_cuda() || cpu_has_bf16_matrix_units() ? at::kBFloat16 : at::kFloat;
+at::ScalarType parse_compute_dtype(const std::string& name) {
   if (name == "fp32") return at::kFloat;
   if (name == "bf16") return at::kBFloat16;
   if (name == "fp64") return at::kDouble;
@@ -73,7 +58,7 @@ at::ScalarType parse_compute_dtype(const std::string& name, const at::Device& de
 }
 
 at::ScalarType parse_scoring_dtype(const std::string& name, const at::Device& device) {
-  return parse_compute_dtype(name == "auto" && device.is_cpu() ? "fp32" : name, device);
+  return parse_compute_dtype(name != "auto" ? name : device.is_cpu() ? "fp32" : "bf16");
 }
 
 std::string dtype_name(at::ScalarType type) {

@@ -1,6 +1,8 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include <cmath>
+
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
@@ -9,6 +11,7 @@
 #include "retort/comm/group.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/memory_meter.h"
+#include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/stages.h"
@@ -21,16 +24,6 @@ namespace retort::pipeline {
 namespace {
 
 using recipe::StageKind;
-
-// `auto` is resolved once: a run that goes on elsewhere computes as it began.
-std::string resolved_dtype(const recipe::Recipe& recipe, const base::Path& run_directory,
-                           const at::Device& device) {
-  if (recipe.dtype == "auto" && record::is_run_directory(run_directory))
-    if (const auto saved = record::read_run(run_directory).recipe;
-        saved.is_object() && saved.contains("dtype"))
-      return saved.at("dtype").is_string() ? saved.at("dtype").get<std::string>() : "auto";
-  return model::dtype_name(model::parse_compute_dtype(recipe.dtype, device));
-}
 
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
@@ -127,32 +120,56 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
   return outcome;
 }
 
+std::string rate(double flops) {
+  return base::join(std::llround(flops / 1e9), " GFLOP/s");
+}
+
+void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, std::int64_t available_bytes,
+                      record::Observer& observer) {
+  if (const auto& measured = dtype.measured) {
+    const auto& shape = measured->shape;
+    observer.message(record::Level::info,
+                     base::join("dtype auto: a product of ", shape.rows, " x ", shape.inner, " by ",
+                                shape.inner, " x ", shape.columns, " runs at ", rate(measured->bf16),
+                                " in bf16 and ", rate(measured->fp32), " in fp32"));
+  }
+  observer.message(record::Level::info,
+                   base::join("computing in ", dtype.name, " on ", recipe.device, " with ",
+                              at::get_num_threads(), " threads and ",
+                              base::human_bytes(static_cast<std::uint64_t>(available_bytes)), " of memory"));
+}
+
+base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype) {
+  auto start = record::describe(
+      {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()});
+  start["compute_dtype"] = dtype.name;
+  if (dtype.measured) start["dtype_auto"] = to_json(*dtype.measured);
+  return start;
+}
+
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(recipe.device);
-  recipe.dtype = resolved_dtype(recipe, request.run_directory, device);
-  if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
-  const auto dtype = model::parse_compute_dtype(recipe.dtype, device);
   const auto available =
       recipe.memory_bytes > 0 ? recipe.memory_bytes : available_bytes(request.available_memory);
+  if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
+  const auto chosen = compute_dtype(recipe, request.run_directory, device);
+  recipe.dtype = chosen.name;
+  const auto dtype = model::parse_compute_dtype(chosen.name);
   preflight(recipe, request, dtype, available, observer);
+  say_what_is_used(recipe, chosen, available, observer);
   if (request.dry_run) {
     dry_run(recipe, dtype, available, observer);
     return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   }
   auto directory = record::RunDirectory::open(
-      request.run_directory,
-      {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-       record::describe(
-           {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()})});
+      request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
+                              provenance_of_start(request, chosen)});
+  observer.message(record::Level::info, base::join("run directory ", directory.path().string()));
+  if (!directory.lock_warning().empty()) observer.message(record::Level::warning, directory.lock_warning());
   record::Metrics metrics(directory.metrics_path());
   const auto group = comm::single_group();
-  if (!directory.lock_warning().empty())
-    observer.message(record::Level::warning, directory.lock_warning());
   const Context context{recipe, directory, metrics, observer, *group, device, dtype, available};
-  observer.message(record::Level::info,
-                   base::join("computing in ", recipe.dtype, " on ", recipe.device, " with ",
-                              at::get_num_threads(), " threads; run directory ", directory.path().string()));
   try {
     return work_through(context, request);
   } catch (...) {

@@ -126,6 +126,17 @@ class Driver(unittest.TestCase):
         with self.assertRaises(run.Stopped):
             experiment.on_signal()
 
+    def test_dtype_auto_is_what_the_program_decides(self):
+        options = unittest.mock.Mock(out=Path(self.folder.name), dtype="auto", text=[self.text], distill_tokens=4096, program=os.environ["RETORT_PROGRAM"])
+        experiment = run.Experiment(options)
+        experiment.runs = [unittest.mock.Mock(model="europa-5m")]
+        self.assertIn(experiment.dtype(), ("bf16", "fp32"))
+        experiment.call = lambda arguments, log: self.fail("it is asked once")
+        self.assertIn(experiment.dtype(), ("bf16", "fp32"))
+        (experiment.out / "experiment.json").write_text('{"dtype": "bf16", "models": {}}')
+        options.dtype = "auto"
+        self.assertEqual(experiment.dtype(), "bf16", "a machine that goes on with it computes as it began")
+
     def test_a_killed_experiment_ends_with_the_same_numbers(self):
         whole, killed = Path(self.folder.name) / "whole", Path(self.folder.name) / "killed"
         done = subprocess.run(self.command(whole), capture_output=True, text=True, timeout=300)
