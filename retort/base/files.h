@@ -44,29 +44,17 @@ void write_file_atomically(const Path& path, std::string_view content);
 /// system can exchange two names.  Throws StorageError.
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill);
 
-/// Creates a directory and its parents; throws StorageError with the cause.
+/// Creates a directory and its parents, durably; throws StorageError with the cause.
 void make_directories(const Path& path);
 
 /// Removes a file or a directory with all that is in it, if it is there; throws StorageError with the cause.
 void remove_all(const Path& path);
 
-/// Removes what unfinished atomic writes of an earlier process left in `directory`.
+/// Removes what unfinished atomic writes of an earlier process left in `directory`; a whole that had stepped
+/// aside for one of them gets its name back.
 void remove_leftovers(const Path& directory);
 
 /// Makes a directory entry durable.
 void sync_directory(const Path& directory);
-
-/// An exclusive advisory lock on a file, held as long as the object lives and gone with the process.
-class FileLock {
- public:
-  /// Throws StorageError naming the process that holds it.
-  explicit FileLock(const Path& path);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
 
 }  // namespace retort::base
