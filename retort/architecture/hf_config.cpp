@@ -7,8 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "retort/architecture/families.h"
 #include "retort/architecture/hf_keys.h"
-#include "retort/architecture/hf_per_layer.h"
+#include "retort/architecture/hf_layers.h"
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/quote.h"
@@ -76,46 +77,44 @@ class Reader {
   std::string where_;
 };
 
-struct Family {
-  const char* architecture;
-  const char* model_type;
-  std::int64_t default_kv_heads;               // when num_key_value_heads is absent; 0: as many as heads
-  std::optional<std::int64_t> default_window;  // when sliding_window is absent
-};
-
-constexpr std::array<Family, 2> kFamilies{{
-    {"LlamaForCausalLM", "llama", 0, std::nullopt},
-    {"MistralForCausalLM", "mistral", 8, 4096},
-}};
-
-constexpr const char* kSupported = "LlamaForCausalLM, MistralForCausalLM";
-
 std::string architecture_text(const Reader& in) {
   const Json* list = in.find("architectures");
   if (list == nullptr) return "";
   require<ModelError>(list->is_array() && list->size() == 1 && list->front().is_string(), in.where(),
-                      ": architectures is ", shown(*list), ", expected one of ", kSupported, " in a list.");
+                      ": architectures is ", shown(*list), ", expected one of ", supported_architectures(),
+                      " in a list.");
   return list->front().get<std::string>();
 }
 
-std::string model_type_text(const Reader& in) {
-  const Json* type = in.find("model_type");
-  if (type == nullptr) return "";
-  require<ModelError>(type->is_string(), in.where(), ": model_type is ", shown(*type), ", expected a name.");
-  return type->get<std::string>();
+std::string text_or_empty(const Reader& in, const char* key) {
+  const Json* text = in.find(key);
+  require<ModelError>(text == nullptr || text->is_string(), in.where(), ": ", key, " is ",
+                      text == nullptr ? "" : shown(*text), ", expected a name.");
+  return text == nullptr ? "" : text->get<std::string>();
+}
+
+// Retort's own form for blocks that differ.
+bool is_own_form(const Reader& in) {
+  const std::string architecture = architecture_text(in);
+  return architecture == kOwnArchitecture || text_or_empty(in, "model_type") == kOwnModelType;
 }
 
 const Family& find_family(const Reader& in) {
-  const std::string architecture = architecture_text(in);
-  const std::string model_type = model_type_text(in);
+  const bool own = is_own_form(in);
+  const std::string architecture = own ? "" : architecture_text(in);
+  const std::string model_type = text_or_empty(in, own ? "base_model_type" : "model_type");
+  require<ModelError>(!own || !model_type.empty(), in.where(),
+                      ": lacks base_model_type, which says whose mathematics a ", kOwnArchitecture, " has.");
   require<ModelError>(!architecture.empty() || !model_type.empty(), in.where(),
-                      ": names neither architectures nor model_type; expected one of ", kSupported, ".");
-  for (const Family& family : kFamilies)
-    if ((architecture.empty() || architecture == family.architecture) &&
-        (model_type.empty() || model_type == family.model_type))
+                      ": names neither architectures nor model_type; expected one of ",
+                      supported_architectures(), ".");
+  for (const Family& family : families())
+    if ((architecture.empty() || architecture == family.names.architecture) &&
+        (model_type.empty() || model_type == family.names.model_type))
       return family;
   throw ModelError(base::join(in.where(), ": architecture ", io::quote(architecture), " of model type ",
-                              io::quote(model_type), " is not supported; supported are ", kSupported, "."));
+                              io::quote(model_type), " is not supported; supported are ",
+                              supported_architectures(), "."));
 }
 
 // What a refusal says: the key, its value, why.
@@ -174,7 +173,8 @@ double read_theta(const Reader& in) {
 
 void check_window(const Reader& in, const Family& family, std::int64_t context) {
   const bool absent = !in.present("sliding_window");
-  const std::optional<std::int64_t> window = absent ? family.default_window : in.optional("sliding_window");
+  const std::optional<std::int64_t> window =
+      absent ? family.reading.default_window : in.optional("sliding_window");
   require<ModelError>(!window || *window >= context, in.where(), ": sliding_window is ",
                       absent ? "absent, which means " : "", window.value_or(0),
                       ", shorter than max_position_embeddings ", context,
@@ -215,8 +215,8 @@ Attention read_attention(const Reader& in, const Family& family, std::int64_t hi
   require<ModelError>(attention.num_heads > 0, in.where(), ": num_attention_heads is ", attention.num_heads,
                       ", expected at least 1.");
   attention.num_kv_heads = in.optional("num_key_value_heads").value_or(attention.num_heads);
-  if (!in.present("num_key_value_heads") && family.default_kv_heads > 0)
-    attention.num_kv_heads = family.default_kv_heads;
+  if (!in.present("num_key_value_heads") && family.reading.default_kv_heads > 0)
+    attention.num_kv_heads = family.reading.default_kv_heads;
   const std::optional<std::int64_t> head_dim = in.optional("head_dim");
   require<ModelError>(head_dim || hidden % attention.num_heads == 0, in.where(), ": hidden_size ", hidden,
                       " is not a multiple of num_attention_heads ", attention.num_heads,
@@ -229,6 +229,11 @@ std::vector<Block> read_blocks(const Reader& in, const Family& family, std::int6
   const std::int64_t count = in.required("num_hidden_layers");
   require<ModelError>(count > 0 && count <= kMaxBlocks, in.where(), ": num_hidden_layers is ", count,
                       ", expected 1 to ", kMaxBlocks, ".");
+  if (is_own_form(in)) {
+    require<ModelError>(in.find("per_layer_config") == nullptr, in.where(),
+                        ": per_layer_config stands beside lists of sizes, expected one of them.");
+    return read_layers(in.json(), static_cast<std::size_t>(count), in.where());
+  }
   const Block block{read_attention(in, family, hidden), DenseMlp{in.required("intermediate_size")}};
   std::vector<Block> blocks(static_cast<std::size_t>(count), block);
   if (const Json* layers = in.find("per_layer_config")) apply_per_layer_config(*layers, blocks, in.where());
@@ -255,7 +260,7 @@ Config parse_hf_config(std::string_view json_text, const std::string& where,
   const Family& family = find_family(in);
   refuse_unhonoured(in);
   Config config;
-  config.architecture = family.architecture;
+  config.architecture = family.names.architecture;
   config.vocab_size = in.required("vocab_size");
   config.hidden_size = in.required("hidden_size");
   config.max_position_embeddings = in.required("max_position_embeddings");

@@ -28,9 +28,9 @@ struct HfExtras {
   base::Json additional;  ///< an object of further keys, for example where the model comes from; may be null
 };
 
-/// The text of a config.json that transformers 4 and 5 both read; blocks that differ stand in
-/// per_layer_config, which transformers 5 knows.  Throws InternalError for what neither can say: experts, no
-/// attention at all, no MLP at all.
+/// The text of config.json.  Blocks that are alike are written for transformers 4 and 5, in the name of the
+/// family that can say them (families.h); blocks that differ in Retort's own form (hf_layers.h).  Throws
+/// ModelError for an architecture that is not in the table, InternalError for experts.
 std::string hf_config_json(const Config& config, const HfExtras& extras = {});
 
 }  // namespace retort::architecture

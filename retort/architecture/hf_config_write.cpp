@@ -1,5 +1,6 @@
+#include "retort/architecture/families.h"
 #include "retort/architecture/hf_config.h"
-#include "retort/architecture/hf_per_layer.h"
+#include "retort/architecture/hf_layers.h"
 
 namespace retort::architecture {
 namespace {
@@ -11,22 +12,36 @@ Json tokens_json(const std::vector<std::int32_t>& ids) {
   return ids.size() == 1 ? Json(ids.front()) : Json(ids);
 }
 
-void write_shape(const Config& config, Json& json) {
-  const Block block = common_block(config.blocks);
+// Blocks that are alike: what every program reads.
+void write_stock_form(const Config& config, Json& json) {
+  const Family& family = written_family(config);
+  const Block& block = config.blocks.front();
+  json["architectures"] = Json::array({family.names.architecture});
+  json["model_type"] = family.names.model_type;
   json["head_dim"] = block.attention->head_dim;
-  json["hidden_size"] = config.hidden_size;
   json["intermediate_size"] = std::get<DenseMlp>(block.mlp).width;
-  json["max_position_embeddings"] = config.max_position_embeddings;
   json["num_attention_heads"] = block.attention->num_heads;
-  json["num_hidden_layers"] = config.blocks.size();
   json["num_key_value_heads"] = block.attention->num_kv_heads;
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
-  json["vocab_size"] = config.vocab_size;
-  if (const Json layers = per_layer_config(config.blocks, block); !layers.empty())
-    json["per_layer_config"] = layers;
+  family.writing.add_keys(json);
+}
+
+// Blocks that differ.  No other program may take this for a model that it knows: it would fill in what is
+// missing with random numbers.
+void write_own_form(const Config& config, Json& json) {
+  const Family& family = family_of(config.architecture);
+  json["architectures"] = Json::array({kOwnArchitecture});
+  json["model_type"] = kOwnModelType;
+  json["base_model_type"] = family.names.model_type;
+  write_layers(config.blocks, json);
+  family.writing.add_keys(json);
 }
 
 void write_numbers(const Config& config, Json& json) {
+  json["hidden_size"] = config.hidden_size;
+  json["max_position_embeddings"] = config.max_position_embeddings;
+  json["num_hidden_layers"] = config.blocks.size();
+  json["tie_word_embeddings"] = config.tie_word_embeddings;
+  json["vocab_size"] = config.vocab_size;
   json["hidden_act"] = "silu";
   json["attention_dropout"] = 0.0;
   json["initializer_range"] = config.initializer_range;
@@ -36,25 +51,14 @@ void write_numbers(const Config& config, Json& json) {
   json["rope_parameters"] = Json{{"rope_theta", config.rope_theta}, {"rope_type", "default"}};
 }
 
-void write_family(const Config& config, Json& json) {
-  const bool mistral = config.architecture == "MistralForCausalLM";
-  json["architectures"] = Json::array({config.architecture});
-  json["model_type"] = mistral ? "mistral" : "llama";
-  if (mistral) {
-    json["sliding_window"] = nullptr;  // absent would mean 4096
-  } else {
-    json["attention_bias"] = false;
-    json["mlp_bias"] = false;
-    json["pretraining_tp"] = 1;
-  }
-}
-
 }  // namespace
 
 std::string hf_config_json(const Config& config, const HfExtras& extras) {
   Json json = Json::object();
-  write_family(config, json);
-  write_shape(config, json);
+  if (config.uniform())
+    write_stock_form(config, json);
+  else
+    write_own_form(config, json);
   write_numbers(config, json);
   json["bos_token_id"] = tokens_json(config.bos_token_ids);
   json["eos_token_id"] = tokens_json(config.eos_token_ids);

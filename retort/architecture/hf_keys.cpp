@@ -106,28 +106,13 @@ constexpr std::array kRefused{
     RefusedKey{"auto_map", never, "code that comes with the model"},
 };
 
-constexpr std::array<std::string_view, 22> kHonoured{"architectures",
-                                                     "model_type",
-                                                     "vocab_size",
-                                                     "hidden_size",
-                                                     "intermediate_size",
-                                                     "num_hidden_layers",
-                                                     "per_layer_config",
-                                                     "num_attention_heads",
-                                                     "num_key_value_heads",
-                                                     "head_dim",
-                                                     "max_position_embeddings",
-                                                     "rms_norm_eps",
-                                                     "rope_theta",
-                                                     "rope_scaling",
-                                                     "rope_parameters",
-                                                     "sliding_window",
-                                                     "tie_word_embeddings",
-                                                     "bos_token_id",
-                                                     "eos_token_id",
-                                                     "pad_token_id",
-                                                     "initializer_range",
-                                                     "attention_dropout"};
+constexpr std::array<std::string_view, 23> kHonoured{
+    "architectures",       "model_type",          "base_model_type",   "vocab_size",
+    "hidden_size",         "intermediate_size",   "num_hidden_layers", "per_layer_config",
+    "num_attention_heads", "num_key_value_heads", "head_dim",          "max_position_embeddings",
+    "rms_norm_eps",        "rope_theta",          "rope_scaling",      "rope_parameters",
+    "sliding_window",      "tie_word_embeddings", "bos_token_id",      "eos_token_id",
+    "pad_token_id",        "initializer_range",   "attention_dropout"};
 
 constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
                                                      "dtype",

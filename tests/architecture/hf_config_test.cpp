@@ -49,36 +49,77 @@ TEST(HfConfig, CarriesFurtherKeys) {
   EXPECT_EQ(json["retort"]["a"], 1);
 }
 
-TEST(HfConfig, DescribesBlocksThatDifferLayerByLayer) {
+Config config_of_different_blocks() {
   Config config = small_config();
   config.blocks.resize(5, config.blocks.front());
-  const auto width = std::get<DenseMlp>(config.blocks[0].mlp).width;
-  config.blocks[1].mlp = DenseMlp{width / 2};
+  config.blocks[1].mlp = DenseMlp{44};
   config.blocks[2].attention.reset();
   config.blocks[3].mlp = std::monostate{};
-  config.blocks[4].attention->num_heads /= 2;
-  config.blocks[4].attention->num_kv_heads = 1;
-  const std::string text = hf_config_json(config);
-  EXPECT_EQ(parse_hf_config(text, "config.json"), config);
-  const Json json = Json::parse(text);
-  EXPECT_EQ(json["intermediate_size"], width);
-  EXPECT_EQ(
-      json["per_layer_config"],
-      (Json{{"1", {{"intermediate_size", width / 2}}},
-            {"2", {{"skip", {"attention"}}}},
-            {"3", {{"skip", {"mlp"}}}},
-            {"4",
-             {{"num_attention_heads", config.blocks[4].attention->num_heads}, {"num_key_value_heads", 1}}}}));
-  EXPECT_FALSE(Json::parse(hf_config_json(small_config())).contains("per_layer_config"));
+  config.blocks[4].attention = Attention{2, 1, 8};
+  return config;
 }
 
-TEST(HfConfig, WillNotWriteAModelWithoutAnyAttentionOrMlp) {
+TEST(HfConfig, DescribesBlocksThatDifferInAFormOfItsOwn) {
+  for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM"}) {
+    Config config = config_of_different_blocks();
+    config.architecture = architecture;
+    const std::string text = hf_config_json(config);
+    std::vector<std::string> notes;
+    EXPECT_EQ(parse_hf_config(text, "config.json", &notes), config);
+    EXPECT_TRUE(notes.empty()) << notes.front();
+    const Json json = Json::parse(text);
+    EXPECT_EQ(json["architectures"], Json::array({"RetortForCausalLM"}));
+    EXPECT_EQ(json["model_type"], "retort");
+    EXPECT_EQ(json["intermediate_size"], Json::array({88, 44, 88, 0, 88}));
+    EXPECT_EQ(json["num_attention_heads"], Json::array({4, 4, 0, 4, 2}));
+    EXPECT_EQ(json["num_key_value_heads"], Json::array({2, 2, 0, 2, 1}));
+    EXPECT_EQ(json["head_dim"], Json::array({8, 8, 0, 8, 8}));
+  }
+}
+
+TEST(HfConfig, DescribesModelsWithoutAnyAttentionOrMlp) {
   Config config = small_config();
   for (auto& block : config.blocks) block.attention.reset();
-  EXPECT_THROW(hf_config_json(config), base::InternalError);
+  EXPECT_EQ(parse_hf_config(hf_config_json(config), "config.json"), config);
   config = small_config();
   for (auto& block : config.blocks) block.mlp = std::monostate{};
+  EXPECT_EQ(parse_hf_config(hf_config_json(config), "config.json"), config);
+}
+
+TEST(HfConfig, WillNotWriteExperts) {
+  Config config = small_config();
+  config.blocks[1].mlp = ExpertsMlp{4, 2, 88};
   EXPECT_THROW(hf_config_json(config), base::InternalError);
+}
+
+TEST(HfConfig, ReadsBlocksThatDifferAsEarlierVersionsWroteThem) {
+  const Config config = config_of_different_blocks();
+  Json json = Json::parse(hf_config_json(small_config()));
+  json["num_hidden_layers"] = 5;
+  json["per_layer_config"] = {{"1", {{"intermediate_size", 44}}},
+                              {"2", {{"skip", {"attention"}}}},
+                              {"3", {{"skip", {"mlp"}}}},
+                              {"4", {{"num_attention_heads", 2}, {"num_key_value_heads", 1}}}};
+  EXPECT_EQ(parse_hf_config(json.dump(), "config.json"), config);
+}
+
+TEST(HfConfig, RefusesListsThatDoNotDescribeEveryLayer) {
+  const auto refusal = [](const char* key, const Json& value) {
+    Json json = Json::parse(hf_config_json(config_of_different_blocks()));
+    json[key] = value;
+    return test::message_of<base::ModelError>([&] { parse_hf_config(json.dump(), "config.json"); });
+  };
+  EXPECT_SAYS(refusal("intermediate_size", 88), "expected a list of 5 numbers");
+  EXPECT_SAYS(refusal("intermediate_size", {88, 88}), "expected a list of 5 numbers");
+  EXPECT_SAYS(refusal("intermediate_size", {88, 88, "x", 88, 88}), "whole numbers");
+  EXPECT_SAYS(refusal("intermediate_size", {88, -1, 88, 88, 88}), "intermediate_size is -1");
+  EXPECT_SAYS(refusal("num_attention_heads", {4, 4, 0, 4, 0}), "num_attention_heads is 0");
+  EXPECT_SAYS(refusal("head_dim", {8, 8, 8, 8, 8}), "num_attention_heads is 0");
+  EXPECT_SAYS(refusal("base_model_type", nullptr), "lacks base_model_type");
+  EXPECT_SAYS(refusal("base_model_type", "gemma"), "gemma");
+  EXPECT_SAYS(refusal("per_layer_config", {{"0", {{"intermediate_size", 8}}}}), "per_layer_config");
+  EXPECT_SAYS(refusal("architectures", Json::array({"LlamaForCausalLM", "RetortForCausalLM"})),
+              "architectures");
 }
 
 TEST(HfConfig, RefusesLayersThatItDoesNotUnderstand) {

@@ -311,7 +311,7 @@ TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
   EXPECT_NEAR(change.at("objective").get<double>(),
               change.at("nll").get<double>() + change.at("kl").get<double>(), 1e-9);
   const auto config = base::parse_json(base::read_file(project.path("run/models/student/config.json")));
-  EXPECT_TRUE(config.contains("per_layer_config")) << config.dump();
+  EXPECT_EQ(config.at("model_type"), "retort") << config.dump();
   const auto pruned = base::parse_json(base::read_file(project.path("run/stages/pruned.json")));
   EXPECT_EQ(pruned.at("method"), "tabu");
   EXPECT_TRUE(pruned.at("starts").contains("one_shot"));

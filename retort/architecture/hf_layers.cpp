@@ -1,7 +1,8 @@
-#include "retort/architecture/hf_per_layer.h"
+#include "retort/architecture/hf_layers.h"
 
-#include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 
 #include "retort/base/error.h"
 #include "retort/io/quote.h"
@@ -12,6 +13,24 @@ namespace {
 using base::Json;
 using base::ModelError;
 using base::require;
+
+constexpr std::array kListed{"num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size"};
+
+std::vector<std::int64_t> read_list(const Json& config, const char* key, std::size_t count,
+                                    const std::string& where) {
+  const auto found = config.find(key);
+  require<ModelError>(found != config.end() && found->is_array() && found->size() == count, where, ": ", key,
+                      " is ", found == config.end() ? "absent" : io::quote(found->dump()),
+                      ", expected a list of ", count, " numbers, one for each layer of a ", kOwnArchitecture,
+                      ".");
+  std::vector<std::int64_t> numbers;
+  for (const Json& number : *found) {
+    require<ModelError>(number.is_number_integer(), where, ": ", key, " holds ", io::quote(number.dump()),
+                        ", expected whole numbers.");
+    numbers.push_back(number.get<std::int64_t>());
+  }
+  return numbers;
+}
 
 // An entry of the object and where it is, for messages.
 struct Entry {
@@ -77,52 +96,30 @@ void apply_per_layer_config(const Json& value, std::vector<Block>& blocks, const
            blocks[layer_number(key, blocks.size(), where)]);
 }
 
-Block common_block(const std::vector<Block>& blocks) {
-  Block common;
-  std::int64_t width = 0;
-  std::ptrdiff_t most = 0;
+void write_layers(const std::vector<Block>& blocks, Json& config) {
+  for (const char* key : kListed) config[key] = Json::array();
   for (const Block& block : blocks) {
     base::require<base::InternalError>(!std::holds_alternative<ExpertsMlp>(block.mlp),
                                        "config.json: blocks with experts cannot be written yet.");
-    if (const auto* dense = std::get_if<DenseMlp>(&block.mlp)) width = std::max(width, dense->width);
-    const auto alike = std::count_if(blocks.begin(), blocks.end(),
-                                     [&](const Block& other) { return other.attention == block.attention; });
-    if (!block.attention || alike <= most) continue;
-    most = alike;
-    common.attention = block.attention;
+    const Attention attention = block.attention.value_or(Attention{});
+    config["num_attention_heads"].push_back(attention.num_heads);
+    config["num_key_value_heads"].push_back(attention.num_kv_heads);
+    config["head_dim"].push_back(attention.head_dim);
+    config["intermediate_size"].push_back(mlp_width(block));
   }
-  base::require<base::InternalError>(
-      common.attention && width > 0,
-      "config.json: a model without any attention, or without any MLP, cannot be "
-      "described.");
-  common.mlp = DenseMlp{width};
-  return common;
 }
 
-Json per_layer_config(const std::vector<Block>& blocks, const Block& common) {
-  Json layers = Json::object();
-  for (std::size_t layer = 0; layer < blocks.size(); ++layer) {
-    const Block& block = blocks[layer];
-    Json entry = Json::object(), skipped = Json::array();
-    if (!block.attention) {
-      skipped.push_back("attention");
-    } else {
-      if (block.attention->num_heads != common.attention->num_heads)
-        entry["num_attention_heads"] = block.attention->num_heads;
-      if (block.attention->num_kv_heads != common.attention->num_kv_heads)
-        entry["num_key_value_heads"] = block.attention->num_kv_heads;
-      if (block.attention->head_dim != common.attention->head_dim)
-        entry["head_dim"] = block.attention->head_dim;
-    }
-    const auto* dense = std::get_if<DenseMlp>(&block.mlp);
-    if (!dense)
-      skipped.push_back("mlp");
-    else if (*dense != std::get<DenseMlp>(common.mlp))
-      entry["intermediate_size"] = dense->width;
-    if (!skipped.empty()) entry["skip"] = skipped;
-    if (!entry.empty()) layers[std::to_string(layer)] = entry;
+std::vector<Block> read_layers(const Json& config, std::size_t count, const std::string& where) {
+  std::map<std::string, std::vector<std::int64_t>> lists;
+  for (const char* key : kListed) lists[key] = read_list(config, key, count, where);
+  std::vector<Block> blocks(count);
+  for (std::size_t layer = 0; layer < count; ++layer) {
+    const Attention attention{lists["num_attention_heads"][layer], lists["num_key_value_heads"][layer],
+                              lists["head_dim"][layer]};
+    if (attention != Attention{}) blocks[layer].attention = attention;
+    if (const auto width = lists["intermediate_size"][layer]; width != 0) blocks[layer].mlp = DenseMlp{width};
   }
-  return layers;
+  return blocks;
 }
 
 }  // namespace retort::architecture

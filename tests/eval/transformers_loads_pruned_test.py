@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""transformers loads every shape that uniform pruning reaches, computes the same logits, and refuses all others.
+
+The argument is the directory of models that the test program of prune saved: uniform/<n>/ and own/<name>/, each with
+model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
+"""
+
+import json
+import os
+import sys
+import unittest
+from pathlib import Path
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, MistralForCausalLM
+
+SAVED = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
+SAME_IN_EVERY_FAMILY = ("bos_token_id", "eos_token_id", "pad_token_id", "vocab_size", "max_position_embeddings", "hidden_act",
+                        "rms_norm_eps", "initializer_range", "rope_parameters", "attention_dropout", "dtype", "head_dim")
+
+
+def folders(kind):
+    return sorted((SAVED / kind).iterdir())
+
+
+class UniformShapes(unittest.TestCase):
+    def test_all_load_and_compute_the_same_logits(self):
+        kinds = {"llama": 0, "mistral": 0}
+        for folder in folders("uniform"):
+            with self.subTest(folder.name):
+                case = json.loads((folder / "case.json").read_text())
+                model, report = AutoModelForCausalLM.from_pretrained(folder / "model", dtype="auto",
+                                                                     output_loading_info=True)
+                self.assertFalse(any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report)
+                with torch.no_grad():
+                    logits = model.eval()(torch.tensor([case["ids"]])).logits[0]
+                difference = (logits - load_file(folder / "logits.safetensors")["logits"]).abs().max().item()
+                self.assertLessEqual(difference, case["tolerance"])
+                config = model.config
+                divides = config.hidden_size % config.num_attention_heads == 0
+                self.assertEqual(config.model_type, "llama" if divides else "mistral")
+                kinds[config.model_type] += 1
+        self.assertGreater(min(kinds.values()), 10, kinds)
+
+    def test_a_mistral_says_all_that_the_llama_said(self):
+        for tied in (True, False):
+            configs = [AutoConfig.from_pretrained(folder / "model") for folder in folders("uniform")]
+            configs = [config for config in configs if config.tie_word_embeddings == tied]
+            llama = next(config for config in configs if config.model_type == "llama")
+            mistrals = [config for config in configs if config.model_type == "mistral"]
+            self.assertTrue(mistrals)
+            for mistral in mistrals:
+                self.assertIsNone(mistral.sliding_window)
+                for key in SAME_IN_EVERY_FAMILY:
+                    self.assertEqual(getattr(mistral, key), getattr(llama, key), key)
+
+
+class BlocksThatDiffer(unittest.TestCase):
+    def test_no_class_loads_them(self):
+        self.assertEqual(len(folders("own")), 4)
+        for folder in folders("own"):
+            for loader in (AutoModelForCausalLM, LlamaForCausalLM, MistralForCausalLM):
+                with self.subTest(folder.name, loader=loader.__name__), self.assertRaises(Exception):
+                    loader.from_pretrained(folder / "model")
+
+    def test_the_refusal_names_the_architecture(self):
+        for folder in folders("own"):
+            with self.assertRaisesRegex(ValueError, "model type `retort`"):
+                AutoModelForCausalLM.from_pretrained(folder / "model")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+// What transformers makes of pruned models: this program saves them, and
+// tests/eval/transformers_loads_pruned_test.py loads them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models_for_tests.h"
+#include "retort/io/safetensors.h"
+#include "retort/prune/moves.h"
+#include "retort/prune/surgery.h"
+#include "support/outside_data.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+std::filesystem::path saved(const char* folder) {
+  const auto directory = test::directory_of("RETORT_SAVED_MODELS");
+  if (directory.empty())
+    throw std::runtime_error("RETORT_SAVED_MODELS is not set; run the tests through ctest.");
+  std::filesystem::remove_all(directory / folder);
+  std::filesystem::create_directories(directory / folder);
+  return directory / folder;
+}
+
+architecture::Config small_model(bool tied) {
+  auto config = test::tiny_config(2, 16, tied);
+  config.hidden_size = 24;
+  config.rms_norm_eps = 1e-5;
+  config.rope_theta = 5e5;
+  for (auto& block : config.blocks) block.attention = architecture::Attention{6, 3, 8};
+  return config;
+}
+
+// One candidate for each shape that some sequence of moves reaches, the whole model first.
+std::vector<prune::Candidate> reachable(const architecture::Config& input) {
+  prune::PruneOptions options;
+  options.hidden = true;
+  options.width_multiple = 8;
+  const auto none = [](std::size_t count) { return std::vector<double>(count, 0.0); };
+  const prune::UnitScores scores{.channels = {2, none(16)}, .groups = {2, none(3)}, .hidden = none(24)};
+  std::vector<prune::Candidate> found = {prune::whole(input)};
+  std::vector<architecture::Config> shapes = {input};
+  for (std::size_t at = 0; at < found.size(); ++at)
+    for (const auto& move : prune::moves_from(input, found[at], options)) {
+      auto candidate = prune::moved(input, found[at], move, scores);
+      auto shape = prune::config_of(input, candidate);
+      if (std::ranges::find(shapes, shape) != shapes.end()) continue;
+      shapes.push_back(std::move(shape));
+      found.push_back(std::move(candidate));
+    }
+  return found;
+}
+
+std::vector<prune::CalibrationDomain> one_document(std::int64_t vocab_size) {
+  base::Random random(5, 7);
+  auto sequence = test::random_sequence(vocab_size, 24, random);
+  sequence.starts = {0};
+  return {{"text", {sequence}}};
+}
+
+// The model, with ids and what it makes of them here.
+void save_case(const model::Weights& weights, const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  model::save_model(weights, directory / "model", {}, {});
+  const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
+  const auto domains = one_document(again.config.vocab_size);
+  const auto batch = prune::calibration_batches(domains, again.config, at::kCPU).front();
+  const auto logits_NV = test::plain_logits(again, batch).contiguous();
+  EXPECT_GT(logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
+  const std::span bytes(static_cast<const std::byte*>(logits_NV.const_data_ptr()), logits_NV.nbytes());
+  const std::vector tensors{io::tensor_of_bytes("logits", io::Dtype::f32, logits_NV.sizes().vec(), bytes)};
+  io::write_safetensors(directory / "logits.safetensors", tensors);
+  base::write_file_atomically(
+      directory / "case.json",
+      base::Json{{"ids", domains[0].sequences[0].ids}, {"tolerance", test::kLogits}}.dump());
+}
+
+TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoad) {
+  const auto directory = saved("uniform");
+  std::size_t number = 0;
+  for (const bool tied : {true, false}) {
+    const auto input = small_model(tied);
+    const auto weights = test::tiny_model(input, 3, at::kFloat);
+    const auto candidates = reachable(input);
+    EXPECT_EQ(candidates.size(), 2U * 3 * 2 * 3) << "blocks, KV groups, channels, hidden features";
+    for (const auto& candidate : candidates)
+      save_case(prune::sliced(weights, candidate), directory / std::to_string(number++));
+  }
+}
+
+TEST(StockShapes, BlocksThatDifferAreWrittenForNobodyElseToLoad) {
+  const auto directory = saved("own");
+  const auto input = small_model(true);
+  const auto weights = test::tiny_model(input, 3, at::kFloat);
+  const auto whole = prune::whole(input);
+  const auto save = [&](const prune::Candidate& candidate, const char* name) {
+    save_case(prune::sliced(weights, candidate), directory / name);
+  };
+  save(prune::with_groups(input, whole, 1, {}), "no_attention");
+  save(prune::with_channels(input, whole, 0, {}), "no_mlp");
+  save(prune::with_groups(input, whole, 0, {1}), "fewer_heads");
+  save(prune::with_channels(input, whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
+}
+
+}  // namespace
+}  // namespace retort
