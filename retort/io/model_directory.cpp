@@ -24,6 +24,27 @@ constexpr std::size_t kMaxShards = 4096;
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
+// What may accompany weights and says how a model is used.
+constexpr std::array kAccompanying{"tokenizer.json",
+                                   "tokenizer_config.json",
+                                   "special_tokens_map.json",
+                                   "added_tokens.json",
+                                   "tokenizer.model",
+                                   "tokenizer.model.v3",
+                                   "tekken.json",
+                                   "spiece.model",
+                                   "sentencepiece.bpe.model",
+                                   "vocab.json",
+                                   "vocab.txt",
+                                   "merges.txt",
+                                   "chat_template.jinja",
+                                   "chat_template.json",
+                                   "processor_config.json",
+                                   "preprocessor_config.json",
+                                   "video_preprocessor_config.json",
+                                   "generation_config.json"};
+constexpr const char* kTemplates = "additional_chat_templates";
+
 using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 
 // A snapshot of the Hugging Face cache, models--X/snapshots/<revision>, holds links to models--X/blobs.
@@ -43,6 +64,37 @@ bool is_basename(std::string_view text) {
 bool entry_exists(const Path& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+// `name` in `folder` of the directory, which is the directory itself where it is empty.
+Path resolve(const Path& directory, const char* folder, std::string_view name) {
+  const std::string who = base::join((directory / folder).string(), ": file ", quote(name));
+  require<ModelError>(is_basename(name), who,
+                      " is not a plain file name; files of a model lie in its own directory.");
+  std::error_code error;
+  const Path root = fs::canonical(directory, error);
+  require<ModelError>(!error, directory.string(), ": no such directory (", error.message(),
+                      "); give the directory of a Hugging Face model.");
+  const Path place = *folder == 0 ? root : root / folder;
+  const Path resolved = fs::canonical(place / name, error);
+  require<ModelError>(!error, who, " is missing or its link leads nowhere (", error.message(),
+                      "); complete the model directory.");
+  const bool inside = resolved.parent_path() == place ||
+                      (resolved.parent_path() == cache_blobs(root) && !cache_blobs(root).empty());
+  require<ModelError>(inside, who, " leads to ", quote(resolved.string()),
+                      ", outside the model directory; copy the file into it if you trust it.");
+  require<ModelError>(fs::is_regular_file(resolved, error), who, " is not a regular file.");
+  return resolved;
+}
+
+// Chat templates beside the first, sorted.
+std::vector<std::string> names_of_templates(const Path& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (entry.path().extension() == ".jinja") names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string read_small_file(const Path& path, std::size_t max_bytes) {
@@ -142,22 +194,7 @@ std::vector<SafetensorsFile> open_shards(const Path& directory, const Path& inde
 }  // namespace
 
 Path resolve_inside(const Path& directory, std::string_view name) {
-  const std::string who = base::join(directory.string(), ": file ", quote(name));
-  require<ModelError>(is_basename(name), who,
-                      " is not a plain file name; files of a model lie in its own directory.");
-  std::error_code error;
-  const Path root = fs::canonical(directory, error);
-  require<ModelError>(!error, directory.string(), ": no such directory (", error.message(),
-                      "); give the directory of a Hugging Face model.");
-  const Path resolved = fs::canonical(root / name, error);
-  require<ModelError>(!error, who, " is missing or its link leads nowhere (", error.message(),
-                      "); complete the model directory.");
-  const bool inside = resolved.parent_path() == root ||
-                      (resolved.parent_path() == cache_blobs(root) && !cache_blobs(root).empty());
-  require<ModelError>(inside, who, " leads to ", quote(resolved.string()),
-                      ", outside the model directory; copy the file into it if you trust it.");
-  require<ModelError>(fs::is_regular_file(resolved, error), who, " is not a regular file.");
-  return resolved;
+  return resolve(directory, "", name);
 }
 
 std::string read_config_text(const Path& directory) {
@@ -212,23 +249,24 @@ std::vector<Path> ModelDirectory::weight_files() const {
   return files;
 }
 
-std::vector<Path> tokenizer_files(const Path& directory) {
-  constexpr std::array kNames{"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
-                              "added_tokens.json", "tokenizer.model",       "vocab.json",
-                              "merges.txt",        "chat_template.jinja",   "generation_config.json"};
-  std::vector<Path> files;
-  for (const char* file : kNames) {
-    if (!entry_exists(directory / file)) continue;
-    resolve_inside(directory, file);
-    files.push_back(directory / file);
-  }
+std::vector<FileToCopy> accompanying_files(const Path& from) {
+  std::error_code error;
+  if (fs::is_regular_file(from, error)) return {{from, "tokenizer.json"}};
+  std::vector<FileToCopy> files;
+  for (const char* name : kAccompanying)
+    if (entry_exists(from / name)) files.push_back({resolve_inside(from, name), name});
+  for (const std::string& name : names_of_templates(from / kTemplates))
+    files.push_back({resolve(from, kTemplates, name), Path(kTemplates) / name});
   return files;
 }
 
-void copy_files(std::span<const Path> files, const Path& directory) {
+void copy_files(std::span<const FileToCopy> files, const Path& directory) {
   constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-  for (const Path& file : files)
-    base::write_file_atomically(directory / file.filename(), base::read_file(file, kMaxFileBytes));
+  for (const FileToCopy& file : files) {
+    const Path target = directory / file.name;
+    base::make_directories(target.parent_path());
+    base::write_file_atomically(target, base::read_file(file.source, kMaxFileBytes));
+  }
 }
 
 }  // namespace retort::io

@@ -58,11 +58,16 @@ std::string read_config_text(const base::Path& directory);
 /// inside the directory, or inside the cache root when the directory is a snapshot of the Hugging Face cache.
 base::Path resolve_inside(const base::Path& directory, std::string_view name);
 
-/// Files that travel with a model unchanged, as far as `directory` has them: tokenizer, chat template,
-/// generation configuration.
-std::vector<base::Path> tokenizer_files(const base::Path& directory);
-/// Copies the bytes of files into a directory under their own names; throws StorageError.
-void copy_files(std::span<const base::Path> files, const base::Path& directory);
+/// A file to copy: where its bytes are, and its name in the copy, relative to the directory.
+struct FileToCopy {
+  base::Path source, name;
+};
+/// The files that travel with a model unchanged, as far as `from` has them: tokenizer, chat templates,
+/// processors, generation configuration; never weights or code.  `from` is a model directory or a
+/// tokenizer.json.  Throws ModelError for a link that leads out of the directory.
+std::vector<FileToCopy> accompanying_files(const base::Path& from);
+/// Copies the bytes of files into a directory; throws StorageError.
+void copy_files(std::span<const FileToCopy> files, const base::Path& directory);
 
 inline constexpr std::size_t kMaxShardBytes = 5'000'000'000;
 

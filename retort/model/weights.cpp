@@ -141,7 +141,7 @@ void save_model(const Weights& weights, const base::Path& directory, const base:
     base::write_file_atomically(
         target / "config.json",
         architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
-    if (!tokenizer_from.empty()) io::copy_files(io::tokenizer_files(tokenizer_from), target);
+    if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
     const base::Json about = {
         {"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};
     base::write_file_atomically(target / kLineageFile, about.dump(1) + "\n");

@@ -165,20 +165,88 @@ TEST(ModelDirectory, CopiesTheTokenizerByteForByte) {
   const test::TemporaryDirectory from;
   const test::TemporaryDirectory to;
   write_file(from / "tokenizer.json", std::string("{\r\n\0}", 5));
-  write_file(from / "chat_template.jinja", "x");
-  write_file(from / "README.md", "x");
-  const auto files = tokenizer_files(from.path());
-  ASSERT_EQ(files.size(), 2U);
-  copy_files(files, to.path());
+  copy_files(accompanying_files(from.path()), to.path());
   EXPECT_EQ(base::read_file(to / "tokenizer.json"), base::read_file(from / "tokenizer.json"));
-  EXPECT_TRUE(fs::exists(to / "chat_template.jinja"));
-  EXPECT_FALSE(fs::exists(to / "README.md"));
 }
 
-TEST(ModelDirectory, RefusesATokenizerThatLinksToAnotherPlace) {
+TEST(ModelDirectory, CopiesAllThatBelongsToAModelButNeitherWeightsNorCode) {
+  const std::vector<std::string> belongs{"tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "tokenizer.model",
+                                         "tekken.json",
+                                         "vocab.json",
+                                         "vocab.txt",
+                                         "merges.txt",
+                                         "chat_template.jinja",
+                                         "chat_template.json",
+                                         "additional_chat_templates/tool_use.jinja",
+                                         "additional_chat_templates/rag.jinja",
+                                         "processor_config.json",
+                                         "preprocessor_config.json",
+                                         "video_preprocessor_config.json",
+                                         "generation_config.json"};
+  const std::vector<std::string> stays{"README.md",           "config.json",
+                                       "model.safetensors",   "pytorch_model.bin",
+                                       "modeling_evil.py",    "consolidated.safetensors",
+                                       "retort.json",         "additional_chat_templates/evil.py",
+                                       "original/params.json"};
   const test::TemporaryDirectory from;
-  fs::create_symlink("/etc/passwd", from / "tokenizer.json");
-  EXPECT_SAYS(message_of<ModelError>([&] { tokenizer_files(from.path()); }), "outside the model directory");
+  const test::TemporaryDirectory to;
+  fs::create_directories(from / "additional_chat_templates");
+  fs::create_directories(from / "original");
+  for (const auto* names : {&belongs, &stays})
+    for (const std::string& name : *names) write_file(from / name, name);
+  copy_files(accompanying_files(from.path()), to.path());
+  for (const std::string& name : belongs) {
+    ASSERT_TRUE(fs::is_regular_file(to / name)) << name;
+    EXPECT_EQ(base::read_file(to / name), name);
+  }
+  for (const std::string& name : stays) EXPECT_FALSE(fs::exists(to / name)) << name;
+}
+
+TEST(ModelDirectory, CopiesATokenizerThatIsGivenAsAFile) {
+  const test::TemporaryDirectory from;
+  const test::TemporaryDirectory to;
+  write_file(from / "mine.json", "{}");
+  copy_files(accompanying_files(from / "mine.json"), to.path());
+  EXPECT_EQ(base::read_file(to / "tokenizer.json"), "{}");
+}
+
+// A snapshot of the Hugging Face cache holds links; a copy of it holds files.
+TEST(ModelDirectory, CopiesWhatTheLinksOfACacheLeadTo) {
+  const test::TemporaryDirectory cache;
+  const test::TemporaryDirectory to;
+  const auto root = cache / "models--a--b", snapshot = root / "snapshots" / "1234";
+  fs::create_directories(root / "blobs");
+  fs::create_directories(snapshot / "additional_chat_templates");
+  write_file(root / "blobs" / "0001", "tokenizer");
+  write_file(root / "blobs" / "0002", "template");
+  fs::create_symlink("../../blobs/0001", snapshot / "tokenizer.json");
+  fs::create_symlink("../../../blobs/0002", snapshot / "additional_chat_templates" / "rag.jinja");
+  copy_files(accompanying_files(snapshot), to.path());
+  for (const char* name : {"tokenizer.json", "additional_chat_templates/rag.jinja"})
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(to / name))) << name;
+  EXPECT_EQ(base::read_file(to / "tokenizer.json"), "tokenizer");
+  EXPECT_EQ(base::read_file(to / "additional_chat_templates/rag.jinja"), "template");
+}
+
+TEST(ModelDirectory, RefusesToCopyWhatALinkBringsInFromAnotherPlace) {
+  const auto refusal = [](const std::string& name) {
+    const test::TemporaryDirectory from;
+    fs::create_directories(from / "additional_chat_templates");
+    fs::create_symlink("/etc/passwd", from / name);
+    return message_of<ModelError>([&] { accompanying_files(from.path()); });
+  };
+  for (const char* name : {"tokenizer.json", "tekken.json", "additional_chat_templates/a.jinja"})
+    EXPECT_SAYS(refusal(name), "outside the model directory");
+  const test::TemporaryDirectory from;
+  const test::TemporaryDirectory elsewhere;
+  write_file(elsewhere / "a.jinja", "x");
+  fs::create_directory_symlink(elsewhere.path(), from / "additional_chat_templates");
+  EXPECT_SAYS(message_of<ModelError>([&] { accompanying_files(from.path()); }),
+              "outside the model directory");
 }
 
 TEST(Weights, ReadBackTheSameInOneFileAndInShards) {
