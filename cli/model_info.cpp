@@ -111,15 +111,15 @@ Json describe_model(const base::Path& path) {
   const auto directory = io::ModelDirectory::open(path);
   architecture::check_tensors(config, directory);
   const std::int64_t context = config.max_position_embeddings;
-  const auto item_bytes =
-      static_cast<std::int64_t>(io::item_bytes(architecture::weight_dtype(config, directory)));
+  const io::Dtype dtype = architecture::weight_dtype(config, directory, &notes);
+  const auto item_bytes = static_cast<std::int64_t>(io::item_bytes(dtype));
   std::uintmax_t file_bytes = 0;
   for (const auto& file : directory.weight_files()) file_bytes += std::filesystem::file_size(file);
   return {{"kind", "model"},
           {"path", path.string()},
           {"architecture", config.architecture},
           {"parameters", architecture::num_parameters(config)},
-          {"dtype", io::long_name(architecture::weight_dtype(config, directory))},
+          {"dtype", io::long_name(dtype)},
           {"file_bytes", file_bytes},
           {"vocab_size", config.vocab_size},
           {"hidden_size", config.hidden_size},

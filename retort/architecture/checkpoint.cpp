@@ -1,9 +1,12 @@
 #include "retort/architecture/checkpoint.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/base/json.h"
 #include "retort/io/quote.h"
 
 namespace retort::architecture {
@@ -29,6 +32,50 @@ bool is_ignorable(std::string_view tensor, bool tied) {
   const bool frequencies = tensor.size() >= kFrequencies.size() &&
                            tensor.substr(tensor.size() - kFrequencies.size()) == kFrequencies;
   return frequencies || (tied && tensor == "lm_head.weight");
+}
+
+struct DtypeCounts {
+  std::map<io::Dtype, std::int64_t> tensors, elements;
+
+  io::Dtype most() const {
+    return std::max_element(elements.begin(), elements.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
+  }
+  std::string text() const {
+    std::string list;
+    for (const auto& [dtype, count] : tensors)
+      list += base::join(list.empty() ? "" : ", ", count, " tensors of ", io::long_name(dtype));
+    return list;
+  }
+};
+
+DtypeCounts count_dtypes(const Config& config, const io::ModelDirectory& directory) {
+  DtypeCounts counts;
+  for (const Unit& unit : make_layout(config).units)
+    for (const Tensor& tensor : unit.tensors) {
+      const io::Dtype dtype = directory.find(tensor.name).dtype;
+      counts.tensors[dtype] += 1;
+      counts.elements[dtype] += tensor.numel;
+    }
+  return counts;
+}
+
+// What config.json says of the weights, under the name of transformers 5 or 4.
+std::optional<io::Dtype> declared_dtype(const io::ModelDirectory& directory) {
+  base::Json config;
+  try {
+    config = base::parse_json(directory.config_text());
+  } catch (const base::JsonFault&) {
+    return std::nullopt;  // whoever reads the configuration says so
+  }
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const auto said = config.find(key);
+    if (said == config.end() || !said->is_string()) continue;
+    const auto dtype = io::parse_long_dtype(said->get_ref<const std::string&>());
+    if (dtype && is_weight_dtype(*dtype)) return dtype;
+  }
+  return std::nullopt;
 }
 
 void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
@@ -64,15 +111,23 @@ void check_tensors(const Config& config, const io::ModelDirectory& directory) {
         "architecture.");
 }
 
-io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory) {
-  std::map<io::Dtype, std::int64_t> elements;
-  const Layout layout = make_layout(config);
-  for (const Unit& unit : layout.units)
-    for (const Tensor& tensor : unit.tensors) elements[directory.find(tensor.name).dtype] += tensor.numel;
-  io::Dtype most = io::Dtype::f32;
-  for (const auto& [dtype, count] : elements)
-    if (count > elements[most]) most = dtype;
-  return most;
+io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory,
+                       std::vector<std::string>* notes) {
+  const DtypeCounts found = count_dtypes(config, directory);
+  const std::optional<io::Dtype> declared = declared_dtype(directory);
+  const bool alike = found.elements.size() == 1;
+  const io::Dtype dtype = alike ? found.elements.begin()->first : declared.value_or(found.most());
+  if (notes == nullptr) return dtype;
+  const std::string where = directory.path().string();
+  if (!alike)
+    notes->push_back(base::join(where, ": weights of several types: ", found.text(), "; ",
+                                declared ? "config.json says " : "most values are ", io::long_name(dtype),
+                                ", in which all of them are saved."));
+  else if (declared && *declared != dtype)
+    notes->push_back(base::join(where, ": config.json says ", io::long_name(*declared),
+                                ", but all weights are ", io::long_name(dtype),
+                                ", in which they are saved."));
+  return dtype;
 }
 
 }  // namespace retort::architecture

@@ -13,7 +13,10 @@ namespace retort::architecture {
 /// Checks names, shapes and dtypes (f32, f16, bf16); throws ModelError for the first that is wrong.
 void check_tensors(const Config& config, const io::ModelDirectory& directory);
 
-/// The dtype of the most weights of a checked directory; it is what a copy is saved in.
-io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory);
+/// The dtype that a checked model is saved in: that of its weights where they are alike, else what
+/// config.json says, else that of most values.  Adds a sentence to `notes` where weights differ from it or
+/// config.json does.
+io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory,
+                       std::vector<std::string>* notes = nullptr);
 
 }  // namespace retort::architecture

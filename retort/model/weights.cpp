@@ -94,13 +94,18 @@ Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Devi
   const auto files = io::ModelDirectory::open(directory);
   architecture::check_tensors(weights.config, files);
   weights.lineage = read_lineage(directory, weights.config);
-  weights.file_dtype = files.find(weights.layout.units.front().tensors.front().name).dtype;
+  weights.file_dtype = architecture::weight_dtype(weights.config, files);
   for_each_tensor(weights, [&](const architecture::Tensor& tensor, at::Tensor target) {
     const auto values = tensor_of(files.find(tensor.name));
     base::require<base::ModelError>(
         values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
         " holds values that are not finite (NaN or infinity); the file is damaged or the "
         "model diverged, use another one.");
+    if (const auto saved = scalar_type(weights.file_dtype); saved != values.scalar_type())
+      base::require<base::ModelError>(values.to(saved).isfinite().all().item<bool>(), directory.string(),
+                                      ": ", tensor.name, " holds values beyond ",
+                                      io::long_name(weights.file_dtype),
+                                      ", in which the model would be saved; correct dtype in config.json.");
     target.copy_(values);
   });
   return weights;

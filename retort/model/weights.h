@@ -45,8 +45,8 @@ Weights random_weights(const architecture::Config& config, std::uint64_t seed, a
 /// A deep copy in another type.
 Weights converted(const Weights& weights, at::ScalarType dtype);
 
-/// Writes a complete Hugging Face directory as a whole: config, weights in weights.file_dtype, the files that
-/// accompany `tokenizer_from`, a model directory or a tokenizer.json, lineage and provenance in retort.json.  Throws StorageError; ValidationError
+/// Writes a complete Hugging Face directory as a whole: config, weights in weights.file_dtype, tokenizer
+/// files of `tokenizer_from`, lineage and provenance in retort.json.  Throws StorageError; ValidationError
 /// when a value is not finite or the file read back differs.
 void save_model(const Weights& weights, const base::Path& directory, const base::Path& tokenizer_from,
                 const base::Json& provenance);

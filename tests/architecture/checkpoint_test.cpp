@@ -129,6 +129,58 @@ TEST(CheckpointOracle, KnowsTheDtypeOfTheWeights) {
   EXPECT_EQ(dtype_of("mistral_sharded_f16"), io::Dtype::f16);
 }
 
+struct DtypeFound {
+  io::Dtype dtype;
+  std::vector<std::string> notes;
+};
+
+// bfloat16 matrices with norms of another type, beside a config.json that says `declared`.
+DtypeFound dtype_with(io::Dtype norms, const Json& declared) {
+  static const std::vector<std::byte> kZeros(1 << 10);
+  const test::TemporaryDirectory directory;
+  const Config config = small_config();
+  std::vector<io::TensorToWrite> list;
+  for (auto& [name, tensor] : zero_tensors(config))
+    list.push_back(tensor.shape.size() == 2
+                       ? tensor
+                       : io::tensor_of_bytes(name, norms, tensor.shape,
+                                             std::span(kZeros).first(io::item_bytes(norms) * 32)));
+  Json json = Json::parse(hf_config_json(config));
+  json.erase("torch_dtype");
+  json["dtype"] = declared;
+  base::write_file_atomically(directory / "config.json", json.dump());
+  io::write_weights(directory.path(), list);
+  DtypeFound found{};
+  found.dtype = weight_dtype(config, io::ModelDirectory::open(directory.path()), &found.notes);
+  return found;
+}
+
+TEST(Checkpoint, TakesTheDtypeThatAllWeightsHave) {
+  const auto agreed = dtype_with(io::Dtype::bf16, "bfloat16");
+  EXPECT_EQ(agreed.dtype, io::Dtype::bf16);
+  EXPECT_TRUE(agreed.notes.empty());
+  const auto silent = dtype_with(io::Dtype::bf16, nullptr);
+  EXPECT_EQ(silent.dtype, io::Dtype::bf16);
+  EXPECT_TRUE(silent.notes.empty());
+  const auto contradicted = dtype_with(io::Dtype::bf16, "float32");
+  EXPECT_EQ(contradicted.dtype, io::Dtype::bf16);
+  ASSERT_EQ(contradicted.notes.size(), 1U);
+  EXPECT_SAYS(contradicted.notes[0], "config.json says float32, but all weights are bfloat16");
+}
+
+TEST(Checkpoint, TakesTheDtypeOfTheConfigurationWhereWeightsDifferAndSaysSo) {
+  const auto said = dtype_with(io::Dtype::f32, "float32");
+  EXPECT_EQ(said.dtype, io::Dtype::f32);
+  ASSERT_EQ(said.notes.size(), 1U);
+  EXPECT_SAYS(said.notes[0], "7 tensors of float32, 23 tensors of bfloat16; config.json says float32");
+  for (const Json& unknown : {Json(nullptr), Json("int8"), Json(16)}) {
+    const auto most = dtype_with(io::Dtype::f32, unknown);
+    EXPECT_EQ(most.dtype, io::Dtype::bf16);
+    ASSERT_EQ(most.notes.size(), 1U);
+    EXPECT_SAYS(most.notes[0], "most values are bfloat16");
+  }
+}
+
 TEST(Checkpoint, OpensTheEmbeddedModel) {
   expect_opens(test::source() / "models" / "europa-5m", 5'509'824);
 }

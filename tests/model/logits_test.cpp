@@ -3,8 +3,11 @@
 
 #include <fstream>
 
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/io/model_directory.h"
 #include "retort/model/block.h"
+#include "retort/model/dtype.h"
 #include "retort/model/head.h"
 #include "retort/model/weights.h"
 #include "support/message_of.h"
@@ -121,6 +124,50 @@ TEST(LoadWeights, RefusesValuesThatAreNotFiniteByName) {
       [&] { model::load_weights(directory / "saved", at::kFloat, at::kCPU); });
   EXPECT_SAYS(message, "not finite");
   EXPECT_SAYS(message, ".weight");
+}
+
+// A directory whose norms have another type than its matrices, which begin with the embedding.
+void save_mixed(const model::Weights& weights, const std::filesystem::path& directory, io::Dtype matrices,
+                io::Dtype norms, const std::string& declared) {
+  std::vector<at::Tensor> kept;
+  std::vector<io::TensorToWrite> tensors;
+  for (std::size_t unit = 0; unit < weights.units.size(); ++unit)
+    for (const auto& tensor : weights.layout.units[unit].tensors) {
+      const auto dtype = tensor.is_matrix() ? matrices : norms;
+      kept.push_back(weights.tensor(unit, tensor).to(model::scalar_type(dtype)).contiguous());
+      tensors.push_back(io::tensor_of_bytes(
+          tensor.name, dtype, tensor.shape,
+          {static_cast<const std::byte*>(kept.back().const_data_ptr()), kept.back().nbytes()}));
+    }
+  std::filesystem::create_directories(directory);
+  io::write_weights(directory, tensors);
+  auto json = base::Json::parse(architecture::hf_config_json(weights.config));
+  json.erase("torch_dtype");
+  json["dtype"] = declared;
+  base::write_file_atomically(directory / "config.json", json.dump());
+}
+
+TEST(LoadWeights, OfSeveralTypesAreSavedInTheOneThatTheConfigurationSays) {
+  const test::TemporaryDirectory directory;
+  auto weights = test::lively_weights(test::config_of({}), 5, at::kFloat);
+  save_mixed(weights, directory / "mixed", io::Dtype::bf16, io::Dtype::f32, "float32");
+  const auto mixed = model::load_weights(directory / "mixed", at::kFloat, at::kCPU);
+  EXPECT_EQ(mixed.file_dtype, io::Dtype::f32);
+  test::expect_identical(mixed.tensor("model.norm.weight"), weights.tensor("model.norm.weight"));
+  model::save_model(mixed, directory / "saved", {}, {});
+  const auto again = model::load_weights(directory / "saved", at::kFloat, at::kCPU);
+  expect_same_weights(again, mixed);
+}
+
+TEST(LoadWeights, RefusesValuesThatTheTypeToSaveInCannotHold) {
+  const test::TemporaryDirectory directory;
+  auto weights = test::lively_weights(test::config_of({}), 5, at::kFloat);
+  weights.tensor("model.norm.weight")[3] = 1e6;
+  save_mixed(weights, directory / "mixed", io::Dtype::f16, io::Dtype::f32, "float16");
+  const auto message = test::message_of<base::ModelError>(
+      [&] { model::load_weights(directory / "mixed", at::kFloat, at::kCPU); });
+  EXPECT_SAYS(message, "model.norm.weight");
+  EXPECT_SAYS(message, "beyond float16");
 }
 
 TEST(RandomWeights, DependOnSeedAndNameOnlyAndHaveTheConfiguredSpread) {
