@@ -15,13 +15,6 @@
 namespace retort::eval {
 namespace {
 
-HeadScorer head_of(shard::Parameters& parameters) {
-  const auto unit = parameters.layout().head_unit();
-  HeadScorer head(parameters.config(), parameters.layout(), parameters.acquire(unit));
-  parameters.release(unit);
-  return head;
-}
-
 // Windows that go through a block together.
 struct Batch {
   std::vector<Window> windows;
@@ -141,7 +134,7 @@ double ratio(double numerator, double denominator) {
 }  // namespace
 
 Subject::Subject(std::string subject_name, shard::Parameters& subject_parameters)
-    : name(std::move(subject_name)), parameters(subject_parameters), head(head_of(subject_parameters)) {}
+    : name(std::move(subject_name)), parameters(subject_parameters), head(subject_parameters) {}
 
 std::string to_json_line(const WindowScores& scores) {
   std::string line = "{\"ids\": [";

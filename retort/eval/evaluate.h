@@ -12,17 +12,18 @@
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/eval/bootstrap.h"
+#include "retort/eval/held_head.h"
 #include "retort/eval/score.h"
 #include "retort/eval/windows.h"
 
 namespace retort::eval {
 
-/// A model that is scored, or its teacher.  The parameters outlive it; the head is copied in float32.
+/// A model that is scored, or its teacher.  The parameters outlive it; its head is read in float32.
 struct Subject {
   Subject(std::string name, shard::Parameters& parameters);
   std::string name;
   shard::Parameters& parameters;
-  HeadScorer head;
+  HeldHead head;
 };
 
 struct BatchSettings {

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "retort/base/error.h"
 #include "retort/base/random.h"
-#include "retort/eval/score.h"
+#include "retort/eval/held_head.h"
 #include "retort/model/block.h"
 
 namespace retort::eval {
@@ -42,13 +41,11 @@ void check(const architecture::Config& config, std::span<const std::int32_t> pro
 // The model with what it remembers of one text.
 class Decoder {
  public:
-  Decoder(shard::Parameters& parameters, std::int64_t max_tokens) : parameters_(parameters) {
-    const auto head = parameters.acquire(parameters.layout().head_unit());
-    device_ = head.device();
-    scorer_.emplace(parameters.config(), parameters.layout(), head);
+  Decoder(shard::Parameters& parameters, std::int64_t max_tokens)
+      : parameters_(parameters), scorer_(parameters), device_(scorer_.device()) {
+    const shard::AcquiredUnit embedding(parameters, 0);  // for the type that blocks compute in
     for (const auto& block : parameters.config().blocks)
-      caches_.push_back(model::make_cache(block, max_tokens, head.options()));
-    parameters.release(parameters.layout().head_unit());
+      caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
   }
 
   /// Logits [V] after `ids`, which follow those given before.
@@ -68,13 +65,13 @@ class Decoder {
       parameters_.release(unit);
     }
     position_ += count;
-    return scorer_->logits(hidden_ND.narrow(0, count - 1, 1)).squeeze(0);
+    return scorer_.logits(hidden_ND.narrow(0, count - 1, 1)).squeeze(0);
   }
 
  private:
   shard::Parameters& parameters_;
-  at::Device device_ = at::kCPU;
-  std::optional<HeadScorer> scorer_;
+  HeldHead scorer_;
+  at::Device device_;
   std::vector<model::KeyValueCache> caches_;
   std::int64_t position_ = 0;
 };

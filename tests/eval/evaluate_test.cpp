@@ -12,6 +12,7 @@
 #include "support/reference_model.h"
 #include "support/temporary_directory.h"
 #include "support/tolerance.h"
+#include "train/lent_parameters.h"
 
 namespace retort {
 namespace {
@@ -258,6 +259,37 @@ TEST(Evaluate, RefusesTokensOutsideTheVocabularyAndADamagedModel) {
   EXPECT_SAYS(
       test::message_of<base::ValidationError>([&] { eval::evaluate_source(bad, nullptr, "s", good); }),
       "not finite");
+}
+
+// Parameters whose units are not numbers once they are released.
+TEST(Evaluate, ReadsNoUnitThatItDoesNotHold) {
+  for (const bool tied : {false, true})
+    for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      SCOPED_TRACE(at::toString(type));
+      const auto score = [](shard::Parameters& student_parameters, shard::Parameters& teacher_parameters) {
+        const eval::Subject student("student", student_parameters), teacher("teacher", teacher_parameters);
+        GivenWindows windows({{1, 2, 3, 4}, {9, 8, 7}});
+        const auto scores = eval::evaluate_source(student, &teacher, "s", windows);
+        return std::pair{scores.nll(), scores.kl()};
+      };
+      const auto student = [&] { return small({.tied = tied}, 1, type); };
+      const auto teacher = [&] { return small({.tied = tied}, 2, type); };
+      test::LentParameters lent_student(student(), shard::Use::frozen),
+          lent_teacher(teacher(), shard::Use::frozen);
+      EXPECT_EQ(score(lent_student, lent_teacher), score(*student(), *teacher()));
+    }
+}
+
+TEST(Evaluate, HoldsTheHeadOnlyWhileItReadsIt) {
+  test::LentParameters copied(small({}, 1, at::kBFloat16), shard::Use::frozen),
+      read(small({}, 1, at::kFloat), shard::Use::frozen);
+  const eval::Subject of_copy("copied", copied), of_unit("read", read);
+  const auto held = [](const test::LentParameters& parameters) {
+    const auto& counts = parameters.counts().back();
+    return counts.acquired - counts.released;
+  };
+  EXPECT_EQ(held(copied), 0) << "its scorer has a copy in float32";
+  EXPECT_EQ(held(read), 1);
 }
 
 TEST(Evaluate, ScoresLogitsInFloatWhenTheModelComputesInBfloat16) {

@@ -11,6 +11,7 @@
 #include "support/oracle_case.h"
 #include "support/reference_model.h"
 #include "support/temporary_directory.h"
+#include "train/lent_parameters.h"
 
 namespace retort {
 namespace {
@@ -65,6 +66,14 @@ TEST(Generate, GreedyIdsOfEveryModelAtHandAreThoseOfItsReference) {
   for (const auto& entry : std::filesystem::directory_iterator(shared / "models"))
     if (std::filesystem::exists(entry.path() / "reference.json") && entry.path().filename() != "europa-5m")
       expect_reference(entry.path());
+}
+
+// Parameters whose units are not numbers once they are released.
+TEST(Generate, ReadsNoUnitThatItDoesNotHold) {
+  const Ids prompt = {3, 4};
+  test::LentParameters lent(small(), shard::Use::frozen);
+  EXPECT_EQ(eval::generate(lent, prompt, {.max_new_tokens = 6}, {}).ids,
+            eval::generate(*small(), prompt, {.max_new_tokens = 6}, {}).ids);
 }
 
 TEST(Generate, StopsAfterAnEndOfTextId) {
