@@ -6,6 +6,7 @@
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
 #include "retort/loss/losses.h"
+#include "retort/model/common_blocks.h"
 #include "retort/model/dtype.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
@@ -105,6 +106,24 @@ void warn_of_pooling(const Context& context, const Stage& stage, const model::Li
                  student.teacher_hidden, ", or leave SquareHead out of losses."));
 }
 
+// The teacher's block that each of the student's was; empty where no layer map asks.
+std::vector<std::int64_t> survivors_of(const Stage& stage, const std::vector<loss::LossOptions>& losses,
+                                       const model::Lineage& student, const model::Lineage& teacher) {
+  const bool asked = std::ranges::any_of(losses, [](const auto& loss) {
+    return loss.kind == loss::LossKind::squarehead && loss.layer_map != loss::LayerMap::relative_depth;
+  });
+  if (!asked) return {};
+  auto survivors = model::blocks_within(student, teacher);
+  base::require<base::UsageError>(survivors.has_value(), "stage '", stage.name,
+                                  "': its layer_map needs a teacher that the student was cut from: '",
+                                  stage.from, "' has blocks of a model with ", student.teacher_blocks,
+                                  " blocks and ", student.teacher_hidden, " hidden features, '",
+                                  stage.teacher, "' has ", teacher.blocks.size(), " of one with ",
+                                  teacher.teacher_blocks, " and ", teacher.teacher_hidden,
+                                  "; use layer_map: relative_depth, or that teacher.");
+  return *survivors;
+}
+
 bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
   for (const auto& loss : losses)
     if (loss.kind != loss::LossKind::cross_entropy) return true;
@@ -119,7 +138,6 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   models.masks = model::masks_of(weights);
   const auto lineage = weights.lineage;
   models.blocks.student = std::ssize(weights.config.blocks);
-  models.blocks.survivors = lineage.blocks;
   if (!stage.from.empty())
     models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
@@ -131,6 +149,7 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     require_same_vocabulary(stage, models.student->config(), teacher.config);
     compare_tokenizers(context, stage);
     models.blocks.teacher = std::ssize(teacher.config.blocks);
+    models.blocks.survivors = survivors_of(stage, losses, lineage, teacher.lineage);
     models.blocks.features = features_of(lineage, teacher.config);
     if (std::ranges::count(losses, loss::LossKind::squarehead, &loss::LossOptions::kind) > 0)
       warn_of_pooling(context, stage, lineage, teacher.config);
@@ -198,12 +217,13 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   return result;
 }
 
-architecture::Config starting_config(const Stage& stage) {
+architecture::Config starting_config(const Stage& stage, std::vector<std::string>* notes) {
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
                                   stage.name, "': config: there is no file '", stage.config,
                                   "'; give the path of a config.json.");
-  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
+  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config,
+                                       notes);
 }
 
 void require_same_vocabulary(const Stage& stage, const architecture::Config& student,
@@ -260,10 +280,13 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
   if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
   const auto lineage = stage.kind == StageKind::train ? model::whole_lineage(student)
                                                       : model::read_lineage(stage.from, student);
-  const auto losses = loss::make_losses(losses_of(stage, *options),
-                                        {static_cast<std::int64_t>(student.blocks.size()),
-                                         static_cast<std::int64_t>(teacher ? teacher->blocks.size() : 0),
-                                         teacher ? lineage.blocks : std::vector<std::int64_t>{}});
+  loss::Blocks blocks{.student = std::ssize(student.blocks),
+                      .teacher = teacher ? std::ssize(teacher->blocks) : 0};
+  const auto loss_options = losses_of(stage, *options);
+  if (teacher)
+    blocks.survivors =
+        survivors_of(stage, loss_options, lineage, model::read_lineage(stage.teacher, *teacher));
+  const auto losses = loss::make_losses(loss_options, blocks);
   const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
                                          !lineage.sparse_layers.empty(), dtype, available_bytes);
   return shard::plan_memory(shape);

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "cli/refusal.h"
+#include "retort/base/files.h"
 #include "support/message_of.h"
 
 namespace retort::test {
@@ -260,6 +261,29 @@ TEST_F(BadRun, DiskFullWhileSavingACheckpointKeepsTheOneBefore) {
     EXPECT_SAYS(again.err, "going on after step 3 of 8");
     EXPECT_TRUE(weights_of(project_.path("disk/run"), "born") == undisturbed);
   });
+}
+
+// Its lineage would name other blocks of that teacher than those that it was cut from.
+TEST_F(BadRun, ADistillationByTheLineageFromAnotherTeacherIsRefused) {
+  auto deeper = base::parse_json(base::read_file(project_.path("config.json")));
+  deeper["num_hidden_layers"] = 4;
+  project_.write("deeper.json", deeper.dump());
+  std::string teacher = train_stage(128);
+  for (const auto& [old, made] : {std::pair{"born", "teacher"}, std::pair{"config.json", "deeper.json"}})
+    teacher.replace(teacher.find(old), std::string(old).size(), made);
+  for (const char* map : {"surviving", "before_survivor"}) {
+    SCOPED_TRACE(map);
+    project_.write_recipe(
+        {train_stage(128), teacher,
+         std::string("{name: student, kind: distill, from: born, teacher: teacher, data: [text], "
+                     "tokens: 128, packing: {sequence_length: 64}, batch: {sequences: 2}, loss: "
+                     "[{kind: squarehead, layer_map: ") +
+             map + "}]}"});
+    const Finished finished = project_.run({"run", "recipe.yaml", "--run-dir", map});
+    EXPECT_EQ(finished.code, 2) << finished.err;
+    EXPECT_SAYS(finished.err, "needs a teacher that the student was cut from");
+    EXPECT_SAYS(finished.err, "3 blocks");
+  }
 }
 
 }  // namespace

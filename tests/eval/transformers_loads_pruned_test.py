@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, Mis
 
 SAVED = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
 SAME_IN_EVERY_FAMILY = ("bos_token_id", "eos_token_id", "pad_token_id", "vocab_size", "max_position_embeddings", "hidden_act",
-                        "rms_norm_eps", "initializer_range", "rope_parameters", "attention_dropout", "dtype", "head_dim")
+                        "initializer_range", "rope_parameters", "attention_dropout", "dtype", "head_dim")
 
 
 def folders(kind):
@@ -56,6 +56,9 @@ class UniformShapes(unittest.TestCase):
                 self.assertIsNone(mistral.sliding_window)
                 for key in SAME_IN_EVERY_FAMILY:
                     self.assertEqual(getattr(mistral, key), getattr(llama, key), key)
+                # Fewer hidden features make eps larger in the same proportion.
+                self.assertAlmostEqual(mistral.rms_norm_eps * mistral.hidden_size, llama.rms_norm_eps * llama.hidden_size,
+                                       delta=1e-12)
 
 
 class BlocksThatDiffer(unittest.TestCase):
