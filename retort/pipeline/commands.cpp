@@ -13,6 +13,7 @@
 #include "retort/model/weights.h"
 #include "retort/ops/memory_meter.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
 
@@ -58,6 +59,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
+  (void)inspect_model(request.model.model, observer);
   const auto config = architecture::read_config(request.model.model);
   std::optional<architecture::Config> teacher_config;
   if (!request.teacher.empty()) teacher_config = architecture::read_config(request.teacher);
@@ -70,6 +72,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   std::unique_ptr<shard::Parameters> teacher_parameters;
   std::optional<eval::Subject> teacher;
   if (!request.teacher.empty()) {
+    if (request.teacher != request.model.model) (void)inspect_model(request.teacher, observer);
     teacher_parameters = load(request.teacher, dtype, device);
     teacher.emplace(request.teacher, *teacher_parameters);
   }
@@ -107,6 +110,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
 base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
   ops::install_memory_meter();
   const auto device = model::parse_device(request.model.device);
+  (void)inspect_model(request.model.model, observer);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
   const auto config = architecture::read_config(request.model.model);
   const auto text = read_model_text(request.model.model, config);

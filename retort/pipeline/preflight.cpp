@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
-#include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/data/overlap.h"
 #include "retort/data/source_files.h"
 #include "retort/io/model_directory.h"
+#include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/ranking.h"
 #include "retort/record/run_directory.h"
@@ -22,8 +22,12 @@ using recipe::StageKind;
 class Preflight {
  public:
   Preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
-            std::int64_t available_bytes)
-      : recipe_(recipe), request_(request), dtype_(dtype), available_bytes_(available_bytes) {}
+            std::int64_t available_bytes, record::Observer& observer)
+      : recipe_(recipe),
+        request_(request),
+        dtype_(dtype),
+        available_bytes_(available_bytes),
+        observer_(observer) {}
 
   void check(const Stage& stage) {
     if (finished(stage.name)) return;
@@ -63,10 +67,10 @@ class Preflight {
                                       request_.run_directory.string(), "; run that stage first.");
       return;
     }
-    if (!checked_.insert(name).second) return;
-    const auto config = architecture::read_config(name);
-    architecture::check_tensors(config, io::ModelDirectory::open(name));
-    (void)read_model_text(name, config);
+    if (name == stage.from || stage.kind == StageKind::select) (void)io::accompanying_files(name);
+    std::error_code ignored;
+    if (!checked_.insert(std::filesystem::weakly_canonical(name, ignored)).second) return;
+    (void)read_model_text(name, inspect_model(name, observer_));
   }
 
   void check_profile(const Stage& stage) const {
@@ -83,12 +87,14 @@ class Preflight {
         "another ranking.");
   }
 
-  static void check_beginning(const Stage& stage) {
+  void check_beginning(const Stage& stage) const {
     std::error_code ignored;
     base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
                                     "': tokenizer: there is no file or directory '", stage.tokenizer,
                                     "'; give a model directory or a tokenizer.json.");
     (void)read_model_text(stage.tokenizer, starting_config(stage));
+    (void)io::accompanying_files(stage.tokenizer);
+    inspect_config(stage.config, observer_);
   }
 
   void check_vocabularies(const Stage& stage) const {
@@ -139,7 +145,8 @@ class Preflight {
   const RunRequest& request_;
   at::ScalarType dtype_;
   std::int64_t available_bytes_;
-  std::set<std::string> checked_;
+  record::Observer& observer_;
+  std::set<base::Path> checked_;  ///< directories
 };
 
 // Sources of the stages that `wanted` accepts.
@@ -220,7 +227,7 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 
 void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
                std::int64_t available_bytes, record::Observer& observer) {
-  Preflight preflight(recipe, request, dtype, available_bytes);
+  Preflight preflight(recipe, request, dtype, available_bytes, observer);
   for (const auto& stage : recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
   if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe, observer);

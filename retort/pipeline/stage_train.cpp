@@ -217,13 +217,12 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   return result;
 }
 
-architecture::Config starting_config(const Stage& stage, std::vector<std::string>* notes) {
+architecture::Config starting_config(const Stage& stage) {
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
                                   stage.name, "': config: there is no file '", stage.config,
                                   "'; give the path of a config.json.");
-  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config,
-                                       notes);
+  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
 }
 
 void require_same_vocabulary(const Stage& stage, const architecture::Config& student,

@@ -34,9 +34,8 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
 using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 std::optional<shard::MemoryPlan> plan_evaluation(const recipe::Stage& stage, at::Device device,
                                                  const KnownConfig& config_of);
-/// config.json of a stage that begins with random weights; adds a sentence to `notes` for each key that is
-/// not used.  Throws ModelError.
-architecture::Config starting_config(const recipe::Stage& stage, std::vector<std::string>* notes = nullptr);
+/// config.json of a stage that begins with random weights; throws ModelError.
+architecture::Config starting_config(const recipe::Stage& stage);
 /// Throws ModelError when teacher and student of a stage do not share their tokens.
 void require_same_vocabulary(const recipe::Stage& stage, const architecture::Config& student,
                              const architecture::Config& teacher);
