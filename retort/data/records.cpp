@@ -6,13 +6,13 @@
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/data/file_form.h"
 #include "retort/io/compressed.h"
 
 namespace retort::data {
 namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(kWhiteSpace) == std::string_view::npos;
@@ -128,13 +128,6 @@ class TextRecords : public RecordReader {
   bool finished_ = false;
 };
 
-bool is_jsonl(const base::Path& path) {
-  const std::string extension = path.extension().string();
-  const bool compressed = extension == ".gz" || extension == ".zst";
-  const std::string inner = compressed ? path.stem().extension().string() : extension;
-  return inner == ".jsonl" || inner == ".ndjson";
-}
-
 }  // namespace
 
 std::unique_ptr<RecordReader> open_jsonl(const SourceOptions& source, const base::Path& path) {
@@ -142,7 +135,7 @@ std::unique_ptr<RecordReader> open_jsonl(const SourceOptions& source, const base
 }
 
 std::unique_ptr<RecordReader> open_records(const SourceOptions& source, const base::Path& path) {
-  if (is_jsonl(path)) return open_jsonl(source, path);
+  if (form_of(source, path) == FileForm::jsonl) return open_jsonl(source, path);
   return std::make_unique<TextRecords>(source, path);
 }
 

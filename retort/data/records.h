@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "retort/base/files.h"
 #include "retort/data/options.h"
@@ -14,6 +15,9 @@ namespace retort::data {
 
 /// A longer document is refused: it would have to be held in memory.
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 30;
+
+/// Some programs put it in front of UTF-8.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// What a record turned out to be.
 enum class Record {
@@ -33,8 +37,7 @@ class RecordReader {
   virtual bool skip() = 0;
 };
 
-/// Opens a file as its name says: .jsonl and .ndjson (before .gz, .zst) are JSONL, everything else is plain
-/// text.
+/// Opens a file as what form_of() says it is.  Throws DataError for what is neither text nor JSONL.
 std::unique_ptr<RecordReader> open_records(const SourceOptions& source, const base::Path& path);
 /// Opens a file as JSONL whatever its name, for example standard input.
 std::unique_ptr<RecordReader> open_jsonl(const SourceOptions& source, const base::Path& path);

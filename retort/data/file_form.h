@@ -1,0 +1,23 @@
+#pragma once
+// What a source's file is, told from its first bytes; its name only where these leave it open.
+
+#include "retort/base/files.h"
+#include "retort/data/options.h"
+
+namespace retort::data {
+
+enum class FileForm {
+  text,
+  jsonl  ///< a JSON object a line
+};
+
+/// JSONL is what is named .jsonl or .ndjson (before .gz, .zst), and what begins with two lines that each hold
+/// a JSON object; of a .json one such line suffices.  Throws DataError for what is neither: a binary format,
+/// UTF-16, a NUL byte near the beginning, one JSON document.  What is no regular file, such as standard
+/// input, goes by its name alone, because it cannot be read twice.
+FileForm form_of(const SourceOptions& source, const base::Path& path);
+
+/// Looks at the first bytes of all files of a source, and of its held-out part.  Throws DataError.
+void check_files(const SourceOptions& source);
+
+}  // namespace retort::data
