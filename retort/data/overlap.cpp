@@ -1,27 +1,39 @@
 #include "retort/data/overlap.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
-#include <unordered_set>
 
-#include "retort/base/hash.h"
 #include "retort/data/document_reader.h"
+#include "retort/data/file_form.h"
+#include "retort/data/held_out_texts.h"
 #include "retort/data/source_files.h"
+#include "retort/data/text_runs.h"
 
 namespace retort::data {
 namespace {
 
-using Hashes = std::unordered_set<std::uint64_t>;
+constexpr std::size_t kMostRuns = std::size_t{1} << 21;  // of all measured sources, about 50 bytes each
 
 bool by_hash(const SourceOptions& source) {
   return source.held_out.every == 0 && source.held_out.paths.empty();
 }
 
+FileForm form_of_first(const SourceOptions& source) {
+  return form_of(source, expand_paths(source.name, source.paths).front());
+}
+
+// Equal rules say the same of equal documents only, and what is cut otherwise makes other documents.
+bool same_cut(const SourceOptions& a, const SourceOptions& b) {
+  return a.separator == b.separator && a.field == b.field && form_of_first(a) == form_of_first(b);
+}
+
 // Whether the rules alone keep what one holds out away from the training part of the other.
 bool excluded(const SourceOptions& learned, const SourceOptions& measured) {
-  if (by_hash(learned) && by_hash(measured)) return learned.held_out.fraction >= measured.held_out.fraction;
-  return !learned.held_out.paths.empty() && learned.held_out.paths == measured.held_out.paths &&
-         learned.separator == measured.separator && learned.field == measured.field;
+  const bool hashes =
+      by_hash(learned) && by_hash(measured) && learned.held_out.fraction >= measured.held_out.fraction;
+  const bool files = !learned.held_out.paths.empty() && learned.held_out.paths == measured.held_out.paths;
+  return (hashes || files) && same_cut(learned, measured);
 }
 
 std::int64_t stored_bytes(const SourceOptions& source) {
@@ -34,11 +46,11 @@ std::int64_t stored_bytes(const SourceOptions& source) {
   return bytes;
 }
 
-template <typename Visit>
-void for_each_text(const SourceOptions& source, Split split, Visit visit) {
-  DocumentReader reader(source, split);
-  for (Document document; reader.next(document);)
-    if (!document.text.empty()) visit(base::hash64(document.text));
+HeldOutTexts held_out_texts(const SourceOptions& source, std::size_t most_runs) {
+  HeldOutTexts texts(most_runs);
+  DocumentReader reader(source, Split::held_out);
+  for (Document document; reader.next(document);) texts.add(document.text);
+  return texts;
 }
 
 // Those of the measured sources that may have documents of a used one.
@@ -52,22 +64,26 @@ std::vector<SourceOptions> suspects(const SourceOptions& used, Split part,
 
 // Of a part of one with each of the others, all in one pass.
 void add_overlaps(const SourceOptions& used, Split part, const std::vector<SourceOptions>& measured,
-                  std::map<std::string, Hashes>& held_out, std::vector<Overlap>& found) {
-  std::vector<Overlap> overlaps;
-  std::vector<const Hashes*> hashes;
+                  std::size_t most_runs, std::map<std::string, HeldOutTexts>& held_out,
+                  std::vector<Overlap>& found) {
+  std::vector<HeldOutTexts*> wanted;
   for (const auto& source : measured) {
-    const auto [place, added] = held_out.try_emplace(source.name);
-    if (added)
-      for_each_text(source, Split::held_out, [&](std::uint64_t hash) { place->second.insert(hash); });
-    hashes.push_back(&place->second);
-    overlaps.push_back({used.name, source.name, 0});
+    auto place = held_out.find(source.name);
+    if (place == held_out.end())
+      place = held_out.emplace(source.name, held_out_texts(source, most_runs)).first;
+    place->second.restart();
+    wanted.push_back(&place->second);
   }
-  for_each_text(used, part, [&](std::uint64_t hash) {
-    for (std::size_t i = 0; i < overlaps.size(); ++i)
-      overlaps[i].documents += hashes[i]->contains(hash) ? 1 : 0;
-  });
-  for (auto& overlap : overlaps)
-    if (overlap.documents > 0) found.push_back(std::move(overlap));
+  std::uint64_t limit = 0;
+  for (const auto* texts : wanted) limit = std::max(limit, texts->limit());
+  DocumentReader reader(used, part);
+  for (Document document; reader.next(document);) {
+    const auto runs = text_runs(document.text, limit);
+    for (auto* texts : wanted) texts->look_in(document.text, runs);
+  }
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    if (const auto documents = wanted[i]->found(); documents > 0)
+      found.push_back({used.name, measured[i].name, documents});
 }
 
 }  // namespace
@@ -77,14 +93,15 @@ Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
   std::int64_t bytes = 0;
   for (const auto& source : used) bytes += stored_bytes(source);
   Overlaps result;
-  std::map<std::string, Hashes> held_out;  // by source, as far as they are needed
+  std::map<std::string, HeldOutTexts> held_out;  // by source, as far as they are needed
+  const auto most_runs = kMostRuns / std::max<std::size_t>(measured.size(), 1);
   for (const auto& source : used) {
     const auto suspected = suspects(source, part, measured);
     if (suspected.empty()) continue;
     if (bytes > most_bytes)
       result.unread.push_back(source.name);
     else
-      add_overlaps(source, part, suspected, held_out, result.found);
+      add_overlaps(source, part, suspected, most_runs, held_out, result.found);
   }
   return result;
 }

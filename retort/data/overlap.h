@@ -12,7 +12,7 @@ namespace retort::data {
 
 struct Overlap {
   std::string used, measured;  ///< names of sources
-  std::int64_t documents = 0;  ///< of the used part of one with the text of a held-out document of the other
+  std::int64_t documents = 0;  ///< held-out documents of the other that are found in the used part of one
 };
 
 struct Overlaps {
@@ -20,11 +20,11 @@ struct Overlaps {
   std::vector<std::string> unread;  ///< used sources that would have to be read, and are too long for it
 };
 
-/// Pairs of sources with common documents; `part`: of the used sources.  Text to learn from is read only
-/// where the held-out rules do not exclude it already: a source beside itself is safe with a fraction or with
-/// files, and so are two sources with the same fraction.  It is not read either when the used sources
-/// together have more than `most_bytes` as they are stored.  Throws DataError and UsageError, as reading
-/// does.
+/// Pairs of sources with common text, as held_out_texts.h finds it; `part`: of the used sources.  Text to
+/// learn from is read only where the held-out rules do not exclude it already: a source beside itself is safe
+/// with a fraction or with files, and so are two sources that are cut alike and have the same fraction.  It
+/// is not read either when the used sources together have more than `most_bytes` as they are stored.  Throws
+/// DataError and UsageError, as reading does.
 Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
                   const std::vector<SourceOptions>& measured,
                   std::int64_t most_bytes = std::int64_t{1} << 30);

@@ -3,6 +3,8 @@
 
 #include "data/corpus.h"
 #include "retort/base/error.h"
+#include "retort/data/held_out_texts.h"
+#include "retort/data/text_runs.h"
 
 namespace retort::data {
 namespace {
@@ -59,6 +61,82 @@ TEST_F(Overlaps, OfHeldOutDocumentsWithEachOther) {
   EXPECT_EQ(found[0].documents, 4);
   EXPECT_EQ(found[1].measured, "tenth");
   EXPECT_EQ(found[1].documents, 2);
+}
+
+// Paragraphs of words in an order of their own.
+std::vector<std::string> paragraphs(int count, std::uint64_t seed, const std::string& between = " ") {
+  base::Random random(seed, 1);
+  std::vector<std::string> all;
+  for (int i = 0; i < count; ++i) {
+    std::string text;
+    for (int word = 0; word < 60; ++word)
+      text += (word > 0 ? between : "") + base::join("word", random.next_below(5000));
+    all.push_back(text);
+  }
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& texts, const std::string& between) {
+  std::string all;
+  for (const auto& text : texts) all += text + between;
+  return all;
+}
+
+TEST_F(Overlaps, AreFoundWhereTheSameTextIsCutOtherwise) {
+  auto texts = paragraphs(90, 3);
+  for (std::size_t i = 0; i < texts.size(); i += 3) texts[i] = "\n" + texts[i];  // every third gap is wider
+  auto coarse = source({write("book.txt", joined(texts, "\n\n"))}, "coarse"), fine = coarse;
+  coarse.separator = "\n\n\n", fine.separator = "\n\n";
+  fine.name = "fine";
+  coarse.held_out.every = fine.held_out.every = 10;
+  const auto held_out = [&](const SourceOptions& of) {
+    return std::ssize(this->texts(of, data::Split::held_out));
+  };
+  // One in ten of either is held out of the other too.
+  for (const auto& [learned, measured] : {std::pair{coarse, fine}, std::pair{fine, coarse}}) {
+    const auto found = overlaps({learned}, data::Split::training, {measured}).found;
+    ASSERT_EQ(found.size(), 1U) << learned.name;
+    EXPECT_GE(2 * found[0].documents, held_out(measured)) << learned.name;
+    EXPECT_LE(found[0].documents, held_out(measured));
+  }
+  coarse.held_out.every = fine.held_out.every = 0;
+  coarse.held_out.fraction = fine.held_out.fraction = 0.1;
+  EXPECT_EQ(overlaps({coarse}, data::Split::training, {fine}).found.size(), 1U)
+      << "one fraction keeps equal documents apart only";
+  auto lines = source({write("book.jsonl", test::jsonl(paragraphs(90, 3, "\n")))}, "lines");
+  lines.held_out.every = 10;
+  coarse.held_out.fraction = 0;
+  EXPECT_EQ(overlaps({coarse}, data::Split::training, {lines}).found.at(0).documents, 9)
+      << "other white space, and lines of JSON";
+}
+
+TEST_F(Overlaps, BoilerplateAndQuotationsAreNone) {
+  const auto licence = paragraphs(1, 7)[0], quoted = paragraphs(1, 8)[0].substr(0, 120);
+  auto learned_texts = paragraphs(50, 5), measured_texts = paragraphs(50, 6);
+  for (auto& text : learned_texts) text = licence + "\n" + text;
+  for (auto& text : measured_texts) text = licence + "\n" + text + "\n" + licence.substr(0, 200);
+  learned_texts.push_back(quoted + ". " + paragraphs(1, 9)[0]);
+  measured_texts[9] += " " + quoted;
+  auto learned = source({write("learned.jsonl", test::jsonl(learned_texts))}, "learned");
+  auto measured = source({write("measured.jsonl", test::jsonl(measured_texts))}, "measured");
+  measured.held_out.every = 10;
+  EXPECT_TRUE(overlaps({learned}, data::Split::training, {measured}).found.empty());
+  measured.held_out.every = 50;  // one document: no other tells that its licence is one
+  EXPECT_TRUE(overlaps({learned}, data::Split::training, {measured}).found.empty());
+}
+
+TEST_F(Overlaps, AreFoundInMoreTextThanIsKept) {
+  const auto texts = paragraphs(300, 4);
+  HeldOutTexts few(6000);
+  for (const auto& text : texts) few.add(text);
+  for (int i = 0; i < 150; ++i) {
+    const auto text = texts[2 * i] + " " + texts[2 * i].substr(0, 100);
+    few.look_in(text, text_runs(text, few.limit()));
+  }
+  EXPECT_GE(few.found(), 100);
+  EXPECT_LE(few.found(), 150);
+  few.restart();
+  EXPECT_EQ(few.found(), 0);
 }
 
 }  // namespace
