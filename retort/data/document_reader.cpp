@@ -41,6 +41,10 @@ std::vector<std::uint64_t> hashes_of_held_out_files(const SourceOptions& source)
 
 }  // namespace
 
+double held_out_place(std::string_view text) {
+  return static_cast<double>(text_hash(text) >> 11) * 0x1.0p-53;
+}
+
 DocumentReader::DocumentReader(SourceOptions source, Split split)
     : source_(std::move(source)), split_(split) {
   check_rule(source_);
@@ -89,7 +93,7 @@ bool DocumentReader::belongs(const Document& document) const {
   } else if (rule.every > 0) {
     held_out = document.number % rule.every == rule.every - 1;
   } else {
-    held_out = static_cast<double>(text_hash(document.text) >> 11) * 0x1.0p-53 < rule.fraction;
+    held_out = held_out_place(document.text) < rule.fraction;
   }
   return held_out == (split_ == Split::held_out);
 }

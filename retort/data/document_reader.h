@@ -7,6 +7,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "retort/data/options.h"
@@ -25,6 +26,9 @@ struct Document {
 
 /// Thrown out of a reader whose stop token was triggered; never leaves the library.
 struct Stopped {};
+
+/// Where a text lies between 0 and 1, by its hash: a held-out fraction takes the texts below it.
+double held_out_place(std::string_view text);
 
 class DocumentReader {
  public:

@@ -6,6 +6,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/data/held_out_part.h"
 #include "retort/data/packer.h"
 
 namespace retort::data {
@@ -59,10 +60,7 @@ bool WindowReader::pull() {
   if (options_.tokens > 0 && tokens_ >= options_.tokens) return false;
   Document document;
   if (!reader_.next(document)) {
-    const char* part = split_ == Split::held_out ? "held-out " : "";
-    base::require<base::DataError>(tokens_ > 0, "source '", reader_.source().name, "': expected ", part,
-                                   "documents with text, found none among ", reader_.documents_passed(),
-                                   "; add text or change the held-out rule.");
+    if (tokens_ == 0) refuse_empty();
     return false;
   }
   if (document.text.empty()) return true;
@@ -74,6 +72,14 @@ bool WindowReader::pull() {
   ends_.push_back(tokens_);
   buffer_.append(ids);
   return true;
+}
+
+void WindowReader::refuse_empty() const {
+  const auto& source = reader_.source();
+  const bool held_out = split_ == Split::held_out;
+  throw base::DataError(base::join("source '", source.name, "': expected ", held_out ? "held-out " : "",
+                                   "documents with text, found none among ", reader_.documents_passed(), "; ",
+                                   held_out ? held_out_advice(source, 1) : "add text", "."));
 }
 
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,

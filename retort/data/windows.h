@@ -52,6 +52,7 @@ class WindowReader {
 
  private:
   bool pull();
+  [[noreturn]] void refuse_empty() const;
 
   DocumentReader reader_;
   Split split_;

@@ -6,6 +6,7 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/document_reader.h"
+#include "retort/data/held_out_part.h"
 
 namespace retort::eval {
 namespace {
@@ -38,6 +39,7 @@ class RollingWindows final : public Windows {
   RollingWindows(const data::SourceOptions& source, data::Split split, const WindowSettings& settings,
                  data::Encode encode, const data::SpecialTokens& special)
       : reader_(source, split),
+        split_(split),
         settings_(settings),
         encode_(std::move(encode)),
         prefix_(special.bos >= 0 ? special.bos : special.eos) {
@@ -67,9 +69,13 @@ class RollingWindows final : public Windows {
     if (settings_.tokens > 0 && tokens_ >= settings_.tokens) return false;
     data::Document document;
     if (!reader_.next(document)) {
-      base::require<base::DataError>(tokens_ > 0, "source '", reader_.source().name,
-                                     "': expected documents with text to evaluate on, found none among ",
-                                     reader_.documents_passed(), "; add text or change the held-out rule.");
+      const auto advice = [&] {
+        return split_ == data::Split::held_out ? data::held_out_advice(reader_.source(), 1) : "add text";
+      };
+      if (tokens_ == 0)
+        throw base::DataError(base::join("source '", reader_.source().name,
+                                         "': expected documents with text to evaluate on, found none among ",
+                                         reader_.documents_passed(), "; ", advice(), "."));
       return false;
     }
     const auto ids = encode_(document.text);
@@ -82,6 +88,7 @@ class RollingWindows final : public Windows {
   }
 
   data::DocumentReader reader_;
+  data::Split split_;
   WindowSettings settings_;
   data::Encode encode_;
   std::int32_t prefix_;
