@@ -32,6 +32,9 @@ struct Sequence {
   bool goes_on = false;              ///< the first document began in an earlier sequence
 };
 
+/// Bytes of a sequence for each of its tokens, at most.
+inline constexpr std::int64_t kSequenceBytesPerToken = 3 * sizeof(std::int32_t);
+
 /// A document's ids with the special tokens that `packing` asks for.
 std::vector<std::int32_t> encode_document(std::string_view text, const PackingOptions& packing,
                                           const Encode& encode, const SpecialTokens& special);

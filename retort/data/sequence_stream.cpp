@@ -1,20 +1,17 @@
 #include "retort/data/sequence_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "retort/base/error.h"
 
 namespace retort::data {
-namespace {
-
-constexpr std::size_t kPreparedSequences = 32;
-
-}  // namespace
-
 SequenceStream::SequenceStream(const std::vector<SourceOptions>& sources, const PackingOptions& packing,
-                               Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split)
+                               Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split,
+                               std::int64_t prepared)
     : sequences_(SequencePacker(sources, packing, std::move(encode), special, seed, split),
                  packing.shuffle_sequences, seed),
+      prepared_(static_cast<std::size_t>(std::max<std::int64_t>(prepared, 1))),
       cursor_(sequences_.cursor()),
       statistics_(sequences_.statistics()) {}
 
@@ -82,7 +79,7 @@ void SequenceStream::prepare(const std::stop_token& token) {
       Prepared prepared{std::move(sequence), sequences_.cursor(), sequences_.statistics()};
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return queue_.size() < kPreparedSequences || token.stop_requested(); });
+        changed_.wait(lock, [&] { return queue_.size() < prepared_ || token.stop_requested(); });
         if (token.stop_requested()) return;
         queue_.push_back(std::move(prepared));
       }

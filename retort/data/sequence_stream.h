@@ -19,8 +19,10 @@ namespace retort::data {
 class SequenceStream {
  public:
   /// Throws UsageError or DataError (for example a glob without match); reading starts with the first next().
+  /// `prepared`: sequences that are made ahead of the caller, at least 1.
   SequenceStream(const std::vector<SourceOptions>& sources, const PackingOptions& packing, Encode encode,
-                 const SpecialTokens& special, std::uint64_t seed, Split split = Split::training);
+                 const SpecialTokens& special, std::uint64_t seed, Split split = Split::training,
+                 std::int64_t prepared = 32);
   /// Stops the thread; waits at most for the document being tokenized.
   ~SequenceStream();
   SequenceStream(const SequenceStream&) = delete;
@@ -50,6 +52,7 @@ class SequenceStream {
   void prepare(const std::stop_token& token);
 
   ShuffledSequences sequences_;  // belongs to the thread while that runs
+  std::size_t prepared_;
   StreamCursor cursor_;
   std::vector<SourceStatistics> statistics_;
 

@@ -188,7 +188,7 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special,
-                              options.seed);
+                              options.seed, data::Split::training, train::prepared_sequences(options));
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,

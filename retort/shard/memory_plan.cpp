@@ -108,6 +108,8 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                         16 * tokens * shape.micro_batches +
                             shape.wave * (rotary_bytes(shape.student, tokens) +
                                           (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
+  if (shape.waiting_bytes > 0)
+    plan.items.push_back({"sequences that wait for their step", shape.waiting_bytes});
   plan.items.push_back({"block inputs", blocks * wave_tokens * hidden * item});
   if (shape.squarehead) plan.items.push_back({"SquareHead gradients", blocks * wave_tokens * hidden * item});
   if (shape.keep_activations) {

@@ -4,6 +4,13 @@
 
 namespace retort::train {
 
+std::int64_t prepared_sequences(const TrainOptions& options) {
+  constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+  const auto bytes = data::kSequenceBytesPerToken * options.packing.sequence_length;
+  const auto two_steps = 2 * options.batch.sequences * options.batch.accumulate;
+  return std::clamp<std::int64_t>(kMostBytes / bytes, 1, two_steps);
+}
+
 shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at::Device device) {
   shard::MicroBatch batch;
   std::vector<std::int32_t> ids, targets;

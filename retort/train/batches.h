@@ -6,8 +6,12 @@
 
 #include "retort/data/sequence.h"
 #include "retort/shard/engine.h"
+#include "retort/train/options.h"
 
 namespace retort::train {
+
+/// Sequences that are worth preparing ahead: those of two steps, but not more than 64 MiB of them.
+std::int64_t prepared_sequences(const TrainOptions& options);
 
 shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at::Device device);
 

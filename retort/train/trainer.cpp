@@ -273,21 +273,23 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                                 at::ScalarType dtype, std::int64_t available_bytes) {
   const auto tokens = options.packing.sequence_length * options.batch.sequences;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
-  shard::MemoryShape shape{.student = student,
-                           .teacher = losses.needs_teacher() ? teacher : nullptr,
-                           .teacher_logits = losses.needs_teacher_logits(),
-                           .squarehead = losses.squarehead.has_value(),
-                           .masked = masked,
-                           .trained_on_copies = dtype == at::kBFloat16,
-                           .item_bytes = item_bytes,
-                           .micro_batch_tokens = tokens,
-                           .sequence_tokens = options.packing.sequence_length,
-                           .micro_batches = options.batch.accumulate,
-                           .wave = wave_of(options),
-                           .head_rows = options.head_rows > 0
-                                            ? options.head_rows
-                                            : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
-                           .keep_activations = options.recompute != Recompute::always};
+  shard::MemoryShape shape{
+      .student = student,
+      .teacher = losses.needs_teacher() ? teacher : nullptr,
+      .teacher_logits = losses.needs_teacher_logits(),
+      .squarehead = losses.squarehead.has_value(),
+      .masked = masked,
+      .trained_on_copies = dtype == at::kBFloat16,
+      .item_bytes = item_bytes,
+      .micro_batch_tokens = tokens,
+      .sequence_tokens = options.packing.sequence_length,
+      .micro_batches = options.batch.accumulate,
+      .wave = wave_of(options),
+      .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
+                       options.packing.sequence_length * data::kSequenceBytesPerToken,
+      .head_rows = options.head_rows > 0 ? options.head_rows
+                                         : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
+      .keep_activations = options.recompute != Recompute::always};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)
     shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;

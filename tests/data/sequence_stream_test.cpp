@@ -372,6 +372,31 @@ TEST_F(SequenceStreamTest, RefusesWhatARecipeCannotMean) {
   EXPECT_SAYS(refused(sources, {}, kSpecial), "weight");
 }
 
+TEST_F(SequenceStreamTest, PreparesAsManySequencesAsItIsTold) {
+  constexpr int kLength = 16;
+  std::atomic<int> documents = 0;
+  const Encode one_sequence = [&](std::string_view) {
+    ++documents;
+    return std::vector<std::int32_t>(kLength, 7);
+  };
+  const auto sources = std::vector{source({write("a.jsonl", test::jsonl(test::numbered_texts("a", 500)))})};
+  const PackingOptions packing{.sequence_length = kLength, .bos = false, .shuffle_sequences = 1};
+  {
+    SequenceStream few(sources, packing, one_sequence, kSpecial, 1, Split::training, 2);
+    for (int taken = 1; taken <= 60; ++taken) {
+      (void)few.next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      // Two ready, one in hand, and a token of the next.
+      ASSERT_LE(documents, taken + 4);
+    }
+  }
+  documents = 0;
+  SequenceStream many(sources, packing, one_sequence, kSpecial, 1, Split::training, 200);
+  (void)many.next();
+  for (int i = 0; i < 2000 && documents < 200; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_GE(documents, 200) << "a step of a hundred sequences finds two steps ready";
+}
+
 TEST_F(SequenceStreamTest, StopsPromptlyWhenItGoes) {
   const auto endless =
       source({write("a.jsonl.gz", test::gzip(test::jsonl(test::numbered_texts("a", 200'000))))});
