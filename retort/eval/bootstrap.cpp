@@ -10,25 +10,55 @@ namespace {
 
 using Terms = std::vector<RatioTerm>;
 
-// The documents that count, or nothing when a group has too few to draw from.
+// The documents that count, or nothing when a group has too few.
 std::vector<Terms> usable(std::span<const Terms> groups) {
   std::vector<Terms> kept;
   for (const auto& group : groups) {
     Terms& terms = kept.emplace_back(group);
     std::erase_if(terms, [](const RatioTerm& term) { return !(term.denominator > 0); });
-    if (terms.size() < 2) return {};
+    if (terms.size() < kLeastDocuments) return {};
   }
   return kept;
 }
 
-double resampled_ratio(const Terms& terms, base::Random& random) {
+struct Estimate {
+  double value = 0, variance = 0;
+};
+
+// The ratio, and its variance by leaving out one document after the other.
+Estimate ratio_of(const Terms& terms) {
   RatioTerm sum;
-  for (std::size_t draw = 0; draw < terms.size(); ++draw) {
-    const auto& term = terms[random.next_below(terms.size())];
+  for (const auto& term : terms) {
     sum.numerator += term.numerator;
     sum.denominator += term.denominator;
   }
-  return sum.numerator / sum.denominator;
+  const auto count = static_cast<double>(terms.size());
+  const double ratio = sum.numerator / sum.denominator;
+  // Relative to the ratio of all, so that equal documents have no variance.
+  double mean = 0, squares = 0;
+  for (const auto& term : terms) {
+    const double change = (ratio * term.denominator - term.numerator) / (sum.denominator - term.denominator);
+    mean += change / count;
+    squares += change * change;
+  }
+  return {ratio, (count - 1) / count * std::max(squares - count * mean * mean, 0.0)};
+}
+
+// Means over groups with equal weights.
+Estimate mean_of(const std::vector<Terms>& groups) {
+  Estimate mean;
+  const auto count = static_cast<double>(groups.size());
+  for (const auto& terms : groups) {
+    const auto one = ratio_of(terms);
+    mean.value += one.value / count;
+    mean.variance += one.variance / (count * count);
+  }
+  return mean;
+}
+
+void resample(const Terms& terms, base::Random& random, Terms& drawn) {
+  drawn.resize(terms.size());
+  for (auto& term : drawn) term = terms[random.next_below(terms.size())];
 }
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -41,16 +71,25 @@ double quantile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 std::optional<Interval> bootstrap_interval(std::span<const Terms> groups, const BootstrapOptions& options) {
-  const auto drawn_from = usable(groups);
-  if (drawn_from.empty()) return std::nullopt;
+  const auto documents = usable(groups);
+  if (documents.empty()) return std::nullopt;
+  const auto found = mean_of(documents);
+  // Beyond rounding the documents all say the same.
+  if (found.variance <= 1e-24 * found.value * found.value) return Interval{found.value, found.value};
   base::Random random(options.seed, base::stream_of("bootstrap over documents"));
-  std::vector<double> means(static_cast<std::size_t>(options.resamples));
-  for (double& mean : means) {
-    for (const auto& terms : drawn_from) mean += resampled_ratio(terms, random);
-    mean /= static_cast<double>(drawn_from.size());
+  std::vector<double> distances(static_cast<std::size_t>(options.resamples));
+  auto drawn = documents;
+  for (double& distance : distances) {
+    for (std::size_t i = 0; i < documents.size(); ++i) resample(documents[i], random, drawn[i]);
+    const auto other = mean_of(drawn);
+    // Without any difference within it a resample is as far away as can be, unless it is not away at all.
+    const double away = std::abs(other.value - found.value);
+    distance = away > 0 ? away / std::sqrt(other.variance) : 0;
   }
-  std::sort(means.begin(), means.end());
-  return Interval{quantile(means, (1 - options.level) / 2), quantile(means, (1 + options.level) / 2)};
+  std::sort(distances.begin(), distances.end());
+  const double reach = quantile(distances, options.level) * std::sqrt(found.variance);
+  if (!std::isfinite(reach)) return std::nullopt;
+  return Interval{found.value - reach, found.value + reach};
 }
 
 }  // namespace retort::eval

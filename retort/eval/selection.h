@@ -12,14 +12,14 @@
 namespace retort::eval {
 
 struct Standing {
-  double nll = 0;     ///< nats per token, mean over sources
-  double behind = 0;  ///< above the least
-  Interval interval;  ///< 95 %, of that, over documents that are paired
-  bool tied = false;  ///< it has the least, or the interval covers 0
+  double nll = 0;                    ///< nats per token, mean over sources
+  double behind = 0;                 ///< above the least
+  std::optional<Interval> interval;  ///< 95 %, of that, over documents that are paired; empty with too few
+  bool tied = false;                 ///< it has the least, or the interval covers 0
 };
 
-/// In the order of the models.  Throws ModelError when they were not scored on the same documents with the
-/// same tokens, DataError when a source has fewer than two documents.
+/// In the order of the models.  Without intervals only what has the least loss is tied.  Throws ModelError
+/// when they were not scored on the same documents with the same tokens.
 std::vector<Standing> standings(std::span<const ModelScores> models);
 
 /// Of the tied models the fastest; those within 3 % of it count as equally fast, and of them it is the one

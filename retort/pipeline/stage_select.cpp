@@ -113,13 +113,14 @@ eval::SpeedTable timed(const Context& context, const Stage& stage, const std::ve
 }
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
+  const auto& interval = standing.interval;
   cost.update({{"name", contender.name},
                {"model", contender.model},
                {"directory", contender.path.string()},
                {"student", contender.student},
                {"nll", standing.nll},
                {"behind", standing.behind},
-               {"interval", {standing.interval.low, standing.interval.high}},
+               {"interval", interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
                {"tied", standing.tied}});
   return cost;
 }

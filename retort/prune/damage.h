@@ -24,7 +24,7 @@ inline constexpr std::int64_t kDamageRows = 512;  ///< of logits at a time
 
 /// f of the changed model relative to the reference, and its parts, over domains.
 struct Damage : Evaluation {
-  std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few documents
+  std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few
 };
 
 base::Json to_json(const Damage& damage, const std::vector<CalibrationDomain>& domains);

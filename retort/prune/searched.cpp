@@ -88,7 +88,7 @@ std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, con
 struct Finalist {
   State state;
   CostDifference behind;  // the first
-  bool tied() const { return behind.value <= 0 || !behind.interval || behind.interval->low <= 0; }
+  bool tied() const { return behind.value <= 0 || (behind.interval && behind.interval->low <= 0); }
 };
 
 class Searched {
@@ -334,6 +334,12 @@ void Searched::find_finalists() {
   for (const auto& state : states)
     finalists_.push_back(
         {state, difference_of(documents_of(state), documents_of(states.front()), options_.objective, level)});
+  if (options_.search.finalists > 1 && !finalists_.front().behind.interval)
+    observer_.message(
+        record::Level::warning,
+        base::join("prune: a source has fewer than ", eval::kLeastDocuments,
+                   " documents in the calibration text, too few to tell which candidates are tied: "
+                   "of the finalists only the best is kept; raise calibration_tokens."));
 }
 
 base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTable& speed) {

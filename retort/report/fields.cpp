@@ -52,6 +52,11 @@ std::string interval_of(const Json& object) {
   return fixed(number(ends[0]), 4) + " to " + fixed(number(ends[1]), 4);
 }
 
+std::string standing_of(const Json& object) {
+  if (text(object, "tied") == "true") return "tied";
+  return elements(field(object, "interval")).size() == 2 ? "worse" : kMissing;
+}
+
 std::vector<std::size_t> indices(const Json& value, std::size_t limit) {
   std::vector<std::size_t> result;
   for (const Json& element : elements(value)) {

@@ -23,6 +23,8 @@ std::string text(const base::Json& object, const std::string& key);
 const std::vector<base::Json>& elements(const base::Json& value);
 /// The two numbers under "interval", "0.0101 to 0.0150", else kMissing.
 std::string interval_of(const base::Json& object);
+/// "tied" or "worse" than the best, as an interval tells; kMissing where there is none.
+std::string standing_of(const base::Json& object);
 /// The elements that are whole numbers in [0, limit).
 std::vector<std::size_t> indices(const base::Json& value, std::size_t limit);
 

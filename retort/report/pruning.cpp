@@ -294,7 +294,8 @@ Html start_table(const Json& result) {
 Html finalist_table(const Json& result) {
   Table table(
       "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
-      "over documents of the calibration text (95 % for all rows together). Bytes are those of weights and "
+      "over documents of the calibration text (95 % for all rows together; \u2013: fewer than eight "
+      "documents of a source tell nothing). Bytes are those of weights and "
       "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence in "
       "float32, put together from its blocks.",
       {{"", ""},
@@ -320,7 +321,7 @@ Html finalist_table(const Json& result) {
                fixed(milliseconds(one), 1)});
   };
   for (std::size_t i = 0; i < finalists.size(); ++i)
-    row(std::to_string(i + 1), text(finalists[i], "tied") == "true" ? "tied" : "worse", finalists[i]);
+    row(std::to_string(i + 1), standing_of(finalists[i]), finalists[i]);
   if (const Json& before = field(result, "cost_before"); before.is_object()) row("before", "", before);
   return details("The best candidates and which of them are tied", table.html());
 }

@@ -12,7 +12,8 @@ Html table_of(const Json& result) {
   Table table("Each model was distilled for " + count(number(result, "tokens")) +
                   " tokens with the same text in the same order. Tied: the 95 % interval of what is between "
                   "it and the "
-                  "best, over held-out documents, covers 0; of those the fastest is taken, and of equally "
+                  "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source "
+                  "tell nothing); of those the fastest is taken, and of equally "
                   "fast ones the "
                   "one with the least loss. Time is that of a forward pass of one sequence.",
               {{"Model", "", true},
@@ -28,8 +29,8 @@ Html table_of(const Json& result) {
   for (const Json& one : elements(field(result, "models")))
     table.row(
         {text(one, "name"), fixed(number(one, "nll"), 4), fixed(number(one, "behind"), 4), interval_of(one),
-         text(one, "tied") == "true" ? "tied" : "worse", count(number(one, "parameters")),
-         bytes(number(one, "bytes")), count(number(one, "flops_per_token")), fixed(milliseconds(one), 1)},
+         standing_of(one), count(number(one, "parameters")), bytes(number(one, "bytes")),
+         count(number(one, "flops_per_token")), fixed(milliseconds(one), 1)},
         text(one, "name") == chosen ? "chosen" : "");
   return table.empty() ? Html() : table.html();
 }

@@ -72,10 +72,9 @@ Html layer_table(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
-/// "0.0123 (0.0101 to 0.0150)"
+/// "0.0123 (0.0101 to 0.0150)", with a dash where there were too few documents for an interval.
 std::string with_interval(const Json& damage) {
-  const std::string interval = interval_of(damage);
-  return fixed(number(damage, "objective"), 4) + (interval == kMissing ? "" : " (" + interval + ")");
+  return fixed(number(damage, "objective"), 4) + " (" + interval_of(damage) + ")";
 }
 
 /// "f grew by 0.0123 (0.0101 to 0.0150), log perplexity by 0.0081 and KL by 0.0042, on ..., most on en

@@ -378,23 +378,30 @@ eval::DocumentScores document(std::int64_t number, std::int64_t targets, double 
           .teacher_nll = teacher_nll};
 }
 
-TEST(ScoresJson, IntervalsOfTheDifferenceNeedTwoDocumentsOfEverySource) {
+TEST(ScoresJson, IntervalsOfTheDifferenceNeedEightDocumentsOfEverySource) {
   eval::ModelScores model;
   model.name = "student";
-  model.sources = {made_up("a", 3, 2, 0.5, 30), made_up("b", 1, 1, 0.1, 30)};
-  model.sources[0].documents = {document(0, 5, 16, 10), document(3, 5, 14, 10)};
-  model.sources[1].documents = {document(7, 10, 10, 10)};
-  auto scores = eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0];
-  EXPECT_EQ(scores.at("sources")[0].at("documents"), 2);
-  EXPECT_DOUBLE_EQ(scores.at("sources")[0].at("nll_difference").get<double>(), 1);
-  // Both documents have five tokens, and differ by 6 / 5 and 4 / 5: no resample lies beyond these.
-  EXPECT_EQ(scores.at("sources")[0].at("nll_difference_interval"), base::Json({0.8, 1.2}));
+  model.sources = {made_up("a", 8, 8, 0.5, 30), made_up("b", 4, 4, 0.1, 30)};
+  std::vector<eval::RatioTerm> terms;
+  for (int i = 0; i < 8; ++i) {
+    model.sources[0].documents.push_back(document(i, 5, 14 + i, 10));
+    model.sources[1].documents.push_back(document(i, 5, 5, 5));
+    terms.push_back({4.0 + i, 5});
+  }
+  const auto expected = eval::bootstrap_interval(std::vector{terms});
+  ASSERT_TRUE(expected);
+  const auto json = [&] { return eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0]; };
+  auto scores = json();
+  EXPECT_EQ(scores.at("sources")[0].at("documents"), 8);
+  EXPECT_EQ(scores.at("sources")[0].at("nll_difference_interval"),
+            base::Json({expected->low, expected->high}));
+  EXPECT_EQ(scores.at("sources")[1].at("nll_difference_interval"), base::Json({0.0, 0.0}));
+  EXPECT_NEAR(scores.at("mean").at("nll_difference_interval")[0].get<double>(), expected->low / 2, 0.05);
+  model.sources[1].documents.pop_back();
+  scores = json();
+  EXPECT_FALSE(scores.at("sources")[0].at("nll_difference_interval").is_null());
   EXPECT_TRUE(scores.at("sources")[1].at("nll_difference_interval").is_null());
   EXPECT_TRUE(scores.at("mean").at("nll_difference_interval").is_null());
-  model.sources[1].documents = {document(7, 5, 5, 5), document(8, 5, 5, 5)};
-  scores = eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0];
-  EXPECT_EQ(scores.at("sources")[1].at("nll_difference_interval"), base::Json({0.0, 0.0}));
-  EXPECT_EQ(scores.at("mean").at("nll_difference_interval"), base::Json({0.4, 0.6}));
 }
 
 TEST(DocumentLines, HoldTheSumsOfEachDocumentUnderAHashOfItsText) {

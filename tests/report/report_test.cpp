@@ -267,9 +267,11 @@ TEST(Report, ShowsWhatSparsityDoesToF) {
                        "f grew by 0.1234 (0.1101 to 0.1402), log perplexity by 0.0834 and KL by 0.0399, on "
                        "calibration text that nothing was fitted to or chosen by, most on de&lt; (0.2002)."));
   EXPECT_TRUE(contains(
-      page, "<td class=\"words\">0.0100</td><td>0.0060</td><td>0.0040</td><td class=\"words\">fr&lt;"));
+      page,
+      "<td class=\"words\">0.0100 (\u2013)</td><td>0.0060</td><td>0.0040</td><td class=\"words\">fr&lt;"));
   EXPECT_TRUE(contains(
-      page, "<td class=\"words\">0.0200</td><td>0.0110</td><td>0.0090</td><td class=\"words\">it&lt;"));
+      page,
+      "<td class=\"words\">0.0200 (\u2013)</td><td>0.0110</td><td>0.0090</td><td class=\"words\">it&lt;"));
 }
 
 TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
@@ -287,7 +289,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
     "curve": [[1000, 0.5], [20000, 0.1234], "odd"],
     "finalists": [{"objective": 0.1234, "behind": 0, "interval": [0, 0], "tied": true, "blocks": 2},
                   {"objective": 0.1300, "worst_domain": "it", "behind": 0.0066, "interval": [-0.0012, 0.0145], "tied": true, "blocks": 2},
-                  {"objective": 0.2, "behind": 0.0766, "interval": null, "tied": false, "blocks": 3, "bytes": 4321, "seconds": 0.0042}],
+                  {"objective": 0.2, "behind": 0.0766, "interval": [0.06, 0.09], "tied": false, "blocks": 3, "bytes": 4321, "seconds": 0.0042},
+                  {"objective": 0.3, "behind": 0.1766, "interval": null, "tied": false, "blocks": 3, "seconds": 0.0042}],
     "cost": {"parameters": 60, "bytes": 4321, "flops_per_token": 120, "seconds": 0.0042},
     "cost_before": {"parameters": 100, "bytes": 8765, "flops_per_token": 200, "seconds": 0.0075}})");
   const std::string page = without_assets(html_report(run.path()));
@@ -304,7 +307,9 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "greedy</th><td>0.2500</td>"));
   EXPECT_TRUE(contains(page, "0.1250</td><td class=\"words\">fr"));
   EXPECT_TRUE(contains(page, "0.0066</td><td>-0.0012 to 0.0145</td><td class=\"words\">tied"));
-  EXPECT_TRUE(contains(page, "worse"));
+  EXPECT_TRUE(contains(page, "0.0600 to 0.0900</td><td class=\"words\">worse"));
+  EXPECT_TRUE(contains(page, "0.1766</td><td>\u2013</td><td class=\"words\">\u2013</td>"))
+      << "no interval, no verdict";
   EXPECT_TRUE(contains(page, "4.3 kB"));
   EXPECT_TRUE(contains(page, "<td>4.2</td></tr>"));
   EXPECT_TRUE(contains(page, "<td>7.5</td></tr>")) << "the model before pruning";
@@ -360,6 +365,8 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
   EXPECT_TRUE(contains(page, "12.3"));
   EXPECT_TRUE(contains(page, "<td>7.7 MB</td>")) << "planned";
   EXPECT_TRUE(contains(page, "other &lt;b&gt;"));
+  EXPECT_TRUE(contains(page, "0.2000</td><td>\u2013</td><td class=\"words\">\u2013</td>"))
+      << "no interval, no verdict";
   EXPECT_TRUE(contains(page, "Held-out loss of training from the models of chosen."));
   EXPECT_TRUE(contains(page, "Time and memory"));
   EXPECT_TRUE(contains(page, "2.0 kB"));
