@@ -133,8 +133,10 @@ double ratio(double numerator, double denominator) {
 
 }  // namespace
 
-Subject::Subject(std::string subject_name, shard::Parameters& subject_parameters)
-    : name(std::move(subject_name)), parameters(subject_parameters), head(subject_parameters) {}
+Subject::Subject(std::string subject_name, shard::Parameters& subject_parameters, std::int64_t num_tokens)
+    : name(std::move(subject_name)),
+      parameters(subject_parameters),
+      head(subject_parameters, num_tokens) {}
 
 std::string to_json_line(const WindowScores& scores) {
   std::string line = "{\"ids\": [";
@@ -184,10 +186,10 @@ void check_comparable(const Subject& model, const Subject* teacher, std::int64_t
                                     subject->name, " was made for at most ", limit, "; lower the context.");
   }
   if (!teacher) return;
-  base::require<base::ModelError>(model.head.vocab_size() == teacher->head.vocab_size(),
+  base::require<base::ModelError>(model.head.num_tokens() == teacher->head.num_tokens(),
                                   "evaluation: ", model.name, " has a vocabulary of ",
-                                  model.head.vocab_size(), " tokens, its teacher ", teacher->name, " one of ",
-                                  teacher->head.vocab_size(), "; compare models with the same tokenizer.");
+                                  model.head.num_tokens(), " tokens, its teacher ", teacher->name, " one of ",
+                                  teacher->head.num_tokens(), "; compare models with the same tokenizer.");
 }
 
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,

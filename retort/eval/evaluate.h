@@ -20,7 +20,8 @@ namespace retort::eval {
 
 /// A model that is scored, or its teacher.  The parameters outlive it; its head is read in float32.
 struct Subject {
-  Subject(std::string name, shard::Parameters& parameters);
+  /// `num_tokens`: as of HeadScorer.
+  Subject(std::string name, shard::Parameters& parameters, std::int64_t num_tokens = 0);
   std::string name;
   shard::Parameters& parameters;
   HeldHead head;

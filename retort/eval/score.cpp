@@ -17,9 +17,9 @@ at::Tensor widened(const at::Tensor& x) {
 }
 
 void check_vocabularies(const HeadScorer& student, const HeadScorer& teacher) {
-  base::require<base::ModelError>(student.vocab_size() == teacher.vocab_size(),
-                                  "evaluation: the model has a vocabulary of ", student.vocab_size(),
-                                  " tokens, the teacher one of ", teacher.vocab_size(),
+  base::require<base::ModelError>(student.num_tokens() == teacher.num_tokens(),
+                                  "evaluation: the model has a vocabulary of ", student.num_tokens(),
+                                  " tokens, the teacher one of ", teacher.num_tokens(),
                                   "; compare models with the same tokenizer.");
 }
 
@@ -67,10 +67,11 @@ void ScoreSums::add(const ScoreSums& other) {
 }
 
 HeadScorer::HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-                       const at::Tensor& head_unit_flat)
+                       const at::Tensor& head_unit_flat, std::int64_t num_tokens)
     : eps_(config.rms_norm_eps) {
   const auto head = model::head_weights(layout, head_unit_flat);
   head_ = {widened(head.norm_D), widened(head.matrix_VD)};
+  num_tokens_ = num_tokens > 0 ? num_tokens : vocab_size();
 }
 
 at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {
@@ -92,7 +93,7 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
     const Stopwatch watch(hidden_ND.device());
     const auto student_RV = student.logits(hidden_ND.narrow(0, begin, rows));
     sums.head_seconds += watch.seconds();
-    const auto scores = ops::score_chunk(student_RV, teacher_RV, targets_R);
+    const auto scores = ops::score_chunk(student_RV, teacher_RV, targets_R, student.num_tokens());
     sums.targets += counted_R.sum().item<std::int64_t>();
     sums.nll += scores.nll_N.sum(at::kDouble).item<double>();
     sums.top1_correct += count_hits(scores.top1_N.eq(targets_R), counted_R);
@@ -102,7 +103,7 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
     sums.kl += scores.kl_N.sum(at::kDouble).item<double>();
     sums.teacher_nll += scores.teacher_nll_N.sum(at::kDouble).item<double>();
     sums.teacher_top1_correct += count_hits(scores.teacher_top1_N.eq(targets_R), counted_R);
-    sums.top1_agreement += count_hits(scores.top1_N.eq(scores.teacher_top1_N), counted_R);
+    sums.top1_agreement += count_hits(scores.agreed_N, counted_R);
   }
   return sums;
 }

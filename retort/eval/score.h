@@ -34,16 +34,18 @@ struct ScoreSums {
 class HeadScorer {
  public:
   /// `head_unit_flat` is the flat buffer of layout.head_unit(); it may be released afterwards unless its type
-  /// is float32.
+  /// is float32.  `num_tokens`: the first rows that are tokens, 0: all; the others are padding.
   HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-             const at::Tensor& head_unit_flat);
+             const at::Tensor& head_unit_flat, std::int64_t num_tokens = 0);
   at::Tensor logits(const at::Tensor& hidden_RD) const;
   std::int64_t vocab_size() const { return head_.matrix_VD.size(0); }
+  std::int64_t num_tokens() const { return num_tokens_; }
   at::Device device() const { return head_.matrix_VD.device(); }
 
  private:
   model::HeadWeights head_;
   double eps_;
+  std::int64_t num_tokens_;
 };
 
 /// Scores of single rows, float32, or float64 of a float64 model; 0 where a row does not count.
@@ -53,8 +55,9 @@ struct RowScores {
 };
 
 /// Scores the outputs of the last block, before the final norm; targets_N is int64, -1 where a row does not
-/// count. `teacher` may be null; `row_scores`, where given, receives the scores of each row.  Throws
-/// ModelError when the vocabularies differ.
+/// count. `teacher` may be null; `row_scores`, where given, receives the scores of each row.  A model's own
+/// loss, confidence and most likely token are over all rows of its head; what compares the two is over the
+/// tokens that both have.  Throws ModelError when their numbers of tokens differ.
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
                        const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
                        std::int64_t chunk_rows, RowScores* row_scores = nullptr);

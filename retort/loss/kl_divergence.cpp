@@ -1,4 +1,5 @@
 // Kullback-Leibler divergence between the softened distributions of teacher and student, times T squared.
+// It runs over the tokens that both have, as if neither head had other rows.
 // Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2 (which prints the reverse direction).
 #include "retort/loss/logit_loss.h"
 #include "retort/ops/logit_losses.h"
@@ -16,8 +17,9 @@ class KlDivergence final : public LogitLoss {
   std::string name() const override { return "kl_divergence"; }
   bool needs_teacher() const override { return true; }
   double add(const Chunk& chunk, at::Tensor grad_NV) const override {
-    return ops::kl_divergence_(chunk.student_NV, chunk.teacher_NV, chunk.targets_N, spec_,
-                               weight_ / chunk.step_targets, std::move(grad_NV));
+    const auto tokens = chunk.teacher_NK.size(1);
+    return ops::kl_divergence_(chunk.student_NV.narrow(1, 0, tokens), chunk.teacher_NK, chunk.targets_N,
+                               spec_, weight_ / chunk.step_targets, grad_NV.narrow(1, 0, tokens));
   }
 
  private:

@@ -2,7 +2,7 @@
 // A loss on logits sees one chunk of rows at a time and adds its value and its gradient; the head loop owns
 // everything else.  A new loss is one file with one class, and a line in losses.cpp.
 //
-// Shape legend: N tokens of the chunk, V vocabulary.
+// Shape legend: N tokens of the chunk, V vocabulary of the student, K the first ids, tokens of both models.
 
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +15,7 @@ namespace retort::loss {
 
 struct Chunk {
   at::Tensor student_NV;
-  at::Tensor teacher_NV;    ///< undefined when no loss needs a teacher
+  at::Tensor teacher_NK;    ///< undefined when no loss needs a teacher
   at::Tensor targets_N;     ///< int64; -1: the row does not count
   double step_targets = 1;  ///< counted rows of the whole step, over all ranks: the normaliser
 };

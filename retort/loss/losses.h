@@ -19,6 +19,7 @@ struct Losses {
   std::vector<std::unique_ptr<LogitLoss>> on_logits;
   std::optional<SquareHead> squarehead;
   std::map<std::string, double> weights;
+  std::int64_t num_tokens = 0;  ///< as in Blocks
 
   bool needs_teacher_logits() const;
   bool needs_teacher() const { return squarehead.has_value() || needs_teacher_logits(); }
@@ -30,8 +31,12 @@ struct Losses {
 struct Blocks {
   std::int64_t student = 0, teacher = 0;
   std::vector<std::int64_t> survivors = {};
+  std::int64_t survivors_of = 0;  ///< blocks of the model whose blocks survived; 0: not known
   /// The teacher's hidden feature that each of the student's was; empty: as many, or not known.
   std::vector<std::int64_t> features = {};
+  /// The first ids that are tokens, of both: rows of a head beyond them are padding and leave both
+  /// distributions where these are compared.  0: all rows, of heads of one size.
+  std::int64_t num_tokens = 0;
 };
 
 /// Throws UsageError: no loss, the same loss twice, a bad layer map.

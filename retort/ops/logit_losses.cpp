@@ -77,17 +77,24 @@ double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV
   if (!on_cpu(student_NV)) return kl_plain(student_NV, teacher_NV, targets_N, spec, gradient_scale, grad_NV);
   const auto vocab = student_NV.size(1);
   const double power = spec.temperature_squared ? spec.temperature * spec.temperature : 1.0;
+  const bool together = student_NV.is_contiguous() && teacher_NV.is_contiguous() && grad_NV.is_contiguous();
   return with_element(student_NV, [&](auto element) {
     using T = typename decltype(element)::type;
+    const auto rows_from = [&](std::int64_t row, std::int64_t rows) {
+      const LossRows counted{.targets = data<std::int64_t>(targets_N) + row,
+                             .gradient_scale = gradient_scale,
+                             .temperature = spec.temperature,
+                             .reverse = spec.reverse,
+                             .temperature_power_scale = power};
+      return kernels<T>().kl_divergence(data<T>(student_NV) + row * student_NV.stride(0),
+                                        data<T>(teacher_NV) + row * teacher_NV.stride(0), counted, rows,
+                                        vocab, data<T>(grad_NV) + row * grad_NV.stride(0));
+    };
     return sum_pieces(student_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      const LossRows rows{.targets = data<std::int64_t>(targets_N) + begin,
-                          .gradient_scale = gradient_scale,
-                          .temperature = spec.temperature,
-                          .reverse = spec.reverse,
-                          .temperature_power_scale = power};
-      const auto at = begin * vocab;
-      return kernels<T>().kl_divergence(data<T>(student_NV) + at, data<T>(teacher_NV) + at, rows, end - begin,
-                                        vocab, data<T>(grad_NV) + at);
+      if (together) return rows_from(begin, end - begin);
+      double sum = 0;
+      for (auto row = begin; row < end; ++row) sum += rows_from(row, 1);
+      return sum;
     });
   });
 }
@@ -130,12 +137,17 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
 }
 
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
-                        const at::Tensor& targets_N) {
+                        const at::Tensor& targets_N, std::int64_t num_tokens) {
   ChunkScores scores;
   const auto counted = targets_N.ge(0);
   const auto nll_of = [&](const at::Tensor& log_p) {
     const auto picked = log_p.gather(1, targets_N.clamp_min(0).unsqueeze(1)).squeeze(1);
     return at::where(counted, -picked, at::zeros_like(picked));
+  };
+  // Of the tokens alone, where there are other columns.
+  const auto over_tokens = [&](const at::Tensor& log_p) {
+    if (num_tokens == 0 || num_tokens == log_p.size(1)) return log_p;
+    return at::log_softmax(log_p.narrow(1, 0, num_tokens), -1);
   };
   const auto log_s = at::log_softmax(student_NV.to(statistics_type(student_NV)), -1);
   scores.nll_N = nll_of(log_s);
@@ -144,10 +156,12 @@ ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_
   scores.confidence_N = top1_log_p.exp();
   if (teacher_NV.defined()) {
     const auto log_t = at::log_softmax(teacher_NV.to(statistics_type(teacher_NV)), -1);
-    const auto kl = (log_t.exp() * (log_t - log_s)).sum(-1);
-    scores.kl_N = at::where(counted, kl, at::zeros_like(kl));
     scores.teacher_nll_N = nll_of(log_t);
     scores.teacher_top1_N = log_t.argmax(-1);
+    const auto common_s = over_tokens(log_s), common_t = over_tokens(log_t);
+    const auto kl = (common_t.exp() * (common_t - common_s)).sum(-1);
+    scores.kl_N = at::where(counted, kl, at::zeros_like(kl));
+    scores.agreed_N = common_s.argmax(-1).eq(common_t.argmax(-1));
   }
   return scores;
 }

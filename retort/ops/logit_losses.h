@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace retort::ops {
 
 /// Sum over counted rows of -log softmax(logits)[target]; adds gradient_scale * (softmax - onehot) to
@@ -18,7 +20,8 @@ struct KlSpec {
   bool temperature_squared = true;
 };
 
-/// Sum over counted rows of [T^2] KL at temperature T; adds gradient_scale times its gradient to grad_NV.
+/// Sum over counted rows of [T^2] KL at temperature T; adds gradient_scale times its gradient to grad_NV. All
+/// three may be the first columns of wider tensors.
 /// Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2.
 double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
                       const KlSpec& spec, double gradient_scale, at::Tensor grad_NV);
@@ -37,13 +40,15 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
 struct ChunkScores {
   at::Tensor nll_N;          ///< float32; 0 where a row does not count
   at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
+  at::Tensor agreed_N;       ///< bool: both find the same token most likely; undefined without a teacher
   at::Tensor top1_N;         ///< the student's most likely token
   at::Tensor confidence_N;   ///< the probability of that token
   at::Tensor teacher_nll_N;  ///< of the teacher itself
   at::Tensor teacher_top1_N;
 };
-/// teacher_NV may be undefined.
+/// teacher_NV may be undefined.  Where both models are compared, in kl_N and agreed_N, only the first
+/// `num_tokens` columns count, as if there were no others; 0: all.
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
-                        const at::Tensor& targets_N);
+                        const at::Tensor& targets_N, std::int64_t num_tokens = 0);
 
 }  // namespace retort::ops

@@ -16,6 +16,7 @@
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
+#include "retort/pipeline/vocabulary.h"
 
 namespace retort::pipeline {
 namespace {
@@ -68,18 +69,22 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   require_memory(eval::plan_scoring(config, teacher_shape, std::int64_t(at::elementSize(dtype)), context),
                  available_bytes(request.model.available_memory), observer);
   const auto parameters = load(request.model.model, dtype, device);
-  const eval::Subject subject(request.model.model, *parameters);
+  const auto text = read_model_text(request.model.model, parameters->config());
+  const eval::Subject subject(request.model.model, *parameters, text.tokenizer.vocab_size());
   std::unique_ptr<shard::Parameters> teacher_parameters;
   std::optional<eval::Subject> teacher;
   if (!request.teacher.empty()) {
     if (request.teacher != request.model.model) (void)inspect_model(request.teacher, observer);
     teacher_parameters = load(request.teacher, dtype, device);
-    teacher.emplace(request.teacher, *teacher_parameters);
+    (void)read_model_text(request.teacher, teacher_parameters->config());
+    const NamedTokenizer of_model{request.model.model, request.model.model},
+        of_teacher{request.teacher, request.teacher};
+    teacher.emplace(request.teacher, *teacher_parameters,
+                    require_same_tokens("evaluation", of_model, of_teacher));
   }
   const auto* teacher_subject = teacher ? &*teacher : nullptr;
   eval::check_comparable(subject, teacher_subject, context);
 
-  const auto text = read_model_text(request.model.model, parameters->config());
   const data::SourceOptions source{.name = "text",
                                    .paths = request.texts,
                                    .separator = request.separator,

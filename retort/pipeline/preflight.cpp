@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/data/file_form.h"
+#include "retort/data/held_out_part.h"
 #include "retort/data/overlap.h"
-#include "retort/data/source_files.h"
+#include "retort/eval/bootstrap.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/vocabulary.h"
 #include "retort/prune/ranking.h"
 #include "retort/record/run_directory.h"
 
@@ -37,6 +41,7 @@ class Preflight {
     check_profile(stage);
     check_lengths(stage);
     check_vocabularies(stage);
+    check_held_out(stage);
     if (const auto plan = known_memory(recipe_, stage, dtype_, available_bytes_))
       shard::require_fits(*plan, available_bytes_);
   }
@@ -54,10 +59,7 @@ class Preflight {
     return names;
   }
 
-  static void check_source(const data::SourceOptions& source) {
-    data::expand_paths(source.name, source.paths);
-    if (!source.held_out.paths.empty()) data::expand_paths(source.name, source.held_out.paths);
-  }
+  static void check_source(const data::SourceOptions& source) { data::check_files(source); }
 
   // A directory is opened and its headers are read; values are read by the stage.
   void check_model(const Stage& stage, const std::string& name) {
@@ -97,17 +99,56 @@ class Preflight {
     inspect_config(stage.config, observer_);
   }
 
-  void check_vocabularies(const Stage& stage) const {
+  void check_vocabularies(const Stage& stage) {
     if (stage.teacher.empty()) return;
-    const auto teacher = config_of(stage.teacher);
-    if (stage.kind == StageKind::distill) require_same_vocabulary(stage, config_of(stage.from), teacher);
-    for (const auto& name : stage.models) {
-      const auto model = config_of(name);
-      base::require<base::ModelError>(model.vocab_size == teacher.vocab_size, "stage '", stage.name,
-                                      "': ", name, " has a vocabulary of ", model.vocab_size,
-                                      " tokens, its teacher ", stage.teacher, " one of ", teacher.vocab_size,
-                                      "; compare models with the same tokenizer.");
+    auto students = stage.models;
+    if (stage.kind == StageKind::distill) students.push_back(stage.from);
+    const NamedTokenizer teacher{stage.teacher, tokenizer_of(stage.teacher)};
+    for (const auto& name : students) {
+      const NamedTokenizer student{name, tokenizer_of(name)};
+      if (compared_.insert({student.path, teacher.path}).second)
+        (void)require_same_tokens(base::join("stage '", stage.name, "'"), student, teacher);
     }
+  }
+
+  static bool needs_held_out(const Stage& stage) {
+    const auto* training = std::get_if<train::TrainOptions>(&stage.options);
+    return stage.kind == StageKind::evaluate || (training && training->evaluate_every_steps > 0);
+  }
+
+  void check_held_out(const Stage& stage) const {
+    const auto sources = sources_of(stage);
+    for (const auto& source : sources)
+      if (needs_held_out(stage) && data::held_out_documents(source, 1) == 0)
+        throw base::DataError(base::join("stage '", stage.name,
+                                         "': expected held-out documents with text in '", source.name,
+                                         "', found none; ", data::held_out_advice(source, 1), "."));
+    if (stage.kind != StageKind::select) return;
+    const auto& model = stage.models.front();
+    const auto found =
+        require_documents(stage, sources, read_model_text(tokenizer_of(model), config_of(model)));
+    if (found < static_cast<std::int64_t>(eval::kLeastDocuments))
+      observer_.message(
+          record::Level::warning,
+          base::join("stage '", stage.name, "': a source has only ", found,
+                     " held-out documents in evaluate_tokens; ", "with fewer than ", eval::kLeastDocuments,
+                     " there is no interval, so the least loss alone decides: raise evaluate_tokens or hold "
+                     "out more."));
+  }
+
+  std::vector<data::SourceOptions> sources_of(const Stage& stage) const {
+    std::vector<data::SourceOptions> sources;
+    for (const auto& name : stage.data) sources.push_back(recipe_.source(name));
+    return sources;
+  }
+
+  // A model directory or a file: no stage changes the tokenizer that its line of stages began with.
+  base::Path tokenizer_of(const std::string& name) const {
+    const Stage* stage = recipe_.find_stage(name);
+    if (!stage) return name;
+    if (finished(name)) return request_.run_directory / "models" / name;
+    if (stage->kind == StageKind::train) return stage->tokenizer;
+    return tokenizer_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
   }
 
   // What a model has that no stage changes, vocabulary and context, it has from where its line of stages
@@ -147,6 +188,7 @@ class Preflight {
   std::int64_t available_bytes_;
   record::Observer& observer_;
   std::set<base::Path> checked_;  ///< directories
+  std::set<std::pair<base::Path, base::Path>> compared_;
 };
 
 // Sources of the stages that `wanted` accepts.
@@ -209,7 +251,8 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
     throw base::DataError(base::join(
         "data.", overlap.used, ": expected no document that the run is evaluated on or chooses by, found ",
         overlap.documents, " held-out documents of data.", overlap.measured,
-        " in the part to learn from; give both sources the same held_out.fraction or held_out.path, or, "
+        " in the part to learn from; give both sources the same separator and the same held_out.fraction or "
+        "held_out.path, or, "
         "where an "
         "evaluate stage measures them on purpose, this stage seen: true."));
   if (!training.unread.empty())
@@ -218,8 +261,8 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
         base::join(
             "run: ", listed(training.unread),
             " were not searched for documents that the run is evaluated on or chooses by, because their "
-            "text is longer than 1 GiB; the same held_out.fraction or held_out.path for "
-            "all sources keeps them apart without a search."));
+            "text is longer than 1 GiB; the same separator and the same held_out.fraction or held_out.path "
+            "for all sources keep them apart without a search."));
   warn_of_choices(chosen_by, sources_of(recipe, is_measured), observer);
 }
 

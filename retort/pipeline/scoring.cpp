@@ -10,7 +10,8 @@ LoadedModel load_for_scoring(const Context& context, const std::string& name) {
   LoadedModel model{.path = context.model_path(name), .parameters = {}, .subject = {}};
   model.parameters = shard::resident_parameters(model::load_weights(model.path, dtype, context.device),
                                                 shard::Use::frozen, dtype);
-  model.subject = std::make_unique<eval::Subject>(name, *model.parameters);
+  const auto text = read_model_text(model.path, model.parameters->config());
+  model.subject = std::make_unique<eval::Subject>(name, *model.parameters, text.tokenizer.vocab_size());
   return model;
 }
 

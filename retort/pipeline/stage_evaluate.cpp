@@ -12,6 +12,7 @@
 #include "retort/model/dtype.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/vocabulary.h"
 
 namespace retort::pipeline {
 namespace {
@@ -110,6 +111,8 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
       scores.push_back(score(context, stage, teacher, teacher));
     } else {
       const auto model = load_for_scoring(context, name);
+      (void)require_same_tokens(base::join("stage '", stage.name, "'"), {name, model.path},
+                                {stage.teacher, teacher.path});
       eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
       scores.push_back(score(context, stage, model, teacher));
     }

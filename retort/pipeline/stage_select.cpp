@@ -1,8 +1,11 @@
 // Stage select: models are distilled for a while with the same text in the same order, the least held-out
 // loss wins, and of those that the held-out documents do not tell apart the fastest.
+#include <algorithm>
+
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/data/held_out_part.h"
 #include "retort/eval/selection.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
@@ -39,30 +42,6 @@ std::vector<Contender> contenders_of(const Context& context, const Stage& stage)
 
 const train::TrainOptions& options_of(const Stage& stage) {
   return std::get<train::TrainOptions>(stage.options);
-}
-
-eval::EvaluateOptions measuring(const Stage& stage) {
-  return {.windows = eval::Windowing::rolling,
-          .context = options_of(stage).packing.sequence_length,
-          .tokens = options_of(stage).evaluate_tokens};
-}
-
-// Before any work: a comparison needs documents to draw from.
-void require_documents(const Context& context, const Stage& stage, const Contender& contender) {
-  const auto text = read_model_text(contender.path, contender.config);
-  const auto options = measuring(stage);
-  for (const auto& source : context.sources(stage)) {
-    const auto windows = eval::open_windows(
-        source, data::Split::held_out,
-        {.windowing = options.windows, .context = options.context, .tokens = options.tokens}, text.encode(),
-        text.special);
-    for (eval::Window window; windows->documents().size() < 2 && windows->next(window);) continue;
-    base::require<base::DataError>(
-        windows->documents().size() >= 2, "stage '", stage.name,
-        "': expected at least two held-out documents of '", source.name, "' in evaluate_tokens (",
-        options.tokens, "), found ", windows->documents().size(),
-        "; raise it, hold out more, or cut the source into documents (separator).");
-  }
 }
 
 // By the contents of both models, so that a student is not taken for that of another.
@@ -134,9 +113,39 @@ void save(const Context& context, const Stage& stage, const Contender& contender
 
 }  // namespace
 
+eval::EvaluateOptions measuring(const Stage& stage) {
+  return {.windows = eval::Windowing::rolling,
+          .context = options_of(stage).packing.sequence_length,
+          .tokens = options_of(stage).evaluate_tokens};
+}
+
+std::int64_t require_documents(const Stage& stage, const std::vector<data::SourceOptions>& sources,
+                               const ModelText& text) {
+  const auto options = measuring(stage);
+  std::size_t fewest = eval::kLeastDocuments;
+  for (const auto& source : sources) {
+    const auto windows = eval::open_windows(
+        source, data::Split::held_out,
+        {.windowing = options.windows, .context = options.context, .tokens = options.tokens}, text.encode(),
+        text.special);
+    for (eval::Window window; windows->documents().size() < fewest && windows->next(window);) continue;
+    const auto found = windows->documents().size();
+    if (found < 2)
+      throw base::DataError(
+          base::join("stage '", stage.name, "': expected at least two held-out documents of '", source.name,
+                     "' in evaluate_tokens (", options.tokens, "), found ", found, "; ",
+                     data::held_out_documents(source, 2) < 2 ? data::held_out_advice(source, 2)
+                                                             : "raise evaluate_tokens",
+                     "."));
+    fewest = std::min(fewest, found);
+  }
+  return static_cast<std::int64_t>(fewest);
+}
+
 std::optional<base::Json> run_select_stage(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
-  for (const auto& contender : contenders) require_documents(context, stage, contender);
+  for (const auto& contender : contenders)
+    (void)require_documents(stage, context.sources(stage), read_model_text(contender.path, contender.config));
   for (const auto& contender : contenders)
     if (!distilled(context, stage, contender)) return std::nullopt;
   const auto scores = scores_of(context, stage, contenders);

@@ -3,7 +3,6 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
-#include "retort/base/hash.h"
 #include "retort/data/windows.h"
 #include "retort/loss/losses.h"
 #include "retort/model/common_blocks.h"
@@ -12,6 +11,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/vocabulary.h"
 #include "retort/prune/profile.h"
 #include "retort/prune/stage_plans.h"
 #include "retort/train/batches.h"
@@ -41,15 +41,6 @@ model::Weights starting_weights(const Context& context, const Stage& stage,
   auto weights = model::random_weights(starting_config(stage), options.seed, at::kFloat, context.device);
   weights.file_dtype = io::Dtype::f32;
   return weights;
-}
-
-void compare_tokenizers(const Context& context, const Stage& stage) {
-  const auto of_student = base::hash_file(context.model_path(stage.from) / "tokenizer.json");
-  const auto of_teacher = base::hash_file(context.model_path(stage.teacher) / "tokenizer.json");
-  if (of_student != of_teacher)
-    context.observer.message(
-        record::Level::warning,
-        "the tokenizer.json of teacher and student differ in their bytes; ids are taken as equal");
 }
 
 std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage,
@@ -138,6 +129,7 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   models.masks = model::masks_of(weights);
   const auto lineage = weights.lineage;
   models.blocks.student = std::ssize(weights.config.blocks);
+  models.blocks.survivors_of = lineage.teacher_blocks;
   if (!stage.from.empty())
     models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
@@ -145,9 +137,11 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
                                     "': its losses compare with a teacher; use kind: distill and name one.");
     const auto path = context.model_path(stage.teacher);
+    models.blocks.num_tokens =
+        require_same_tokens(base::join("stage '", stage.name, "'"),
+                            {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
     auto teacher = model::load_weights(path, context.dtype, context.device);
-    require_same_vocabulary(stage, models.student->config(), teacher.config);
-    compare_tokenizers(context, stage);
+    (void)read_model_text(path, teacher.config);
     models.blocks.teacher = std::ssize(teacher.config.blocks);
     models.blocks.survivors = survivors_of(stage, losses, lineage, teacher.lineage);
     models.blocks.features = features_of(lineage, teacher.config);
@@ -225,15 +219,6 @@ architecture::Config starting_config(const Stage& stage) {
   return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
 }
 
-void require_same_vocabulary(const Stage& stage, const architecture::Config& student,
-                             const architecture::Config& teacher) {
-  base::require<base::ModelError>(
-      student.vocab_size == teacher.vocab_size, "stage '", stage.name, "': the student '", stage.from,
-      "' has a vocabulary of ", student.vocab_size, ", the teacher '", stage.teacher, "' of ",
-      teacher.vocab_size,
-      "; distillation compares distributions over the same tokens, take a teacher with the same tokenizer.");
-}
-
 Stage distillation_of(const Stage& select, const std::string& name, const std::string& from) {
   Stage stage = select;
   stage.kind = StageKind::distill;
@@ -279,12 +264,14 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
   if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
   const auto lineage = stage.kind == StageKind::train ? model::whole_lineage(student)
                                                       : model::read_lineage(stage.from, student);
-  loss::Blocks blocks{.student = std::ssize(student.blocks),
-                      .teacher = teacher ? std::ssize(teacher->blocks) : 0};
+  loss::Blocks blocks{.student = std::ssize(student.blocks)};
   const auto loss_options = losses_of(stage, *options);
-  if (teacher)
+  if (teacher) {
+    blocks.teacher = std::ssize(teacher->blocks);
     blocks.survivors =
         survivors_of(stage, loss_options, lineage, model::read_lineage(stage.teacher, *teacher));
+    blocks.survivors_of = lineage.teacher_blocks;
+  }
   const auto losses = loss::make_losses(loss_options, blocks);
   const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
                                          !lineage.sparse_layers.empty(), dtype, available_bytes);

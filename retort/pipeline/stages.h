@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "retort/base/json.h"
+#include "retort/eval/options.h"
 #include "retort/pipeline/context.h"
 #include "retort/recipe/recipe.h"
 #include "retort/shard/memory_plan.h"
@@ -22,6 +23,13 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const recip
 /// Distils each of the models for a while, and leaves the best of them as it came in.
 std::optional<base::Json> run_select_stage(const Context& context, const recipe::Stage& stage);
 
+/// How a select stage measures its students.
+eval::EvaluateOptions measuring(const recipe::Stage& select);
+/// Documents of the source that measures with the fewest, counted up to those that an interval needs.  Throws
+/// DataError with what to set when a source has fewer than two.
+std::int64_t require_documents(const recipe::Stage& select, const std::vector<data::SourceOptions>& sources,
+                               const ModelText& text);
+
 /// The stage that distils one of the models of a select stage.
 recipe::Stage distillation_of(const recipe::Stage& select, const std::string& name, const std::string& from);
 
@@ -36,8 +44,5 @@ std::optional<shard::MemoryPlan> plan_evaluation(const recipe::Stage& stage, at:
                                                  const KnownConfig& config_of);
 /// config.json of a stage that begins with random weights; throws ModelError.
 architecture::Config starting_config(const recipe::Stage& stage);
-/// Throws ModelError when teacher and student of a stage do not share their tokens.
-void require_same_vocabulary(const recipe::Stage& stage, const architecture::Config& student,
-                             const architecture::Config& teacher);
 
 }  // namespace retort::pipeline

@@ -8,6 +8,15 @@
 #include "retort/text/unicode.h"
 
 namespace retort::text {
+int fallback_byte(const std::string& token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+  const char* digits = token.data() + 3;
+  if (*digits == '+') ++digits;  // Rust's number parser allows a sign
+  int value = -1;
+  const auto [end, error] = std::from_chars(digits, token.data() + 5, value, 16);
+  return error == std::errc() && end == token.data() + 5 ? value : -1;
+}
+
 namespace {
 
 using Tokens = std::vector<std::string>;
@@ -23,16 +32,6 @@ std::string decode_byte_level(const Tokens& tokens) {
   std::string bytes, storage;
   for (const std::string& token : tokens) bytes += token_bytes(token).value_or(token);
   return std::string(to_valid_utf8(bytes, storage));
-}
-
-// The byte of a token <0xNN>; -1 otherwise.
-int fallback_byte(const std::string& token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-  const char* digits = token.data() + 3;
-  if (*digits == '+') ++digits;  // Rust's number parser allows a sign
-  int value = -1;
-  const auto [end, error] = std::from_chars(digits, token.data() + 5, value, 16);
-  return error == std::errc() && end == token.data() + 5 ? value : -1;
 }
 
 // A run of byte tokens is one text, or, if it is not valid UTF-8, one U+FFFD per byte.

@@ -9,6 +9,9 @@
 
 namespace retort::text {
 
+/// The byte of a token <0xNN>; -1 of any other.
+int fallback_byte(const std::string& token);
+
 class Decoder {
  public:
   Decoder() = default;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "retort/base/files.h"
+#include "retort/text/byte_level.h"
 #include "retort/text/decoder.h"
 #include "retort/text/model_file.h"
 #include "retort/text/normalizer.h"
@@ -33,6 +34,7 @@ struct Tokenizer::State {
   struct Entry {
     bool present = false;
     bool special = false;  ///< left out by decode when it skips special tokens
+    bool added = false;
     std::string token;
     std::string decoded;  ///< what the decoder sees: an added token in its normalized form
   };
@@ -73,7 +75,7 @@ Tokenizer::State::State(const Node& root)
 void Tokenizer::State::add_entry(std::int32_t id, const std::string& token) {
   const auto index = static_cast<std::size_t>(id);
   if (index >= entries.size()) entries.resize(index + 1);
-  entries[index] = {true, false, token, token};
+  entries[index] = {.present = true, .special = false, .added = false, .token = token, .decoded = token};
 }
 
 void Tokenizer::State::place_added_tokens() {
@@ -81,6 +83,7 @@ void Tokenizer::State::place_added_tokens() {
     add_entry(token.id, token.content);
     vocabulary.try_emplace(token.content, token.id);
     Entry& known = entries[static_cast<std::size_t>(token.id)];
+    known.added = true;
     if (token.normalized) known.decoded = normalizer.apply(token.content);
     // HF tokenizers asks whether the decoded form is a special token's content.
     known.special = token.special && known.decoded == token.content;
@@ -163,6 +166,16 @@ std::optional<std::int32_t> Tokenizer::token_to_id(std::string_view token) const
 
 std::string Tokenizer::id_to_token(std::int32_t id) const {
   return state_->entry(id).token;
+}
+
+std::optional<std::string> Tokenizer::token_bytes(std::int32_t id) const {
+  const auto index = static_cast<std::size_t>(id);
+  if (id < 0 || index >= state_->entries.size() || !state_->entries[index].present) return std::nullopt;
+  const State::Entry& entry = state_->entries[index];
+  if (entry.added) return entry.token;
+  if (state_->pre_tokenizer.byte_level()) return text::token_bytes(entry.token).value_or(entry.token);
+  if (const int byte = fallback_byte(entry.token); byte >= 0) return std::string(1, static_cast<char>(byte));
+  return replace_all(entry.token, "\u2581", " ");
 }
 
 std::vector<std::int32_t> Tokenizer::special_prefix() const {

@@ -34,6 +34,9 @@ class Tokenizer {
   std::optional<std::int32_t> token_to_id(std::string_view token) const;
   /// Throws DataError for an id outside the vocabulary.
   std::string id_to_token(std::int32_t id) const;
+  /// The bytes of text that an id stands for, an added token for its content; empty where it names no token.
+  /// In a SentencePiece vocabulary U+2581 stands for a space and <0xNN> for a byte.
+  std::optional<std::string> token_bytes(std::int32_t id) const;
 
   /// What the post-processor puts before and after one sequence.
   std::vector<std::int32_t> special_prefix() const;

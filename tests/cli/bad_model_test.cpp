@@ -2,6 +2,7 @@
 // in which a file can lie; here it is the way from the file to the person.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -128,7 +129,7 @@ TEST(BadModel, DoesNotTakeAPromptOrContextLongerThanItWasMadeFor) {
                  "made for at most 128");
 }
 
-// The same model with 128 tokens more in its vocabulary.
+// The same model with 128 rows more in its head that are no tokens.
 void widen_vocabulary(const fs::path& model) {
   replace(model / "config.json", "\"vocab_size\": 4096", "\"vocab_size\": 4224");
   const std::string file = base::read_file(model / "model.safetensors");
@@ -153,18 +154,59 @@ void widen_vocabulary(const fs::path& model) {
   base::write_file_atomically(model / "model.safetensors", widened);
 }
 
+// As many tokens, two of which change places.
+void exchange_tokens(const fs::path& tokenizer, int first, int second) {
+  auto json = base::Json::parse(base::read_file(tokenizer));
+  for (auto& [token, id] : json["model"]["vocab"].items()) {
+    if (id == first)
+      id = second;
+    else if (id == second)
+      id = first;
+  }
+  base::write_file_atomically(tokenizer, json.dump());
+}
+
 TEST(BadModel, WithAnotherVocabularyIsNoTeacher) {
+  const TinyProject project;
+  copy_model(project, "m");
+  copy_model(project, "other");
+  exchange_tokens(project.path("other/tokenizer.json"), 300, 1700);
+  const char* culprit = "found the id 300 to be \"";
+  expect_refusal(project, {"eval", "m", "--text", "text.txt", "--teacher", "other"}, 4, culprit);
+  const std::string more = ", data: [text], tokens: 512, packing: {sequence_length: 64}}";
+  for (const std::string& stage :
+       {"{name: s, kind: distill, from: ./m, teacher: ./other" + more,
+        "{name: s, kind: select, models: [./m, ./other], teacher: ./m" + more,
+        std::string("{name: s, kind: evaluate, models: [./m, ./other], data: [text], context: 64}")}) {
+    project.write_recipe({stage});
+    expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, culprit);
+    expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run", "--dry-run"}, 4, culprit);
+  }
+}
+
+TEST(BadModel, WithRowsThatAreNoTokensComparesByItsTokens) {
   const TinyProject project;
   copy_model(project, "m");
   copy_model(project, "wide");
   widen_vocabulary(project.path("wide"));
-  expect_refusal(project, {"eval", "m", "--text", "text.txt", "--teacher", "wide"}, 4, "vocabulary of 4096");
-  project.write_recipe(
-      {"{name: s, kind: distill, from: ./m, teacher: ./wide, data: [text], tokens: 512, packing: "
-       "{sequence_length: 64}}"});
-  expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, "the teacher './wide' of 4224");
-  project.write_recipe({"{name: s, kind: evaluate, models: [./m, ./wide], data: [text], context: 64}"});
-  expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, "./wide has a vocabulary of 4224");
+  for (const auto& [model, teacher] : {std::pair{"m", "wide"}, std::pair{"wide", "m"}}) {
+    const auto eval = project.run({"eval", model, "--text", "text.txt", "--teacher", teacher, "--json"});
+    ASSERT_EQ(eval.code, 0) << eval.err;
+    const auto source = base::Json::parse(eval.out).at("models")[0].at("sources")[0];
+    EXPECT_NEAR(source.at("kl").get<double>(), 0, 1e-6) << "of its tokens both say the same";
+    EXPECT_EQ(source.at("top1_agreement"), 1);
+    EXPECT_GT(std::abs(source.at("nll_difference").get<double>()), 1e-6) << "each loss is over its own head";
+    project.write_recipe(
+        {std::string("{name: s, kind: distill, from: ./") + model + ", teacher: ./" + teacher +
+             ", data: [text], tokens: 512, packing: {sequence_length: 64}, evaluate_tokens: 256}",
+         std::string("{name: scores, kind: evaluate, models: [s, ./") + teacher + "], teacher: ./" + teacher +
+             ", data: [text], context: 64}"});
+    fs::remove_all(project.path("run"));
+    const auto run = project.run_recipe();
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(base::Json::parse(base::read_file(project.path("run/models/s/config.json"))).at("vocab_size"),
+              std::string(model) == "wide" ? 4224 : 4096);
+  }
 }
 
 }  // namespace

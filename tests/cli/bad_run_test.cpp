@@ -88,6 +88,59 @@ TEST_F(BadRun, TextThatIsNotWhatItClaims) {
   expect_run_refused({"--set", "data.text.path=m"}, 3, "found the directory 'm'");
 }
 
+TEST_F(BadRun, FilesThatAreNoTextAreNamedBeforeTheFirstStage) {
+  project_.write("table.parquet", "PAR1" + std::string(300, '\x15'));
+  project_.write("list.json", "[\n  {\"text\": \"one\"}\n]\n");
+  project_.write("good.txt", "some text");
+  const auto refused = [&](const std::string& path, const std::string& culprit) {
+    project_.write("recipe.yaml",
+                   "version: 1\ndata:\n  text: {path: text.txt, separator: \"\\n\\n\"}\n  last: {path: " +
+                       path + ", separator: \"\\n\\n\"}\nstages:\n  - " + finetune_stage("./m") +
+                       "\n  - {name: s, kind: evaluate, models: [tuned], data: [last], context: 64}\n");
+    expect_run_refused({"--dry-run"}, 3, culprit);
+  };
+  refused("table.parquet", "table.parquet: expected text, found a Parquet file");
+  refused("[good.txt, list.json]", "list.json: expected text or JSON lines, found one JSON array");
+  expect_refusal(project_, {"tokenize", "m", "table.parquet"}, 3, "found a Parquet file");
+}
+
+TEST_F(BadRun, TooFewHeldOutDocumentsAreSaidBeforeTheFirstStageWithWhatToSet) {
+  std::string text;
+  for (int i = 0; i < 39; ++i) text += "document " + std::to_string(i) + std::string(1500, 'x') + "\n\n";
+  project_.write("few.txt", text);
+  const auto recipe = [&](const std::string& held_out, const std::string& stage) {
+    project_.write("recipe.yaml", "version: 1\ndata:\n  few: {path: few.txt, separator: \"\\n\\n\"" +
+                                      held_out + "}\nstages:\n  - " + stage + "\n");
+  };
+  const std::string evaluate = "{name: s, kind: evaluate, models: [./m], data: [few], context: 64}";
+  recipe("", evaluate);
+  const auto found = project_.run({"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run"});
+  EXPECT_EQ(found.code, 3);
+  EXPECT_SAYS(found.err,
+              "stage 's': expected held-out documents with text in 'few', found none; set its held_out.");
+  // What it says to set helps.
+  const std::string marks = "set its held_out.fraction to ";
+  const auto at = found.err.find(marks);
+  ASSERT_NE(at, std::string::npos) << found.err;
+  const auto value = found.err.substr(at + marks.size(), found.err.find(',', at) - at - marks.size());
+  recipe(", held_out: {fraction: " + value + "}", evaluate);
+  EXPECT_EQ(project_.run({"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run"}).code, 0) << value;
+
+  const std::string select =
+      "{name: s, kind: select, models: [./m], teacher: ./m, data: [few], tokens: 512, packing: "
+      "{sequence_length: 64}";
+  recipe(", held_out: {every: 39}", select + "}");
+  expect_run_refused({"--dry-run"}, 3,
+                     "expected at least two held-out documents of 'few' in evaluate_tokens (8192), found 1; "
+                     "set its held_out.");
+  recipe(", held_out: {every: 13}", select + ", evaluate_tokens: 64}");
+  expect_run_refused({"--dry-run"}, 3, "found 1; raise evaluate_tokens.");
+  recipe(", held_out: {every: 13}", select + "}");
+  const auto few = project_.run({"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run"});
+  EXPECT_EQ(few.code, 0) << few.err;
+  EXPECT_SAYS(few.err, "only 3 held-out documents");
+}
+
 TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   project_.write_recipe({finetune_stage("./m")});
   expect_run_refused({"--set", "memory_bytes=1M"}, 6, "available are 1.0 MB");

@@ -111,6 +111,19 @@ TEST(LayerMap, RefusesALineageOfAnotherTeacherAndADeeperStudent) {
   EXPECT_SAYS(refused(loss::LayerMap::before_survivor, 2, 4, {0, 4}), "lineage");
 }
 
+TEST(Losses, RefuseATeacherThatTheStudentWasNotCutFrom) {
+  const loss::Blocks blocks{.student = 2, .teacher = 4, .survivors = {0, 2}, .survivors_of = 3};
+  for (const auto kind : {loss::LayerMap::surviving, loss::LayerMap::before_survivor}) {
+    const std::vector<loss::LossOptions> options{{.kind = LossKind::squarehead, .layer_map = kind}};
+    EXPECT_SAYS(test::message_of<base::UsageError>([&] { loss::make_losses(options, blocks); }),
+                "cut from a model of 3 blocks, the teacher has 4");
+    auto same = blocks;
+    same.survivors_of = 4;
+    EXPECT_NO_THROW(loss::make_losses(options, same));
+  }
+  EXPECT_NO_THROW(loss::make_losses({{.kind = LossKind::squarehead}}, blocks)) << "relative depth";
+}
+
 TEST(Losses, RefuseNoneAndTheSameTwice) {
   EXPECT_SAYS(test::message_of<base::UsageError>([] { loss::make_losses({}, {}); }), "at least one loss");
   EXPECT_SAYS(test::message_of<base::UsageError>([] {
@@ -141,25 +154,33 @@ at::Tensor logits_of(const Side& side, double eps) {
   return at::mm(ops::reference::rms_norm(side.hidden_ND, side.norm_D, eps), side.matrix_VD.t());
 }
 
-// Cross-entropy and KL over all rows at once, by autograd; `counted` rows of the step.
+// Cross-entropy and KL over all rows at once, by autograd; `counted` rows of the step.  The first `tokens`
+// rows of both heads are compared.
 at::Tensor whole_loss(const Side& student, const Side& teacher, const at::Tensor& targets, bool reverse,
-                      double counted) {
+                      double counted, std::int64_t tokens) {
   const auto s = logits_of(student, 1e-5), t = logits_of(teacher, 1e-6);
   return (0.25 * ops::reference::cross_entropy(s, targets).sum() +
-          ops::reference::kl_divergence(s, t, targets, 3, reverse, true).sum()) /
+          ops::reference::kl_divergence(s.narrow(1, 0, tokens), t.narrow(1, 0, tokens), targets, 3, reverse,
+                                        true)
+              .sum()) /
          counted;
 }
 
-TEST(HeadLoop, EqualsTheUnchunkedLossesByAutogradForEveryChunkSize) {
+// Rows of the heads of student and teacher, and how many of them are tokens; the others are padding.
+struct Rows {
+  std::int64_t student, teacher, tokens;
+};
+
+void expect_head_loop_by_autograd(const Rows& rows, std::int64_t num_tokens) {
   constexpr double kCounted = 100;  // more than here: other micro-batches have the rest
   for (const bool reverse : {false, true}) {
     at::manual_seed(5);
-    Side student = make_side(37, 12, 53);
-    const Side teacher = make_side(37, 20, 53);
-    auto targets = at::randint(0, 53, {37}, at::kLong);
+    Side student = make_side(37, 12, rows.student);
+    const Side teacher = make_side(37, 20, rows.teacher);
+    auto targets = at::randint(0, rows.tokens, {37}, at::kLong);
     targets[0] = targets[36] = -1;
     for (auto* x : {&student.hidden_ND, &student.norm_D, &student.matrix_VD}) x->set_requires_grad(true);
-    const auto expected = whole_loss(student, teacher, targets, reverse, kCounted);
+    const auto expected = whole_loss(student, teacher, targets, reverse, kCounted, rows.tokens);
     expected.backward();
 
     auto losses =
@@ -168,9 +189,10 @@ TEST(HeadLoop, EqualsTheUnchunkedLossesByAutogradForEveryChunkSize) {
                             .weight = 1,
                             .temperature = 3,
                             .direction = reverse ? loss::KlDirection::reverse : loss::KlDirection::forward}},
-                          {});
+                          {.num_tokens = num_tokens});
     for (const std::int64_t chunk_rows : {1, 5, 8, 36, 37, 100}) {
-      const model::HeadWeights gradients{at::zeros({12}, at::kDouble), at::zeros({53, 12}, at::kDouble)};
+      const model::HeadWeights gradients{at::zeros({12}, at::kDouble),
+                                         at::zeros({rows.student, 12}, at::kDouble)};
       loss::LossSums sums;
       const auto ghidden_ND = loss::head_loop(
           losses, {{student.norm_D.detach(), student.matrix_VD.detach()}, 1e-5, student.hidden_ND.detach()},
@@ -182,6 +204,15 @@ TEST(HeadLoop, EqualsTheUnchunkedLossesByAutogradForEveryChunkSize) {
       expect_close(gradients.matrix_VD, student.matrix_VD.grad(), 1e-11, "matrix");
     }
   }
+}
+
+TEST(HeadLoop, EqualsTheUnchunkedLossesByAutogradForEveryChunkSize) {
+  expect_head_loop_by_autograd({.student = 53, .teacher = 53, .tokens = 53}, 0);
+}
+
+TEST(HeadLoop, LeavesPaddingRowsOutOfBothDistributions) {
+  for (const Rows& rows : {Rows{53, 64, 53}, Rows{64, 53, 53}, Rows{60, 64, 53}, Rows{64, 64, 53}})
+    expect_head_loop_by_autograd(rows, rows.tokens);
 }
 
 }  // namespace

@@ -161,5 +161,41 @@ TEST(ScoreChunk, AgreesWithTheLossesAndCountsOnlyRowsWithTargets) {
   test::expect_identical(scores.teacher_top1_N, teacher.argmax(-1));
 }
 
+TEST(LogitLosses, KlTakesTheFirstColumnsOfWiderTensors) {
+  at::manual_seed(5);
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble})
+    for (const bool reverse : {false, true}) {
+      const auto student = at::randn({19, 40}).to(type), teacher = at::randn({19, 37}).to(type);
+      const auto targets = at::randint(-1, 33, {19}, at::kLong);
+      const ops::KlSpec spec{.temperature = 3, .reverse = reverse};
+      auto wide = at::ones({19, 40}, student.options()), narrow = at::ones({19, 33}, student.options());
+      const auto first = [](const at::Tensor& x) { return x.narrow(1, 0, 33); };
+      const double value =
+          ops::kl_divergence_(first(student), first(teacher), targets, spec, 0.3, first(wide));
+      EXPECT_EQ(value, ops::kl_divergence_(first(student).contiguous(), first(teacher).contiguous(), targets,
+                                           spec, 0.3, narrow));
+      test::expect_identical(first(wide), narrow);
+      test::expect_identical(wide.narrow(1, 33, 7), at::ones({19, 7}, student.options()));
+    }
+}
+
+TEST(ScoreChunk, ComparesTokensOnly) {
+  at::manual_seed(4);
+  auto student = at::randn({10, 56}) * 3, teacher = at::randn({10, 64}) * 3;
+  student.select(1, 55).fill_(20);  // a padding row that is always the most likely
+  auto targets = at::randint(0, 50, {10}, at::kLong);
+  targets[4] = -1;
+  const auto scores = ops::score_chunk(student, teacher, targets, 50);
+  const auto s = student.to(at::kDouble), t = teacher.to(at::kDouble);
+  const auto common_s = s.narrow(1, 0, 50), common_t = t.narrow(1, 0, 50);
+  expect_close(scores.kl_N, ops::reference::kl_divergence(common_s, common_t, targets, 1, false, false),
+               test::tolerance(at::kFloat));
+  test::expect_identical(scores.agreed_N, common_s.argmax(-1).eq(common_t.argmax(-1)));
+  expect_close(scores.nll_N, ops::reference::cross_entropy(s, targets), test::tolerance(at::kFloat),
+               "its own loss is over its own head");
+  expect_close(scores.teacher_nll_N, ops::reference::cross_entropy(t, targets), test::tolerance(at::kFloat));
+  EXPECT_TRUE(scores.top1_N.eq(55).all().item<bool>());
+}
+
 }  // namespace
 }  // namespace retort
