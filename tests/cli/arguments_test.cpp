@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <regex>
 
 #include "cli/program.h"
 #include "retort/base/files.h"
@@ -105,6 +107,34 @@ TEST(Recipe, KeysAreDocumented) {
   EXPECT_EQ(keys.code, 0);
   EXPECT_SAYS(keys.out, "\nstages.<name>.optim.lr\n");
   EXPECT_SAYS(base::read_file(source() / "docs" / "recipes.md"), keys.out) << "print them there again";
+}
+
+// Of keys by the last part of their name; a name may stand for several.
+std::multimap<std::string, std::string> defaults_of(const std::string& keys) {
+  std::multimap<std::string, std::string> defaults;
+  const std::regex key("\n[a-z_.<>\\[\\]]*\\.([a-z_0-9]+)\n[^\n]*, default ([^:\n]+):");
+  for (std::sregex_iterator at(keys.begin(), keys.end(), key), end; at != end; ++at)
+    defaults.emplace((*at)[1], (*at)[2]);
+  return defaults;
+}
+
+// Where the text around the list says what a default is, in a sentence such as "The default is `key: value`".
+TEST(Recipe, DefaultsInTheTextAreThoseOfTheProgram) {
+  const auto defaults = defaults_of(run({"recipe", "keys"}).out);
+  EXPECT_GT(defaults.size(), 60U);
+  const std::string page = base::read_file(source() / "docs" / "recipes.md");
+  const std::string text =
+      std::regex_replace(page.substr(0, page.find("## All keys")), std::regex("\n *"), " ");
+  const std::regex claim(
+      "(default|unless you say)[^.`]*`([a-z_0-9]+): ([^`]+)`|`([a-z_0-9]+): ([^`]+)`[^.`]*(unless you say)");
+  int claims = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), claim), end; at != end; ++at, ++claims) {
+    const std::string key = (*at)[2].matched ? (*at)[2] : (*at)[4];
+    const std::string value = (*at)[2].matched ? (*at)[3] : (*at)[5];
+    const auto [first, last] = defaults.equal_range(key);
+    EXPECT_TRUE(std::any_of(first, last, [&](const auto& one) { return one.second == value; })) << at->str();
+  }
+  EXPECT_GE(claims, 1);
 }
 
 }  // namespace
