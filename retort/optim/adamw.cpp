@@ -28,6 +28,16 @@ double AdamW::rate(architecture::Role role) const {
   return table && options_.embedding_lr >= 0 ? options_.embedding_lr : options_.lr;
 }
 
+void AdamW::mask_gradient(std::int64_t unit, const at::Tensor& g) const {
+  const auto& mask = units_[static_cast<std::size_t>(unit)].mask;
+  if (!mask.defined()) return;
+  constexpr std::int64_t kPiece = 1 << 20;  // so that the memory plan need not know of what it allocates
+  for (std::int64_t begin = 0; begin < g.numel(); begin += kPiece) {
+    const auto count = std::min(kPiece, g.numel() - begin);
+    part(g, begin, count).masked_fill_(part(mask, begin, count).eq(0), 0);
+  }
+}
+
 void AdamW::update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy,
                    std::int64_t step, double rate_factor, double gradient_scale) {
   auto& state = units_[static_cast<std::size_t>(unit)];

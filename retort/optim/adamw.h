@@ -33,6 +33,10 @@ class AdamW {
   std::vector<UnitState>& units() { return units_; }
   const OptimOptions& options() const { return options_; }
 
+  /// Sets gradient g (this rank's range of unit `unit`) to 0 where a mask holds a weight at zero, so that a
+  /// norm counts what update() uses.
+  void mask_gradient(std::int64_t unit, const at::Tensor& g) const;
+
   /// One step on unit `unit`: parameters p and gradient g (float32, this rank's range), copy in bfloat16 or
   /// undefined. `step` counts from 1; `rate_factor` multiplies every learning rate, `gradient_scale` the
   /// gradient.

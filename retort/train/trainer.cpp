@@ -94,6 +94,7 @@ class Loop {
     const double start = base::monotonic_seconds();
     const auto batches = next_batches();
     const auto result = engine_.step(batches);
+    mask_gradients();
     const double norm = gradient_norm();
     require_finite(result, norm);
     update(norm);
@@ -112,6 +113,11 @@ class Loop {
     first_sample_ = sequences.front().number;
     last_sample_ = sequences.back().number;
     return make_micro_batches(sequences, s_.options.batch.sequences, s_.device);
+  }
+
+  void mask_gradients() {
+    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
+      optimizer_.mask_gradient(unit, s_.student.own_gradient(unit));
   }
 
   double gradient_norm() {

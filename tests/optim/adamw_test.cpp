@@ -1,12 +1,12 @@
-// AdamW over a model's layout: rates by role, weight decay on matrices only, masks, parts of a unit; and the
-// schedule.
+// AdamW over a model's layout: rates by role, weight decay on matrices only, masks, parts of a unit.
 #include "retort/optim/adamw.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "retort/ops/reference.h"
-#include "retort/optim/schedule.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -65,7 +65,8 @@ TEST(AdamW, AMaskKeepsZerosOverManySteps) {
   auto p = at::randn({layout.units[1].size}) * mask;
   for (std::int64_t step = 1; step <= 10; ++step) adamw.update(1, p, at::randn_like(p), {}, step, 1, 1);
   EXPECT_EQ(p.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
-  EXPECT_EQ(adamw.units()[1].m.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
+  for (const auto& moment : {adamw.units()[1].m, adamw.units()[1].v})
+    EXPECT_EQ(moment.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
 }
 
 TEST(AdamW, PartsOfAUnitMakeTheStepOfTheWhole) {
@@ -87,26 +88,22 @@ TEST(AdamW, PartsOfAUnitMakeTheStepOfTheWhole) {
   test::expect_close(at::cat(parts), p, 1e-6);
 }
 
-TEST(Schedule, WarmsUpLinearlyAndFallsAsACosineToTheFinalFraction) {
-  const optim::OptimOptions options{.warmup_steps = 10, .final_lr_fraction = 0.1};
-  const auto at = [&](std::int64_t step) { return optim::schedule_factor(options, step, 110); };
-  EXPECT_DOUBLE_EQ(at(1), 0.1);
-  EXPECT_DOUBLE_EQ(at(5), 0.5);
-  EXPECT_DOUBLE_EQ(at(10), 1);
-  EXPECT_DOUBLE_EQ(at(60), 0.55);  // half way: the mean of 1 and 0.1
-  EXPECT_NEAR(at(35), 0.1 + 0.9 * (0.5 + 0.25 * std::sqrt(2.0)), 1e-15);
-  EXPECT_NEAR(at(110), 0.1, 1e-15);
-}
-
-TEST(Schedule, TakesAFractionForTheWarmUpAndMayStayConstant) {
-  optim::OptimOptions options{.warmup_fraction = 0.02};
-  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 100), 0.5);
-  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 2, 100), 1);
-  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 1), 1);
-  options.schedule = optim::ScheduleKind::constant;
-  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 100, 100), 1);
-  options.warmup_steps = 0;
-  EXPECT_DOUBLE_EQ(optim::schedule_factor(options, 1, 100), 1);
+TEST(AdamW, LeavesNothingOfMaskedWeightsInAGradient) {
+  const auto layout = architecture::make_layout(config(false));
+  auto ranges = whole(layout);
+  const auto cut = layout.units[1].size / 3;
+  ranges[1] = {cut, layout.units[1].size - cut};
+  optim::AdamW adamw(layout, ranges, kOptions, at::kCPU);
+  const auto mask = at::arange(ranges[1].count).remainder(4).ge(2).to(at::kByte);
+  adamw.units()[1].mask = mask;
+  at::manual_seed(4);
+  const auto gradient = at::randn({ranges[1].count}), masked = gradient.clone();
+  masked[0] = std::numeric_limits<float>::infinity();  // of a weight that is masked
+  adamw.mask_gradient(1, masked);
+  test::expect_identical(masked, gradient * mask);
+  const auto other = at::randn({layout.units[2].size}), same = other.clone();
+  adamw.mask_gradient(2, same);
+  test::expect_identical(same, other, "a unit without a mask");
 }
 
 }  // namespace
