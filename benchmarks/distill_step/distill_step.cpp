@@ -97,7 +97,7 @@ base::Json measure(const Settings& s) {
       .student = student_config,
       .teacher = &teacher_config,
       .teacher_logits = true,
-      .squarehead = true,
+      .hidden_losses = 1,
       .masked = false,
       .trained_on_copies = dtype == at::kBFloat16,
       .item_bytes = item_bytes,

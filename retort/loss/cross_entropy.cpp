@@ -8,22 +8,17 @@ namespace {
 
 class CrossEntropy final : public LogitLoss {
  public:
-  explicit CrossEntropy(double weight) : weight_(weight) {}
-  std::string name() const override { return "cross_entropy"; }
-  bool needs_teacher() const override { return false; }
+  explicit CrossEntropy(const LossOptions& options) : LogitLoss(traits_of(options.kind), options.weight) {}
   double add(const Chunk& chunk, at::Tensor grad_NV) const override {
-    return ops::cross_entropy_(chunk.student_NV, chunk.targets_N, weight_ / chunk.step_targets,
+    return ops::cross_entropy_(chunk.student_NV, chunk.targets_N, weight() / chunk.step_targets,
                                std::move(grad_NV));
   }
-
- private:
-  double weight_;
 };
 
 }  // namespace
 
 std::unique_ptr<LogitLoss> cross_entropy(const LossOptions& options) {
-  return std::make_unique<CrossEntropy>(options.weight);
+  return std::make_unique<CrossEntropy>(options);
 }
 
 }  // namespace retort::loss

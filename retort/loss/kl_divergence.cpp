@@ -10,20 +10,17 @@ namespace {
 class KlDivergence final : public LogitLoss {
  public:
   explicit KlDivergence(const LossOptions& options)
-      : weight_(options.weight),
+      : LogitLoss(traits_of(options.kind), options.weight),
         spec_{.temperature = options.temperature,
               .reverse = options.direction == KlDirection::reverse,
               .temperature_squared = options.temperature_squared} {}
-  std::string name() const override { return "kl_divergence"; }
-  bool needs_teacher() const override { return true; }
   double add(const Chunk& chunk, at::Tensor grad_NV) const override {
     const auto tokens = chunk.teacher_NK.size(1);
     return ops::kl_divergence_(chunk.student_NV.narrow(1, 0, tokens), chunk.teacher_NK, chunk.targets_N,
-                               spec_, weight_ / chunk.step_targets, grad_NV.narrow(1, 0, tokens));
+                               spec_, weight() / chunk.step_targets, grad_NV.narrow(1, 0, tokens));
   }
 
  private:
-  double weight_;
   ops::KlSpec spec_;
 };
 

@@ -8,14 +8,14 @@ namespace retort::loss {
 
 std::vector<std::int64_t> layer_map(LayerMap kind, std::int64_t student_blocks, std::int64_t teacher_blocks,
                                     const std::vector<std::int64_t>& survivors) {
-  base::require<base::UsageError>(student_blocks <= teacher_blocks, "squarehead: the student has ",
+  base::require<base::UsageError>(student_blocks <= teacher_blocks, "layer_map: the student has ",
                                   student_blocks, " blocks, the teacher ", teacher_blocks,
                                   "; expected no more than the teacher has.");
   if (kind != LayerMap::relative_depth)
     base::require<base::UsageError>(
         static_cast<std::int64_t>(survivors.size()) == student_blocks &&
             (survivors.empty() || survivors.back() < teacher_blocks),
-        "squarehead: the student's lineage does not fit this teacher of ", teacher_blocks,
+        "layer_map: the student's lineage does not fit this teacher of ", teacher_blocks,
         " blocks; use layer_map: relative_depth, or the teacher that the student was cut from.");
   std::vector<std::int64_t> map;
   for (std::int64_t i = 0; i < student_blocks; ++i) {

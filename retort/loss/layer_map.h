@@ -8,7 +8,7 @@
 
 namespace retort::loss {
 
-/// phi of SquareHead: one teacher block per student block, both from 0, never falling.
+/// Returns phi of a loss on hidden states: one teacher block per student block, both from 0, never falling.
 /// `survivors`: the teacher block that each student block was; needed by the maps that say so.
 /// Throws UsageError when the student has more blocks than the teacher, or the lineage does not fit the
 /// teacher.

@@ -1,11 +1,29 @@
 #include "retort/loss/losses.h"
 
 #include <algorithm>
+#include <set>
 
 #include "retort/base/error.h"
-#include "retort/loss/layer_map.h"
 
 namespace retort::loss {
+namespace {
+
+// The one place that knows which class is behind a kind; the compiler misses a kind that is left out.
+void make_loss(const LossOptions& options, const Blocks& blocks, Losses& losses) {
+  switch (options.kind) {
+    case LossKind::cross_entropy:
+      losses.on_logits.push_back(cross_entropy(options));
+      return;
+    case LossKind::kl_divergence:
+      losses.on_logits.push_back(kl_divergence(options));
+      return;
+    case LossKind::squarehead:
+      losses.on_hidden.push_back(squarehead(options, blocks));
+      return;
+  }
+}
+
+}  // namespace
 
 std::vector<LossOptions> default_distillation_losses() {
   return {{.kind = LossKind::cross_entropy, .weight = 0.25},
@@ -13,46 +31,36 @@ std::vector<LossOptions> default_distillation_losses() {
           {.kind = LossKind::squarehead, .weight = 1.0}};
 }
 
+std::vector<const Loss*> Losses::all() const {
+  std::vector<const Loss*> list;
+  for (const auto& loss : on_logits) list.push_back(loss.get());
+  for (const auto& loss : on_hidden) list.push_back(loss.get());
+  return list;
+}
+
+bool Losses::needs_teacher() const {
+  return std::ranges::any_of(all(), &Loss::needs_teacher);
+}
+
 bool Losses::needs_teacher_logits() const {
-  return std::any_of(on_logits.begin(), on_logits.end(),
-                     [](const auto& loss) { return loss->needs_teacher(); });
+  return std::ranges::any_of(on_logits, [](const auto& loss) { return loss->needs_teacher(); });
 }
 
 double Losses::total(const LossSums& means) const {
   double sum = 0;
-  for (const auto& [name, weight] : weights) sum += weight * means.at(name);
+  for (const Loss* loss : all()) sum += loss->weight() * means.at(loss->name());
   return sum;
 }
-
-namespace {
-
-std::vector<std::int64_t> layer_map_of(const LossOptions& option, const Blocks& blocks) {
-  base::require<base::UsageError>(
-      option.layer_map == LayerMap::relative_depth || blocks.survivors_of == 0 ||
-          blocks.survivors_of == blocks.teacher,
-      "squarehead: the student was cut from a model of ", blocks.survivors_of, " blocks, the teacher has ",
-      blocks.teacher, "; use layer_map: relative_depth, or the teacher that the student was cut from.");
-  return layer_map(option.layer_map, blocks.student, blocks.teacher, blocks.survivors);
-}
-
-}  // namespace
 
 Losses make_losses(const std::vector<LossOptions>& options, const Blocks& blocks) {
   base::require<base::UsageError>(!options.empty(), "loss: expected at least one loss, found none.");
   Losses losses;
   losses.num_tokens = blocks.num_tokens;
-  for (const auto& option : options) {
-    std::string name = "squarehead";
-    if (option.kind == LossKind::squarehead) {
-      losses.squarehead.emplace(option, layer_map_of(option, blocks), blocks.features);
-    } else {
-      losses.on_logits.push_back(option.kind == LossKind::cross_entropy ? cross_entropy(option)
-                                                                        : kl_divergence(option));
-      name = losses.on_logits.back()->name();
-    }
-    base::require<base::UsageError>(losses.weights.emplace(name, option.weight).second, "loss: ", name,
+  for (const auto& option : options) make_loss(option, blocks, losses);
+  std::set<std::string> names;
+  for (const Loss* loss : losses.all())
+    base::require<base::UsageError>(names.insert(loss->name()).second, "loss: ", loss->name(),
                                     " stands twice; expected each loss once.");
-  }
   return losses;
 }
 

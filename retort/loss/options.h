@@ -1,19 +1,55 @@
 #pragma once
 // What a recipe may say about a loss.
 
-#include <string>
+#include <array>
+#include <cstddef>
+#include <string_view>
 #include <vector>
+
+#include "retort/base/words.h"
 
 namespace retort::loss {
 
 enum class LossKind { cross_entropy, kl_divergence, squarehead };
+
+/// What is known of a kind of loss before one is made.
+struct LossTraits {
+  std::string_view name;          ///< in recipes and metrics
+  bool needs_teacher = false;     ///< compares with another model
+  bool on_hidden_states = false;  ///< looks at the outputs of blocks; else at logits
+};
+
+/// The one list of the kinds of losses, in the order of LossKind.
+inline constexpr std::array<LossTraits, 3> kLossTraits = {{
+    {.name = "cross_entropy"},
+    {.name = "kl_divergence", .needs_teacher = true},
+    {.name = "squarehead", .needs_teacher = true, .on_hidden_states = true},
+}};
+
+constexpr const LossTraits& traits_of(LossKind kind) {
+  return kLossTraits[static_cast<std::size_t>(kind)];
+}
+
+constexpr auto words_of(LossKind) {
+  std::array<std::string_view, kLossTraits.size()> words;
+  for (std::size_t kind = 0; kind < words.size(); ++kind) words[kind] = kLossTraits[kind].name;
+  return words;
+}
+
 enum class KlDirection { forward, reverse };  ///< forward: KL(teacher || student)
+constexpr auto words_of(KlDirection) {
+  return base::words<KlDirection::reverse>("forward", "reverse");
+}
+
 /// Which teacher block a student block is compared with.
 enum class LayerMap {
   relative_depth,   ///< round((i + 1) L_T / L_S) - 1
   surviving,        ///< the teacher block that student block i was
   before_survivor,  ///< the teacher block just before the next survivor
 };
+constexpr auto words_of(LayerMap) {
+  return base::words<LayerMap::before_survivor>("relative_depth", "surviving", "before_survivor");
+}
 
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "retort/loss/layer_map.h"
 #include "retort/ops/logit_losses.h"
 
 namespace retort::loss {
@@ -13,7 +14,9 @@ at::Tensor pool_features(const at::Tensor& x_NF, std::int64_t width) {
 
 SquareHead::SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map,
                        const std::vector<std::int64_t>& features)
-    : weight_(options.weight), eps_(options.eps), layer_map_(std::move(layer_map)) {
+    : HiddenLoss(traits_of(options.kind), options.weight),
+      eps_(options.eps),
+      layer_map_(std::move(layer_map)) {
   if (!features.empty()) features_D = at::tensor(features, at::kLong);
 }
 
@@ -22,22 +25,29 @@ at::Tensor SquareHead::comparable(const at::Tensor& teacher_NF, std::int64_t wid
                               : pool_features(teacher_NF, width);
 }
 
-double SquareHead::add(const at::Tensor& student_ND, const at::Tensor& teacher_NF,
-                       const std::vector<std::int64_t>& bounds, double step_tokens,
-                       at::Tensor grad_ND) const {
+double SquareHead::add(const HiddenStates& states, at::Tensor grad_ND) const {
+  const auto& [student_ND, teacher_NF, bounds, step_tokens] = states;
   const auto teacher_ND = comparable(teacher_NF, student_ND.size(1));
-  const double layers = static_cast<double>(layer_map_.size());
+  const double blocks = static_cast<double>(layer_map_.size());
   double value = 0;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const auto begin = bounds[i], length = bounds[i + 1] - begin;
     const auto s_LD = student_ND.narrow(0, begin, length), t_LD = teacher_ND.narrow(0, begin, length);
     const auto sums = ops::square_sums(s_LD, t_LD);
     const double count = static_cast<double>(s_LD.numel());
-    const double share = static_cast<double>(length) / step_tokens / layers / (sums.teacher / count + eps_);
-    value += share * sums.error / count;
-    ops::scaled_difference(s_LD, t_LD, weight_ * 2 * share / count, grad_ND.narrow(0, begin, length));
+    // Divided in this order, the gradient has the same bits however the value is summed.
+    const double tokens = static_cast<double>(length), relative = sums.teacher / count + eps_;
+    const double share = tokens / step_tokens / blocks / relative;
+    value += tokens / blocks / relative * sums.error / count;
+    ops::scaled_difference(s_LD, t_LD, weight() * 2 * share / count, grad_ND.narrow(0, begin, length));
   }
   return value;
+}
+
+std::unique_ptr<HiddenLoss> squarehead(const LossOptions& options, const Blocks& blocks) {
+  return std::make_unique<SquareHead>(
+      options, layer_map(options.layer_map, blocks.student, blocks.teacher, blocks.survivors),
+      blocks.features);
 }
 
 }  // namespace retort::loss

@@ -1,5 +1,6 @@
 #pragma once
-// SquareHead: relative mean square error of hidden states, teacher-normalised per packed sequence.
+// SquareHead: relative mean square error of hidden states, each block's by the teacher's mean square, for
+// each packed sequence on its own.
 //
 // Shape legend: N tokens of a micro-batch, D hidden of the student, F hidden of the teacher.
 
@@ -8,35 +9,30 @@
 #include <cstdint>
 #include <vector>
 
-#include "retort/loss/options.h"
+#include "retort/loss/hidden_loss.h"
 
 namespace retort::loss {
 
-/// Mean over student layers of (error / (teacher + eps)), both means over the tokens and features of one
+/// The mean over student blocks of (error / (teacher + eps)), both means over the tokens and features of one
 /// sequence, averaged over sequences by their share of the step's tokens.  So no result depends on how
 /// sequences are grouped. Source: Dickmann et al. 2025, eq. 1, whose means run over the batch; docs/decisions
 /// has the difference.
-class SquareHead {
+class SquareHead final : public HiddenLoss {
  public:
   /// `features`: the teacher's feature that each of the student's is compared with; empty: the teacher's are
   /// pooled where their number differs.
   SquareHead(const LossOptions& options, std::vector<std::int64_t> layer_map,
              const std::vector<std::int64_t>& features = {});
 
-  double weight() const { return weight_; }
-  /// Teacher block of student block i.
-  std::int64_t teacher_block(std::int64_t i) const { return layer_map_[static_cast<std::size_t>(i)]; }
-
-  /// Adds one layer's part for one micro-batch.  `bounds`: first token of each sequence, last N. step_tokens:
-  /// tokens of the whole step over all ranks.  Writes weight * d/d(student) to grad_ND; returns the value
-  /// without weight.
-  double add(const at::Tensor& student_ND, const at::Tensor& teacher_NF,
-             const std::vector<std::int64_t>& bounds, double step_tokens, at::Tensor grad_ND) const;
+  std::int64_t teacher_block(std::int64_t block) const override {
+    return layer_map_[static_cast<std::size_t>(block)];
+  }
+  double add(const HiddenStates& states, at::Tensor grad_ND) const override;
 
  private:
   at::Tensor comparable(const at::Tensor& teacher_NF, std::int64_t width) const;
 
-  double weight_, eps_;
+  double eps_;
   at::Tensor features_D;  // undefined: pooled
   std::vector<std::int64_t> layer_map_;
 };

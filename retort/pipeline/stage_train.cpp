@@ -1,6 +1,8 @@
 // Stages train, finetune and distill: the same loop with other losses, and a teacher or none.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/data/windows.h"
@@ -91,17 +93,18 @@ void warn_of_pooling(const Context& context, const Stage& stage, const model::Li
     return;
   context.observer.message(
       record::Level::warning,
-      base::join("stage '", stage.name, "': the student's ", kept, " hidden features were kept of ",
-                 student.teacher_hidden, ", the teacher has ", teacher.hidden_size,
-                 ": SquareHead can compare with averages of neighbours only; distil from the model with ",
-                 student.teacher_hidden, ", or leave SquareHead out of losses."));
+      base::join(
+          "stage '", stage.name, "': the student's ", kept, " hidden features were kept of ",
+          student.teacher_hidden, ", the teacher has ", teacher.hidden_size,
+          ": losses on hidden states compare with averages of neighbours only; distil from the model with ",
+          student.teacher_hidden, ", or leave squarehead out of loss."));
 }
 
 // The teacher's block that each of the student's was; empty where no layer map asks.
 std::vector<std::int64_t> survivors_of(const Stage& stage, const std::vector<loss::LossOptions>& losses,
                                        const model::Lineage& student, const model::Lineage& teacher) {
   const bool asked = std::ranges::any_of(losses, [](const auto& loss) {
-    return loss.kind == loss::LossKind::squarehead && loss.layer_map != loss::LayerMap::relative_depth;
+    return loss::traits_of(loss.kind).on_hidden_states && loss.layer_map != loss::LayerMap::relative_depth;
   });
   if (!asked) return {};
   auto survivors = model::blocks_within(student, teacher);
@@ -115,10 +118,8 @@ std::vector<std::int64_t> survivors_of(const Stage& stage, const std::vector<los
   return *survivors;
 }
 
-bool any_needs_teacher(const std::vector<loss::LossOptions>& losses) {
-  for (const auto& loss : losses)
-    if (loss.kind != loss::LossKind::cross_entropy) return true;
-  return false;
+bool any_loss(const std::vector<loss::LossOptions>& losses, bool loss::LossTraits::*trait) {
+  return std::ranges::any_of(losses, [&](const auto& loss) { return loss::traits_of(loss.kind).*trait; });
 }
 
 Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
@@ -129,11 +130,10 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   models.masks = model::masks_of(weights);
   const auto lineage = weights.lineage;
   models.blocks.student = std::ssize(weights.config.blocks);
-  models.blocks.survivors_of = lineage.teacher_blocks;
   if (!stage.from.empty())
     models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
   models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
-  if (any_needs_teacher(losses)) {
+  if (any_loss(losses, &loss::LossTraits::needs_teacher)) {
     base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
                                     "': its losses compare with a teacher; use kind: distill and name one.");
     const auto path = context.model_path(stage.teacher);
@@ -145,7 +145,7 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
     models.blocks.teacher = std::ssize(teacher.config.blocks);
     models.blocks.survivors = survivors_of(stage, losses, lineage, teacher.lineage);
     models.blocks.features = features_of(lineage, teacher.config);
-    if (std::ranges::count(losses, loss::LossKind::squarehead, &loss::LossOptions::kind) > 0)
+    if (any_loss(losses, &loss::LossTraits::on_hidden_states))
       warn_of_pooling(context, stage, lineage, teacher.config);
     models.inputs.push_back(describe_input(stage.teacher, path));
     models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
@@ -270,7 +270,6 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
     blocks.teacher = std::ssize(teacher->blocks);
     blocks.survivors =
         survivors_of(stage, loss_options, lineage, model::read_lineage(stage.teacher, *teacher));
-    blocks.survivors_of = lineage.teacher_blocks;
   }
   const auto losses = loss::make_losses(loss_options, blocks);
   const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,

@@ -109,8 +109,9 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
     for (std::size_t j = 0; j < i; ++j)
       if (losses[i].kind == losses[j].kind)
         b.mistake("loss", "a kind of loss is given twice; keep one of them");
-    if (!has_teacher(kind) && losses[i].kind != loss::LossKind::cross_entropy)
-      b.mistake("loss", "kl_divergence and squarehead need a teacher; use kind distill or select");
+    const auto& traits = loss::traits_of(losses[i].kind);
+    if (!has_teacher(kind) && traits.needs_teacher)
+      b.mistake("loss", std::string(traits.name) + " needs a teacher; use kind distill or select");
   }
 }
 

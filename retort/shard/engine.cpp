@@ -48,9 +48,13 @@ struct Engine::Wave {
     at::Tensor hidden_ND, teacher_ND;                  ///< output of the last block that was computed
     std::vector<at::Tensor> inputs_ND;                 ///< of each student block
     std::vector<model::BlockActivations> activations;  ///< of each student block, when they are kept
-    std::vector<at::Tensor> hidden_grads_ND;  ///< SquareHead's gradient of each student block's output
+    std::vector<at::Tensor> hidden_grads_ND;  ///< of each student block's output, by the losses on it
     at::Tensor grad_ND;
   };
+  /// Output of a block; that of all but the last is kept as the next one's input.
+  static const at::Tensor& output_of(const Lane& lane, std::int64_t block) {
+    return block + 1 < std::ssize(lane.inputs_ND) ? lane.inputs_ND[at(block + 1)] : lane.hidden_ND;
+  }
   std::vector<Lane> lanes;
   std::int64_t teacher_blocks_done = 0;
   bool last = false;  ///< of the step: after it gradients are complete
@@ -62,6 +66,10 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
   base::ensure(!options.keep_activations || student.resident(),
                "activations are kept only of resident parameters");
+  for (const auto& loss : losses.on_hidden)
+    for (std::int64_t block = 0; block < student.layout().num_blocks(); ++block)
+      comparisons_.push_back({loss.get(), block, loss->needs_teacher() ? loss->teacher_block(block) : -1});
+  std::ranges::stable_sort(comparisons_, {}, &Comparison::teacher_block);
 }
 
 StepResult Engine::step(std::span<const MicroBatch> batches) {
@@ -74,7 +82,7 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
   step_tokens_ = counts[0];
   step_targets_ = std::max(counts[1], 1.0);
   sums_.clear();
-  for (const auto& [name, weight] : losses_.weights) sums_[name] = 0;
+  for (const auto* loss : losses_.all()) sums_[loss->name()] = 0;
   student_.zero_gradients();
 
   const auto blocks = student_.layout().num_blocks();
@@ -93,25 +101,30 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
                             .hidden_grads_ND = {},
                             .grad_ND = {}});
     embed(wave);
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      forward_block(wave, block);
-      if (losses_.squarehead) compare_hidden(wave, block);
-    }
+    for (std::int64_t block = 0; block < blocks; ++block) forward_block(wave, block);
+    compare_hidden(wave);
     head(wave);
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
     backward_embedding(wave);
   }
-  std::vector<double> values;
-  for (const auto& [name, sum] : sums_) values.push_back(sum);
-  group_.all_sum(values);
-  StepResult result{.loss = 0,
-                    .parts = {},
-                    .tokens = static_cast<std::int64_t>(counts[0]),
-                    .targets = static_cast<std::int64_t>(counts[1])};
-  for (std::size_t i = 0; auto& [name, sum] : sums_)
-    result.parts[name] = name == "squarehead" ? values[i++] : values[i++] / step_targets_;
-  result.loss = losses_.total(result.parts);
-  return result;
+  const auto parts = means();
+  return {.loss = losses_.total(parts),
+          .parts = parts,
+          .tokens = static_cast<std::int64_t>(counts[0]),
+          .targets = static_cast<std::int64_t>(counts[1])};
+}
+
+// Of each loss, over the whole step and the whole group.
+loss::LossSums Engine::means() {
+  std::vector<double> sums;
+  for (const auto& [name, sum] : sums_) sums.push_back(sum);
+  group_.all_sum(sums);
+  for (std::size_t i = 0; auto& [name, sum] : sums_) sum = sums[i++];
+  loss::LossSums means;
+  for (const auto* loss : losses_.all())
+    means[loss->name()] = sums_[loss->name()] /
+                          (loss->normaliser() == loss::Normaliser::targets ? step_targets_ : step_tokens_);
+  return means;
 }
 
 void Engine::embed(Wave& wave) {
@@ -153,12 +166,21 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
   }
 }
 
-void Engine::compare_hidden(Wave& wave, std::int64_t block) {
-  forward_teacher_up_to(wave, losses_.squarehead->teacher_block(block));
-  for (auto& lane : wave.lanes) {
-    auto& grad_ND = lane.hidden_grads_ND.emplace_back(at::empty_like(lane.hidden_ND));
-    sums_["squarehead"] +=
-        losses_.squarehead->add(lane.hidden_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_, grad_ND);
+void Engine::compare_hidden(Wave& wave) {
+  for (auto& lane : wave.lanes) lane.hidden_grads_ND.resize(lane.inputs_ND.size());
+  for (const auto& [loss, block, teacher_block] : comparisons_) {
+    forward_teacher_up_to(wave, teacher_block);
+    for (auto& lane : wave.lanes) {
+      const auto& student_ND = Wave::output_of(lane, block);
+      const auto grad_ND = at::empty_like(student_ND);
+      sums_[loss->name()] +=
+          loss->add({student_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_}, grad_ND);
+      auto& sum_ND = lane.hidden_grads_ND[at(block)];
+      if (sum_ND.defined())
+        sum_ND.add_(grad_ND);
+      else
+        sum_ND = grad_ND;
+    }
   }
 }
 
@@ -192,10 +214,9 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
   const auto gradients = block_of(student_, block, student_.gradient(unit_number));
   const double eps = student_.config().rms_norm_eps;
   for (auto& lane : wave.lanes) {
-    if (losses_.squarehead) {
-      lane.grad_ND.add_(lane.hidden_grads_ND.back());
-      lane.hidden_grads_ND.pop_back();
-    }
+    if (const auto of_losses_ND = std::move(lane.hidden_grads_ND.back()); of_losses_ND.defined())
+      lane.grad_ND.add_(of_losses_ND);
+    lane.hidden_grads_ND.pop_back();
     const auto input_ND = std::move(lane.inputs_ND.back());
     lane.inputs_ND.pop_back();
     model::BlockActivations kept;

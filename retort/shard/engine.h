@@ -4,8 +4,8 @@
 // A model is a row of units; the engine acquires, releases and reduces them and never looks at how they are
 // stored. Micro-batches advance in waves: every micro-batch of a wave passes a block before the next block is
 // acquired.  Forward keeps block inputs only; backward walks the blocks from the last, computing one block
-// again at a time.  Teacher and student advance together, so that a teacher's hidden state lives only until
-// SquareHead has consumed it.
+// again at a time.  The teacher follows the student, so that a hidden state of the teacher lives only until
+// the losses that look at it have turned it into a gradient of the student's.
 //
 // Shape legend: N tokens of a micro-batch, D hidden.
 
@@ -47,9 +47,10 @@ struct StepResult {
   std::int64_t targets = 0;
 };
 
+/// Computes a step.  Knows of the losses what loss/loss.h says, of the parameters what parameters.h says.
 class Engine {
  public:
-  /// teacher may be null when no loss needs one.
+  /// All references have to outlive the engine; `teacher` may be null when no loss needs one.
   Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
          EngineOptions options);
 
@@ -59,19 +60,26 @@ class Engine {
 
  private:
   struct Wave;
+  /// One block's part of one loss on hidden states.
+  struct Comparison {
+    const loss::HiddenLoss* loss;
+    std::int64_t block, teacher_block;  ///< teacher_block -1: the loss needs none
+  };
   void embed(Wave& wave);
   void forward_block(Wave& wave, std::int64_t block);
   void forward_teacher_up_to(Wave& wave, std::int64_t block);
-  void compare_hidden(Wave& wave, std::int64_t block);
+  void compare_hidden(Wave& wave);
   void head(Wave& wave);
   void backward_block(Wave& wave, std::int64_t block);
   void backward_embedding(Wave& wave);
+  loss::LossSums means();
 
   Parameters& student_;
   Parameters* teacher_;
   const loss::Losses& losses_;
   comm::Group& group_;
   EngineOptions options_;
+  std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
   double step_tokens_ = 0, step_targets_ = 0;
   loss::LossSums sums_;
 };

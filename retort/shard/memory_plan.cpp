@@ -111,7 +111,9 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   if (shape.waiting_bytes > 0)
     plan.items.push_back({"sequences that wait for their step", shape.waiting_bytes});
   plan.items.push_back({"block inputs", blocks * wave_tokens * hidden * item});
-  if (shape.squarehead) plan.items.push_back({"SquareHead gradients", blocks * wave_tokens * hidden * item});
+  if (shape.hidden_losses > 0)
+    plan.items.push_back({"gradients of losses on hidden states",
+                          (blocks * wave_tokens + (shape.hidden_losses > 1 ? tokens : 0)) * hidden * item});
   if (shape.keep_activations) {
     std::int64_t kept = 0;
     for (const auto& block : shape.student.blocks)

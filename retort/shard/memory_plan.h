@@ -14,7 +14,7 @@ struct MemoryShape {
   architecture::Config student;
   const architecture::Config* teacher = nullptr;  ///< null when no loss needs one
   bool teacher_logits = false;
-  bool squarehead = false;
+  std::int64_t hidden_losses = 0;  ///< number of losses on hidden states
   bool masked = false;             ///< 2:4 masks travel with the optimizer
   bool trained_on_copies = false;  ///< the compute type is not the master's
   std::int64_t item_bytes = 4;     ///< of the compute type

@@ -283,7 +283,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .student = student,
       .teacher = losses.needs_teacher() ? teacher : nullptr,
       .teacher_logits = losses.needs_teacher_logits(),
-      .squarehead = losses.squarehead.has_value(),
+      .hidden_losses = std::ssize(losses.on_hidden),
       .masked = masked,
       .trained_on_copies = dtype == at::kBFloat16,
       .item_bytes = item_bytes,

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: finetune, from: m/x, teacher: m/x, data: [books], tokens: 1k}",
              "stages.a.teacher: a key of kind distill, select, evaluate, not of finetune"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, loss: [{kind: squarehead}]}",
-             "need a teacher"},
+             "stages.a.loss: squarehead needs a teacher"},
         Case{"{name: a, kind: finetune, data: [books], tokens: 1k}", "stages.a.from: missing"},
         Case{"{name: a, kind: finetune, from: base, data: [books], tokens: 1k}",
              "'base' is no earlier stage and no directory (write ./base for a directory)"},

@@ -77,8 +77,8 @@ at::Tensor squarehead_of(const Models& models, const test::ReferenceOutputs& stu
                          const test::ReferenceOutputs& teacher) {
   auto sum = at::zeros({}, at::kDouble);
   for (std::size_t block = 0; block < 2; ++block) {
-    const auto phi =
-        static_cast<std::size_t>(models.losses().squarehead->teacher_block(static_cast<std::int64_t>(block)));
+    const auto phi = static_cast<std::size_t>(
+        models.losses().on_hidden.front()->teacher_block(static_cast<std::int64_t>(block)));
     for (std::int64_t s = 0; s < kSequences; ++s) {
       const auto a = student.hidden_ND[block].narrow(0, s * kLength, kLength);
       const auto b = loss::pool_features(teacher.hidden_ND[phi], 24).narrow(0, s * kLength, kLength);
@@ -175,6 +175,57 @@ TEST(Engine, CrossEntropyAloneNeedsNoTeacher) {
   shard::Engine engine(*student, nullptr, losses, *group, {});
   const auto result = engine.step(step.micro_batches({2, 2}));
   EXPECT_NEAR(result.loss, by_autograd(models, step).cross_entropy, 1e-11);
+}
+
+// The inner product with the teacher's blocks from the last to the first, or the student's square alone:
+// losses that the library does not have.
+class InnerProduct final : public loss::HiddenLoss {
+ public:
+  InnerProduct(loss::LossTraits traits, double weight, std::vector<std::int64_t> map)
+      : HiddenLoss(traits, weight), map_(std::move(map)) {}
+  std::int64_t teacher_block(std::int64_t block) const override {
+    return map_.at(static_cast<std::size_t>(block));
+  }
+  double add(const loss::HiddenStates& states, at::Tensor grad_ND) const override {
+    const auto other = needs_teacher() ? states.teacher_NF : states.student_ND;
+    grad_ND.copy_(other * ((needs_teacher() ? 1 : 2) * weight() / states.step_tokens));
+    return (states.student_ND * other).sum().item<double>();
+  }
+
+ private:
+  std::vector<std::int64_t> map_;
+};
+
+TEST(Engine, AddsWhateverLossesOnHiddenStatesThereAre) {
+  const Step step;
+  const Models models(false);
+  const auto all = step.micro_batch(0, kSequences);
+  const auto leaves = test::as_leaves(models.student);
+  const auto s = test::reference_model(leaves, all.ids_N, all.starts).hidden_ND;
+  const auto t = test::reference_model(models.teacher, all.ids_N, all.starts).hidden_ND;
+  const double tokens = kSequences * kLength;
+  const auto product = ((s[0] * t[2]).sum() + (s[1] * t[0]).sum()) / tokens;
+  const auto square = (s[0].square().sum() + s[1].square().sum()) / tokens;
+  (0.3 * product + 0.2 * square).backward();
+
+  loss::Losses losses;
+  losses.on_hidden.push_back(std::make_unique<InnerProduct>(
+      loss::LossTraits{.name = "product", .needs_teacher = true}, 0.3, std::vector<std::int64_t>{2, 0}));
+  losses.on_hidden.push_back(
+      std::make_unique<InnerProduct>(loss::LossTraits{.name = "square"}, 0.2, std::vector<std::int64_t>{}));
+  for (const std::int64_t wave : {1, 2}) {
+    const auto student = shard::resident_parameters(model::converted(models.student, at::kDouble),
+                                                    shard::Use::trained, at::kDouble);
+    const auto teacher = shard::resident_parameters(models.teacher, shard::Use::frozen, at::kDouble);
+    const auto group = comm::single_group();
+    shard::Engine engine(*student, teacher.get(), losses, *group, {.wave = wave});
+    const auto result = engine.step(step.micro_batches({1, 3}));
+    EXPECT_NEAR(result.parts.at("product"), product.item<double>(), 1e-10);
+    EXPECT_NEAR(result.parts.at("square"), square.item<double>(), 1e-10);
+    for (std::size_t unit = 0; unit + 1 < leaves.units.size(); ++unit)
+      expect_close(student->gradient(static_cast<std::int64_t>(unit)), leaves.units[unit].grad(), 1e-10,
+                   ("unit " + std::to_string(unit)).c_str());
+  }
 }
 
 TEST(Engine, InBfloat16TrainsFloatMastersWithGradientsNearThoseInDouble) {

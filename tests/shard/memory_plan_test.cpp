@@ -1,0 +1,63 @@
+// What a plan adds up, says and refuses; tests/train compares it with what is allocated.
+#include "retort/shard/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+#include "support/reference_model.h"
+
+namespace retort {
+namespace {
+
+shard::MemoryShape shape() {
+  return {.student = test::config_of(test::Shape{}),
+          .micro_batch_tokens = 64,
+          .sequence_tokens = 32,
+          .micro_batches = 3,
+          .wave = 2};
+}
+
+TEST(MemoryPlan, NamesEveryItemOfItsTotal) {
+  const auto plan = shard::plan_memory(shape());
+  std::int64_t sum = 0;
+  for (const auto& item : plan.items) {
+    EXPECT_GT(item.bytes, 0) << item.what;
+    EXPECT_SAYS(shard::describe(plan), item.what);
+    sum += item.bytes;
+  }
+  EXPECT_EQ(plan.total_bytes(), sum);
+}
+
+// One gradient of each block's output in a wave; a second loss needs room for one micro-batch's beside it.
+TEST(MemoryPlan, CountsGradientsOfLossesOnHiddenStates) {
+  const auto bytes = [](std::int64_t losses) {
+    auto with = shape();
+    with.hidden_losses = losses;
+    return shard::plan_memory(with).total_bytes();
+  };
+  constexpr std::int64_t kBlocks = 3, kWaveTokens = 2 * 64, kHidden = 24, kFloat = 4;
+  EXPECT_EQ(bytes(1) - bytes(0), kBlocks * kWaveTokens * kHidden * kFloat);
+  EXPECT_EQ(bytes(2) - bytes(1), 64 * kHidden * kFloat);
+  EXPECT_EQ(bytes(3), bytes(2));
+}
+
+TEST(MemoryPlan, IsRefusedWithItsTableAndAdviceWhereItDoesNotFit) {
+  const auto plan = shard::plan_memory(shape());
+  EXPECT_NO_THROW(shard::require_fits(plan, plan.total_bytes()));
+  const auto message =
+      test::message_of<base::MemoryError>([&] { shard::require_fits(plan, plan.total_bytes() - 1); });
+  EXPECT_SAYS(message, plan.advice);
+  EXPECT_SAYS(message, shard::describe(plan));
+}
+
+TEST(MemoryPlan, ChoosesRowsOfTheHeadByVocabularyAndType) {
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4), 128);    // 2^22 / 32000 = 131
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2), 512);    // 2^24 / 32000 = 524
+  EXPECT_EQ(shard::choose_head_rows(1000000, 4096, 4), 128);  // never fewer
+  EXPECT_EQ(shard::choose_head_rows(256, 4096, 4), 1024);     // never more
+  EXPECT_EQ(shard::choose_head_rows(256, 96, 4), 96);         // than a micro-batch has
+}
+
+}  // namespace
+}  // namespace retort
