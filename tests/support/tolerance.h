@@ -31,6 +31,13 @@ inline constexpr double kLogits = 1e-4;
 /// Scores of a text against another program, relative.
 inline constexpr double kScores = 1e-3;
 
+/// What a few steps of AdamW change, of a tensor's largest change.  float32: each of four steps rounds a
+/// weight near 1 by up to 6e-8, of a change of 2e-3.  bfloat16: Adam divides by a gradient's own size, so
+/// small gradients count with the relative error of their few digits.
+inline double update_tolerance(at::ScalarType type) {
+  return type == at::kFloat ? 2e-4 : 0.15;
+}
+
 inline void expect_close(const at::Tensor& actual, const at::Tensor& expected, double allowed,
                          const char* what = "") {
   ASSERT_TRUE(actual.defined() && expected.defined()) << what;

@@ -61,16 +61,30 @@ inline void make_sparse(model::Weights& weights) {
   }
 }
 
+/// From a directory, or random where that is empty.
+inline model::Weights weights_of(const base::Path& directory, const ModelShape& shape, std::uint64_t seed,
+                                 at::ScalarType dtype) {
+  return directory.empty() ? model::random_weights(config_of(shape), seed, dtype, at::kCPU)
+                           : model::load_weights(directory, dtype, at::kCPU);
+}
+
 /// What a stage is made of.
 struct Given {
   ModelShape student{}, teacher{.blocks = 3, .width = 64};
+  base::Path student_files = {}, teacher_files = {};  ///< model directories instead of random weights
   bool distill = true, masked = false;
+  std::vector<loss::LossOptions> losses = {};  ///< empty: those of distillation, or cross-entropy alone
   at::ScalarType dtype = at::kFloat;
   train::TrainOptions options;
   std::vector<data::SourceOptions> sources;
   data::Encode encode = encode_bytes;
   std::int64_t available_bytes = std::int64_t{1} << 40;
 };
+
+inline std::vector<loss::LossOptions> losses_of(const Given& given) {
+  if (!given.losses.empty()) return given.losses;
+  return given.distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+}
 
 inline train::TrainOptions small_options(std::int64_t steps) {
   train::TrainOptions options;
@@ -114,19 +128,17 @@ class Training {
         directory_(directory),
         metrics_(directory / "metrics.jsonl"),
         group_(comm::single_group()) {
-    auto weights = model::random_weights(config_of(given.student), 1, at::kFloat, at::kCPU);
+    auto weights = weights_of(given.student_files, given.student, 1, at::kFloat);
     if (given.masked) make_sparse(weights);
     masks_ = model::masks_of(weights);
     student_ = shard::resident_parameters(std::move(weights), shard::Use::trained, given.dtype);
     if (given.distill)
-      teacher_ = shard::resident_parameters(
-          model::random_weights(config_of(given.teacher), 2, given.dtype, at::kCPU), shard::Use::frozen,
-          given.dtype);
+      teacher_ = shard::resident_parameters(weights_of(given.teacher_files, given.teacher, 2, given.dtype),
+                                            shard::Use::frozen, given.dtype);
+    losses_ = loss::make_losses(
+        losses_of(given), {student_->layout().num_blocks(), teacher_ ? teacher_->layout().num_blocks() : 0});
     if (wrap) student_ = wrap(std::move(student_));
     if (wrap && teacher_) teacher_ = wrap(std::move(teacher_));
-    losses_ = loss::make_losses(
-        given.distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1),
-        {given.student.blocks, given.teacher.blocks, {}});
   }
 
   train::TrainOutcome run(record::Observer& observer, std::vector<train::HeldOutSet> held_out = {}) {
