@@ -13,8 +13,8 @@
 #include "retort/base/machine.h"
 #include "retort/bench/matrix_product.h"
 #include "retort/model/dtype.h"
-#include "retort/ops/memory_meter.h"
 #include "retort/ops/optimizer_step.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/shard/engine.h"
 #include "retort/shard/memory_plan.h"
 
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
   CLI11_PARSE(app, argc, argv);
   try {
-    retort::ops::install_memory_meter();
+    retort::ops::install_tensor_allocator();
     std::cout << measure(s).dump(1) << "\n";
   } catch (const retort::base::Error& error) {
     std::cerr << "distill_step: " << error.what() << "\n";

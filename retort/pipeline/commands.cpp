@@ -11,7 +11,7 @@
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
@@ -57,7 +57,7 @@ void require_memory(const shard::MemoryPlan& plan, std::int64_t available_bytes,
 }
 
 base::Json evaluate_model(const EvalRequest& request, record::Observer& observer) {
-  ops::install_memory_meter();
+  ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
   (void)inspect_model(request.model.model, observer);
@@ -113,7 +113,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
 }
 
 base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
-  ops::install_memory_meter();
+  ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
   (void)inspect_model(request.model.model, observer);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);

@@ -10,7 +10,7 @@
 #include "retort/base/units.h"
 #include "retort/comm/group.h"
 #include "retort/model/dtype.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
@@ -148,7 +148,7 @@ base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dt
 }
 
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
-  ops::install_memory_meter();
+  ops::install_tensor_allocator();
   const auto device = model::parse_device(recipe.device);
   const auto available =
       recipe.memory_bytes > 0 ? recipe.memory_bytes : available_bytes(request.available_memory);

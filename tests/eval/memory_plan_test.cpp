@@ -6,7 +6,7 @@
 
 #include "retort/eval/generate.h"
 #include "retort/model/weights.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "support/tolerance.h"
 
 namespace retort::eval {
@@ -58,7 +58,7 @@ struct Case {
 
 class Plans : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::install_memory_meter(); }
+  static void SetUpTestSuite() { ops::install_tensor_allocator(); }
 
   static void expect_near(const shard::MemoryPlan& plan, std::int64_t peak, const std::string& what) {
     std::printf("  %-40s planned %10lld, peak %10lld bytes\n", what.c_str(),

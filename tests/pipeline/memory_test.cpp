@@ -4,7 +4,7 @@
 
 #include "pipeline/project.h"
 #include "retort/base/error.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/run_directory.h"
 #include "support/message_of.h"
@@ -19,7 +19,7 @@ constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
 
 class RunMemory : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ops::install_memory_meter(); }
+  static void SetUpTestSuite() { ops::install_tensor_allocator(); }
 
   // A machine on which `bytes` are free now: tensors that are made later are missing from what is available.
   AvailableMemory machine_with(std::int64_t bytes) {

@@ -9,7 +9,7 @@
 #include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/prune/histogram.h"
 #include "retort/prune/profile_file.h"
 #include "retort/prune/stop.h"
@@ -23,7 +23,7 @@ using prune::profile;
 
 class Metered final : public ::testing::Environment {
  public:
-  void SetUp() override { ops::install_memory_meter(); }
+  void SetUp() override { ops::install_tensor_allocator(); }
 };
 [[maybe_unused]] const auto* const kMetered = ::testing::AddGlobalTestEnvironment(new Metered);
 

@@ -7,7 +7,7 @@
 #include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/prune/influence.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"

@@ -12,7 +12,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/model/sparsity.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/prune/damage.h"
 #include "retort/prune/greedy.h"
 #include "retort/prune/stage_plans.h"

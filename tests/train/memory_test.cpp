@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "retort/base/error.h"
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/train/batches.h"
 #include "support/message_of.h"
 #include "train/training.h"
@@ -17,7 +17,7 @@ using test::Witness;
 
 class Metered final : public ::testing::Environment {
  public:
-  void SetUp() override { ops::install_memory_meter(); }
+  void SetUp() override { ops::install_tensor_allocator(); }
 };
 [[maybe_unused]] const auto* const kMetered = ::testing::AddGlobalTestEnvironment(new Metered);
 

@@ -1,4 +1,4 @@
-#include "retort/ops/memory_meter.h"
+#include "retort/ops/tensor_allocator.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -99,7 +99,7 @@ void release(void* memory) {
   ::free(memory);
 }
 
-class CountingAllocator final : public c10::Allocator {
+class TensorAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
     void* memory = nullptr;
@@ -120,10 +120,10 @@ class CountingAllocator final : public c10::Allocator {
 
 }  // namespace
 
-void install_memory_meter() {
+void install_tensor_allocator() {
   static const bool installed = [] {
     ::mallopt(M_MMAP_THRESHOLD, kBigBytes);  // a fixed one: by default it grows with what is freed
-    static CountingAllocator allocator;
+    static TensorAllocator allocator;
     c10::SetCPUAllocator(&allocator, /*priority=*/100);
     return true;
   }();

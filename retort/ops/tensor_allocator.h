@@ -1,0 +1,22 @@
+#pragma once
+// The allocator of CPU tensors: one for the whole process.  It keeps big blocks for reuse, so that the
+// process needs little more than its tensors, and counts bytes, so that a plan can be compared with what was
+// allocated.
+
+#include <cstdint>
+
+namespace retort::ops {
+
+/// Puts our allocator in the place of libtorch's, for all tensors to come.  Call it before the first tensor;
+/// further calls do nothing.
+void install_tensor_allocator();
+
+/// Bytes of live CPU tensors, and their peak since the last reset; 0 before install_tensor_allocator().
+std::int64_t live_tensor_bytes();
+std::int64_t peak_tensor_bytes();
+void reset_peak_tensor_bytes();
+
+/// Peak resident memory of the process, bytes.
+std::int64_t process_peak_bytes();
+
+}  // namespace retort::ops
