@@ -1,5 +1,7 @@
 # retort_test(layer SOURCES ... [LINKS ...] [TIMEOUT seconds])
 #   One test program for one layer, run by CTest with the environment below once the oracles are written.
+# retort_device_test(layer [FILTER cases] [TIMEOUT seconds])
+#   The same program once more, with every operation on the path of an accelerator although its tensors lie on the CPU.
 # retort_test_environment(name [TIMEOUT seconds])
 #   The same environment for a test that add_test() made.
 
@@ -45,6 +47,22 @@ function(retort_test layer)
   retort_test_environment(${layer} TIMEOUT ${T_TIMEOUT})
   get_property(torch_layers GLOBAL PROPERTY RETORT_TORCH_LAYERS)
   if(layer IN_LIST torch_layers)  # tensor kernels use every core already
+    target_link_libraries(${layer}_test PRIVATE retort_ops_reference)
     set_tests_properties(${layer} PROPERTIES RUN_SERIAL ON)
   endif()
+endfunction()
+
+function(retort_device_test layer)
+  cmake_parse_arguments(T "" "FILTER;TIMEOUT" "" ${ARGN})
+  if(NOT TARGET ${layer}_test)
+    return()
+  endif()
+  add_executable(${layer}_device_test $<TARGET_OBJECTS:${layer}_test> ${PROJECT_SOURCE_DIR}/tests/support/device_path_on_cpu.cpp)
+  target_link_libraries(${layer}_device_test PRIVATE $<TARGET_PROPERTY:${layer}_test,LINK_LIBRARIES>)
+  if(NOT T_FILTER)
+    set(T_FILTER *)
+  endif()
+  add_test(NAME ${layer}_device COMMAND ${layer}_device_test --gtest_filter=${T_FILTER})
+  retort_test_environment(${layer}_device TIMEOUT ${T_TIMEOUT})
+  set_tests_properties(${layer}_device PROPERTIES RUN_SERIAL ON)
 endfunction()

@@ -3,8 +3,8 @@
 
 A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [TORCH])`; it may include itself and the
 layers that it depends on, directly or not.  retort/CMakeLists.txt lists the layers lowest first.  The folders beside
-retort/ (cli/, benchmarks/, tests/*/) may include the layers that they link.  Prints file:line of each violation and
-ends with 1 if there is one.
+retort/ (cli/, benchmarks/, tests/*/) may include the layers that they link.  A layer's folder reference/ is for tests/ alone.
+Prints file:line of each violation and ends with 1 if there is one.
 """
 
 import argparse
@@ -20,6 +20,8 @@ TORCH_HEADER = re.compile(r"^(ATen|c10|torch|caffe2)/")
 FAT_TORCH_HEADER = re.compile(r"^torch/(torch|all|extension|nn|optim)\b")
 # What only comm/ may know: MPI, NCCL or RCCL, and the accelerators' own runtimes.
 CLUSTER_HEADER = re.compile(r"^(mpi\.h|mpi/.*|nccl\.h|nccl/.*|rccl/.*|rccl\.h|cuda\.h|cuda_\w+\.h|cuda/.*|hip/.*)$")
+# Plain versions of what a layer computes: the oracle of the tests, and part of no program.
+REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
 KEYWORDS = {"SOURCES", "DEPENDS", "LINKS", "TORCH"}
 
 
@@ -146,6 +148,8 @@ class Tree:
             if top == "retort" and layer not in allowed:
                 why = "is no layer" if layer not in self.layers else f"{folder} does not depend on {layer}"
                 self.report(name, line, f"includes {header}: {why}")
+            elif self.is_foreign_reference(name, header):
+                self.report(name, line, f"includes {header}: only tests/ knows the reference versions")
             elif folder.startswith("retort/") and top in ("cli", "tests", "benchmarks"):
                 self.report(name, line, f"includes {header}: the library knows nothing of {top}/")
             elif FAT_TORCH_HEADER.match(header):
@@ -154,6 +158,10 @@ class Tree:
                 self.report(name, line, f"includes {header}: {folder} declares no TORCH")
             elif CLUSTER_HEADER.match(header) and not cluster:
                 self.report(name, line, f"includes {header}: only retort/comm knows MPI, NCCL and the accelerators' runtimes")
+
+    def is_foreign_reference(self, name, header):
+        match = REFERENCE_HEADER.match(header)
+        return match and name.parts[0] != "tests" and not str(name).startswith(match.group(1) + "/")
 
     def resolve(self, file, quote, header):
         """The header's path from the root: a quoted one may be relative to its file, and so may hide a layer."""

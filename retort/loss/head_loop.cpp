@@ -2,8 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/model/block.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/work_memory.h"
 
 namespace retort::loss {
 namespace {
@@ -70,14 +73,18 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
   return ghidden_ND;
 }
 
-std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::int64_t student_hidden,
-                             std::int64_t teacher_hidden, std::int64_t item_bytes, bool teacher_logits) {
-  const std::int64_t logits = (teacher_logits ? 3 : 2) * chunk_rows * vocab;
-  const std::int64_t rows = chunk_rows * (4 * student_hidden + (teacher_logits ? teacher_hidden : 0));
+std::int64_t head_loop_bytes(const HeadLoopShape& s) {
+  const std::int64_t logits = (s.teacher_logits ? 3 : 2) * s.chunk_rows * s.vocab;
+  const std::int64_t rows = s.chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
   // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is
   // added.
-  const std::int64_t product = item_bytes == 2 ? vocab * student_hidden : 0;
-  return item_bytes * (logits + rows + product);
+  const std::int64_t product = s.item_bytes == 2 ? s.vocab * s.student_hidden : 0;
+  const auto adding =
+      s.item_bytes * product + ops::accumulate_work_bytes(s.path, s.vocab, s.student_hidden, s.item_bytes);
+  const auto losing =
+      ops::logit_loss_work_bytes(s.path, s.chunk_rows, s.vocab, s.item_bytes, s.teacher_logits);
+  const auto norm = ops::rms_norm_work_bytes(s.path, s.chunk_rows, s.student_hidden, s.item_bytes);
+  return s.item_bytes * (logits + rows) + std::max({adding, losing, norm});
 }
 
 }  // namespace retort::loss

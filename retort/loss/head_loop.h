@@ -11,6 +11,7 @@
 
 #include "retort/loss/losses.h"
 #include "retort/model/head.h"
+#include "retort/ops/path.h"
 
 namespace retort::loss {
 
@@ -28,8 +29,13 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
                      const model::HeadWeights& gradients, LossSums& sums);
 
+struct HeadLoopShape {
+  ops::Path path = ops::Path::cpu;
+  std::int64_t chunk_rows = 0, vocab = 0, student_hidden = 0, teacher_hidden = 0;
+  std::int64_t item_bytes = 4;
+  bool teacher_logits = false;
+};
 /// Bytes that head_loop holds at its peak beyond its arguments and its result.
-std::int64_t head_loop_bytes(std::int64_t chunk_rows, std::int64_t vocab, std::int64_t student_hidden,
-                             std::int64_t teacher_hidden, std::int64_t item_bytes, bool teacher_logits);
+std::int64_t head_loop_bytes(const HeadLoopShape& shape);
 
 }  // namespace retort::loss

@@ -1,74 +1,23 @@
 #include "retort/ops/elementwise.h"
 
-#include <bit>
+#include <ATen/ATen.h>
 
-#include "retort/ops/dispatch.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/cpu/elementwise.h"
+#include "retort/ops/device/elementwise.h"
+#include "retort/ops/operands.h"
 
 namespace retort::ops {
-namespace {
-
-constexpr std::int64_t kRowsPerTask = 16;
-// Partial sums over tokens are made over pieces of this many rows and then added in order: the same bits for
-// any number of threads.
-constexpr std::int64_t kRowsPerPiece = 256;
-
-RmsNorm rms_norm_plain(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
-  const auto x = x_ND.to(statistics_type(x_ND));
-  return {reference::rms_norm(x_ND, w_D, eps), at::rsqrt(x.square().mean(-1) + eps)};
-}
-
-at::Tensor rms_norm_backward_plain(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
-                                   const at::Tensor& rstd_N, const at::Tensor& residual_ND,
-                                   at::Tensor& gw_D) {
-  const auto type = statistics_type(x_ND);
-  const auto gy = gy_ND.to(type), x = x_ND.to(type), rstd = rstd_N.unsqueeze(1);
-  const auto normal = x * rstd;
-  gw_D.add_((gy * normal).sum(0));
-  const auto scaled = gy * w_D.to(type);
-  const auto gx = rstd * (scaled - normal * (scaled * normal).mean(-1, true));
-  return (residual_ND.to(type) + gx).to(x_ND.scalar_type());
-}
-
-}  // namespace
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
-  if (!on_cpu(x_ND)) return rms_norm_plain(x_ND, w_D, eps);
-  RmsNorm result{at::empty_like(x_ND),
-                 at::empty({x_ND.size(0)}, x_ND.options().dtype(statistics_type(x_ND)))};
-  const auto dim = x_ND.size(1);
-  with_element(x_ND, [&](auto element) {
-    using T = typename decltype(element)::type;
-    using C = typename ComputeOf<T>::type;
-    at::parallel_for(0, x_ND.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().rms_norm_forward(data<T>(x_ND) + begin * dim, data<T>(w_D), eps, end - begin, dim,
-                                    data<T>(result.y_ND) + begin * dim, data<C>(result.rstd_N) + begin);
-    });
-  });
-  return result;
+  ensure_alike("rms_norm takes dense rows and weights of one type", x_ND, w_D);
+  return choose(x_ND, cpu::rms_norm, device::rms_norm)(x_ND, w_D, eps);
 }
 
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {
-  if (!on_cpu(x_ND)) return rms_norm_backward_plain(gy_ND, x_ND, w_D, rstd_N, residual_ND, gw_D);
-  auto gx_ND = at::empty_like(x_ND);
-  const auto rows = x_ND.size(0), dim = x_ND.size(1), pieces = (rows + kRowsPerPiece - 1) / kRowsPerPiece;
-  auto partial_PD = at::zeros({pieces, dim}, x_ND.options().dtype(statistics_type(x_ND)));
-  with_element(x_ND, [&](auto element) {
-    using T = typename decltype(element)::type;
-    using C = typename ComputeOf<T>::type;
-    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto piece = begin; piece < end; ++piece) {
-        const auto row = piece * kRowsPerPiece, at = row * dim;
-        kernels<T>().rms_norm_backward(data<T>(gy_ND) + at, data<T>(x_ND) + at, data<T>(w_D),
-                                       data<C>(rstd_N) + row, data<T>(residual_ND) + at,
-                                       std::min(kRowsPerPiece, rows - row), dim, data<T>(gx_ND) + at,
-                                       data<C>(partial_PD) + piece * dim);
-      }
-    });
-  });
-  for (std::int64_t piece = 0; piece < pieces; ++piece) gw_D.add_(partial_PD[piece]);
-  return gx_ND;
+  ensure_alike("rms_norm_backward takes dense rows of one type", x_ND, gy_ND, w_D, residual_ND);
+  return choose(x_ND, cpu::rms_norm_backward, device::rms_norm_backward)(gy_ND, x_ND, w_D, rstd_N,
+                                                                         residual_ND, gw_D);
 }
 
 Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, double theta) {
@@ -82,74 +31,22 @@ Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, doubl
 
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign) {
-  const auto rows = x_NX.size(0), half = head_dim / 2;
-  if (!on_cpu(x_NX)) {
-    auto x_NHE = x_NX.narrow(1, 0, heads * head_dim).view({rows, heads, head_dim});
-    x_NHE.copy_(reference::rotary(x_NHE, rotary.cos_NE2, rotary.sin_NE2, sign));
-    return;
-  }
-  const auto stride = x_NX.stride(0);
-  with_element(x_NX, [&](auto element) {
-    using T = typename decltype(element)::type;
-    at::parallel_for(0, rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().rope(data<T>(x_NX) + begin * stride, data<float>(rotary.cos_NE2) + begin * half,
-                        data<float>(rotary.sin_NE2) + begin * half, end - begin, stride, heads, head_dim,
-                        sign);
-    });
-  });
+  base::ensure(x_NX.stride(1) == 1, "apply_rotary takes rows of contiguous elements");
+  choose(x_NX, cpu::apply_rotary, device::apply_rotary)(x_NX, heads, head_dim, rotary, sign);
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
-  if (!on_cpu(gate_up_N2I)) return reference::swiglu(gate_up_N2I);
-  const auto width = gate_up_N2I.size(1) / 2;
-  auto out_NI = at::empty({gate_up_N2I.size(0), width}, gate_up_N2I.options());
-  with_element(gate_up_N2I, [&](auto element) {
-    using T = typename decltype(element)::type;
-    at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().swiglu_forward(data<T>(gate_up_N2I) + begin * 2 * width, end - begin, width,
-                                  data<T>(out_NI) + begin * width);
-    });
-  });
-  return out_NI;
+  ensure_alike("swiglu takes dense rows", gate_up_N2I);
+  return choose(gate_up_N2I, cpu::swiglu, device::swiglu)(gate_up_N2I);
 }
 
 SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  const auto width = gate_up_N2I.size(1) / 2;
-  if (!on_cpu(gate_up_N2I)) {
-    const auto out_NI = reference::swiglu(gate_up_N2I);
-    const auto type = statistics_type(gate_up_N2I);
-    const auto halves = gate_up_N2I.to(type).chunk(2, -1);
-    const auto sigmoid = at::sigmoid(halves[0]), gout = gout_NI.to(type);
-    gate_up_N2I.copy_(at::cat(
-        {gout * halves[1] * sigmoid * (1 + halves[0] * (1 - sigmoid)), gout * halves[0] * sigmoid}, -1));
-    return {gate_up_N2I, out_NI};
-  }
-  SwigluGrad result{gate_up_N2I, at::empty_like(gout_NI)};
-  with_element(gate_up_N2I, [&](auto element) {
-    using T = typename decltype(element)::type;
-    at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      auto* gate_up = data<T>(gate_up_N2I) + begin * 2 * width;
-      kernels<T>().swiglu_backward(data<T>(gout_NI) + begin * width, gate_up, end - begin, width, gate_up,
-                                   data<T>(result.out_NI) + begin * width);
-    });
-  });
-  return result;
+  ensure_alike("swiglu_backward_ takes dense rows of one type", gate_up_N2I, gout_NI);
+  return choose(gate_up_N2I, cpu::swiglu_backward_, device::swiglu_backward_)(gout_NI, gate_up_N2I);
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {
-  const bool fast = on_cpu(x) && x.scalar_type() == at::kBFloat16 && sum.scalar_type() == at::kFloat &&
-                    x.is_contiguous() && sum.is_contiguous();
-  if (!fast) {
-    sum.add_(x);
-    return;
-  }
-  constexpr std::int64_t kElementsPerTask = 1 << 15;
-  at::parallel_for(0, sum.numel(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
-    const Bf16* from = data<Bf16>(x);
-    float* to = data<float>(sum);
-    // A bfloat16 number is the upper half of a float32.
-    for (auto i = begin; i < end; ++i) to[i] += std::bit_cast<float>(std::uint32_t{from[i].bits} << 16);
-  });
+  choose(x, cpu::accumulate, device::accumulate)(x, sum);
 }
 
 }  // namespace retort::ops

@@ -2,8 +2,8 @@
 // RMSNorm, rotary embedding and SwiGLU: forward, and a backward that needs no autograd graph.
 //
 // Shape legend: N tokens, D hidden, I width of an MLP, H heads, E head_dim.  float32, bfloat16 or float64
-// tensors; the arithmetic is float32 (float64 for float64).  On a CPU the loops of vector_kernels.h run;
-// elsewhere, and as the oracle of the tests, the plain versions of reference.h.
+// tensors; the arithmetic is float32 (float64 for float64).  What runs on a CPU, and what on another device,
+// is said in path.h.
 
 #include <ATen/core/Tensor.h>
 

@@ -1,139 +1,40 @@
 #include "retort/ops/logit_losses.h"
 
-#include <cmath>
-#include <tuple>
-#include <vector>
+#include <ATen/ATen.h>
 
-#include "retort/ops/dispatch.h"
-#include "retort/ops/reference.h"
+#include <tuple>
+
+#include "retort/ops/cpu/logit_losses.h"
+#include "retort/ops/device/logit_losses.h"
+#include "retort/ops/operands.h"
 
 namespace retort::ops {
-namespace {
-
-constexpr std::int64_t kRowsPerPiece =
-    8;  // partial sums per piece of rows, added in order: independent of threads
-
-// Runs body(begin, end) on pieces of rows in parallel and adds the results in order.
-template <typename Body>
-double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, Body body) {
-  const auto pieces = (rows + rows_per_piece - 1) / rows_per_piece;
-  std::vector<double> partial(static_cast<std::size_t>(pieces));
-  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto piece = begin; piece < end; ++piece) {
-      const auto row = piece * rows_per_piece;
-      partial[static_cast<std::size_t>(piece)] = body(row, std::min(row + rows_per_piece, rows));
-    }
-  });
-  double total = 0;
-  for (const double value : partial) total += value;
-  return total;
-}
-
-// The reference with autograd-free gradients, for devices without vector kernels.
-double plain_loss(const at::Tensor& value_N, const at::Tensor& gradient_NV, const at::Tensor& targets_N,
-                  double scale, at::Tensor& grad_NV) {
-  grad_NV.add_(gradient_NV * targets_N.ge(0).unsqueeze(1), scale);
-  return value_N.sum(at::kDouble).item<double>();
-}
-
-double cross_entropy_plain(const at::Tensor& logits_NV, const at::Tensor& targets_N, double scale,
-                           at::Tensor& grad_NV) {
-  auto gradient = at::softmax(logits_NV, -1);
-  const auto index = targets_N.clamp_min(0).unsqueeze(1);
-  gradient.scatter_add_(1, index, at::full_like(index, -1, gradient.options()));
-  return plain_loss(reference::cross_entropy(logits_NV, targets_N), gradient, targets_N, scale, grad_NV);
-}
-
-double kl_plain(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                const KlSpec& spec, double scale, at::Tensor& grad_NV) {
-  const double t = spec.temperature, power = spec.temperature_squared ? t * t : 1.0;
-  const auto log_s = at::log_softmax(student_NV / t, -1), log_t = at::log_softmax(teacher_NV / t, -1);
-  const auto p = log_s.exp();
-  const auto ratio = log_s - log_t;
-  const auto gradient = spec.reverse ? p * (ratio - (p * ratio).sum(-1, true)) : p - log_t.exp();
-  const auto value =
-      reference::kl_divergence(student_NV, teacher_NV, targets_N, t, spec.reverse, spec.temperature_squared);
-  return plain_loss(value, gradient, targets_N, scale * power / t, grad_NV);
-}
-
-}  // namespace
 
 double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
                       at::Tensor grad_NV) {
-  if (!on_cpu(logits_NV)) return cross_entropy_plain(logits_NV, targets_N, gradient_scale, grad_NV);
-  const auto vocab = logits_NV.size(1);
-  return with_element(logits_NV, [&](auto element) {
-    using T = typename decltype(element)::type;
-    return sum_pieces(logits_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      const LossRows spec{.targets = data<std::int64_t>(targets_N) + begin, .gradient_scale = gradient_scale};
-      return kernels<T>().cross_entropy(data<T>(logits_NV) + begin * vocab, spec, end - begin, vocab,
-                                        data<T>(grad_NV) + begin * vocab);
-    });
-  });
+  ensure_alike("cross_entropy_ takes dense logits and a gradient of one type", logits_NV, grad_NV);
+  return choose(logits_NV, cpu::cross_entropy_, device::cross_entropy_)(logits_NV, targets_N, gradient_scale,
+                                                                        grad_NV);
 }
 
 double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
                       const KlSpec& spec, double gradient_scale, at::Tensor grad_NV) {
-  if (!on_cpu(student_NV)) return kl_plain(student_NV, teacher_NV, targets_N, spec, gradient_scale, grad_NV);
-  const auto vocab = student_NV.size(1);
-  const double power = spec.temperature_squared ? spec.temperature * spec.temperature : 1.0;
-  const bool together = student_NV.is_contiguous() && teacher_NV.is_contiguous() && grad_NV.is_contiguous();
-  return with_element(student_NV, [&](auto element) {
-    using T = typename decltype(element)::type;
-    const auto rows_from = [&](std::int64_t row, std::int64_t rows) {
-      const LossRows counted{.targets = data<std::int64_t>(targets_N) + row,
-                             .gradient_scale = gradient_scale,
-                             .temperature = spec.temperature,
-                             .reverse = spec.reverse,
-                             .temperature_power_scale = power};
-      return kernels<T>().kl_divergence(data<T>(student_NV) + row * student_NV.stride(0),
-                                        data<T>(teacher_NV) + row * teacher_NV.stride(0), counted, rows,
-                                        vocab, data<T>(grad_NV) + row * grad_NV.stride(0));
-    };
-    return sum_pieces(student_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      if (together) return rows_from(begin, end - begin);
-      double sum = 0;
-      for (auto row = begin; row < end; ++row) sum += rows_from(row, 1);
-      return sum;
-    });
-  });
+  ensure_alike_rows("kl_divergence_ takes logits with dense rows and a gradient of one type", student_NV,
+                    teacher_NV, grad_NV);
+  return choose(student_NV, cpu::kl_divergence_, device::kl_divergence_)(student_NV, teacher_NV, targets_N,
+                                                                         spec, gradient_scale, grad_NV);
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
-  if (!on_cpu(student_ND)) {
-    const auto s = student_ND.to(at::kDouble), t = teacher_ND.to(at::kDouble);
-    return {(s - t).square().sum().item<double>(), t.square().sum().item<double>()};
-  }
-  const auto dim = student_ND.size(1);
-  std::vector<double> teacher_parts(static_cast<std::size_t>((student_ND.size(0) + 63) / 64));
-  SquareSums sums{};
-  with_element(student_ND, [&](auto element) {
-    using T = typename decltype(element)::type;
-    sums.error = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
-      double error = 0, teacher = 0;
-      kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim,
-                               (end - begin) * dim, &error, &teacher);
-      teacher_parts[static_cast<std::size_t>(begin / 64)] = teacher;
-      return error;
-    });
-  });
-  for (const double part : teacher_parts) sums.teacher += part;
-  return sums;
+  ensure_alike("square_sums takes dense rows of one type", student_ND, teacher_ND);
+  return choose(student_ND, cpu::square_sums, device::square_sums)(student_ND, teacher_ND);
 }
 
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
                        at::Tensor out_ND) {
-  if (!on_cpu(student_ND)) {
-    out_ND.copy_((student_ND.to(statistics_type(student_ND)) - teacher_ND) * factor);
-    return;
-  }
-  with_element(student_ND, [&](auto element) {
-    using T = typename decltype(element)::type;
-    at::parallel_for(0, student_ND.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().scaled_difference(data<T>(student_ND) + begin, data<T>(teacher_ND) + begin, factor,
-                                     end - begin, data<T>(out_ND) + begin);
-    });
-  });
+  ensure_alike("scaled_difference takes dense rows of one type", student_ND, teacher_ND, out_ND);
+  choose(student_ND, cpu::scaled_difference, device::scaled_difference)(student_ND, teacher_ND, factor,
+                                                                        out_ND);
 }
 
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,

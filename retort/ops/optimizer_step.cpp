@@ -1,53 +1,40 @@
 #include "retort/ops/optimizer_step.h"
 
-#include <cmath>
-#include <vector>
+#include <ATen/ATen.h>
 
-#include "retort/ops/dispatch.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/cpu/optimizer_step.h"
+#include "retort/ops/device/optimizer_step.h"
+#include "retort/ops/operands.h"
 
 namespace retort::ops {
+namespace {
+
+// The loops take bare pointers: a range of another type or length would be misread.
+void require_range(const char* who, const char* what, const at::Tensor& x, at::ScalarType type,
+                   std::int64_t count) {
+  base::require<base::InternalError>(
+      x.scalar_type() == type && x.numel() == count && x.is_contiguous(), who, ", ", what,
+      " is a dense range of ", count, " elements of ", at::toString(type), ", found ", x.numel(), " of ",
+      at::toString(x.scalar_type()), "; keep master parameters and optimizer state in float32.");
+}
+
+}  // namespace
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& s) {
-  if (!on_cpu(p)) {
-    reference::adamw(p, g * s.gradient_scale, m, v, s.lr, s.beta1, s.beta2, s.eps, s.weight_decay, s.step);
-    if (mask.defined())
-      for (auto* x : {&p, &m, &v}) x->mul_(mask);
-    if (copy.defined()) copy.copy_(p);
-    return;
-  }
-  const double step = static_cast<double>(s.step);
-  const AdamWStep fixed{.lr = s.lr,
-                        .beta1 = s.beta1,
-                        .beta2 = s.beta2,
-                        .eps = s.eps,
-                        .weight_decay = s.weight_decay,
-                        .correction1 = 1 - std::pow(s.beta1, step),
-                        .correction2 = 1 - std::pow(s.beta2, step),
-                        .gradient_scale = s.gradient_scale};
-  auto* copy_data = copy.defined() ? data<Bf16>(copy) : nullptr;
-  const auto* mask_data = mask.defined() ? data<std::uint8_t>(mask) : nullptr;
-  at::parallel_for(0, p.numel(), 8192, [&](std::int64_t begin, std::int64_t end) {
-    vector_tables().adamw(data<float>(p) + begin, data<float>(g) + begin, data<float>(m) + begin,
-                          data<float>(v) + begin, copy_data ? copy_data + begin : nullptr,
-                          mask_data ? mask_data + begin : nullptr, fixed, end - begin);
-  });
+            const at::Tensor& mask, const AdamWSettings& settings) {
+  const auto count = p.numel();
+  require_range("adamw_", "the parameters", p, at::kFloat, count);
+  require_range("adamw_", "the gradient", g, at::kFloat, count);
+  require_range("adamw_", "the first moment", m, at::kFloat, count);
+  require_range("adamw_", "the second moment", v, at::kFloat, count);
+  if (copy.defined()) require_range("adamw_", "the copy", copy, at::kBFloat16, count);
+  if (mask.defined()) require_range("adamw_", "the mask", mask, at::kByte, count);
+  choose(p, cpu::adamw_, device::adamw_)(p, g, m, v, copy, mask, settings);
 }
 
 double sum_of_squares(const at::Tensor& x) {
-  if (!on_cpu(x)) return x.to(at::kDouble).square().sum().item<double>();
-  constexpr std::int64_t kPiece = 65536;
-  const auto count = x.numel(), pieces = (count + kPiece - 1) / kPiece;
-  std::vector<double> partial(static_cast<std::size_t>(pieces));
-  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = begin; i < end; ++i)
-      partial[static_cast<std::size_t>(i)] =
-          vector_tables().sum_of_squares(data<float>(x) + i * kPiece, std::min(kPiece, count - i * kPiece));
-  });
-  double total = 0;
-  for (const double value : partial) total += value;
-  return total;
+  require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
+  return choose(x, cpu::sum_of_squares, device::sum_of_squares)(x);
 }
 
 }  // namespace retort::ops

@@ -15,7 +15,8 @@ struct AdamWSettings {
 
 /// One AdamW step on float32 ranges of equal length, in one pass.
 /// copy: bfloat16 range that receives the new parameters, or undefined.  mask: uint8 range; where it is 0,
-/// parameter and moments become 0; or undefined.  Source: Loshchilov and Hutter 2019, algorithm 2.
+/// parameter and moments become 0; or undefined.  Throws InternalError for a range of another type or length.
+/// Source: Loshchilov and Hutter 2019, algorithm 2.
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const at::Tensor& mask, const AdamWSettings& settings);
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <tuple>
 
-#include "retort/ops/dispatch.h"
+#include "retort/ops/operands.h"
 
 namespace retort::ops {
 namespace {

@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/loss/head_loop.h"
+#include "retort/ops/work_memory.h"
 
 namespace retort::shard {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 // Elements per token of the tensors of one block, as model/block.cpp makes them.
 struct BlockSizes {
   std::int64_t hidden = 0, qkv = 0, joined = 0, kv = 0, width = 0, heads = 0;
-  std::int64_t largest_matrix = 0;
+  // The matrix whose gradient is the largest to be added; it has `hidden` columns.
+  std::int64_t largest_rows = 0;
 };
 
 BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
@@ -27,51 +29,72 @@ BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
     sizes.qkv = sizes.joined + 2 * sizes.kv;
   }
   if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) sizes.width = dense->width;
-  sizes.largest_matrix = std::max(2 * sizes.width, sizes.qkv) * hidden;
+  sizes.largest_rows = std::max(2 * sizes.width, sizes.qkv);
   return sizes;
 }
 
-// Bytes per token that BlockActivations holds.
-std::int64_t kept_bytes(const BlockSizes& s, std::int64_t item) {
-  const auto attention = s.joined ? s.hidden + s.qkv + s.joined : 0;
-  const auto mlp = s.width ? s.hidden + 2 * s.width : 0;
-  return item * (attention + mlp + s.hidden) + 4 * (s.heads + 2);
-}
+// What a block holds of one micro-batch, bytes.
+struct BlockBytes {
+  const MemoryShape& shape;
+  BlockSizes s;
 
-std::int64_t forward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
-                           std::int64_t item) {
-  const auto attention = item * (tokens * (s.hidden + s.qkv + s.joined + s.hidden) + sequence * s.joined);
-  const auto mlp = item * tokens * (s.hidden + s.hidden + 3 * s.width + s.hidden);
-  return std::max(attention, mlp);
-}
+  std::int64_t item() const { return shape.item_bytes; }
+  std::int64_t tokens() const { return shape.micro_batch_tokens; }
+  std::int64_t of(std::int64_t per_token) const { return item() * tokens() * per_token; }
+  ops::AttentionSizes segment() const {
+    return {.segment = shape.sequence_tokens, .heads = s.heads, .queries = s.joined, .keys = s.kv};
+  }
+  std::int64_t norm_work() const { return ops::rms_norm_work_bytes(shape.path, tokens(), s.hidden, item()); }
+  std::int64_t rotary_work() const {
+    return ops::rotary_work_bytes(shape.path, tokens(), s.joined + s.kv, item());
+  }
+  std::int64_t attention_work() const { return ops::attention_work_bytes(shape.path, segment(), item()); }
 
-// Beyond what is kept: the channels before the down projection, or a segment's output of attention.
-std::int64_t forward_bytes_beyond_kept(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
-                                       std::int64_t item) {
-  return item * std::max(tokens * s.width, sequence * s.joined);
-}
+  // BlockActivations.
+  std::int64_t kept() const {
+    const auto attention = s.joined ? s.hidden + s.qkv + s.joined : 0;
+    const auto mlp = s.width ? s.hidden + 2 * s.width : 0;
+    return of(attention + mlp + s.hidden) + tokens() * 4 * (s.heads + 2);
+  }
 
-std::int64_t backward_bytes(const BlockSizes& s, std::int64_t tokens, std::int64_t sequence,
-                            std::int64_t item) {
-  const auto kept = tokens * kept_bytes(s, item);
-  const auto product = item == 2 ? item * s.largest_matrix : 0;
-  const auto mlp = kept + item * tokens * (2 * s.width + s.hidden) + product;
-  const auto rest = kept - item * tokens * (2 * s.hidden + 2 * s.width);
-  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice; float32
-  // at least.
-  const auto segment =
-      std::max<std::int64_t>(4, item) * sequence *
-      (s.qkv + 3 * s.joined + 2 * s.kv + 2 * s.heads * std::min<std::int64_t>(128, sequence));
-  const auto attention = rest + item * tokens * (s.hidden + s.joined + s.qkv) + segment;
-  return std::max(mlp, attention);
-}
+  std::int64_t forward() const {
+    const auto rotation = of(s.hidden + s.qkv) + rotary_work();
+    const auto attention = of(s.hidden + s.qkv + s.joined + s.hidden) + attention_work();
+    const auto mlp = of(s.hidden + s.hidden + 3 * s.width + s.hidden);
+    return std::max({of(2 * s.hidden) + norm_work(), rotation, attention, mlp});
+  }
+
+  // Beyond what is kept: the channels before the down projection, or the work of an operation.
+  std::int64_t forward_beyond_kept() const {
+    return std::max({of(s.width), attention_work(), rotary_work(), norm_work()});
+  }
+
+  std::int64_t mlp_backward() const {
+    const auto product = item() == 2 ? item() * s.largest_rows * s.hidden : 0;
+    const auto sum_work = ops::accumulate_work_bytes(shape.path, s.largest_rows, s.hidden, item());
+    return std::max({of(2 * s.width + s.hidden) + product, of(s.width) + product + sum_work,
+                     of(2 * s.width) + ops::swiglu_backward_work_bytes(shape.path, tokens(), s.width, item()),
+                     of(s.width + 2 * s.hidden) + norm_work()});
+  }
+
+  std::int64_t attention_backward() const {
+    const auto gradients = of(s.hidden + s.joined + s.qkv);
+    return gradients + std::max({ops::attention_backward_work_bytes(shape.path, segment(), item()),
+                                 rotary_work(), of(2 * s.hidden) + norm_work()});
+  }
+
+  std::int64_t backward() const {
+    const auto without_mlp = kept() - of(2 * s.hidden + 2 * s.width);
+    return std::max({kept() + mlp_backward(), without_mlp + attention_backward(), forward()});
+  }
+};
 
 // Largest value of `bytes` over the blocks of a model.
-template <typename Bytes>
-std::int64_t over_blocks(const architecture::Config& config, Bytes bytes) {
+std::int64_t over_blocks(const MemoryShape& shape, const architecture::Config& config,
+                         std::int64_t (BlockBytes::*bytes)() const) {
   std::int64_t largest = 0;
   for (const auto& block : config.blocks)
-    largest = std::max(largest, bytes(sizes_of(block, config.hidden_size)));
+    largest = std::max(largest, (BlockBytes{shape, sizes_of(block, config.hidden_size)}.*bytes)());
   return largest;
 }
 
@@ -91,7 +114,8 @@ std::int64_t MemoryPlan::total_bytes() const {
 }
 
 MemoryPlan plan_memory(const MemoryShape& shape) {
-  const auto elements = architecture::make_layout(shape.student).size();
+  const auto layout = architecture::make_layout(shape.student);
+  const auto elements = layout.size();
   const auto item = shape.item_bytes, master = std::max<std::int64_t>(4, item);
   const auto blocks = static_cast<std::int64_t>(shape.student.blocks.size());
   const auto tokens = shape.micro_batch_tokens, wave_tokens = tokens * shape.wave;
@@ -117,36 +141,33 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   if (shape.keep_activations) {
     std::int64_t kept = 0;
     for (const auto& block : shape.student.blocks)
-      kept += wave_tokens * kept_bytes(sizes_of(block, hidden), item);
+      kept += shape.wave * BlockBytes{shape, sizes_of(block, hidden)}.kept();
     plan.items.push_back({"kept activations", kept});
   }
 
-  // Forward, head and backward follow each other; the largest of the three decides.
+  // Forward, head, backward and update follow each other; the largest of them decides.
+  const auto& student = shape.student;
   const auto forward =
       item * wave_tokens * (hidden + teacher_hidden) +
-      std::max(over_blocks(shape.student,
-                           [&](const BlockSizes& s) {
-                             return shape.keep_activations
-                                        ? forward_bytes_beyond_kept(s, tokens, shape.sequence_tokens, item)
-                                        : forward_bytes(s, tokens, shape.sequence_tokens, item);
-                           }),
-               shape.teacher ? over_blocks(*shape.teacher,
-                                           [&](const BlockSizes& s) {
-                                             return forward_bytes(s, tokens, shape.sequence_tokens, item);
-                                           })
-                             : 0);
+      std::max(over_blocks(shape, student,
+                           shape.keep_activations ? &BlockBytes::forward_beyond_kept : &BlockBytes::forward),
+               shape.teacher ? over_blocks(shape, *shape.teacher, &BlockBytes::forward) : 0);
   const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
-                    loss::head_loop_bytes(std::min(shape.head_rows, tokens), shape.student.vocab_size, hidden,
-                                          teacher_hidden, item, shape.teacher_logits);
-  const auto backward =
-      item * (wave_tokens * hidden + tokens * hidden) +
-      over_blocks(
-          shape.student,
-          [&](const BlockSizes& s) { return backward_bytes(s, tokens, shape.sequence_tokens, item); }) -
-      (shape.keep_activations
-           ? over_blocks(shape.student, [&](const BlockSizes& s) { return tokens * kept_bytes(s, item); })
-           : 0);
-  plan.items.push_back({"work of a block, or of head and losses", std::max({forward, head, backward})});
+                    loss::head_loop_bytes({.path = shape.path,
+                                           .chunk_rows = std::min(shape.head_rows, tokens),
+                                           .vocab = student.vocab_size,
+                                           .student_hidden = hidden,
+                                           .teacher_hidden = teacher_hidden,
+                                           .item_bytes = item,
+                                           .teacher_logits = shape.teacher_logits});
+  const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
+                        over_blocks(shape, student, &BlockBytes::backward) -
+                        (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
+  std::int64_t largest_unit = 0;
+  for (const auto& unit : layout.units) largest_unit = std::max(largest_unit, unit.size);
+  const auto update = ops::optimizer_work_bytes(shape.path, largest_unit);
+  plan.items.push_back(
+      {"work of a block, or of head and losses", std::max({forward, head, backward, update})});
   return plan;
 }
 

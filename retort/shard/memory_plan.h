@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "retort/architecture/config.h"
+#include "retort/ops/path.h"
 
 namespace retort::shard {
 
@@ -25,6 +26,7 @@ struct MemoryShape {
   std::int64_t waiting_bytes = 0;  ///< packed sequences that wait for their step
   std::int64_t head_rows = 256;
   bool keep_activations = false;
+  ops::Path path = ops::Path::cpu;  ///< what the operations hold beside their results goes by it
 };
 
 struct MemoryItem {

@@ -276,7 +276,7 @@ std::int64_t num_steps(const TrainOptions& options) {
 
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, std::int64_t available_bytes) {
+                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes) {
   const auto tokens = options.packing.sequence_length * options.batch.sequences;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{
@@ -295,7 +295,8 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                        options.packing.sequence_length * data::kSequenceBytesPerToken,
       .head_rows = options.head_rows > 0 ? options.head_rows
                                          : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
-      .keep_activations = options.recompute != Recompute::always};
+      .keep_activations = options.recompute != Recompute::always,
+      .path = ops::path_of(device)};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)
     shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
@@ -307,7 +308,7 @@ TrainOutcome train(TrainSetup& setup) {
       std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
   const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
   const auto shape = memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked,
-                                  setup.dtype, setup.available_bytes);
+                                  setup.dtype, setup.device, setup.available_bytes);
   const auto plan = shard::plan_memory(shape);
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));

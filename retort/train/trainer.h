@@ -56,7 +56,7 @@ std::int64_t num_steps(const TrainOptions& options);
 /// The memory of a stage before anything is allocated.
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, std::int64_t available_bytes);
+                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes);
 
 /// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there
 /// is one. Throws MemoryError (before the first step), ValidationError (loss or gradient not finite: no

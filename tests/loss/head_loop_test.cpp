@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 #include "support/tolerance.h"
 
 namespace retort {

@@ -2,7 +2,7 @@
 #include "retort/ops/elementwise.h"
 
 #include "ops/kernel_tables.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 
 namespace retort {
 namespace {

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "retort/ops/vector_kernels.h"
+#include "retort/ops/cpu/vector_kernels.h"
 #include "support/tolerance.h"
 
 namespace retort::test {

@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include "ops/kernel_tables.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 
 namespace retort {
 namespace {

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "ops/kernel_tables.h"
+#include "retort/base/error.h"
 #include "retort/ops/elementwise.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
+#include "support/message_of.h"
 
 namespace retort {
 namespace {
@@ -97,6 +99,23 @@ TEST(AdamW, AMaskKeepsParameterAndMomentsAtZero) {
     EXPECT_EQ(x.masked_select(removed).abs().max().item<float>(), 0);
     EXPECT_GT(x.masked_select(removed.logical_not()).abs().min().item<float>(), 0);
   }
+}
+
+TEST(AdamW, RefusesRangesThatItsLoopsWouldMisread) {
+  const auto f = at::zeros({64}), d = at::zeros({64}, at::kDouble), other = at::zeros({63});
+  const auto says = [](const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, const at::Tensor& v,
+                       const at::Tensor& copy, const at::Tensor& mask) {
+    return test::message_of<base::InternalError>([&] { ops::adamw_(p, g, m, v, copy, mask, kSettings); });
+  };
+  EXPECT_SAYS(says(d, f, f, f, {}, {}),
+              "the parameters: expected a dense range of 64 elements of Float, found 64 of Double");
+  EXPECT_SAYS(says(f, d, f, f, {}, {}), "the gradient");
+  EXPECT_SAYS(says(f, other, f, f, {}, {}), "found 63 of Float");
+  EXPECT_SAYS(says(f, f, d, f, {}, {}), "the first moment");
+  EXPECT_SAYS(says(f, f, f, at::zeros({64, 2}).select(1, 0), {}, {}), "the second moment");
+  EXPECT_SAYS(says(f, f, f, f, f, {}), "the copy");
+  EXPECT_SAYS(says(f, f, f, f, {}, f), "the mask");
+  EXPECT_SAYS(test::message_of<base::InternalError>([&] { (void)ops::sum_of_squares(d); }), "sum_of_squares");
 }
 
 TEST(SumOfSquares, IsExactToDoubleShowsNonFiniteValuesAndDoesNotDependOnThreads) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 #include "support/tolerance.h"
 
 namespace retort {

@@ -6,7 +6,8 @@
 
 #include <limits>
 
-#include "retort/ops/reference.h"
+#include "retort/base/error.h"
+#include "retort/ops/reference/formulas.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -104,6 +105,14 @@ TEST(AdamW, LeavesNothingOfMaskedWeightsInAGradient) {
   const auto other = at::randn({layout.units[2].size}), same = other.clone();
   adamw.mask_gradient(2, same);
   test::expect_identical(same, other, "a unit without a mask");
+}
+
+TEST(AdamW, RefusesAMasterInDouble) {
+  const auto layout = architecture::make_layout(config(false));
+  optim::AdamW adamw(layout, whole(layout), kOptions, at::kCPU);
+  const auto p = at::ones({layout.units[1].size}, at::kDouble);
+  EXPECT_THROW(adamw.update(1, p, at::ones_like(p), {}, 1, 1, 1), base::InternalError);
+  test::expect_identical(p, at::ones_like(p));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "retort/loss/squarehead.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 #include "support/reference_model.h"
 #include "support/tolerance.h"
 

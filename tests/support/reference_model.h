@@ -1,5 +1,5 @@
 #pragma once
-// A whole decoder built from the plain formulas of ops/reference.h, for autograd: the oracle of hand-written
+// A whole decoder built from the plain formulas of ops/reference/, for autograd: the oracle of hand-written
 // gradients.
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 #include "retort/model/block.h"
 #include "retort/model/head.h"
 #include "retort/model/weights.h"
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 
 namespace retort::test {
 

@@ -96,6 +96,19 @@ class CheckLayers(unittest.TestCase):
         for header in ("mpi.h", "nccl.h", "rccl/rccl.h", "cuda_runtime.h", "hip/hip_runtime.h"):
             self.refuses({"retort/ops/norm.cpp": f"#include <{header}>\n"}, f"includes {header}: only retort/comm")
 
+    def test_refuses_reference_versions_outside_the_tests(self):
+        for place in ("retort/ops/norm.cpp", "retort/ops/device/norm.cpp", "cli/main.cpp"):
+            self.refuses({place: '#include "retort/ops/reference/formulas.h"\n'},
+                         f"{place}:1: includes retort/ops/reference/formulas.h: only tests/ knows the reference versions")
+
+    def test_passes_reference_versions_in_tests_and_among_themselves(self):
+        include = '#include "retort/ops/reference/formulas.h"\n'
+        code, output = run({**CLEAN, "retort/ops/reference/formulas.h": "#pragma once\n#include <ATen/ATen.h>\n",
+                            "retort/ops/reference/formulas.cpp": include,
+                            "tests/ops/CMakeLists.txt": "retort_test(ops SOURCES norm_test.cpp)\n",
+                            "tests/ops/norm_test.cpp": include})
+        self.assertEqual(code, 0, output)
+
     def test_refuses_the_program_in_the_library(self):
         self.refuses({"retort/io/file.cpp": '#include "cli/main.h"\n'}, "the library knows nothing of cli/")
 

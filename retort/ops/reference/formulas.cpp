@@ -1,4 +1,4 @@
-#include "retort/ops/reference.h"
+#include "retort/ops/reference/formulas.h"
 
 #include <ATen/ATen.h>
 

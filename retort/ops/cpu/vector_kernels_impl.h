@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "retort/ops/vector_kernels.h"
+#include "retort/ops/cpu/vector_kernels.h"
 
 namespace retort::ops::RETORT_ISA {
 namespace {

@@ -1,13 +1,13 @@
 #pragma once
-// From a tensor to the vector kernels of its element type.  For the .cpp files of ops/ only.
+// From a tensor to the vector kernels of its element type.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include "retort/base/error.h"
-#include "retort/ops/vector_kernels.h"
+#include "retort/ops/cpu/vector_kernels.h"
 
-namespace retort::ops {
+namespace retort::ops::cpu {
 
 template <typename T>
 struct Element {
@@ -45,13 +45,4 @@ T* data(const at::Tensor& x) {
   return static_cast<T*>(x.mutable_data_ptr());
 }
 
-inline bool on_cpu(const at::Tensor& x) {
-  return x.device().is_cpu();
-}
-
-/// The type in which statistics of x are kept.
-inline at::ScalarType statistics_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
-}  // namespace retort::ops
+}  // namespace retort::ops::cpu

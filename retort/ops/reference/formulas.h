@@ -1,6 +1,6 @@
 #pragma once
-// Plain versions of every kernel in ops/, written as the formulas read: the oracle of the tests, and what
-// runs on a device that has no hand-written kernel.
+// The operations of ops/ as their formulas read, for autograd in float64: the oracle of the tests, and of
+// nothing else.
 
 #include <ATen/core/Tensor.h>
 

@@ -1,4 +1,4 @@
-#include "retort/ops/vector_kernels.h"
+#include "retort/ops/cpu/vector_kernels.h"
 
 namespace retort::ops {
 

@@ -1,0 +1,15 @@
+#pragma once
+// Attention on an accelerator, by libtorch's fused kernels; no log-sum-exp is kept.
+
+#include "retort/ops/attention.h"
+
+namespace retort::ops::device {
+
+Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                    const std::vector<std::int64_t>& starts);
+void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                        const at::Tensor& v_NKE, const Attention& forward,
+                        const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
+                        at::Tensor gv_NKE);
+
+}  // namespace retort::ops::device

@@ -1,0 +1,12 @@
+#pragma once
+// AdamW and the sum of squares composed of libtorch's operations, in pieces.
+
+#include "retort/ops/optimizer_step.h"
+
+namespace retort::ops::device {
+
+void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
+            const at::Tensor& mask, const AdamWSettings& settings);
+double sum_of_squares(const at::Tensor& x);
+
+}  // namespace retort::ops::device

@@ -1,0 +1,37 @@
+#pragma once
+// The dispatch of an operation, and what both of its bodies rely on.  For the .cpp files of ops/ only.
+
+#include <ATen/core/Tensor.h>
+
+#include "retort/base/error.h"
+#include "retort/ops/path.h"
+
+namespace retort::ops {
+
+/// The body that serves x.
+template <typename Body>
+Body* choose(const at::Tensor& x, Body* cpu, Body* device) {
+  return path_of(x.device()) == Path::cpu ? cpu : device;
+}
+
+/// The type in which statistics of x are kept.
+inline at::ScalarType statistics_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+/// Throws InternalError unless `others` are dense, as x is, and of its type and device.
+template <typename... Tensors>
+void ensure_alike(const char* what, const at::Tensor& x, const Tensors&... others) {
+  base::ensure(x.is_contiguous() && (others.is_contiguous() && ...), what);
+  base::ensure(((others.scalar_type() == x.scalar_type() && others.device() == x.device()) && ...), what);
+}
+
+/// The same of matrices whose rows are dense, wherever each row begins.
+template <typename... Tensors>
+void ensure_alike_rows(const char* what, const at::Tensor& x, const Tensors&... others) {
+  const auto dense = [](const at::Tensor& matrix) { return matrix.size(1) < 2 || matrix.stride(1) == 1; };
+  base::ensure(dense(x) && (dense(others) && ...), what);
+  base::ensure(((others.scalar_type() == x.scalar_type() && others.device() == x.device()) && ...), what);
+}
+
+}  // namespace retort::ops

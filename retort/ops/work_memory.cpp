@@ -1,0 +1,63 @@
+#include "retort/ops/work_memory.h"
+
+#include "retort/ops/device/pieces.h"
+
+namespace retort::ops {
+namespace {
+
+// Bytes of `exact` temporaries of a piece in the type of statistics, and of `rounded` ones that exist only
+// where the compute type is another.
+std::int64_t piece_bytes(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes, double exact,
+                         double rounded) {
+  const auto elements = device::piece_rows(rows, columns) * columns;
+  const double count = item_bytes == 2 ? exact + rounded : exact;
+  const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
+  return static_cast<std::int64_t>(count * static_cast<double>(statistics_bytes * elements));
+}
+
+}  // namespace
+
+std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes) {
+  return path == Path::cpu ? 0 : piece_bytes(rows, dim, item_bytes, 1, 2);
+}
+
+std::int64_t rotary_work_bytes(Path path, std::int64_t rows, std::int64_t width, std::int64_t item_bytes) {
+  return path == Path::cpu ? 0 : piece_bytes(rows, width, item_bytes, 0.5, 1);
+}
+
+std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64_t width,
+                                        std::int64_t item_bytes) {
+  return path == Path::cpu ? 0 : 2 * item_bytes * device::piece_rows(rows, width) * width;
+}
+
+// The output of a segment before it is copied to its place.
+std::int64_t attention_work_bytes(Path, const AttentionSizes& sizes, std::int64_t item_bytes) {
+  return item_bytes * sizes.segment * sizes.queries;
+}
+
+std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
+  const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
+  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice.
+  if (path == Path::cpu)
+    return statistics_bytes * s.segment *
+           (4 * s.queries + 4 * s.keys + 2 * s.heads * std::min<std::int64_t>(128, s.segment));
+  // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
+  return s.segment *
+         (item_bytes * (2 * s.queries + 2 * s.keys) + statistics_bytes * (s.queries + 2 * s.heads));
+}
+
+std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
+                                   bool teacher) {
+  return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 3 : 1, teacher ? 0 : 1);
+}
+
+std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t item_bytes) {
+  return path == Path::cpu ? 0 : piece_bytes(rows, columns, item_bytes, 0, 1);
+}
+
+std::int64_t optimizer_work_bytes(Path path, std::int64_t count) {
+  return path == Path::cpu ? 0 : piece_bytes(count, 1, 4, 2, 0);
+}
+
+}  // namespace retort::ops

@@ -1,0 +1,44 @@
+#pragma once
+// The bytes that an operation holds beside its arguments and its results, by path: what a memory plan adds
+// up. The loops of ops/cpu/ hold next to nothing.  The compositions of ops/device/ hold temporaries of a
+// piece of rows, whatever the number of rows.
+//
+// `item_bytes` belongs to an element of the compute type.
+
+#include <cstdint>
+
+#include "retort/ops/path.h"
+
+namespace retort::ops {
+
+/// Of rms_norm and its backward, of which the latter holds more.
+std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes);
+
+/// Of apply_rotary to heads of `width` elements together.
+std::int64_t rotary_work_bytes(Path path, std::int64_t rows, std::int64_t width, std::int64_t item_bytes);
+
+std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64_t width,
+                                        std::int64_t item_bytes);
+
+/// Elements per token of the longest segment.
+struct AttentionSizes {
+  std::int64_t segment = 0;  ///< tokens of it
+  std::int64_t heads = 0;
+  std::int64_t queries = 0;  ///< of all heads together
+  std::int64_t keys = 0;     ///< of all heads of keys; as many of values
+};
+std::int64_t attention_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
+std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
+
+/// Of cross_entropy_, or with a teacher of kl_divergence_, on a chunk of logits.
+std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
+                                   bool teacher);
+
+/// Of accumulate to a float32 matrix, or wider.
+std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t item_bytes);
+
+/// Of adamw_ over a range, and of sum_of_squares.
+std::int64_t optimizer_work_bytes(Path path, std::int64_t count);
+
+}  // namespace retort::ops

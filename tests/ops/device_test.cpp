@@ -1,0 +1,352 @@
+// The compositions of ops/device/, which accelerators run, against the formulas in double and their autograd;
+// and what they hold against what a memory plan is told.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "retort/ops/device/attention.h"
+#include "retort/ops/device/elementwise.h"
+#include "retort/ops/device/logit_losses.h"
+#include "retort/ops/device/optimizer_step.h"
+#include "retort/ops/device/pieces.h"
+#include "retort/ops/reference/formulas.h"
+#include "retort/ops/tensor_allocator.h"
+#include "retort/ops/work_memory.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+namespace device = ops::device;
+namespace reference = ops::reference;
+using test::expect_close;
+
+class Counted final : public ::testing::Environment {
+ public:
+  void SetUp() override { ops::install_tensor_allocator(); }
+};
+[[maybe_unused]] const auto* const kCounted = ::testing::AddGlobalTestEnvironment(new Counted);
+
+constexpr double kEps = 1e-5;
+
+at::Tensor leaf(const at::Tensor& x) {
+  return x.to(at::kDouble).clone().set_requires_grad(true);
+}
+
+class DeviceTest : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override { at::manual_seed(5); }
+  at::ScalarType statistics() const { return GetParam() == at::kDouble ? at::kDouble : at::kFloat; }
+  double allowed() const { return test::tolerance(GetParam()); }
+  double allowed_of_sums() const { return 10 * test::tolerance(statistics()); }
+  // Rows and columns: of one piece, and (once, for it takes its time) of two.
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes() const {
+    if (GetParam() != at::kFloat) return {{9, 1}, {9, 133}};
+    return {{9, 1}, {9, 133}, {2, device::kPieceElements / 2 + 1}};
+  }
+  at::Tensor random(at::IntArrayRef shape, double scale = 1) const {
+    return (at::randn(shape, at::kDouble) * scale).to(GetParam());
+  }
+  // Logits of a model that is sure of some tokens, far from zero.
+  at::Tensor logits(std::int64_t rows, std::int64_t vocab, const at::Tensor& offset) const {
+    return (at::randn({rows, vocab}, at::kDouble) * 3 + offset).to(GetParam());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Types, DeviceTest, testing::Values(at::kFloat, at::kDouble, at::kBFloat16),
+                         [](const auto& tested) { return std::string(at::toString(tested.param)); });
+
+TEST(Pieces, CoverAllRowsOnceAndStaySmall) {
+  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1000}, 2 * device::kPieceElements})
+    for (const std::int64_t rows : {std::int64_t{0}, std::int64_t{1}, std::int64_t{9000}}) {
+      std::int64_t next = 0;
+      device::for_each_piece(rows, columns, [&](std::int64_t begin, std::int64_t count) {
+        EXPECT_EQ(begin, next);
+        EXPECT_GE(count, 1);
+        EXPECT_TRUE(count == 1 || count * columns <= device::kPieceElements) << count;
+        next = begin + count;
+      });
+      EXPECT_EQ(next, rows);
+    }
+}
+
+TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
+  for (const auto& [rows, dim] : sizes()) {
+    const auto x = random({rows, dim}), w = random({dim}), gy = random({rows, dim}),
+               residual = random({rows, dim});
+    const auto norm = device::rms_norm(x, w, kEps);
+    auto gw = at::ones({dim}, statistics());
+    const auto gx = device::rms_norm_backward(gy, x, w, norm.rstd_N, residual, gw);
+    const auto lx = leaf(x), lw = leaf(w);
+    const auto y = reference::rms_norm(lx, lw, kEps);
+    y.backward(gy.to(at::kDouble));
+    expect_close(norm.y_ND, y, allowed(), "y");
+    expect_close(norm.rstd_N, (x.to(at::kDouble).square().mean(-1) + kEps).rsqrt(),
+                 test::tolerance(statistics()));
+    expect_close(gx, lx.grad() + residual.to(at::kDouble), allowed(), "gx");
+    expect_close(gw, lw.grad() + 1, allowed_of_sums(), "gw");
+  }
+}
+
+TEST_P(DeviceTest, RotaryEqualsTheFormulaLeavesOtherHeadsAloneAndIsUndoneByItsInverse) {
+  constexpr std::int64_t kRows = 6, kHeads = 3, kHeadDim = 10, kStride = 45;
+  const auto tables = ops::rotary_tables(at::arange(kRows) * 11, kHeadDim, 10000.0);
+  const auto before = random({kRows, kStride});
+  const auto turned = before.clone();
+  device::apply_rotary(turned, kHeads, kHeadDim, tables, 1);
+  const auto part = [&](const at::Tensor& x) {
+    return x.narrow(1, 0, kHeads * kHeadDim).reshape({kRows, kHeads, kHeadDim});
+  };
+  expect_close(part(turned),
+               reference::rotary(part(before).to(at::kDouble), tables.cos_NE2, tables.sin_NE2, 1), allowed());
+  const auto others = [&](const at::Tensor& x) {
+    return x.narrow(1, kHeads * kHeadDim, kStride - kHeads * kHeadDim);
+  };
+  test::expect_identical(others(turned), others(before));
+  device::apply_rotary(turned, kHeads, kHeadDim, tables, -1);
+  expect_close(turned, before, std::max(allowed(), test::kThroughFloatTables));
+}
+
+TEST_P(DeviceTest, SwigluEqualsTheFormulaAndItsBackwardInPlaceAutograd) {
+  for (const auto& [rows, width] : sizes()) {
+    auto gate_up = random({rows, 2 * width}, 3);
+    const auto gout = random({rows, width});
+    const auto x = leaf(gate_up);
+    const auto y = reference::swiglu(x);
+    y.backward(gout.to(at::kDouble));
+    expect_close(device::swiglu(gate_up), y, allowed(), "forward");
+    const auto result = device::swiglu_backward_(gout, gate_up);
+    expect_close(result.out_NI, y, allowed(), "output again");
+    expect_close(gate_up, x.grad(), allowed(), "gradient");
+    EXPECT_TRUE(result.gate_up_N2I.is_same(gate_up));
+  }
+}
+
+TEST_P(DeviceTest, AccumulateAddsInTheTypeOfTheSum) {
+  const auto x = random({3, 700}), sum = at::randn({3, 700}, statistics());
+  const auto expected = sum + x.to(statistics());
+  device::accumulate(x, sum);
+  test::expect_identical(sum, expected);
+}
+
+struct Packed {
+  std::int64_t heads, kv_heads, head_dim;
+  std::vector<std::int64_t> starts;
+
+  at::Tensor part(const at::Tensor& x, std::int64_t begin, std::int64_t count) const {
+    return x.narrow(1, begin * head_dim, count * head_dim).view({x.size(0), count, head_dim});
+  }
+  at::Tensor q(const at::Tensor& x) const { return part(x, 0, heads); }
+  at::Tensor k(const at::Tensor& x) const { return part(x, heads, kv_heads); }
+  at::Tensor v(const at::Tensor& x) const { return part(x, heads + kv_heads, kv_heads); }
+};
+
+const Packed kPacked[] = {
+    {1, 1, 2, {0, 1}}, {4, 4, 8, {0, 1, 2, 40, 47}}, {6, 2, 10, {0, 130, 250}}, {8, 1, 64, {0, 33, 34}}};
+
+TEST_P(DeviceTest, AttentionEqualsTheFormulaAndItsBackwardAutogradInEverySegment) {
+  for (const auto& in : kPacked) {
+    const auto tokens = in.starts.back();
+    const auto fused = random({tokens, (in.heads + 2 * in.kv_heads) * in.head_dim});
+    const auto gout = random({tokens, in.heads, in.head_dim});
+    const auto x = leaf(fused);
+    const auto out = reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
+    out.backward(gout.to(at::kDouble));
+    const auto forward = device::attention(in.q(fused), in.k(fused), in.v(fused), in.starts);
+    expect_close(forward.out_NHE, out, allowed(), "out");
+    const auto grad = at::full_like(fused, 77);
+    device::attention_backward(gout, in.q(fused), in.k(fused), in.v(fused), forward, in.starts, in.q(grad),
+                               in.k(grad), in.v(grad));
+    expect_close(grad, x.grad(), allowed(), "gradient");
+    EXPECT_FALSE(grad.requires_grad());
+  }
+}
+
+// Every fourth row does not count.
+at::Tensor some_targets(std::int64_t rows, std::int64_t vocab) {
+  auto targets = at::randint(0, vocab, {rows}, at::kLong);
+  for (std::int64_t row = 3; row < rows; row += 4) targets[row] = -1;
+  return targets;
+}
+
+TEST_P(DeviceTest, CrossEntropyAndItsGradientEqualAutograd) {
+  for (const auto& [rows, vocab] : sizes()) {
+    const auto targets = some_targets(rows, vocab);
+    const auto student = logits(rows, vocab, at::randn({rows, 1}, at::kDouble) * 20);
+    const auto before = random({rows, vocab}, 0.1);
+    const auto grad = before.clone();
+    const double value = device::cross_entropy_(student, targets, 0.7, grad);
+    const auto x = leaf(student);
+    const auto expected = reference::cross_entropy(x, targets).sum();
+    expected.backward();
+    EXPECT_NEAR(value, expected.item<double>(), 100 * test::tolerance(statistics()));
+    expect_close(grad, before.to(at::kDouble) + x.grad() * 0.7, allowed());
+  }
+}
+
+TEST_P(DeviceTest, KlDivergenceAndItsGradientEqualAutogradInBothDirections) {
+  for (const auto& [rows, vocab] : sizes())
+    for (const bool reverse : {false, true})
+      for (const double temperature : {1.0, 3.0}) {
+        const auto targets = some_targets(rows, vocab);
+        const auto offset = at::randn({rows, 1}, at::kDouble) * 20;
+        const auto student = logits(rows, vocab, offset), teacher = logits(rows, vocab, offset);
+        const auto before = random({rows, vocab}, 0.1);
+        const auto grad = before.clone();
+        const double value = device::kl_divergence_(
+            student, teacher, targets, {.temperature = temperature, .reverse = reverse}, 0.7, grad);
+        const auto x = leaf(student);
+        const auto expected =
+            reference::kl_divergence(x, teacher.to(at::kDouble), targets, temperature, reverse, true).sum();
+        expected.backward();
+        EXPECT_NEAR(value, expected.item<double>(), 200 * test::tolerance(statistics()));
+        expect_close(grad, before.to(at::kDouble) + x.grad() * 0.7, allowed());
+      }
+}
+
+TEST_P(DeviceTest, LossesDoNotTouchRowsThatDoNotCount) {
+  const auto targets = at::tensor({2, -1, 0}, at::kLong);
+  auto student = random({3, 50});
+  const auto teacher = random({3, 50});
+  student[1].fill_(std::numeric_limits<double>::quiet_NaN());
+  const auto grad = at::full({3, 50}, 0.5, GetParam());
+  EXPECT_TRUE(std::isfinite(device::cross_entropy_(student, targets, 1, grad)));
+  for (const bool reverse : {false, true})
+    EXPECT_TRUE(
+        std::isfinite(device::kl_divergence_(student, teacher, targets, {.reverse = reverse}, 1, grad)));
+  EXPECT_TRUE(grad.isfinite().all().item<bool>());
+  EXPECT_TRUE(grad[1].eq(0.5).all().item<bool>());
+}
+
+TEST_P(DeviceTest, SquareSumsAndScaledDifferenceEqualTheFormulas) {
+  const auto s = random({70, 33}), t = random({70, 33}), out = at::empty_like(s);
+  const auto sd = s.to(at::kDouble), td = t.to(at::kDouble);
+  const auto sums = device::square_sums(s, t);
+  const double error = (sd - td).square().sum().item<double>(), teacher = td.square().sum().item<double>();
+  EXPECT_NEAR(sums.error, error, test::tolerance(statistics()) * error);
+  EXPECT_NEAR(sums.teacher, teacher, test::tolerance(statistics()) * teacher);
+  device::scaled_difference(s, t, -0.3, out);
+  expect_close(out, -0.3 * (sd - td), allowed());
+}
+
+TEST(DeviceAdamW, EqualsTheFormulaInDoubleOverManyStepsWithMaskAndCopy) {
+  at::manual_seed(6);
+  const auto mask = at::arange(1003).remainder(4).lt(2).to(at::kByte);
+  auto p = at::randn({1003}) * mask, m = at::zeros({1003}), v = at::zeros({1003});
+  auto exact_p = p.to(at::kDouble), exact_m = m.to(at::kDouble), exact_v = v.to(at::kDouble);
+  const auto copy = at::zeros({1003}, at::kBFloat16);
+  for (std::int64_t step = 1; step <= 20; ++step) {
+    const auto g = at::randn({1003});
+    device::adamw_(p, g, m, v, copy, mask,
+                   {.lr = 3e-3,
+                    .beta1 = 0.9,
+                    .beta2 = 0.95,
+                    .eps = 1e-8,
+                    .weight_decay = 0.1,
+                    .step = step,
+                    .gradient_scale = 0.5});
+    reference::adamw(exact_p, (g * mask).to(at::kDouble) * 0.5, exact_m, exact_v, 3e-3, 0.9, 0.95, 1e-8, 0.1,
+                     step);
+  }
+  expect_close(p, exact_p * mask, test::tolerance(at::kFloat));
+  expect_close(m, exact_m, test::tolerance(at::kFloat));
+  expect_close(v, exact_v, test::tolerance(at::kFloat));
+  test::expect_identical(copy, p.to(at::kBFloat16));
+}
+
+TEST(DeviceSumOfSquares, IsExactToDoubleAndShowsNonFiniteValues) {
+  at::manual_seed(8);
+  auto x = at::randn({device::kPieceElements + 77});
+  const double expected = x.to(at::kDouble).square().sum().item<double>();
+  EXPECT_NEAR(device::sum_of_squares(x), expected, 1e-10 * expected);
+  x[device::kPieceElements + 5] = 3e38f;
+  EXPECT_TRUE(std::isfinite(device::sum_of_squares(x)));
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(device::sum_of_squares(x)));
+}
+
+// Bytes that `body` holds at its peak beside what was there and what it returns.
+template <typename Body>
+std::int64_t work_of(Body body) {
+  const auto before = ops::live_tensor_bytes();
+  ops::reset_peak_tensor_bytes();
+  [[maybe_unused]] const auto result = body();
+  return ops::peak_tensor_bytes() - before - (ops::live_tensor_bytes() - before);
+}
+
+// What is held is at most what is told; and what is told is not far more than what is held.
+void expect_work(const char* what, std::int64_t held, std::int64_t told) {
+  constexpr std::int64_t kSmallTensors = 1 << 18;  // of one number a row or a column
+  EXPECT_LE(held, told + kSmallTensors) << what;
+  EXPECT_GE(held, told / 2 - kSmallTensors) << what;
+}
+
+TEST(WorkMemory, IsWhatTheCompositionsHold) {
+  constexpr auto kPath = ops::Path::device;
+  for (const auto type : {at::kFloat, at::kBFloat16})
+    for (const std::int64_t rows : {1000, 9000}) {  // of one piece, and of several
+      SCOPED_TRACE(testing::Message() << at::toString(type) << ", " << rows << " rows");
+      constexpr std::int64_t kDim = 1024;
+      const auto item = static_cast<std::int64_t>(at::elementSize(type));
+      const auto x = at::ones({rows, kDim}, type), y = at::ones({rows, kDim}, type),
+                 z = at::ones({rows, kDim}, type);
+      const auto w = at::ones({kDim}, type);
+      const auto rstd = device::rms_norm(x, w, kEps).rstd_N;
+      auto gw = at::zeros({kDim});
+      const auto targets = at::zeros({rows}, at::kLong);
+      const auto norm = ops::rms_norm_work_bytes(kPath, rows, kDim, item);
+      EXPECT_LE(work_of([&] { return device::rms_norm(x, w, kEps); }), norm + (1 << 18));
+      expect_work("rms_norm_backward",
+                  work_of([&] { return device::rms_norm_backward(y, x, w, rstd, z, gw); }), norm);
+      expect_work("rotary", work_of([&] {
+                    device::apply_rotary(
+                        x, 16, 64,
+                        {at::ones({1, 32}).expand({rows, 32}), at::ones({1, 32}).expand({rows, 32})}, 1);
+                    return 0;
+                  }),
+                  ops::rotary_work_bytes(kPath, rows, kDim, item));
+      const auto half = y.narrow(0, 0, rows / 2).view({rows, kDim / 2});
+      expect_work("swiglu_backward", work_of([&] {
+                                       return device::swiglu_backward_(half, x.clone()).out_NI;
+                                     }) - item * rows * kDim,
+                  ops::swiglu_backward_work_bytes(kPath, rows, kDim / 2, item));
+      expect_work("cross_entropy", work_of([&] { return device::cross_entropy_(x, targets, 1, z); }),
+                  ops::logit_loss_work_bytes(kPath, rows, kDim, item, false));
+      for (const bool reverse : {false, true})
+        expect_work("kl_divergence", work_of([&] {
+                      return device::kl_divergence_(x, y, targets, {.reverse = reverse}, 1, z);
+                    }),
+                    ops::logit_loss_work_bytes(kPath, rows, kDim, item, true));
+      const auto sum = at::zeros({rows, kDim});
+      expect_work("accumulate", work_of([&] {
+                    device::accumulate(x, sum);
+                    return 0;
+                  }),
+                  ops::accumulate_work_bytes(kPath, rows, kDim, item));
+    }
+}
+
+TEST(WorkMemory, OfAttentionHasNoMatrixOfLengthTimesLength) {
+  constexpr std::int64_t kLength = 2048, kHeads = 8, kKvHeads = 2, kHeadDim = 16;
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const auto item = static_cast<std::int64_t>(at::elementSize(type));
+    const auto q = at::randn({kLength, kHeads, kHeadDim}).to(type),
+               k = at::randn({kLength, kKvHeads, kHeadDim}).to(type),
+               v = at::randn({kLength, kKvHeads, kHeadDim}).to(type), gout = at::randn_like(q);
+    const auto gq = at::empty_like(q), gk = at::empty_like(k), gv = at::empty_like(v);
+    const ops::AttentionSizes sizes{
+        .segment = kLength, .heads = kHeads, .queries = kHeads * kHeadDim, .keys = kKvHeads * kHeadDim};
+    // The library's kernels have buffers of blocks for each thread, whatever the length.
+    constexpr std::int64_t kBlocks = std::int64_t{4} << 20;
+    const auto forward = work_of([&] { return device::attention(q, k, v, {0, kLength}); });
+    EXPECT_LE(forward, ops::attention_work_bytes(ops::Path::device, sizes, item) + kBlocks);
+    const auto backward = work_of([&] {
+      device::attention_backward(gout, q, k, v, {}, {0, kLength}, gq, gk, gv);
+      return 0;
+    });
+    EXPECT_LE(backward, ops::attention_backward_work_bytes(ops::Path::device, sizes, item) + kBlocks);
+    EXPECT_LT(backward, kLength * kLength * kHeads * item / 8);
+  }
+}
+
+}  // namespace
+}  // namespace retort
