@@ -20,15 +20,30 @@ std::optional<base::Json> parse_line(const std::string& line) {
   return {};
 }
 
-/// Calls `use(line, object)` for each sound line; a file that is absent has none.
+/// Calls `use(line, object)` for each sound line and counts the others; a file that is absent has none.
 template <typename Use>
-void for_each_object(const base::Path& path, Use use) {
+std::int64_t for_each_object(const base::Path& path, Use use) {
   std::ifstream in(path, std::ios::binary);
+  std::int64_t damaged = 0;
   std::string line;
   while (std::getline(in, line)) {
     if (in.eof()) break;  // no newline: the line was cut off
-    if (auto object = parse_line(line)) use(line, std::move(*object));
+    if (auto object = parse_line(line))
+      use(line, std::move(*object));
+    else
+      ++damaged;
   }
+  return damaged;
+}
+
+/// errno, or 0 when all of the text was written.
+int write_whole(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written == 0 || (written < 0 && errno != EINTR)) return written == 0 ? EIO : errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 bool later(const base::Json& object, std::string_view stage, std::int64_t step) {
@@ -43,11 +58,25 @@ bool later(const base::Json& object, std::string_view stage, std::int64_t step) 
 Metrics::Metrics(base::Path path) : path_(std::move(path)), file_(path_) {}
 
 void Metrics::append(const base::Json& object) {
-  if (file_.append(object.dump(-1, ' ', false, base::Json::error_handler_t::replace)) != 0) ++lost_lines_;
+  const int error = file_.append(object.dump(-1, ' ', false, base::Json::error_handler_t::replace));
+  if (error == 0) return;
+  ++lost_lines_;
+  lost_because_ = error;
 }
 
-void Metrics::sync() {
-  (void)file_.sync();
+void Metrics::sync(Observer& observer) {
+  if (const int error = file_.sync(); error != 0)
+    observer.message(Level::warning, base::join(path_.string(), ": could not be synced to disk: ",
+                                                base::system_message(error),
+                                                "; training goes on, but a crash may cost the last lines."));
+  if (lost_lines_ > 0)
+    observer.message(
+        Level::warning,
+        base::join(
+            path_.string(), ": ", lost_lines_, lost_lines_ == 1 ? " line was" : " lines were",
+            " lost, writing failed: ", base::system_message(lost_because_),
+            "; training goes on, but its curve lacks them. Make room or give back the right to write."));
+  lost_lines_ = 0;
 }
 
 void Metrics::drop_after(std::string_view stage, std::int64_t step) {
@@ -59,9 +88,11 @@ void Metrics::drop_after(std::string_view stage, std::int64_t step) {
   file_ = base::LineFile(path_);
 }
 
-std::vector<base::Json> read_metrics(const base::Path& path) {
+std::vector<base::Json> read_metrics(const base::Path& path, std::int64_t* damaged) {
   std::vector<base::Json> objects;
-  for_each_object(path, [&](const std::string&, base::Json object) { objects.push_back(std::move(object)); });
+  const auto count = for_each_object(
+      path, [&](const std::string&, base::Json object) { objects.push_back(std::move(object)); });
+  if (damaged) *damaged = count;
   return objects;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // metrics.jsonl: an object per line, appended as training goes.  It is a log, not state: a line that cannot
-// be written is counted and never stops a run, and a line that is damaged is left out when reading.
+// be written never stops a run but is told of, and a line that is damaged is left out when reading.
 
 #include <cstdint>
 #include <string_view>
@@ -9,6 +9,7 @@
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/base/line_file.h"
+#include "retort/record/observer.h"
 
 namespace retort::record {
 
@@ -19,23 +20,24 @@ class Metrics {
 
   /// Adds one object, handed to the system as a whole line.  Non-finite numbers become null.
   void append(const base::Json& object);
-  /// Makes all lines so far durable; called with each checkpoint.
-  void sync();
+  /// Makes all lines so far durable, and warns of those that were lost since the last time and why; called
+  /// with each checkpoint.
+  void sync(Observer& observer);
   /// Rewrites the file without the lines of `stage` whose step is greater than `step`; -1 drops all of the
   /// stage. Throws StorageError.
   void drop_after(std::string_view stage, std::int64_t step);
 
   const base::Path& path() const { return path_; }
-  /// Lines that could not be written, for example on a full disk.
-  std::int64_t lost_lines() const { return lost_lines_; }
 
  private:
   base::Path path_;
   base::LineFile file_;
-  std::int64_t lost_lines_ = 0;
+  std::int64_t lost_lines_ = 0;  ///< since the last sync
+  int lost_because_ = 0;         ///< errno of the last of them
 };
 
-/// All objects of a metrics file, damaged lines left out; empty when there is no file.
-std::vector<base::Json> read_metrics(const base::Path& path);
+/// All objects of a metrics file; empty when there is no file.  Damaged lines are left out, and counted where
+/// `damaged` is given; a last line that was cut off is not counted.
+std::vector<base::Json> read_metrics(const base::Path& path, std::int64_t* damaged = nullptr);
 
 }  // namespace retort::record

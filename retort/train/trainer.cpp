@@ -219,7 +219,7 @@ class Loop {
   }
 
   void save() {
-    s_.metrics.sync();
+    s_.metrics.sync(s_.observer);
     save_checkpoint(s_.checkpoints, progress_, s_.student, optimizer_);
   }
 

@@ -82,12 +82,26 @@ TEST_F(MetricsFile, DropsOnlyLaterStepsOfTheStage) {
 TEST_F(MetricsFile, LeavesDamagedLinesOutWhenReading) {
   std::ofstream(path_) << "{\"step\":1}\n{\"step\":\n[1]\n\n{\"step\":2}\n";
 
-  EXPECT_EQ(read_metrics(path_).size(), 2U);
-  EXPECT_TRUE(read_metrics(directory_ / "absent.jsonl").empty());
+  std::int64_t damaged = 0;
+  EXPECT_EQ(read_metrics(path_, &damaged).size(), 2U);
+  EXPECT_EQ(damaged, 3);
+  EXPECT_TRUE(read_metrics(directory_ / "absent.jsonl", &damaged).empty());
+  EXPECT_EQ(damaged, 0);
 }
 
-TEST_F(MetricsFile, CountsLinesThatDoNotFitAndLeavesNoHalfLine) {
+/// Keeps the warnings.
+struct Warnings : Observer {
+  void message(Level level, std::string_view text) override {
+    if (level == Level::warning) warnings.emplace_back(text);
+  }
+  std::vector<std::string> warnings;
+};
+
+TEST_F(MetricsFile, TellsOfLinesThatDoNotFitAndLeavesNoHalfLine) {
   Metrics metrics(path_);
+  Warnings observer;
+  metrics.sync(observer);
+  EXPECT_TRUE(observer.warnings.empty());
   metrics.append(line("a", 1));
   const auto size = std::filesystem::file_size(path_);
   rlimit before{};
@@ -100,13 +114,18 @@ TEST_F(MetricsFile, CountsLinesThatDoNotFitAndLeavesNoHalfLine) {
   std::signal(SIGXFSZ, handler);
   metrics.append(line("a", 3));
 
-  EXPECT_EQ(metrics.lost_lines(), 1);
+  metrics.sync(observer);
+  ASSERT_EQ(observer.warnings.size(), 1U);
+  EXPECT_NE(observer.warnings[0].find("metrics.jsonl: 1 line was lost, writing failed: File too large; "),
+            std::string::npos)
+      << observer.warnings[0];
   const auto lines = read_metrics(path_);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1]["step"], 3);
 }
 
 TEST_F(MetricsFile, HasWholeLinesAndEveryLineBeforeWhicheverCallFails) {
+  Observer observer;
   const auto steps = [&] {
     std::string text;
     for (const auto& one : read_metrics(path_)) text += one["step"].dump();
@@ -123,7 +142,7 @@ TEST_F(MetricsFile, HasWholeLinesAndEveryLineBeforeWhicheverCallFails) {
         Metrics metrics(path_);
         metrics.drop_after("a", 2);
         for (const int step : {4, 5}) metrics.append(line("a", step));
-        metrics.sync();
+        metrics.sync(observer);
       },
       [&] {
         const auto found = steps();
@@ -134,6 +153,7 @@ TEST_F(MetricsFile, HasWholeLinesAndEveryLineBeforeWhicheverCallFails) {
 }
 
 TEST_F(MetricsFile, KeepsWhatWasSyncedWhenThePowerGoes) {
+  Observer observer;
   test::for_each_power_loss(
       directory_,
       [&] {
@@ -144,7 +164,7 @@ TEST_F(MetricsFile, KeepsWhatWasSyncedWhenThePowerGoes) {
         Metrics metrics(path_);
         metrics.drop_after("a", 2);
         metrics.append(line("a", 4));
-        metrics.sync();
+        metrics.sync(observer);
       },
       [&](bool done) {
         const auto lines = read_metrics(path_);
@@ -154,6 +174,20 @@ TEST_F(MetricsFile, KeepsWhatWasSyncedWhenThePowerGoes) {
           EXPECT_EQ(lines.back()["step"], 4);
         }
       });
+}
+
+TEST_F(MetricsFile, TellsOnceOfAllLinesThatAFullDiskTook) {
+  std::filesystem::create_symlink("/dev/full", path_);
+  Metrics metrics(path_);
+  Warnings observer;
+  for (int step = 1; step <= 3; ++step) metrics.append(line("a", step));
+  metrics.sync(observer);
+  metrics.sync(observer);
+
+  ASSERT_EQ(observer.warnings.size(), 1U);
+  EXPECT_NE(observer.warnings[0].find("3 lines were lost, writing failed: No space left on device"),
+            std::string::npos)
+      << observer.warnings[0];
 }
 
 TEST_F(MetricsFile, NamesTheCauseWhenItCannotBeOpened) {
