@@ -6,13 +6,15 @@
 #include "cli/model_info.h"
 #include "cli/print.h"
 #include "retort/base/hash.h"
-#include "retort/record/run_directory.h"
+#include "retort/record/keys.h"
+#include "retort/record/run_files.h"
 
 namespace retort::cli {
 namespace {
 
 using base::Json;
 using base::Path;
+namespace keys = record::keys;
 
 bool is_file(const Path& path) {
   std::error_code ignored;
@@ -20,16 +22,19 @@ bool is_file(const Path& path) {
 }
 
 Json describe_run(const Path& path) {
-  const record::RunContents run = record::read_run(path);
+  const record::RunFiles run(path);
+  const Json recipe = run.recipe(), provenance = run.provenance();
   Json stages = Json::object();
-  for (const auto& [stage, options] : run.recipe.at("stages").items())
-    stages[stage] = {{"kind", options.value("kind", "")}, {"finished", false}};
-  for (const auto& [stage, result] : run.results) {
+  for (const auto& [stage, options] : recipe.at(keys::kStages).items())
+    stages[stage] = {{keys::kKind, options.value(keys::kKind, "")}, {"finished", false}};
+  for (const auto& stage : run.finished_stages()) {
+    if (!stages.contains(stage)) continue;  // a student of a select stage
+    const Json result = run.result(stage);
     stages[stage]["finished"] = true;
-    for (const char* key : {"parameters", "steps", "tokens", "seconds", "final"})
+    for (const auto key : {keys::kParameters, keys::kSteps, keys::kTokens, keys::kSeconds, keys::kFinal})
       if (result.is_object() && result.contains(key)) stages[stage][key] = result[key];
   }
-  const Json& starts = run.provenance.at("starts");
+  const Json& starts = provenance.at(keys::kStarts);
   return {{"kind", "run"},
           {"path", path.string()},
           {"stages", stages},
@@ -57,7 +62,7 @@ Json describe_checkpoint(const Path& path) try {
 }
 
 Json describe(const Path& path) try {
-  if (record::is_run_directory(path)) return describe_run(path);
+  if (record::RunFiles(path).holds_run()) return describe_run(path);
   if (is_file(path / "manifest.json")) return describe_checkpoint(path);
   base::require<base::ModelError>(
       is_file(path / "config.json"), path.string(),

@@ -15,7 +15,7 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/prune/ranking.h"
-#include "retort/record/run_directory.h"
+#include "retort/record/run_files.h"
 
 namespace retort::pipeline {
 namespace {
@@ -29,12 +29,13 @@ class Preflight {
             std::int64_t available_bytes, record::Observer& observer)
       : recipe_(recipe),
         request_(request),
+        run_(request.run_directory),
         dtype_(dtype),
         available_bytes_(available_bytes),
         observer_(observer) {}
 
   void check(const Stage& stage) {
-    if (finished(stage.name)) return;
+    if (run_.finished(stage.name)) return;
     for (const auto& name : stage.data) check_source(recipe_.source(name));
     for (const auto& name : models_of(stage)) check_model(stage, name);
     if (stage.kind == StageKind::train) check_beginning(stage);
@@ -47,11 +48,6 @@ class Preflight {
   }
 
  private:
-  bool finished(const std::string& stage) const {
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(request_.run_directory / "stages" / (stage + ".json"), ignored);
-  }
-
   static std::vector<std::string> models_of(const Stage& stage) {
     auto names = stage.models;
     for (const auto& name : {stage.from, stage.teacher})
@@ -64,9 +60,10 @@ class Preflight {
   // A directory is opened and its headers are read; values are read by the stage.
   void check_model(const Stage& stage, const std::string& name) {
     if (recipe_.find_stage(name)) {
-      base::require<base::UsageError>(request_.only_stage.empty() || finished(name), "stage '", stage.name,
-                                      "': needs the model of stage '", name, "', which is not finished in ",
-                                      request_.run_directory.string(), "; run that stage first.");
+      base::require<base::UsageError>(request_.only_stage.empty() || run_.finished(name), "stage '",
+                                      stage.name, "': needs the model of stage '", name,
+                                      "', which is not finished in ", request_.run_directory.string(),
+                                      "; run that stage first.");
       return;
     }
     if (name == stage.from || stage.kind == StageKind::select) (void)io::accompanying_files(name);
@@ -77,7 +74,7 @@ class Preflight {
 
   void check_profile(const Stage& stage) const {
     base::require<base::UsageError>(
-        stage.profile.empty() || request_.only_stage.empty() || finished(stage.profile), "stage '",
+        stage.profile.empty() || request_.only_stage.empty() || run_.finished(stage.profile), "stage '",
         stage.name, "': needs the profile of stage '", stage.profile, "', which is not finished in ",
         request_.run_directory.string(), "; run that stage first.");
     const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
@@ -156,7 +153,7 @@ class Preflight {
   architecture::Config config_of(const std::string& name) const {
     const Stage* stage = recipe_.find_stage(name);
     if (!stage) return architecture::read_config(name);
-    if (finished(name)) return architecture::read_config(request_.run_directory / "models" / name);
+    if (run_.finished(name)) return architecture::read_config(run_.model_directory(name));
     if (stage->kind == StageKind::train) return starting_config(*stage);
     return config_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
   }
@@ -184,6 +181,7 @@ class Preflight {
 
   const recipe::Recipe& recipe_;
   const RunRequest& request_;
+  const record::RunFiles run_;
   at::ScalarType dtype_;
   std::int64_t available_bytes_;
   record::Observer& observer_;
@@ -273,7 +271,7 @@ void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::Scal
   Preflight preflight(recipe, request, dtype, available_bytes, observer);
   for (const auto& stage : recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
-  if (!record::is_run_directory(request.run_directory)) check_overlaps(recipe, observer);
+  if (!record::RunFiles(request.run_directory).holds_run()) check_overlaps(recipe, observer);
 }
 
 }  // namespace retort::pipeline

@@ -17,6 +17,7 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
 #include "retort/prune/stop.h"
+#include "retort/record/keys.h"
 #include "retort/record/provenance.h"
 #include "retort/report/report.h"
 
@@ -28,10 +29,11 @@ using recipe::StageKind;
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
   const auto resolved = recipe::to_json(recipe);
-  if (!record::is_run_directory(run_directory)) return resolved;
+  const record::RunFiles run(run_directory);
+  if (!run.holds_run()) return resolved;
   try {
-    const auto begun = recipe::read_recipe(run_directory / "recipe.yaml");
-    if (recipe::to_json(begun) == resolved) return record::read_run(run_directory).recipe;
+    const auto begun = recipe::read_recipe(run.recipe_yaml_path());
+    if (recipe::to_json(begun) == resolved) return run.recipe();
   } catch (const base::Error&) {  // damaged: entering the directory says so
   }
   return resolved;
@@ -68,12 +70,13 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
     context.observer.message(record::Level::info, stopped.what());
   }
   if (!result) return false;
-  if (!result->contains("seconds")) (*result)["seconds"] = base::monotonic_seconds() - start;
-  (*result)["peak_tensor_bytes"] = ops::peak_tensor_bytes();
-  (*result)["process_peak_bytes"] = ops::process_peak_bytes();
+  namespace keys = record::keys;
+  if (!result->contains(keys::kSeconds)) (*result)[keys::kSeconds] = base::monotonic_seconds() - start;
+  (*result)[keys::kPeakTensorBytes] = ops::peak_tensor_bytes();
+  (*result)[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
-    (*result)["parameters"] = architecture::num_parameters(architecture::read_config(model));
+    (*result)[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
   context.directory.write_result(stage.name, *result);
   return true;
 }

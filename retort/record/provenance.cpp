@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "retort/base/error.h"
+#include "retort/record/keys.h"
 
 namespace retort::record {
 namespace {
@@ -85,16 +86,16 @@ base::Json describe(const Provenance& provenance) {
   utsname system{};
   ::uname(&system);
   std::error_code ignored;
-  return {{"retort", version()},
+  return {{keys::kRetort, version()},
           {"git", RETORT_GIT_HASH},
           {"compiler", compiler()},
-          {"torch", provenance.torch_version},
+          {keys::kTorch, provenance.torch_version},
           {"command", provenance.command},
           {"directory", std::filesystem::current_path(ignored).string()},
-          {"started", utc_now()},
-          {"host", system.nodename},
+          {keys::kStarted, utc_now()},
+          {keys::kHost, system.nodename},
           {"system", base::join(system.sysname, " ", system.release, " ", system.machine)},
-          {"processor", processor.model},
+          {keys::kProcessor, processor.model},
           {"features", processor.features},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", provenance.threads},

@@ -71,11 +71,11 @@ TEST_F(Run, HoldsRecipeProvenanceAndResults) {
   EXPECT_TRUE(run.resumed());
   EXPECT_EQ(run.result("a")["loss"], 2.5);
   EXPECT_THROW(run.result("b"), base::StorageError);
-  const RunContents contents = read_run(run.path());
-  EXPECT_EQ(contents.recipe, kRecipe);
-  EXPECT_EQ(contents.provenance["starts"].size(), 2U);
-  ASSERT_EQ(contents.results.size(), 1U);
-  EXPECT_EQ(contents.results[0].first, "a");
+  const RunFiles files(run.path());
+  EXPECT_EQ(files.recipe(), kRecipe);
+  EXPECT_EQ(files.provenance()["starts"].size(), 2U);
+  EXPECT_EQ(files.finished_stages(), std::vector<std::string>{"a"});
+  EXPECT_EQ(files.result("a")["loss"], 2.5);
   EXPECT_EQ(base::read_file(run.path() / "recipe.yaml"), "version: 1\n");
 }
 
@@ -91,7 +91,7 @@ TEST_F(Run, RefusesAChangedRecipeAndNamesTheKeys) {
   EXPECT_NE(message.find("differs in stages.a.optim.lr, stages.b.loss.0.weight; choose another --run-dir"),
             std::string::npos)
       << message;
-  EXPECT_EQ(read_run(path_).recipe, kRecipe);
+  EXPECT_EQ(RunFiles(path_).recipe(), kRecipe);
 }
 
 TEST_F(Run, IsEnteredByOneProcessAtATime) {
@@ -103,7 +103,7 @@ TEST_F(Run, IsEnteredByOneProcessAtATime) {
   };
 
   EXPECT_EQ(in_child(try_to_enter), 0);
-  EXPECT_EQ(read_run(path_).provenance["starts"].size(), 1U);  // reading needs no lock
+  EXPECT_EQ(RunFiles(path_).provenance()["starts"].size(), 1U);  // reading needs no lock
 }
 
 TEST_F(Run, IsFreeAgainWhenItsProcessDied) {

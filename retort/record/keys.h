@@ -1,0 +1,166 @@
+#pragma once
+// The names of what runs write as JSON and the report reads.  Each is a constant, so that a misspelt one does
+// not compile.  docs/formats/ says what they mean.
+
+#include <string_view>
+
+namespace retort::record {
+
+/// The key of a JSON object.  A string literal does not become one.
+struct Key : std::string_view {
+  explicit constexpr Key(const char* name) : std::string_view(name) {}
+};
+
+namespace keys {
+
+// Recipe and provenance.
+inline constexpr Key kStages{"stages"};
+inline constexpr Key kKind{"kind"};
+inline constexpr Key kFrom{"from"};
+inline constexpr Key kTeacher{"teacher"};
+inline constexpr Key kSearch{"search"};
+inline constexpr Key kMethod{"method"};
+inline constexpr Key kDevice{"device"};
+inline constexpr Key kStarts{"starts"};
+inline constexpr Key kStarted{"started"};
+inline constexpr Key kHost{"host"};
+inline constexpr Key kProcessor{"processor"};
+inline constexpr Key kRetort{"retort"};
+inline constexpr Key kTorch{"torch"};
+
+// Metrics, and the result of a training stage.
+inline constexpr Key kStage{"stage"};
+inline constexpr Key kStep{"step"};
+inline constexpr Key kTokens{"tokens"};
+inline constexpr Key kLoss{"loss"};
+inline constexpr Key kParts{"parts"};
+inline constexpr Key kGradientNorm{"gradient_norm"};
+inline constexpr Key kLr{"lr"};
+inline constexpr Key kTokensPerSecond{"tokens_per_second"};
+inline constexpr Key kPeakFraction{"peak_fraction"};
+inline constexpr Key kSeconds{"seconds"};
+inline constexpr Key kHeldOut{"held_out"};
+inline constexpr Key kSteps{"steps"};
+inline constexpr Key kFinal{"final"};
+inline constexpr Key kMatrixProductFlops{"matrix_product_flops"};
+inline constexpr Key kFlopsPerToken{"flops_per_token"};
+inline constexpr Key kKeepActivations{"keep_activations"};
+inline constexpr Key kStartedFrom{"started_from"};
+
+// What every stage costs.
+inline constexpr Key kParameters{"parameters"};
+inline constexpr Key kMemoryPlannedBytes{"memory_planned_bytes"};
+inline constexpr Key kMemoryPlan{"memory_plan"};
+inline constexpr Key kWhat{"what"};
+inline constexpr Key kBytes{"bytes"};
+inline constexpr Key kPeakTensorBytes{"peak_tensor_bytes"};
+inline constexpr Key kProcessPeakBytes{"process_peak_bytes"};
+
+// Loss increase and what is said beside it.
+inline constexpr Key kObjective{"objective"};
+inline constexpr Key kDeltaLogPerplexity{"delta_log_perplexity"};
+inline constexpr Key kKl{"kl"};
+inline constexpr Key kDomains{"domains"};
+inline constexpr Key kWorstDomain{"worst_domain"};
+inline constexpr Key kInterval{"interval"};
+
+// Evaluate.
+inline constexpr Key kModels{"models"};
+inline constexpr Key kName{"name"};
+inline constexpr Key kContext{"context"};
+inline constexpr Key kWindows{"windows"};
+inline constexpr Key kNonzeroParameters{"nonzero_parameters"};
+inline constexpr Key kFileBytes{"file_bytes"};
+inline constexpr Key kSources{"sources"};
+inline constexpr Key kMean{"mean"};
+inline constexpr Key kDocuments{"documents"};
+inline constexpr Key kNll{"nll"};
+inline constexpr Key kPerplexity{"perplexity"};
+inline constexpr Key kBitsPerByte{"bits_per_byte"};
+inline constexpr Key kTop1{"top1"};
+inline constexpr Key kTop1Agreement{"top1_agreement"};
+inline constexpr Key kRecovery{"recovery"};
+inline constexpr Key kRecoveryPerMetric{"recovery_per_metric"};
+inline constexpr Key kNllDifference{"nll_difference"};
+inline constexpr Key kNllDifferenceInterval{"nll_difference_interval"};
+inline constexpr Key kEce{"ece"};
+inline constexpr Key kConfidenceGap{"confidence_gap"};
+inline constexpr Key kConfidenceBins{"confidence_bins"};
+inline constexpr Key kGeneration{"generation"};
+inline constexpr Key kPrompt{"prompt"};
+inline constexpr Key kText{"text"};
+inline constexpr Key kSparsity{"sparsity"};
+inline constexpr Key kModel{"model"};
+inline constexpr Key kBefore{"before"};
+
+// Select, and the cost of a model.
+inline constexpr Key kChosen{"chosen"};
+inline constexpr Key kDirectory{"directory"};
+inline constexpr Key kStudent{"student"};
+inline constexpr Key kBehind{"behind"};
+inline constexpr Key kTied{"tied"};
+inline constexpr Key kActiveParameters{"active_parameters"};
+inline constexpr Key kSpeed{"speed"};
+inline constexpr Key kCost{"cost"};
+inline constexpr Key kCostBefore{"cost_before"};
+
+// Prune.
+inline constexpr Key kParametersBefore{"parameters_before"};
+inline constexpr Key kParametersTarget{"parameters_target"};
+inline constexpr Key kParametersAfter{"parameters_after"};
+inline constexpr Key kBlocksBefore{"blocks_before"};
+inline constexpr Key kWidthBefore{"width_before"};
+inline constexpr Key kHiddenBefore{"hidden_before"};
+inline constexpr Key kKept{"kept"};
+inline constexpr Key kBlocks{"blocks"};
+inline constexpr Key kChannels{"channels"};
+inline constexpr Key kKvGroups{"kv_groups"};
+inline constexpr Key kHidden{"hidden"};
+inline constexpr Key kDecisions{"decisions"};
+inline constexpr Key kAction{"action"};
+inline constexpr Key kBlock{"block"};
+inline constexpr Key kWidth{"width"};
+inline constexpr Key kParametersRemoved{"parameters_removed"};
+inline constexpr Key kScore{"score"};
+inline constexpr Key kCandidates{"candidates"};
+inline constexpr Key kFinalists{"finalists"};
+inline constexpr Key kCompensation{"compensation"};
+inline constexpr Key kLayers{"layers"};
+inline constexpr Key kSingular{"singular"};
+inline constexpr Key kHeldOutObjectiveBefore{"held_out_objective_before"};
+inline constexpr Key kHeldOutObjectiveAfter{"held_out_objective_after"};
+inline constexpr Key kObjectiveUncompensated{"objective_uncompensated"};
+inline constexpr Key kSearchedObjective{"searched_objective"};
+inline constexpr Key kComparedAfterCompensation{"compared_after_compensation"};
+inline constexpr Key kUnits{"units"};
+inline constexpr Key kEvaluations{"evaluations"};
+inline constexpr Key kTokensSpent{"tokens_spent"};
+inline constexpr Key kCurve{"curve"};
+
+// Sparsify.
+inline constexpr Key kPattern{"pattern"};
+inline constexpr Key kZerosFraction{"zeros_fraction"};
+inline constexpr Key kDamage{"damage"};
+inline constexpr Key kSingleDamages{"single_damages"};
+inline constexpr Key kCumulativeDamages{"cumulative_damages"};
+inline constexpr Key kUpToBlock{"up_to_block"};
+inline constexpr Key kSparse{"sparse"};
+inline constexpr Key kRows{"rows"};
+inline constexpr Key kCols{"cols"};
+inline constexpr Key kDampening{"dampening"};
+inline constexpr Key kIdentityResidual{"identity_residual"};
+inline constexpr Key kRelativeError{"relative_error"};
+
+// Profile.
+inline constexpr Key kTaps{"taps"};
+inline constexpr Key kDownInput{"down_input"};
+inline constexpr Key kFeatures{"features"};
+inline constexpr Key kMaximum{"maximum"};
+inline constexpr Key kQuantiles{"quantiles"};
+inline constexpr Key kInactiveChannels{"inactive_channels"};
+inline constexpr Key kMassiveChannels{"massive_channels"};
+inline constexpr Key kChannel{"channel"};
+inline constexpr Key kOverMedian{"over_median"};
+
+}  // namespace keys
+}  // namespace retort::record
