@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iomanip>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/objective.h"
 #include "retort/prune/saved_lines.h"
@@ -19,6 +21,10 @@
 
 namespace retort::prune {
 namespace {
+
+std::string human(std::int64_t count) {
+  return base::human_count(static_cast<double>(count));
+}
 
 struct Trial {
   Move move;
@@ -220,11 +226,12 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
   for (const auto& other : trials)
     decision["candidates"].push_back(to_json(other, evaluator_.domain_names()));
   decisions_.push_back(std::move(decision));
-  observer_.message(record::Level::info,
-                    base::join("prune step ", decisions_.size(), ": ", describe(trial.move), ", f ",
-                               evaluation.mean.objective, ", ", trial.parameters, " parameters left of ",
-                               architecture::num_parameters(input_.config), " (target ", target_,
-                               "), worst domain ", evaluator_.domain_names()[evaluation.worst_domain]));
+  observer_.message(
+      record::Level::info,
+      base::join("prune step ", decisions_.size(), ": ", describe(trial.move), ": loss increase ", std::fixed,
+                 std::setprecision(4), evaluation.mean.objective, " nats/token, ", human(trial.parameters),
+                 " of ", human(architecture::num_parameters(input_.config)), " parameters left (target ",
+                 human(target_), "), worst source ", evaluator_.domain_names()[evaluation.worst_domain]));
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <iomanip>
 #include <limits>
 #include <map>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/eval/speed_table.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
@@ -406,10 +408,14 @@ PruneResult prune_searched(const model::Weights& input, const std::vector<Calibr
   result.report["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   observer.message(record::Level::info,
                    base::join("prune: ", kMethodNames[static_cast<std::size_t>(options.search.method)],
-                              " search, f ", result.report["objective"].get<double>(), ", ",
-                              result.report["parameters_after"].get<std::int64_t>(), " parameters left of ",
-                              result.report["parameters_before"].get<std::int64_t>(), " after ",
-                              result.report["evaluations"].get<std::int64_t>(), " evaluations"));
+                              " search: loss increase ", std::fixed, std::setprecision(4),
+                              result.report["objective"].get<double>(), " nats/token, ",
+                              base::human_count(result.report["parameters_after"].get<double>()), " of ",
+                              base::human_count(result.report["parameters_before"].get<double>()),
+                              " parameters left (target ",
+                              base::human_count(result.report["parameters_target"].get<double>()),
+                              "), worst source ", result.report["worst_domain"].get<std::string>(),
+                              ", after ", result.report["evaluations"].get<std::int64_t>(), " evaluations"));
   return result;
 }
 
