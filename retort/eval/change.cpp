@@ -4,9 +4,12 @@
 #include <numeric>
 
 #include "retort/base/error.h"
+#include "retort/record/keys.h"
 
 namespace retort::eval {
 namespace {
+
+namespace keys = record::keys;
 
 std::vector<double> by_source(const std::vector<std::vector<RatioTerm>>& sources) {
   std::vector<double> values;
@@ -64,13 +67,14 @@ Change change_of_f(const ModelScores& before, const ModelScores& after, double p
 }
 
 base::Json to_json(const Change& change, const ModelScores& before, const ModelScores& after) {
-  base::Json json = {{"before", before.name}, {"model", after.name}, {"objective", change.objective},
-                     {"interval", nullptr},   {"nll", change.nll},   {"kl", change.kl}};
+  base::Json json = {
+      {keys::kBefore, before.name}, {keys::kModel, after.name}, {keys::kObjective, change.objective},
+      {keys::kInterval, nullptr},   {keys::kNll, change.nll},   {keys::kKl, change.kl}};
   for (std::size_t i = 0; i < change.sources.size(); ++i)
-    json["domains"][after.sources[i].name] = change.sources[i];
+    json[keys::kDomains][after.sources[i].name] = change.sources[i];
   const auto worst = std::max_element(change.sources.begin(), change.sources.end()) - change.sources.begin();
-  json["worst_domain"] = after.sources[static_cast<std::size_t>(worst)].name;
-  if (change.interval) json["interval"] = {change.interval->low, change.interval->high};
+  json[keys::kWorstDomain] = after.sources[static_cast<std::size_t>(worst)].name;
+  if (change.interval) json[keys::kInterval] = {change.interval->low, change.interval->high};
   return json;
 }
 

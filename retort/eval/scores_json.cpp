@@ -4,9 +4,12 @@
 #include <cstdio>
 
 #include "retort/eval/evaluate.h"
+#include "retort/record/keys.h"
 
 namespace retort::eval {
 namespace {
+
+namespace keys = record::keys;
 
 // Means with the same weight for every source.
 struct Means {
@@ -58,23 +61,23 @@ base::Json bins_json(const ConfidenceBins& confidence) {
 }
 
 base::Json source_json(const SourceScores& source) {
-  base::Json json = {{"name", source.name},
-                     {"tokens", source.sums.targets},
-                     {"bytes", source.bytes},
-                     {"documents", source.documents.size()},
-                     {"nll", source.nll()},
-                     {"perplexity", std::exp(source.nll())},
-                     {"bits_per_byte", source.bits_per_byte()},
-                     {"top1", source.top1()},
-                     {"ece", source.sums.confidence.expected_calibration_error()},
-                     {"confidence_gap", source.sums.confidence.gap()},
-                     {"confidence_bins", bins_json(source.sums.confidence)}};
+  base::Json json = {{keys::kName, source.name},
+                     {keys::kTokens, source.sums.targets},
+                     {keys::kBytes, source.bytes},
+                     {keys::kDocuments, source.documents.size()},
+                     {keys::kNll, source.nll()},
+                     {keys::kPerplexity, std::exp(source.nll())},
+                     {keys::kBitsPerByte, source.bits_per_byte()},
+                     {keys::kTop1, source.top1()},
+                     {keys::kEce, source.sums.confidence.expected_calibration_error()},
+                     {keys::kConfidenceGap, source.sums.confidence.gap()},
+                     {keys::kConfidenceBins, bins_json(source.sums.confidence)}};
   if (source.has_teacher) {
-    json["kl"] = source.kl();
-    json["top1_agreement"] = source.top1_agreement();
-    json["recovery"] = std::exp(source.teacher_nll() - source.nll());
-    json["nll_difference"] = source.nll() - source.teacher_nll();
-    json["nll_difference_interval"] = interval_json({source.nll_differences()});
+    json[keys::kKl] = source.kl();
+    json[keys::kTop1Agreement] = source.top1_agreement();
+    json[keys::kRecovery] = std::exp(source.teacher_nll() - source.nll());
+    json[keys::kNllDifference] = source.nll() - source.teacher_nll();
+    json[keys::kNllDifferenceInterval] = interval_json({source.nll_differences()});
   }
   return json;
 }
@@ -82,36 +85,40 @@ base::Json source_json(const SourceScores& source) {
 base::Json mean_json(const std::vector<SourceScores>& sources) {
   if (sources.empty()) return base::Json::object();
   const auto means = means_of(sources);
-  base::Json json = {
-      {"nll", means.nll},   {"perplexity", std::exp(means.nll)}, {"bits_per_byte", means.bits_per_byte},
-      {"top1", means.top1}, {"ece", means.calibration_error},    {"confidence_gap", means.confidence_gap}};
+  base::Json json = {{keys::kNll, means.nll},
+                     {keys::kPerplexity, std::exp(means.nll)},
+                     {keys::kBitsPerByte, means.bits_per_byte},
+                     {keys::kTop1, means.top1},
+                     {keys::kEce, means.calibration_error},
+                     {keys::kConfidenceGap, means.confidence_gap}};
   if (!means.has_teacher) return json;
   const double recovery = std::exp(means.teacher_nll - means.nll);
   std::vector<std::vector<RatioTerm>> differences;
   for (const auto& source : sources) differences.push_back(source.nll_differences());
-  json["kl"] = means.kl;
-  json["top1_agreement"] = means.top1_agreement;
-  json["recovery"] = recovery;
-  json["nll_difference"] = means.nll - means.teacher_nll;
-  json["nll_difference_interval"] = interval_json(differences);
-  json["recovery_per_metric"] = {
-      {"perplexity", recovery},
-      {"bits_per_byte", means.bits_per_byte > 0 ? means.teacher_bits_per_byte / means.bits_per_byte : 0.0},
-      {"top1", means.teacher_top1 > 0 ? means.top1 / means.teacher_top1 : 0.0}};
+  json[keys::kKl] = means.kl;
+  json[keys::kTop1Agreement] = means.top1_agreement;
+  json[keys::kRecovery] = recovery;
+  json[keys::kNllDifference] = means.nll - means.teacher_nll;
+  json[keys::kNllDifferenceInterval] = interval_json(differences);
+  json[keys::kRecoveryPerMetric] = {
+      {keys::kPerplexity, recovery},
+      {keys::kBitsPerByte, means.bits_per_byte > 0 ? means.teacher_bits_per_byte / means.bits_per_byte : 0.0},
+      {keys::kTop1, means.teacher_top1 > 0 ? means.top1 / means.teacher_top1 : 0.0}};
   return json;
 }
 
 base::Json model_json(const ModelScores& model) {
-  base::Json json = {{"name", model.name},
-                     {"parameters", model.parameters},
-                     {"nonzero_parameters", model.nonzero_parameters},
-                     {"file_bytes", model.file_bytes},
-                     {"tokens_per_second", model.tokens_per_second()},
-                     {"sources", base::Json::array()},
-                     {"mean", mean_json(model.sources)}};
-  for (const auto& source : model.sources) json["sources"].push_back(source_json(source));
+  base::Json json = {{keys::kName, model.name},
+                     {keys::kParameters, model.parameters},
+                     {keys::kNonzeroParameters, model.nonzero_parameters},
+                     {keys::kFileBytes, model.file_bytes},
+                     {keys::kTokensPerSecond, model.tokens_per_second()},
+                     {keys::kSources, base::Json::array()},
+                     {keys::kMean, mean_json(model.sources)}};
+  for (const auto& source : model.sources) json[keys::kSources].push_back(source_json(source));
   if (model.generation)
-    json["generation"] = {{"prompt", model.generation->prompt}, {"text", model.generation->text}};
+    json[keys::kGeneration] = {{keys::kPrompt, model.generation->prompt},
+                               {keys::kText, model.generation->text}};
   return json;
 }
 
@@ -145,12 +152,12 @@ std::string document_lines(const ModelScores& model) {
 
 base::Json to_json(std::int64_t context, Windowing windowing, const std::string& teacher,
                    const std::vector<ModelScores>& models) {
-  base::Json json = {{"kind", "evaluate"},
-                     {"context", context},
-                     {"windows", windowing == Windowing::fixed ? "fixed" : "rolling"},
-                     {"teacher", teacher.empty() ? base::Json(nullptr) : base::Json(teacher)},
-                     {"models", base::Json::array()}};
-  for (const auto& model : models) json["models"].push_back(model_json(model));
+  base::Json json = {{keys::kKind, "evaluate"},
+                     {keys::kContext, context},
+                     {keys::kWindows, windowing == Windowing::fixed ? "fixed" : "rolling"},
+                     {keys::kTeacher, teacher.empty() ? base::Json(nullptr) : base::Json(teacher)},
+                     {keys::kModels, base::Json::array()}};
+  for (const auto& model : models) json[keys::kModels].push_back(model_json(model));
   return json;
 }
 

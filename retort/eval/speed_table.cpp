@@ -14,9 +14,12 @@
 #include "retort/eval/stopwatch.h"
 #include "retort/model/block.h"
 #include "retort/model/dtype.h"
+#include "retort/record/keys.h"
 
 namespace retort::eval {
 namespace {
+
+namespace keys = record::keys;
 
 constexpr std::int64_t kHeadRows = 256;
 constexpr std::int64_t kItemBytes = 2;  // a cost is that of a model in bfloat16, whatever was timed
@@ -119,11 +122,11 @@ double SpeedTable::seconds(const architecture::Config& model) const {
 
 base::Json SpeedTable::cost(const architecture::Config& model) const {
   const auto cost = architecture::cost_of(model, options_.context, options_.batch, kItemBytes);
-  return {{"parameters", cost.parameters},
-          {"active_parameters", cost.active_parameters},
-          {"bytes", cost.bytes},
-          {"flops_per_token", cost.flops},
-          {"seconds", seconds(model)}};
+  return {{keys::kParameters, cost.parameters},
+          {keys::kActiveParameters, cost.active_parameters},
+          {keys::kBytes, cost.bytes},
+          {keys::kFlopsPerToken, cost.flops},
+          {keys::kSeconds, seconds(model)}};
 }
 
 base::Json SpeedTable::to_json() const {

@@ -143,7 +143,7 @@ class Preflight {
   base::Path tokenizer_of(const std::string& name) const {
     const Stage* stage = recipe_.find_stage(name);
     if (!stage) return name;
-    if (finished(name)) return request_.run_directory / "models" / name;
+    if (run_.finished(name)) return run_.model_directory(name);
     if (stage->kind == StageKind::train) return stage->tokenizer;
     return tokenizer_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
   }

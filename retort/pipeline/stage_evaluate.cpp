@@ -13,11 +13,13 @@
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
+#include "retort/record/keys.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
+namespace keys = record::keys;
 
 std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
   if (options.prompt.empty()) return std::nullopt;
@@ -120,7 +122,7 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   }
   documents.commit();
   auto result = eval::to_json(options.context, options.windows, stage.teacher, scores);
-  result["sparsity"] = sparsity_changes(context, scores);
+  result[keys::kSparsity] = sparsity_changes(context, scores);
   result["memory_planned_bytes"] = planned_bytes;
   return result;
 }

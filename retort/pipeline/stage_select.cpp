@@ -11,11 +11,13 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
+#include "retort/record/keys.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
+namespace keys = record::keys;
 
 struct Contender {
   std::string name;   ///< "pruned, finalist 2"
@@ -60,8 +62,8 @@ bool distilled(const Context& context, const Stage& stage, const Contender& cont
   context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
   auto result = run_train_stage(context, distillation_of(stage, student, contender.path.string()));
   if (!result) return false;
-  (*result)["started_from"] = identity;
-  (*result)["parameters"] = architecture::num_parameters(contender.config);
+  (*result)[keys::kStartedFrom] = identity;
+  (*result)[keys::kParameters] = architecture::num_parameters(contender.config);
   context.directory.write_result(student, *result);
   return true;
 }
@@ -93,14 +95,14 @@ eval::SpeedTable timed(const Context& context, const Stage& stage, const std::ve
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
   const auto& interval = standing.interval;
-  cost.update({{"name", contender.name},
-               {"model", contender.model},
-               {"directory", contender.path.string()},
-               {"student", contender.student},
-               {"nll", standing.nll},
-               {"behind", standing.behind},
-               {"interval", interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
-               {"tied", standing.tied}});
+  cost.update({{keys::kName, contender.name},
+               {keys::kModel, contender.model},
+               {keys::kDirectory, contender.path.string()},
+               {keys::kStudent, contender.student},
+               {keys::kNll, standing.nll},
+               {keys::kBehind, standing.behind},
+               {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
+               {keys::kTied, standing.tied}});
   return cost;
 }
 
@@ -158,13 +160,13 @@ std::optional<base::Json> run_select_stage(const Context& context, const Stage& 
   save(context, stage, contenders[chosen]);
 
   const auto& options = options_of(stage);
-  base::Json result = {{"kind", "select"},
-                       {"chosen", contenders[chosen].name},
-                       {"tokens", options.tokens},
-                       {"speed", table.to_json()},
-                       {"models", base::Json::array()}};
+  base::Json result = {{keys::kKind, "select"},
+                       {keys::kChosen, contenders[chosen].name},
+                       {keys::kTokens, options.tokens},
+                       {keys::kSpeed, table.to_json()},
+                       {keys::kModels, base::Json::array()}};
   for (std::size_t i = 0; i < contenders.size(); ++i)
-    result["models"].push_back(to_json(contenders[i], standings[i], table.cost(contenders[i].config)));
+    result[keys::kModels].push_back(to_json(contenders[i], standings[i], table.cost(contenders[i].config)));
   context.observer.message(
       record::Level::info,
       base::join("select: ", contenders[chosen].name, ", held-out loss ", standings[chosen].nll, " after ",
