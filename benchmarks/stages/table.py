@@ -20,11 +20,8 @@ def main():
     print("| stage | kind | seconds | planned, MB | peak of tensors, MB | peak of the process, MB |\n|---|---|---:|---:|---:|---:|")
     results = [(path.stem, json.loads(path.read_text())) for path in sorted((run / "stages").glob("*.json"), key=lambda path: path.stat().st_mtime)]
     for name, result in results:
-        training = result.get("memory", {})
-        planned = result.get("memory_planned_bytes") or training.get("planned_bytes")
-        tensors = result.get("peak_tensor_bytes") or training.get("peak_bytes")
-        process = result.get("process_peak_bytes") or training.get("process_peak_bytes")
-        print(f"| {name} | {result['kind']} | {result['seconds']:.0f} | {megabytes(planned)} | {megabytes(tensors)} | {megabytes(process)} |")
+        planned, tensors, process = (megabytes(result.get(key)) for key in ("memory_planned_bytes", "peak_tensor_bytes", "process_peak_bytes"))
+        print(f"| {name} | {result['kind']} | {result['seconds']:.0f} | {planned} | {tensors} | {process} |")
 
 
 if __name__ == "__main__":

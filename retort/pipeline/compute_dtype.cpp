@@ -6,7 +6,7 @@
 #include "retort/base/error.h"
 #include "retort/model/dtype.h"
 #include "retort/pipeline/stages.h"
-#include "retort/record/run_directory.h"
+#include "retort/record/run_files.h"
 
 namespace retort::pipeline {
 namespace {
@@ -23,8 +23,9 @@ architecture::Config first_config(const recipe::Recipe& recipe, const Stage& sta
 }
 
 std::optional<std::string> begun_with(const base::Path& run_directory) {
-  if (!record::is_run_directory(run_directory)) return {};
-  const auto saved = record::read_run(run_directory).recipe;
+  const record::RunFiles run(run_directory);
+  if (!run.holds_run()) return {};
+  const auto saved = run.recipe();
   if (!saved.is_object() || !saved.contains("dtype")) return {};
   return saved.at("dtype").is_string() ? saved.at("dtype").get<std::string>() : "auto";
 }

@@ -123,7 +123,7 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   documents.commit();
   auto result = eval::to_json(options.context, options.windows, stage.teacher, scores);
   result[keys::kSparsity] = sparsity_changes(context, scores);
-  result["memory_planned_bytes"] = planned_bytes;
+  result[keys::kMemoryPlannedBytes] = planned_bytes;
   return result;
 }
 

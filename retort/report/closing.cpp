@@ -4,7 +4,7 @@
 
 namespace retort::report {
 
-Html recipe(const RunFiles& run) {
+Html recipe(const Run& run) {
   std::string source = run.recipe_text;
   if (source.empty() && run.recipe.is_object())
     source = run.recipe.dump(2, ' ', false, base::Json::error_handler_t::replace);
@@ -12,15 +12,30 @@ Html recipe(const RunFiles& run) {
   return element("pre", element("code", source));
 }
 
-Html provenance(const RunFiles& run) {
-  if (!run.provenance.is_object()) return {};
+namespace {
+
+Html table_of_start(const base::Json& start) {
   Table table("", {{"Key", "", true}, {"Value", "", true}});
-  for (const auto& [key, value] : run.provenance.items()) {
-    std::string shown = text(value);
-    if (value.is_structured()) shown = value.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  if (!start.is_object()) return {};
+  for (const auto& [key, value] : start.items()) {
+    const std::string shown = value.is_structured()
+                                  ? value.dump(-1, ' ', false, base::Json::error_handler_t::replace)
+                                  : text(value);
     table.row({key, shown.empty() ? kMissing : shown});
   }
   return table.empty() ? Html() : element("div", {{"class", "plain"}}, table.html());
+}
+
+}  // namespace
+
+/// The newest start of the run; the earlier ones on demand.
+Html provenance(const Run& run) {
+  Html newest, earlier;
+  for (const base::Json& start : elements(field(run.provenance, keys::kStarts))) {
+    if (!newest.empty()) earlier += newest;
+    newest = table_of_start(start);
+  }
+  return newest + (earlier.empty() ? Html() : details("Earlier starts", earlier));
 }
 
 }  // namespace retort::report

@@ -8,16 +8,16 @@ using base::Json;
 
 Number documents(const Json& model) {
   Number sum;
-  for (const Json& source : elements(field(model, "sources")))
-    if (const auto count = number(source, "documents")) sum = sum.value_or(0) + *count;
+  for (const Json& source : elements(field(model, keys::kSources)))
+    if (const auto count = number(source, keys::kDocuments)) sum = sum.value_or(0) + *count;
   return sum;
 }
 
 Difference nll_difference(const Json& model, bool is_teacher) {
-  const Json& mean = field(model, "mean");
-  const auto value = number(mean, "nll_difference");
+  const Json& mean = field(model, keys::kMean);
+  const auto value = number(mean, keys::kNllDifference);
   if (!value || is_teacher) return {kMissing, kMissing};
-  const auto& ends = elements(field(mean, "nll_difference_interval"));
+  const auto& ends = elements(field(mean, keys::kNllDifferenceInterval));
   if (ends.size() != 2) return {signed_fixed(value, 4), "too few documents"};
   return {signed_fixed(value, 4),
           signed_fixed(number(ends[0]), 4) + " to " + signed_fixed(number(ends[1]), 4)};

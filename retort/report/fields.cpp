@@ -8,11 +8,15 @@ namespace retort::report {
 
 using base::Json;
 
-const Json& field(const Json& object, const std::string& key) {
+const Json& entry(const Json& object, std::string_view name) {
   static const Json kNull;
   if (!object.is_object()) return kNull;
-  const auto found = object.find(key);
+  const auto found = object.find(name);
   return found == object.end() ? kNull : *found;
+}
+
+const Json& field(const Json& object, record::Key key) {
+  return entry(object, std::string_view(key));
 }
 
 std::optional<double> number(const Json& value) {
@@ -22,12 +26,12 @@ std::optional<double> number(const Json& value) {
   return result;
 }
 
-std::optional<double> number(const Json& object, const std::string& key) {
+std::optional<double> number(const Json& object, record::Key key) {
   return number(field(object, key));
 }
 
 std::optional<double> milliseconds(const base::Json& object) {
-  const auto seconds = number(object, "seconds");
+  const auto seconds = number(object, keys::kSeconds);
   return seconds ? std::optional(*seconds * 1e3) : std::nullopt;
 }
 
@@ -37,8 +41,13 @@ std::string text(const Json& value) {
   return {};
 }
 
-std::string text(const Json& object, const std::string& key) {
+std::string text(const Json& object, record::Key key) {
   return text(field(object, key));
+}
+
+bool is_true(const Json& object, record::Key key) {
+  const Json& value = field(object, key);
+  return value.is_boolean() && value.get<bool>();
 }
 
 const std::vector<Json>& elements(const Json& value) {
@@ -47,14 +56,14 @@ const std::vector<Json>& elements(const Json& value) {
 }
 
 std::string interval_of(const Json& object) {
-  const auto& ends = elements(field(object, "interval"));
+  const auto& ends = elements(field(object, keys::kInterval));
   if (ends.size() != 2) return std::string(kMissing);
   return fixed(number(ends[0]), 4) + " to " + fixed(number(ends[1]), 4);
 }
 
 std::string standing_of(const Json& object) {
-  if (text(object, "tied") == "true") return "tied";
-  return elements(field(object, "interval")).size() == 2 ? "worse" : kMissing;
+  if (is_true(object, keys::kTied)) return "tied";
+  return elements(field(object, keys::kInterval)).size() == 2 ? "worse" : kMissing;
 }
 
 std::vector<std::size_t> indices(const Json& value, std::size_t limit) {

@@ -3,22 +3,30 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "retort/base/json.h"
+#include "retort/record/keys.h"
 
 namespace retort::report {
 
+namespace keys = record::keys;
+
 /// The value under `key`, or a null when there is none or `object` is no object.
-const base::Json& field(const base::Json& object, const std::string& key);
+const base::Json& field(const base::Json& object, record::Key key);
+/// The same under a name that is no key of ours: of a source, of a tap.
+const base::Json& entry(const base::Json& object, std::string_view name);
 /// A finite number, else empty.
 std::optional<double> number(const base::Json& value);
-std::optional<double> number(const base::Json& object, const std::string& key);
+std::optional<double> number(const base::Json& object, record::Key key);
 /// The number under "seconds", in milliseconds.
 std::optional<double> milliseconds(const base::Json& object);
 /// A string as it is, a number or truth value as JSON spells it, else "".
 std::string text(const base::Json& value);
-std::string text(const base::Json& object, const std::string& key);
+std::string text(const base::Json& object, record::Key key);
+/// Whether the value under `key` is true.
+bool is_true(const base::Json& object, record::Key key);
 /// The elements of an array, else nothing.
 const std::vector<base::Json>& elements(const base::Json& value);
 /// The two numbers under "interval", "0.0101 to 0.0150", else kMissing.

@@ -1,6 +1,7 @@
 // Title, facts, the result in a sentence, and the stages as a strip.
 #include <algorithm>
 
+#include "retort/base/error.h"
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
 
@@ -9,73 +10,64 @@ namespace {
 
 using base::Json;
 
-/// The first of `keys` that the object has a value for.
-std::string first_text(const Json& object, const std::vector<std::string>& keys) {
-  for (const std::string& key : keys)
-    if (std::string value = text(object, key); !value.empty()) return value;
-  return {};
-}
-
 /// "2026-01-02T03:04:05Z" as "2026-01-02 03:04 UTC"; anything else stays as it is.
 std::string readable_time(const std::string& time) {
   if (time.size() != 20 || time[10] != 'T' || time[19] != 'Z') return time;
   return time.substr(0, 10) + " " + time.substr(11, 5) + " UTC";
 }
 
-/// The newest start of the run; a file without a list of starts is one start by itself.
-const Json& newest_start(const RunFiles& run) {
-  const auto& starts = elements(field(run.provenance, "starts"));
-  return starts.empty() ? run.provenance : starts.back();
+const Json& newest_start(const Run& run) {
+  static const Json kNone;
+  const auto& starts = elements(field(run.provenance, keys::kStarts));
+  return starts.empty() ? kNone : starts.back();
 }
 
-Html facts(const RunFiles& run) {
-  static const std::vector<std::pair<std::string, std::vector<std::string>>> kFacts = {
-      {"Date", {"started", "started_at", "date", "time"}},
-      {"Host", {"host", "hostname"}},
-      {"Processor", {"processor", "cpu"}},
-      {"Device", {"device"}},
-      {"Retort", {"retort_version", "retort", "version"}},
-      {"torch", {"torch_version", "torch"}},
-  };
+Html facts(const Run& run) {
+  const Json& start = newest_start(run);
+  const std::pair<const char*, std::string> facts[] = {{"Date", readable_time(text(start, keys::kStarted))},
+                                                       {"Host", text(start, keys::kHost)},
+                                                       {"Processor", text(start, keys::kProcessor)},
+                                                       {"Device", text(run.recipe, keys::kDevice)},
+                                                       {"Retort", text(start, keys::kRetort)},
+                                                       {"torch", text(start, keys::kTorch)}};
   Html items;
-  for (const auto& [label, keys] : kFacts)
-    if (const std::string value = first_text(newest_start(run), keys); !value.empty())
-      items += element("div", element("dt", label) + element("dd", readable_time(value)));
+  for (const auto& [label, value] : facts)
+    if (!value.empty()) items += element("div", element("dt", label) + element("dd", value));
   return items.empty() ? Html() : element("dl", {{"class", "facts"}}, items);
 }
 
 /// The last model of the last evaluation beside its teacher, as a sentence.
-Html abstract(const RunFiles& run) {
+Html abstract(const Run& run) {
   for (auto stage = run.stages.rbegin(); stage != run.stages.rend(); ++stage) {
     if (stage->kind != "evaluate") continue;
-    const std::string teacher_name = text(stage->result, "teacher");
+    const std::string teacher_name = text(stage->result, keys::kTeacher);
     const Json* teacher = nullptr;
     const Json* best = nullptr;
-    for (const Json& model : elements(field(stage->result, "models"))) {
-      const auto perplexity = number(field(model, "mean"), "perplexity");
-      if (text(model, "name") == teacher_name)
+    for (const Json& model : elements(field(stage->result, keys::kModels))) {
+      const auto perplexity = number(field(model, keys::kMean), keys::kPerplexity);
+      if (text(model, keys::kName) == teacher_name)
         teacher = &model;
-      else if (perplexity && (!best || *perplexity < *number(field(*best, "mean"), "perplexity")))
+      else if (perplexity && (!best || *perplexity < *number(field(*best, keys::kMean), keys::kPerplexity)))
         best = &model;
     }
-    const auto size = best ? number(*best, "parameters") : Number();
-    const auto teacher_size = teacher ? number(*teacher, "parameters") : Number();
+    const auto size = best ? number(*best, keys::kParameters) : Number();
+    const auto teacher_size = teacher ? number(*teacher, keys::kParameters) : Number();
     if (!size || !teacher_size || *teacher_size <= 0) continue;
     return element("p", {{"class", "abstract"}},
-                   Html("The best student, ") + element("strong", text(*best, "name")) + ", has " +
+                   Html("The best student, ") + element("strong", text(*best, keys::kName)) + ", has " +
                        count(size) + " parameters, " + percent(*size / *teacher_size, 0) +
                        " of its teacher\u2019s " + count(teacher_size) + ", and a held-out perplexity of " +
-                       significant(number(field(*best, "mean"), "perplexity")) + " against " +
-                       significant(number(field(*teacher, "mean"), "perplexity")) + ".");
+                       significant(number(field(*best, keys::kMean), keys::kPerplexity)) + " against " +
+                       significant(number(field(*teacher, keys::kMean), keys::kPerplexity)) + ".");
   }
   return {};
 }
 
 Html origin(const Stage& stage) {
   Html lines;
-  if (const std::string from = text(stage.recipe, "from"); !from.empty())
+  if (const std::string from = text(stage.recipe, keys::kFrom); !from.empty())
     lines += element("span", {{"class", "from"}}, "from " + from);
-  if (const std::string teacher = text(stage.recipe, "teacher"); !teacher.empty())
+  if (const std::string teacher = text(stage.recipe, keys::kTeacher); !teacher.empty())
     lines += element("span", {{"class", "from"}}, "taught by " + teacher);
   return lines;
 }
@@ -83,27 +75,27 @@ Html origin(const Stage& stage) {
 std::string state(const Stage& stage) {
   if (!stage.result.is_null()) return {};
   if (stage.metrics.empty()) return "not started";
-  const auto step = number(stage.metrics.back(), "step");
-  return step ? "stopped after step " + fixed(step, 0) : "not finished";
+  return base::join("stopped after step ", stage.metrics.back().step);
 }
 
 /// `before` is the stage to the left: an arrow leads from it only when this stage starts from its model.
-Html card(const RunFiles& run, const Stage& stage, const Stage* before) {
+Html card(const Run& run, const Stage& stage, const Stage* before) {
   Html content = element("span", {{"class", "kind"}}, stage.kind.empty() ? "stage" : stage.kind) +
                  element("strong", stage.name);
   const auto line = [&](const std::string& value) {
     if (!value.empty() && value != kMissing) content += element("span", value);
   };
   if (stage.kind == "evaluate")
-    line(stage.result.is_null() ? ""
-                                : std::to_string(elements(field(stage.result, "models")).size()) + " models");
+    line(stage.result.is_null()
+             ? ""
+             : std::to_string(elements(field(stage.result, keys::kModels)).size()) + " models");
   else if (const auto parameters = parameters_of(run, stage))
     line(count(parameters) + " parameters");
-  line(seconds(number(stage.result, "seconds")));
+  line(seconds(number(stage.result, keys::kSeconds)));
   content += origin(stage);
   if (const std::string now = state(stage); !now.empty())
     content += element("span", {{"class", "state"}}, now);
-  const bool follows = before != nullptr && text(stage.recipe, "from") == before->name;
+  const bool follows = before != nullptr && text(stage.recipe, keys::kFrom) == before->name;
   return element(
       "li",
       {{"class", std::string(stage.result.is_null() ? "pending" : "done") + (follows ? " follows" : "")}},
@@ -112,30 +104,28 @@ Html card(const RunFiles& run, const Stage& stage, const Stage* before) {
 
 }  // namespace
 
-std::string title_of(const RunFiles& run) {
-  std::string name = first_text(run.recipe, {"name"});
-  if (name.empty()) name = first_text(run.provenance, {"recipe_name", "recipe"});
-  return name.empty() ? run.name : name;
+std::string title_of(const Run& run) {
+  return run.name;
 }
 
-Html headline(const RunFiles& run) {
+Html headline(const Run& run) {
   return element("header", element("p", {{"class", "kicker"}}, "Retort run report") +
                                element("h1", title_of(run)) + facts(run) + abstract(run));
 }
 
-Html pipeline(const RunFiles& run) {
+Html pipeline(const Run& run) {
   Html cards;
   for (std::size_t i = 0; i < run.stages.size(); ++i)
     cards += card(run, run.stages[i], i == 0 ? nullptr : &run.stages[i - 1]);
   return cards.empty() ? Html() : element("ol", {{"class", "pipeline"}, {"aria-label", "Stages"}}, cards);
 }
 
-Number parameters_of(const RunFiles& run, const Stage& stage) {
-  for (const char* key : {"parameters_after", "parameters"})
+Number parameters_of(const Run& run, const Stage& stage) {
+  for (const auto key : {keys::kParametersAfter, keys::kParameters})
     if (const auto value = number(stage.result, key)) return value;
   for (const Stage& other : run.stages)
-    for (const Json& model : elements(field(other.result, "models")))
-      if (text(model, "name") == stage.name) return number(model, "parameters");
+    for (const Json& model : elements(field(other.result, keys::kModels)))
+      if (text(model, keys::kName) == stage.name) return number(model, keys::kParameters);
   return {};
 }
 

@@ -9,10 +9,8 @@ namespace {
 
 using base::Json;
 
-constexpr const char* kChannels = "down_input";
-
 Number quantile_of(const Json& tap, double wanted) {
-  for (const Json& pair : elements(field(tap, "quantiles")))
+  for (const Json& pair : elements(field(tap, keys::kQuantiles)))
     if (pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[0].get<double>() == wanted &&
         pair[1].is_number())
       return pair[1].get<double>();
@@ -21,9 +19,9 @@ Number quantile_of(const Json& tap, double wanted) {
 
 std::string massive_of(const Json& block) {
   std::string line;
-  for (const Json& channel : elements(field(block, "massive_channels")))
-    line += (line.empty() ? "" : ", ") + fixed(number(channel, "channel"), 0) + " (" +
-            significant(number(channel, "over_median"), 3) + " x)";
+  for (const Json& channel : elements(field(block, keys::kMassiveChannels)))
+    line += (line.empty() ? "" : ", ") + fixed(number(channel, keys::kChannel), 0) + " (" +
+            significant(number(channel, keys::kOverMedian), 3) + " x)";
   return line.empty() ? kMissing : line;
 }
 
@@ -37,13 +35,13 @@ Html block_table(const Json& result) {
                    {"p99.9", ""},
                    {"Largest", ""},
                    {"Massive channels (largest |a| over the median channel's)", "", true}});
-  for (const Json& block : elements(field(result, "blocks"))) {
-    const Json& tap = field(field(block, "taps"), kChannels);
-    table.row({fixed(number(block, "block"), 0), fixed(number(tap, "features"), 0),
-               std::to_string(elements(field(block, "inactive_channels")).size()),
-               significant(number(tap, "mean"), 3), significant(quantile_of(tap, 0.5), 3),
+  for (const Json& block : elements(field(result, keys::kBlocks))) {
+    const Json& tap = field(field(block, keys::kTaps), keys::kDownInput);
+    table.row({fixed(number(block, keys::kBlock), 0), fixed(number(tap, keys::kFeatures), 0),
+               std::to_string(elements(field(block, keys::kInactiveChannels)).size()),
+               significant(number(tap, keys::kMean), 3), significant(quantile_of(tap, 0.5), 3),
                significant(quantile_of(tap, 0.99), 3), significant(quantile_of(tap, 0.999), 3),
-               significant(number(tap, "maximum"), 3), massive_of(block)});
+               significant(number(tap, keys::kMaximum), 3), massive_of(block)});
   }
   return table.empty() ? Html() : table.html();
 }
@@ -53,12 +51,12 @@ Chart outlier_chart(const Json& result) {
   Chart chart{.bars = true, .from_zero = true, .x_title = "block"};
   View view{.name = "", .y_title = "|a| of MLP channels"};
   view.series = {{.name = "99.9 % (median channel)", .color = 0}, {.name = "largest", .color = 1}};
-  for (const Json& block : elements(field(result, "blocks"))) {
-    const Json& tap = field(field(block, "taps"), kChannels);
-    if (!number(tap, "maximum")) continue;
-    chart.labels.push_back(fixed(number(block, "block"), 0));
+  for (const Json& block : elements(field(result, keys::kBlocks))) {
+    const Json& tap = field(field(block, keys::kTaps), keys::kDownInput);
+    if (!number(tap, keys::kMaximum)) continue;
+    chart.labels.push_back(fixed(number(block, keys::kBlock), 0));
     view.series[0].values.push_back(quantile_of(tap, 0.999));
-    view.series[1].values.push_back(number(tap, "maximum"));
+    view.series[1].values.push_back(number(tap, keys::kMaximum));
   }
   if (!chart.labels.empty()) chart.views.push_back(std::move(view));
   return chart;
@@ -67,18 +65,18 @@ Chart outlier_chart(const Json& result) {
 Html totals(const Json& result) {
   std::size_t inactive = 0;
   double channels = 0;
-  for (const Json& block : elements(field(result, "blocks"))) {
-    inactive += elements(field(block, "inactive_channels")).size();
-    channels += number(field(field(block, "taps"), kChannels), "features").value_or(0);
+  for (const Json& block : elements(field(result, keys::kBlocks))) {
+    inactive += elements(field(block, keys::kInactiveChannels)).size();
+    channels += number(field(field(block, keys::kTaps), keys::kDownInput), keys::kFeatures).value_or(0);
   }
   if (channels == 0) return {};
-  return element("p", fixed(number(result, "tokens"), 0) + " tokens; " + std::to_string(inactive) + " of " +
-                          fixed(channels, 0) + " MLP channels are inactive.");
+  return element("p", fixed(number(result, keys::kTokens), 0) + " tokens; " + std::to_string(inactive) +
+                          " of " + fixed(channels, 0) + " MLP channels are inactive.");
 }
 
 }  // namespace
 
-Html profiles(const RunFiles& run) {
+Html profiles(const Run& run) {
   Html body;
   const auto stages = std::count_if(run.stages.begin(), run.stages.end(),
                                     [](const Stage& stage) { return stage.kind == "profile"; });

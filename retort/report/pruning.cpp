@@ -27,25 +27,26 @@ struct Survivors {
 
 Survivors survivors_of(const Json& result) {
   Survivors model;
-  const Json& kept = field(result, "kept");
-  model.kept = indices(field(kept, "blocks"), kMaxBlocks);
-  for (const Json& list : elements(field(kept, "kv_groups")))
+  const Json& kept = field(result, keys::kKept);
+  model.kept = indices(field(kept, keys::kBlocks), kMaxBlocks);
+  for (const Json& list : elements(field(kept, keys::kKvGroups)))
     model.groups.push_back(indices(list, kMaxChannels));
-  for (const Json& list : elements(field(kept, "channels"))) {
+  for (const Json& list : elements(field(kept, keys::kChannels))) {
     model.channels.push_back(indices(list, kMaxChannels));
     for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
   }
   for (const std::size_t block : model.kept) model.blocks = std::max(model.blocks, block + 1);
-  for (const Json& decision : elements(field(result, "decisions"))) {
-    const auto block = number(decision, "block");
-    if (text(decision, "action") != "drop_block" || !block || *block < 0 || *block >= kMaxBlocks) continue;
+  for (const Json& decision : elements(field(result, keys::kDecisions))) {
+    const auto block = number(decision, keys::kBlock);
+    if (text(decision, keys::kAction) != "drop_block" || !block || *block < 0 || *block >= kMaxBlocks)
+      continue;
     const auto index = static_cast<std::size_t>(*block);
     model.blocks = std::max(model.blocks, index + 1);
-    model.dropped_at[index] = fixed(number(decision, "step"), 0);
+    model.dropped_at[index] = fixed(number(decision, keys::kStep), 0);
   }
-  if (const auto blocks = number(result, "blocks_before"); blocks && *blocks >= 0 && *blocks < kMaxBlocks)
+  if (const auto blocks = number(result, keys::kBlocksBefore); blocks && *blocks >= 0 && *blocks < kMaxBlocks)
     model.blocks = std::max(model.blocks, static_cast<std::size_t>(*blocks));
-  if (const auto width = number(result, "width_before"); width && *width >= 0 && *width < kMaxChannels) {
+  if (const auto width = number(result, keys::kWidthBefore); width && *width >= 0 && *width < kMaxChannels) {
     model.width = std::max(model.width, static_cast<std::size_t>(*width));
     model.width_known = true;
   }
@@ -143,9 +144,9 @@ Html picture(const Survivors& model) {
 }
 
 std::string what_of(const Json& decision) {
-  const std::string action = text(decision, "action");
-  if (action == "drop_block") return "drop block " + fixed(number(decision, "block"), 0);
-  const std::string width = fixed(number(decision, "width"), 0);
+  const std::string action = text(decision, keys::kAction);
+  if (action == "drop_block") return "drop block " + fixed(number(decision, keys::kBlock), 0);
+  const std::string width = fixed(number(decision, keys::kWidth), 0);
   if (action == "narrow") return "narrow MLPs to " + width;
   if (action == "narrow_attention") return "narrow attentions to " + width + " KV groups";
   if (action == "narrow_hidden") return "narrow hidden states to " + width;
@@ -154,7 +155,7 @@ std::string what_of(const Json& decision) {
 
 /// f per parameter is tiny; per million parameters it reads.
 std::string per_million(const Json& decision) {
-  const auto score = number(decision, "score");
+  const auto score = number(decision, keys::kScore);
   return significant(score ? Number(*score * 1e6) : Number());
 }
 
@@ -169,12 +170,13 @@ Html decision_table(const Json& result) {
                {"f per parameter", "nats per million"},
                {"Worst domain", "", true},
                {"Candidates", ""}});
-  for (const Json& decision : elements(field(result, "decisions")))
-    table.row({fixed(number(decision, "step"), 0), what_of(decision), fixed(number(decision, "objective"), 4),
-               fixed(number(decision, "delta_log_perplexity"), 4), fixed(number(decision, "kl"), 4),
-               count(number(decision, "parameters_removed")), per_million(decision),
-               text(decision, "worst_domain"),
-               std::to_string(elements(field(decision, "candidates")).size())});
+  for (const Json& decision : elements(field(result, keys::kDecisions)))
+    table.row({fixed(number(decision, keys::kStep), 0), what_of(decision),
+               fixed(number(decision, keys::kObjective), 4),
+               fixed(number(decision, keys::kDeltaLogPerplexity), 4), fixed(number(decision, keys::kKl), 4),
+               count(number(decision, keys::kParametersRemoved)), per_million(decision),
+               text(decision, keys::kWorstDomain),
+               std::to_string(elements(field(decision, keys::kCandidates)).size())});
   return table.empty() ? Html() : table.html();
 }
 
@@ -187,45 +189,45 @@ Html candidate_table(const Json& result) {
                    {"Worst domain", "", true},
                    {"Parameters", "removed"},
                    {"f per parameter", "nats per million"}});
-  for (const Json& decision : elements(field(result, "decisions")))
-    for (const Json& candidate : elements(field(decision, "candidates"))) {
+  for (const Json& decision : elements(field(result, keys::kDecisions)))
+    for (const Json& candidate : elements(field(decision, keys::kCandidates))) {
       const bool chosen = what_of(candidate) == what_of(decision);
-      table.row(
-          {fixed(number(decision, "step"), 0), what_of(candidate), fixed(number(candidate, "objective"), 4),
-           fixed(number(candidate, "delta_log_perplexity"), 4), fixed(number(candidate, "kl"), 4),
-           text(candidate, "worst_domain"), count(number(candidate, "parameters_removed")),
-           per_million(candidate)},
-          chosen ? "chosen" : "");
+      table.row({fixed(number(decision, keys::kStep), 0), what_of(candidate),
+                 fixed(number(candidate, keys::kObjective), 4),
+                 fixed(number(candidate, keys::kDeltaLogPerplexity), 4),
+                 fixed(number(candidate, keys::kKl), 4), text(candidate, keys::kWorstDomain),
+                 count(number(candidate, keys::kParametersRemoved)), per_million(candidate)},
+                chosen ? "chosen" : "");
     }
   return table.empty() ? Html() : details("All candidates that were measured", table.html());
 }
 
 /// What was fitted again to what stays, and whether that helped on text that it was not fitted to.
 Html compensation_table(const Json& result) {
-  const Json& compensation = field(result, "compensation");
-  const bool all_kept = text(compensation, "kept") != "false";
+  const Json& compensation = field(result, keys::kCompensation);
+  const bool all_kept = is_true(compensation, keys::kKept);
   Table table("", {{"Layer", "", true}, {"", "", true}});
-  for (const Json& layer : elements(field(compensation, "layers"))) {
-    const bool singular = text(layer, "singular") == "true";
-    const bool fitted = all_kept && text(layer, "kept") == "true";
-    table.row({text(layer, "name"), singular ? "singular, stays as it was"
-                                    : fitted ? "fitted"
-                                             : "stays as it was"});
+  for (const Json& layer : elements(field(compensation, keys::kLayers))) {
+    const bool singular = is_true(layer, keys::kSingular);
+    const bool fitted = all_kept && is_true(layer, keys::kKept);
+    table.row({text(layer, keys::kName), singular ? "singular, stays as it was"
+                                         : fitted ? "fitted"
+                                                  : "stays as it was"});
   }
   if (table.empty()) return {};
-  const std::string before = fixed(number(compensation, "held_out_objective_before"), 4),
-                    after = fixed(number(compensation, "held_out_objective_after"), 4);
+  const std::string before = fixed(number(compensation, keys::kHeldOutObjectiveBefore), 4),
+                    after = fixed(number(compensation, keys::kHeldOutObjectiveAfter), 4);
   return details("Layers fitted again to what stays: f on held-out batches " + before + " before, " + after +
                      " after" + (all_kept ? "" : ", so all stay as they were"),
                  table.html());
 }
 
 bool was_searched(const Stage& stage) {
-  return stage.kind == "prune" && !elements(field(stage.result, "curve")).empty();
+  return stage.kind == "prune" && !elements(field(stage.result, keys::kCurve)).empty();
 }
 
 /// Best objective so far against what was spent, a line for each stage that searched.
-Html search_figure(const RunFiles& run) {
+Html search_figure(const Run& run) {
   Palette palette;
   View view{.name = "", .y_title = "best f so far (nats)"};
   bool compensated = false;
@@ -245,19 +247,19 @@ Html search_figure(const RunFiles& run) {
     const Json& result = stage.result;
     const auto color = palette.color(stage.name);
     Series series{.name = stage.name, .color = color, .dash = color, .marks = true};
-    for (const Json& point : elements(field(result, "curve")))
+    for (const Json& point : elements(field(result, keys::kCurve)))
       if (const auto& pair = elements(point); pair.size() == 2 && number(pair[0]) && number(pair[1]))
         series.points.emplace_back(*number(pair[0]), *number(pair[1]));
-    if (const auto spent = number(result, "tokens_spent"); spent && !series.points.empty())
+    if (const auto spent = number(result, keys::kTokensSpent); spent && !series.points.empty())
       series.points.emplace_back(*spent, series.points.back().second);
     view.series.push_back(std::move(series));
-    compensated = compensated || text(result, "compared_after_compensation") == "true";
-    table.row({stage.name, text(result, "method"), text(result, "units"),
-               fixed(number(result, "objective"), 4), fixed(number(result, "delta_log_perplexity"), 4),
-               fixed(number(result, "kl"), 4), text(result, "worst_domain"),
-               count(number(result, "evaluations")), count(number(result, "tokens_spent")),
-               fixed(number(result, "searched_objective"), 4),
-               fixed(number(result, "objective_uncompensated"), 4)});
+    compensated = compensated || is_true(result, keys::kComparedAfterCompensation);
+    table.row({stage.name, text(result, keys::kMethod), text(result, keys::kUnits),
+               fixed(number(result, keys::kObjective), 4),
+               fixed(number(result, keys::kDeltaLogPerplexity), 4), fixed(number(result, keys::kKl), 4),
+               text(result, keys::kWorstDomain), count(number(result, keys::kEvaluations)),
+               count(number(result, keys::kTokensSpent)), fixed(number(result, keys::kSearchedObjective), 4),
+               fixed(number(result, keys::kObjectiveUncompensated), 4)});
   }
   if (view.series.empty()) return {};
   const Chart chart{
@@ -282,11 +284,12 @@ Html start_table(const Json& result) {
                {"\u0394 log perplexity", "nats"},
                {"KL", "nats per token"},
                {"Worst domain", "", true}});
-  const Json& starts = field(result, "starts");
+  const Json& starts = field(result, keys::kStarts);
   if (!starts.is_object()) return {};
   for (const auto& [name, start] : starts.items())
-    table.row({name, fixed(number(start, "objective"), 4), fixed(number(start, "delta_log_perplexity"), 4),
-               fixed(number(start, "kl"), 4), text(start, "worst_domain")});
+    table.row({name, fixed(number(start, keys::kObjective), 4),
+               fixed(number(start, keys::kDeltaLogPerplexity), 4), fixed(number(start, keys::kKl), 4),
+               text(start, keys::kWorstDomain)});
   return table.empty() ? Html() : details("What the search began from", table.html());
 }
 
@@ -311,43 +314,45 @@ Html finalist_table(const Json& result) {
        {"Bytes", ""},
        {"FLOPs", "per token"},
        {"Time", "ms"}});
-  const auto& finalists = elements(field(result, "finalists"));
+  const auto& finalists = elements(field(result, keys::kFinalists));
   if (finalists.size() < 2) return {};
   const auto row = [&](const std::string& place, const std::string& tied, const Json& one) {
-    table.row({place, fixed(number(one, "objective"), 4), fixed(number(one, "delta_log_perplexity"), 4),
-               fixed(number(one, "kl"), 4), text(one, "worst_domain"), fixed(number(one, "behind"), 4),
-               interval_of(one), tied, count(number(one, "blocks")), count(number(one, "parameters")),
-               bytes(number(one, "bytes")), count(number(one, "flops_per_token")),
+    table.row({place, fixed(number(one, keys::kObjective), 4),
+               fixed(number(one, keys::kDeltaLogPerplexity), 4), fixed(number(one, keys::kKl), 4),
+               text(one, keys::kWorstDomain), fixed(number(one, keys::kBehind), 4), interval_of(one), tied,
+               count(number(one, keys::kBlocks)), count(number(one, keys::kParameters)),
+               bytes(number(one, keys::kBytes)), count(number(one, keys::kFlopsPerToken)),
                fixed(milliseconds(one), 1)});
   };
   for (std::size_t i = 0; i < finalists.size(); ++i)
     row(std::to_string(i + 1), standing_of(finalists[i]), finalists[i]);
-  if (const Json& before = field(result, "cost_before"); before.is_object()) row("before", "", before);
+  if (const Json& before = field(result, keys::kCostBefore); before.is_object()) row("before", "", before);
   return details("The best candidates and which of them are tied", table.html());
 }
 
 /// Before and after, as far as both are known.
 Html costs(const Json& result) {
-  const Json &before = field(result, "cost_before"), &after = field(result, "cost");
+  const Json &before = field(result, keys::kCostBefore), &after = field(result, keys::kCost);
   if (!before.is_object() || !after.is_object()) return {};
   return element("p", "A forward pass of one sequence takes " + fixed(milliseconds(after), 1) +
                           " ms instead of " + fixed(milliseconds(before), 1) +
                           " (float32, put together from the blocks); weights and one sequence of keys and "
                           "values in 16 bits " +
-                          bytes(number(after, "bytes")) + " instead of " + bytes(number(before, "bytes")) +
-                          "; FLOPs per token " + count(number(after, "flops_per_token")) + " instead of " +
-                          count(number(before, "flops_per_token")) + ".");
+                          bytes(number(after, keys::kBytes)) + " instead of " +
+                          bytes(number(before, keys::kBytes)) + "; FLOPs per token " +
+                          count(number(after, keys::kFlopsPerToken)) + " instead of " +
+                          count(number(before, keys::kFlopsPerToken)) + ".");
 }
 
 Html totals(const Json& result) {
-  const auto before = number(result, "parameters_before"), after = number(result, "parameters_after"),
-             target = number(result, "parameters_target");
+  const auto before = number(result, keys::kParametersBefore), after = number(result, keys::kParametersAfter),
+             target = number(result, keys::kParametersTarget);
   if (!before || !after || *before <= 0) return {};
   Html line = Html("From " + count(before) + " to " + count(after) + " parameters, " +
                    percent(*after / *before) + " of the original");
   if (target) line += "; the target was " + count(target);
-  const auto hidden = elements(field(field(result, "kept"), "hidden")).size();
-  if (const auto all = number(result, "hidden_before");
+  const auto hidden = elements(field(field(result, keys::kKept), keys::kHidden)).size();
+  if (const auto all = number(result, keys::kHiddenBefore);
       all && hidden > 0 && static_cast<double>(hidden) < *all)
     line += "; hidden states of " + count(static_cast<double>(hidden)) + " of " + count(all) + " features";
   return element("p", line + ".") + costs(result);
@@ -355,7 +360,7 @@ Html totals(const Json& result) {
 
 }  // namespace
 
-Html pruning(const RunFiles& run) {
+Html pruning(const Run& run) {
   Html body;
   const auto prunings = std::count_if(run.stages.begin(), run.stages.end(),
                                       [](const Stage& stage) { return stage.kind == "prune"; });

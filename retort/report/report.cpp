@@ -1,5 +1,6 @@
 #include "retort/report/report.h"
 
+#include "retort/record/run_files.h"
 #include "retort/report/assets.h"
 #include "retort/report/sections.h"
 
@@ -12,7 +13,7 @@ struct Section {
   Html body;
 };
 
-std::vector<Section> sections_of(const RunFiles& run) {
+std::vector<Section> sections_of(const Run& run) {
   Palette palette;
   for (const Stage& stage : run.stages)
     if (stage.kind != "evaluate" && stage.kind != "profile" && stage.kind != "select")
@@ -43,14 +44,14 @@ Html contents(const std::vector<Section>& sections) {
   return element("nav", {{"aria-label", "Contents"}}, element("ol", items));
 }
 
-Html notes(const RunFiles& run) {
+Html notes(const Run& run) {
   Html items;
   for (const std::string& note : run.notes) items += element("li", note);
   if (items.empty()) return {};
   return element("aside", element("p", "Parts of this run could not be read:") + element("ul", items));
 }
 
-Html body_of(const RunFiles& run) {
+Html body_of(const Run& run) {
   const std::vector<Section> sections = sections_of(run);
   Html body = headline(run) + pipeline(run) + notes(run) + contents(sections);
   if (sections.empty())
@@ -71,7 +72,7 @@ Html script(std::string_view code) {
 }  // namespace
 
 std::string html_report(const base::Path& run_directory) {
-  const RunFiles run = read_run(run_directory);
+  const Run run = record::read_run(run_directory);
   const Html policy = Html::markup(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
       "'unsafe-inline'; "
@@ -89,7 +90,7 @@ std::string html_report(const base::Path& run_directory) {
 }
 
 void write_report(const base::Path& run_directory) {
-  base::write_file_atomically(run_directory / "report.html", html_report(run_directory));
+  base::write_file_atomically(record::RunFiles(run_directory).report_path(), html_report(run_directory));
 }
 
 }  // namespace retort::report

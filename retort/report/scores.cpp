@@ -12,21 +12,21 @@ namespace {
 using base::Json;
 
 struct Metric {
-  const char* key;
+  record::Key key;
   const char* name;
   const char* y_title;
   double scale;
 };
 
 constexpr Metric kMetrics[] = {
-    {"bits_per_byte", "Bits per byte", "held-out loss (bits per byte)", 1},
-    {"perplexity", "Perplexity", "held-out perplexity (per token)", 1},
-    {"kl", "KL", "KL to the teacher (nats per token)", 1},
-    {"top1_agreement", "Top-1 agreement", "top-1 agreement with the teacher (%)", 100},
+    {keys::kBitsPerByte, "Bits per byte", "held-out loss (bits per byte)", 1},
+    {keys::kPerplexity, "Perplexity", "held-out perplexity (per token)", 1},
+    {keys::kKl, "KL", "KL to the teacher (nats per token)", 1},
+    {keys::kTop1Agreement, "Top-1 agreement", "top-1 agreement with the teacher (%)", 100},
 };
 
 Number fraction_nonzero(const Json& model) {
-  const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");
+  const auto all = number(model, keys::kParameters), nonzero = number(model, keys::kNonzeroParameters);
   if (!all || !nonzero || *all <= 0) return {};
   return *nonzero / *all;
 }
@@ -45,15 +45,15 @@ Html summary_table(const Json& result) {
        {"Top-1", "agreement"},
        {"Recovery", ""},
        {"Speed", "tokens/s"}});
-  const std::string teacher = text(result, "teacher");
-  for (const Json& model : elements(field(result, "models"))) {
-    const Json& mean = field(model, "mean");
-    const std::string name = text(model, "name");
-    table.row({name, count(number(model, "parameters")), percent(fraction_nonzero(model), 0),
-               bytes(number(model, "file_bytes")), fixed(number(mean, "perplexity"), 2),
-               fixed(number(mean, "bits_per_byte"), 4), fixed(number(mean, "kl"), 4),
-               percent(number(mean, "top1_agreement")), percent(number(mean, "recovery")),
-               significant(number(model, "tokens_per_second"))},
+  const std::string teacher = text(result, keys::kTeacher);
+  for (const Json& model : elements(field(result, keys::kModels))) {
+    const Json& mean = field(model, keys::kMean);
+    const std::string name = text(model, keys::kName);
+    table.row({name, count(number(model, keys::kParameters)), percent(fraction_nonzero(model), 0),
+               bytes(number(model, keys::kFileBytes)), fixed(number(mean, keys::kPerplexity), 2),
+               fixed(number(mean, keys::kBitsPerByte), 4), fixed(number(mean, keys::kKl), 4),
+               percent(number(mean, keys::kTop1Agreement)), percent(number(mean, keys::kRecovery)),
+               significant(number(model, keys::kTokensPerSecond))},
               name == teacher ? "reference" : "");
   }
   return table.empty() ? Html() : table.html();
@@ -61,7 +61,7 @@ Html summary_table(const Json& result) {
 
 /// Mean confidence minus accuracy.
 std::string percentage_points(const Json& scores) {
-  const auto gap = number(scores, "confidence_gap");
+  const auto gap = number(scores, keys::kConfidenceGap);
   return signed_fixed(gap ? Number(*gap * 100) : Number(), 2);
 }
 
@@ -77,14 +77,14 @@ Html confidence_table(const Json& result) {
        {"Interval", "95 %"},
        {"Calibration error", ""},
        {"Confidence \u2212 accuracy", "percentage points"}});
-  const std::string teacher = text(result, "teacher");
-  for (const Json& model : elements(field(result, "models"))) {
+  const std::string teacher = text(result, keys::kTeacher);
+  for (const Json& model : elements(field(result, keys::kModels))) {
     if (!documents(model)) continue;
-    const std::string name = text(model, "name");
+    const std::string name = text(model, keys::kName);
     const Difference difference = nll_difference(model, name == teacher);
-    const Json& mean = field(model, "mean");
+    const Json& mean = field(model, keys::kMean);
     table.row({name, count(documents(model)), difference.value, difference.interval,
-               percent(number(mean, "ece"), 2), percentage_points(mean)},
+               percent(number(mean, keys::kEce), 2), percentage_points(mean)},
               name == teacher ? "reference" : "");
   }
   return table.empty() ? Html() : table.html();
@@ -102,22 +102,22 @@ Html source_table(const Json& result) {
                    {"Top-1", "agreement"},
                    {"Calibration error", ""},
                    {"Confidence \u2212 accuracy", "percentage points"}});
-  for (const Json& model : elements(field(result, "models")))
-    for (const Json& source : elements(field(model, "sources")))
-      table.row({text(model, "name"), text(source, "name"), count(number(source, "tokens")),
-                 bytes(number(source, "bytes")), fixed(number(source, "nll"), 4),
-                 fixed(number(source, "perplexity"), 2), fixed(number(source, "bits_per_byte"), 4),
-                 fixed(number(source, "kl"), 4), percent(number(source, "top1_agreement")),
-                 percent(number(source, "ece"), 2), percentage_points(source)});
+  for (const Json& model : elements(field(result, keys::kModels)))
+    for (const Json& source : elements(field(model, keys::kSources)))
+      table.row({text(model, keys::kName), text(source, keys::kName), count(number(source, keys::kTokens)),
+                 bytes(number(source, keys::kBytes)), fixed(number(source, keys::kNll), 4),
+                 fixed(number(source, keys::kPerplexity), 2), fixed(number(source, keys::kBitsPerByte), 4),
+                 fixed(number(source, keys::kKl), 4), percent(number(source, keys::kTop1Agreement)),
+                 percent(number(source, keys::kEce), 2), percentage_points(source)});
   return table.empty() ? Html() : table.html();
 }
 
 /// Source names over all models, in order of appearance.
 std::vector<std::string> source_names(const Json& result) {
   std::vector<std::string> names;
-  for (const Json& model : elements(field(result, "models")))
-    for (const Json& source : elements(field(model, "sources")))
-      if (const std::string name = text(source, "name");
+  for (const Json& model : elements(field(result, keys::kModels)))
+    for (const Json& source : elements(field(model, keys::kSources)))
+      if (const std::string name = text(source, keys::kName);
           std::find(names.begin(), names.end(), name) == names.end())
         names.push_back(name);
   return names;
@@ -129,14 +129,14 @@ Series bars_of(const Json& model, const Metric& metric, const std::vector<std::s
     const auto value = number(scores, metric.key);
     return value ? Number(*value * metric.scale) : Number();
   };
-  Series series{.name = text(model, "name"), .color = palette.color(text(model, "name"))};
+  Series series{.name = text(model, keys::kName), .color = palette.color(text(model, keys::kName))};
   for (const std::string& name : sources) {
-    const auto& all = elements(field(model, "sources"));
+    const auto& all = elements(field(model, keys::kSources));
     const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Json& s) { return text(s, "name") == name; });
+        std::find_if(all.begin(), all.end(), [&](const Json& s) { return text(s, keys::kName) == name; });
     series.values.push_back(found == all.end() ? Number() : scaled(*found));
   }
-  if (sources.size() != 1) series.values.push_back(scaled(field(model, "mean")));
+  if (sources.size() != 1) series.values.push_back(scaled(field(model, keys::kMean)));
   return series;
 }
 
@@ -153,18 +153,18 @@ Html scores_figure(const Json& result, Palette& palette) {
   if (sources.size() != 1) chart.labels.push_back("mean");
   for (const Metric& metric : kMetrics) {
     View view{.name = metric.name, .y_title = metric.y_title};
-    for (const Json& model : elements(field(result, "models")))
+    for (const Json& model : elements(field(result, keys::kModels)))
       view.series.push_back(bars_of(model, metric, sources, palette));
     if (has_values(view)) chart.views.push_back(std::move(view));
   }
   if (chart.views.empty()) return {};
-  const auto context = number(result, "context");
-  return figure(
-      chart,
-      Html("Held-out scores per model and source") +
-          (context ? Html(", " + text(result, "windows") + " windows of " + fixed(context, 0) + " tokens.")
-                   : Html(".")),
-      source_table(result));
+  const auto context = number(result, keys::kContext);
+  return figure(chart,
+                Html("Held-out scores per model and source") +
+                    (context ? Html(", " + text(result, keys::kWindows) + " windows of " + fixed(context, 0) +
+                                    " tokens.")
+                             : Html(".")),
+                source_table(result));
 }
 
 constexpr double kFewTargets = 10;  // a mean of fewer says nothing
@@ -172,9 +172,9 @@ constexpr double kFewTargets = 10;  // a mean of fewer says nothing
 /// Accuracy against confidence of one source, or with an empty name of all together.
 Points reliability(const Json& model, const std::string& source) {
   std::vector<std::array<double, 3>> sums;  // of each bin: targets, confidence, right ones
-  for (const Json& scores : elements(field(model, "sources"))) {
-    if (!source.empty() && text(scores, "name") != source) continue;
-    const auto& bins = elements(field(scores, "confidence_bins"));
+  for (const Json& scores : elements(field(model, keys::kSources))) {
+    if (!source.empty() && text(scores, keys::kName) != source) continue;
+    const auto& bins = elements(field(scores, keys::kConfidenceBins));
     sums.resize(std::max(sums.size(), bins.size()));
     for (std::size_t i = 0; i < bins.size(); ++i) {
       const auto& bin = elements(bins[i]);
@@ -199,8 +199,8 @@ Html reliability_figure(const Json& result, Palette& palette) {
   for (const std::string& source : choices) {
     View view{.name = source.empty() ? "All sources" : source,
               .y_title = "how often it is right (share of tokens)"};
-    for (const Json& model : elements(field(result, "models"))) {
-      const std::string name = text(model, "name");
+    for (const Json& model : elements(field(result, keys::kModels))) {
+      const std::string name = text(model, keys::kName);
       const std::size_t color = palette.color(name);
       if (Points points = reliability(model, source); !points.empty())
         view.series.push_back(
@@ -221,7 +221,7 @@ Html reliability_figure(const Json& result, Palette& palette) {
 
 }  // namespace
 
-Html scores(const RunFiles& run, Palette& palette) {
+Html scores(const Run& run, Palette& palette) {
   Html body;
   const auto evaluations = std::count_if(run.stages.begin(), run.stages.end(), [](const Stage& stage) {
     return stage.kind == "evaluate" && stage.result.is_object();
@@ -237,18 +237,18 @@ Html scores(const RunFiles& run, Palette& palette) {
   return body;
 }
 
-Html generated(const RunFiles& run) {
+Html generated(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
     if (stage.kind != "evaluate") continue;
     Html cards;
-    for (const Json& model : elements(field(stage.result, "models"))) {
-      const Json& generation = field(model, "generation");
-      const std::string prompt = text(generation, "prompt");
-      std::string answer = text(generation, "text");
+    for (const Json& model : elements(field(stage.result, keys::kModels))) {
+      const Json& generation = field(model, keys::kGeneration);
+      const std::string prompt = text(generation, keys::kPrompt);
+      std::string answer = text(generation, keys::kText);
       if (answer.empty()) continue;
       if (!prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
-      cards += element("figure", element("figcaption", text(model, "name")) +
+      cards += element("figure", element("figcaption", text(model, keys::kName)) +
                                      element("p", {{"dir", "auto"}},
                                              element("span", {{"class", "prompt"}}, prompt) + answer));
     }

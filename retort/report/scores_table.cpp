@@ -43,34 +43,37 @@ std::string one_line(const std::string& text) {
 }
 
 std::string plain_name(const Json& model) {
-  return one_line(text(model, "name"));
+  return one_line(text(model, keys::kName));
 }
 
 std::string share(const Json& model) {
-  const auto all = number(model, "parameters"), nonzero = number(model, "nonzero_parameters");
+  const auto all = number(model, keys::kParameters), nonzero = number(model, keys::kNonzeroParameters);
   return all && nonzero && *all > 0 ? percent(*nonzero / *all, 0) : kMissing;
 }
 
 std::vector<std::string> cells_of(const Json& model) {
-  const Json& mean = field(model, "mean");
+  const Json& mean = field(model, keys::kMean);
   return {plain_name(model),
-          count(number(model, "parameters")),
+          count(number(model, keys::kParameters)),
           share(model),
-          bytes(number(model, "file_bytes")),
-          fixed(number(mean, "perplexity"), 2),
-          fixed(number(mean, "bits_per_byte"), 3),
-          fixed(number(mean, "kl"), 4),
-          percent(number(mean, "top1_agreement")),
-          percent(number(mean, "recovery")),
-          significant(number(model, "tokens_per_second"))};
+          bytes(number(model, keys::kFileBytes)),
+          fixed(number(mean, keys::kPerplexity), 2),
+          fixed(number(mean, keys::kBitsPerByte), 3),
+          fixed(number(mean, keys::kKl), 4),
+          percent(number(mean, keys::kTop1Agreement)),
+          percent(number(mean, keys::kRecovery)),
+          significant(number(model, keys::kTokensPerSecond))};
 }
 
 std::vector<std::string> second_cells_of(const Json& model, bool is_teacher) {
   const Difference difference = nll_difference(model, is_teacher);
-  const Json& mean = field(model, "mean");
-  return {
-      plain_name(model),   count(documents(model)),       difference.value,
-      difference.interval, fixed(number(mean, "ece"), 4), signed_fixed(number(mean, "confidence_gap"), 4)};
+  const Json& mean = field(model, keys::kMean);
+  return {plain_name(model),
+          count(documents(model)),
+          difference.value,
+          difference.interval,
+          fixed(number(mean, keys::kEce), 4),
+          signed_fixed(number(mean, keys::kConfidenceGap), 4)};
 }
 
 std::string line_of(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
@@ -101,9 +104,9 @@ constexpr const char* kSecondLegend =
     "NLL in nats/token on the same documents, drawn anew for the interval; ECE: expected calibration error\n";
 
 std::string legend(const Json& result) {
-  const std::string teacher = clean_text(text(result, "teacher"));
+  const std::string teacher = clean_text(text(result, keys::kTeacher));
   std::string line = "held-out means";
-  if (const auto context = number(result, "context")) line += ", context " + fixed(context, 0);
+  if (const auto context = number(result, keys::kContext)) line += ", context " + fixed(context, 0);
   if (!teacher.empty())
     line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut(teacher, 20);
   return line + "\n";
@@ -113,10 +116,10 @@ std::string legend(const Json& result) {
 
 std::string scores_table(const Json& evaluate_result) {
   Rows rows = {kHeader}, second = {kSecondHeader};
-  const std::string teacher = text(evaluate_result, "teacher");
-  for (const Json& model : elements(field(evaluate_result, "models"))) {
+  const std::string teacher = text(evaluate_result, keys::kTeacher);
+  for (const Json& model : elements(field(evaluate_result, keys::kModels))) {
     rows.push_back(cells_of(model));
-    if (documents(model)) second.push_back(second_cells_of(model, text(model, "name") == teacher));
+    if (documents(model)) second.push_back(second_cells_of(model, text(model, keys::kName) == teacher));
   }
   if (rows.size() == 1) return "no models were evaluated\n";
   std::string table = aligned(std::move(rows)) + legend(evaluate_result);
@@ -126,8 +129,8 @@ std::string scores_table(const Json& evaluate_result) {
 
 std::string generated_texts(const Json& evaluate_result) {
   std::string lines;
-  for (const Json& model : elements(field(evaluate_result, "models")))
-    if (const std::string answer = text(field(model, "generation"), "text"); !answer.empty())
+  for (const Json& model : elements(field(evaluate_result, keys::kModels)))
+    if (const std::string answer = text(field(model, keys::kGeneration), keys::kText); !answer.empty())
       lines += cut(plain_name(model) + ": " + one_line(answer), kMaxColumns) + "\n";
   return lines;
 }

@@ -9,7 +9,7 @@ using base::Json;
 namespace {
 
 Html table_of(const Json& result) {
-  Table table("Each model was distilled for " + count(number(result, "tokens")) +
+  Table table("Each model was distilled for " + count(number(result, keys::kTokens)) +
                   " tokens with the same text in the same order. Tied: the 95 % interval of what is between "
                   "it and the "
                   "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source "
@@ -25,24 +25,25 @@ Html table_of(const Json& result) {
                {"Bytes", ""},
                {"FLOPs", "per token"},
                {"Time", "ms"}});
-  const std::string chosen = text(result, "chosen");
-  for (const Json& one : elements(field(result, "models")))
+  const std::string chosen = text(result, keys::kChosen);
+  for (const Json& one : elements(field(result, keys::kModels)))
     table.row(
-        {text(one, "name"), fixed(number(one, "nll"), 4), fixed(number(one, "behind"), 4), interval_of(one),
-         standing_of(one), count(number(one, "parameters")), bytes(number(one, "bytes")),
-         count(number(one, "flops_per_token")), fixed(milliseconds(one), 1)},
-        text(one, "name") == chosen ? "chosen" : "");
+        {text(one, keys::kName), fixed(number(one, keys::kNll), 4), fixed(number(one, keys::kBehind), 4),
+         interval_of(one), standing_of(one),
+         count(number(one, keys::kParameters)), bytes(number(one, keys::kBytes)),
+         count(number(one, keys::kFlopsPerToken)), fixed(milliseconds(one), 1)},
+        text(one, keys::kName) == chosen ? "chosen" : "");
   return table.empty() ? Html() : table.html();
 }
 
 }  // namespace
 
-Html selection(const RunFiles& run) {
+Html selection(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
     if (stage.kind != "select" || !stage.result.is_object()) continue;
     body += element("h3", stage.name) + table_of(stage.result);
-    body += element("p", "Taken: " + text(stage.result, "chosen") + ".");
+    body += element("p", "Taken: " + text(stage.result, keys::kChosen) + ".");
   }
   return body;
 }

@@ -35,14 +35,14 @@ std::size_t position(std::vector<std::string>& names, const std::string& name) {
 }
 
 /// Blocks on the x axis, one series per projection; layers of other names stand each for itself.
-Chart layer_chart(const Json& layers, const char* key, const char* title) {
+Chart layer_chart(const Json& layers, record::Key key, const char* title) {
   Chart chart{.bars = true, .from_zero = true, .x_title = "block"};
   View view{.name = "", .y_title = title};
   std::vector<std::string> projections;
   for (const Json& layer : elements(layers)) {
     const auto error = number(layer, key);
     if (!error) continue;
-    const Place place = place_of(text(layer, "name"));
+    const Place place = place_of(text(layer, keys::kName));
     const bool named = !place.block.empty();
     const std::size_t label = position(chart.labels, named ? place.block : place.projection);
     const std::size_t series = position(projections, named ? place.projection : "other layers");
@@ -64,42 +64,43 @@ Html layer_table(const Json& result) {
                    {"Loss", ""},
                    {"Identity residual", ""},
                    {"Relative error", ""}});
-  for (const Json& layer : elements(field(result, "layers")))
-    table.row({text(layer, "name"), fixed(number(layer, "rows"), 0), fixed(number(layer, "cols"), 0),
-               significant(number(layer, "dampening")), significant(number(layer, "loss"), 4),
-               significant(number(layer, "identity_residual"), 2),
-               fixed(number(layer, "relative_error"), 4)});
+  for (const Json& layer : elements(field(result, keys::kLayers)))
+    table.row({text(layer, keys::kName), fixed(number(layer, keys::kRows), 0),
+               fixed(number(layer, keys::kCols), 0), significant(number(layer, keys::kDampening)),
+               significant(number(layer, keys::kLoss), 4),
+               significant(number(layer, keys::kIdentityResidual), 2),
+               fixed(number(layer, keys::kRelativeError), 4)});
   return table.empty() ? Html() : table.html();
 }
 
 /// "0.0123 (0.0101 to 0.0150)", with a dash where there were too few documents for an interval.
 std::string with_interval(const Json& damage) {
-  return fixed(number(damage, "objective"), 4) + " (" + interval_of(damage) + ")";
+  return fixed(number(damage, keys::kObjective), 4) + " (" + interval_of(damage) + ")";
 }
 
 /// "f grew by 0.0123 (0.0101 to 0.0150), log perplexity by 0.0081 and KL by 0.0042, on ..., most on en
 /// (0.0200)"
 std::string total_damage(const Json& damage) {
   std::string line = "f grew by " + with_interval(damage);
-  const auto nll = number(damage, "delta_log_perplexity"), kl = number(damage, "kl");
+  const auto nll = number(damage, keys::kDeltaLogPerplexity), kl = number(damage, keys::kKl);
   if (!nll || !kl) return line + " on held-out calibration text";  // of an earlier version
   line += ", log perplexity by " + fixed(nll, 4) + " and KL by " + fixed(kl, 4) +
           ", on calibration text that nothing was fitted to or chosen by";
-  const std::string worst = text(damage, "worst_domain");
-  if (const auto most = number(field(damage, "domains"), worst); !worst.empty() && most)
+  const std::string worst = text(damage, keys::kWorstDomain);
+  if (const auto most = number(entry(field(damage, keys::kDomains), worst)); !worst.empty() && most)
     line += ", most on " + worst + " (" + fixed(most, 4) + ")";
   return line;
 }
 
 Html totals(const Json& result) {
-  const auto zeros = number(result, "zeros_fraction");
-  const auto layers = elements(field(result, "layers")).size();
+  const auto zeros = number(result, keys::kZerosFraction);
+  const auto layers = elements(field(result, keys::kLayers)).size();
   if (layers == 0) return {};
   std::string line = std::to_string(layers) + " layers";
-  if (const std::string pattern = text(result, "pattern"); !pattern.empty())
+  if (const std::string pattern = text(result, keys::kPattern); !pattern.empty())
     line += " with pattern " + pattern;
   if (zeros) line += ", " + percent(zeros) + " zeros";
-  if (const Json& damage = field(result, "damage"); number(damage, "objective"))
+  if (const Json& damage = field(result, keys::kDamage); number(damage, keys::kObjective))
     line += "; " + total_damage(damage);
   return element("p", line + ".");
 }
@@ -114,27 +115,26 @@ std::vector<Column> damage_columns(std::vector<Column> of) {
 }
 
 std::vector<Html> damage_row(std::vector<Html> of, const Json& damage) {
-  for (const std::string& cell : {with_interval(damage), fixed(number(damage, "delta_log_perplexity"), 4),
-                                  fixed(number(damage, "kl"), 4), text(damage, "worst_domain")})
+  for (const std::string& cell : {with_interval(damage), fixed(number(damage, keys::kDeltaLogPerplexity), 4),
+                                  fixed(number(damage, keys::kKl), 4), text(damage, keys::kWorstDomain)})
     of.push_back(cell);
   return of;
 }
 
 /// What each layer alone does to f, and what all together do, block after block.
 Html damages(const Json& result) {
-  const Json& singles = field(result, "single_damages");
+  const Json& singles = field(result, keys::kSingleDamages);
   Table table("Each layer alone; those with the least damage per weight became sparse.",
               damage_columns({{"Layer", "", true}, {"", "", true}}));
   for (const Json& row : elements(singles)) {
-    const Json& sparse = field(row, "sparse");
-    table.row(damage_row(
-        {text(row, "name"), sparse.is_boolean() && sparse.get<bool>() ? "sparse" : "stays dense"}, row));
+    table.row(
+        damage_row({text(row, keys::kName), is_true(row, keys::kSparse) ? "sparse" : "stays dense"}, row));
   }
   if (table.empty()) return {};
   Table together("All together, up to a block", damage_columns({{"Block", ""}}));
-  for (const Json& row : elements(field(result, "cumulative_damages")))
-    together.row(damage_row({fixed(number(row, "up_to_block"), 0)}, row));
-  return figure(layer_chart(singles, "objective", "change of f (nats)"),
+  for (const Json& row : elements(field(result, keys::kCumulativeDamages)))
+    together.row(damage_row({fixed(number(row, keys::kUpToBlock), 0)}, row));
+  return figure(layer_chart(singles, keys::kObjective, "change of f (nats)"),
                 "Damage: the change of f from the model as it came when this layer alone is sparse, on the "
                 "text that the choice was made by.",
                 table.html() + together.html());
@@ -152,15 +152,16 @@ Html changes(const Json& evaluation) {
        {"NLL", "nats per token"},
        {"KL", "nats per token"},
        {"Worst domain", "", true}});
-  for (const Json& row : elements(field(evaluation, "sparsity")))
-    table.row({text(row, "model"), text(row, "before"), with_interval(row), fixed(number(row, "nll"), 4),
-               fixed(number(row, "kl"), 4), text(row, "worst_domain")});
+  for (const Json& row : elements(field(evaluation, keys::kSparsity)))
+    table.row({text(row, keys::kModel), text(row, keys::kBefore), with_interval(row),
+               fixed(number(row, keys::kNll), 4), fixed(number(row, keys::kKl), 4),
+               text(row, keys::kWorstDomain)});
   return table.empty() ? Html() : table.html();
 }
 
 }  // namespace
 
-Html sparsity(const RunFiles& run) {
+Html sparsity(const Run& run) {
   Html body;
   const auto stages = std::count_if(run.stages.begin(), run.stages.end(),
                                     [](const Stage& stage) { return stage.kind == "sparsify"; });
@@ -168,7 +169,7 @@ Html sparsity(const RunFiles& run) {
     if (stage.kind != "sparsify" || !stage.result.is_object()) continue;
     if (stages > 1) body += element("h3", stage.name);
     body += totals(stage.result);
-    const Chart chart = layer_chart(field(stage.result, "layers"), "relative_error",
+    const Chart chart = layer_chart(field(stage.result, keys::kLayers), keys::kRelativeError,
                                     "relative error of the layer (fraction)");
     const Html table = layer_table(stage.result);
     if (!chart.views.empty())

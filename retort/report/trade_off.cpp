@@ -12,7 +12,7 @@ using base::Json;
 
 namespace {
 
-const Stage* stage_of(const RunFiles& run, const std::string& name) {
+const Stage* stage_of(const Run& run, const std::string& name) {
   const auto found =
       std::find_if(run.stages.begin(), run.stages.end(), [&](const Stage& one) { return one.name == name; });
   return found == run.stages.end() ? nullptr : &*found;
@@ -20,41 +20,42 @@ const Stage* stage_of(const RunFiles& run, const std::string& name) {
 
 /// The model that a select stage took, as the recipe names it.
 std::string selected(const Stage& stage) {
-  for (const Json& model : elements(field(stage.result, "models")))
-    if (text(model, "name") == text(stage.result, "chosen")) return text(model, "model");
+  for (const Json& model : elements(field(stage.result, keys::kModels)))
+    if (text(model, keys::kName) == text(stage.result, keys::kChosen)) return text(model, keys::kModel);
   return {};
 }
 
 /// How a model came about since it was pruned: "tabu", "tabu, distill"; "not pruned" without a prune stage.
-std::string method_of(const RunFiles& run, const std::string& model) {
+std::string method_of(const Run& run, const std::string& model) {
   std::string later;
   std::set<std::string> seen;
   for (const Stage* stage = stage_of(run, model); stage && seen.insert(stage->name).second;) {
     if (stage->kind == "prune") {
-      const std::string method = text(field(stage->recipe, "search"), "method");
+      const std::string method = text(field(stage->recipe, keys::kSearch), keys::kMethod);
       return (method.empty() ? "prune" : method) + later;
     }
     later.insert(0, ", " + stage->kind);
-    stage = stage_of(run, stage->kind == "select" ? selected(*stage) : text(stage->recipe, "from"));
+    stage = stage_of(run, stage->kind == "select" ? selected(*stage) : text(stage->recipe, keys::kFrom));
   }
   return "not pruned";
 }
 
 struct Axis {
-  const char* key;
+  record::Key key;
   const char* name;
   const char* y_title;
 };
-constexpr Axis kAxes[] = {{"perplexity", "Perplexity", "perplexity, mean of sources"},
-                          {"kl", "KL", "KL to the teacher (nats per token)"},
-                          {"nll", "NLL", "NLL (nats per token)"}};
+constexpr Axis kAxes[] = {{keys::kPerplexity, "Perplexity", "perplexity, mean of sources"},
+                          {keys::kKl, "KL", "KL to the teacher (nats per token)"},
+                          {keys::kNll, "NLL", "NLL (nats per token)"}};
 
-View view_of(const RunFiles& run, const Json& result, const Axis& axis) {
+View view_of(const Run& run, const Json& result, const Axis& axis) {
   std::map<std::string, Points> methods;
-  for (const Json& model : elements(field(result, "models")))
-    if (const auto parameters = number(model, "parameters"), value = number(field(model, "mean"), axis.key);
+  for (const Json& model : elements(field(result, keys::kModels)))
+    if (const auto parameters = number(model, keys::kParameters),
+        value = number(field(model, keys::kMean), axis.key);
         parameters && value)
-      methods[method_of(run, text(model, "name"))].emplace_back(*parameters, *value);
+      methods[method_of(run, text(model, keys::kName))].emplace_back(*parameters, *value);
   View view{.name = axis.name, .y_title = axis.y_title};
   std::size_t color = 0;
   for (auto& [name, points] : methods) {
@@ -66,18 +67,18 @@ View view_of(const RunFiles& run, const Json& result, const Axis& axis) {
 }
 
 /// Two sizes besides the whole model's make a curve.
-bool has_curve(const RunFiles& run, const Json& result) {
+bool has_curve(const Run& run, const Json& result) {
   std::set<double> sizes;
-  for (const Json& model : elements(field(result, "models")))
-    if (const auto parameters = number(model, "parameters");
-        parameters && method_of(run, text(model, "name")) != "not pruned")
+  for (const Json& model : elements(field(result, keys::kModels)))
+    if (const auto parameters = number(model, keys::kParameters);
+        parameters && method_of(run, text(model, keys::kName)) != "not pruned")
       sizes.insert(*parameters);
   return sizes.size() > 1;
 }
 
 }  // namespace
 
-Html trade_offs(const RunFiles& run) {
+Html trade_offs(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
     if (stage.kind != "evaluate" || !has_curve(run, stage.result)) continue;

@@ -1,8 +1,9 @@
-// Curves of the training stages, and their memory plans beside what was used.
+// Curves of the training stages.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "retort/base/error.h"
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
 
@@ -14,74 +15,63 @@ using base::Json;
 constexpr std::size_t kMaxPoints = 600;    // of a curve: more than the pixels of a line need
 constexpr std::size_t kMaxTableRows = 40;  // of the numbers beneath a figure
 
-struct Part {
-  const char* key;
-  const char* name;
-};
-
-constexpr Part kParts[] = {{"loss", "loss (weighted sum)"},
-                           {"cross_entropy", "cross-entropy"},
-                           {"kl_divergence", "KL divergence"},
-                           {"squarehead", "SquareHead"}};
-
-std::vector<const Stage*> training_stages(const RunFiles& run) {
+std::vector<const Stage*> training_stages(const Run& run) {
   std::vector<const Stage*> stages;
   for (const Stage& stage : run.stages)
     if (is_training(stage)) stages.push_back(&stage);
   return stages;
 }
 
-Points points_of(const std::vector<Json>& metrics, const std::string& key) {
-  Points points;
-  for (const Json& line : metrics) {
-    const auto tokens = number(line, "tokens"), value = number(line, key);
-    if (tokens && value) points.emplace_back(*tokens, *value);
-  }
-  return points;
+using record::MetricsLine;
+
+Number finite(double value) {
+  return std::isfinite(value) ? Number(value) : Number();
+}
+
+Number named(const record::NamedNumbers& values, const std::string& name) {
+  for (const auto& [other, value] : values)
+    if (other == name) return finite(value);
+  return {};
 }
 
 /// Of one source, or with an empty name the mean over all of them.
-Number held_out_of(const Json& values, const std::string& source) {
-  if (!source.empty()) return number(values, source);
-  if (!values.is_object() || values.empty()) return number(values);
+Number held_out_of(const record::NamedNumbers& values, const std::string& source) {
+  if (!source.empty()) return named(values, source);
+  if (values.empty()) return {};
   double sum = 0;
-  for (const Json& value : values) {
-    const auto one = number(value);
-    if (!one) return {};
-    sum += *one;
-  }
-  return sum / static_cast<double>(values.size());
+  for (const auto& [name, value] : values) sum += value;
+  return finite(sum / static_cast<double>(values.size()));
+}
+
+/// The step that the result of a finished stage ends with.
+MetricsLine last_line(const Stage& stage) {
+  return record::metrics_line(field(stage.result, keys::kFinal));
 }
 
 enum class Against { tokens, steps };
 
-Number progress_of(const Json& line, Against against) {
-  if (against == Against::tokens) return number(line, "tokens");
-  const auto step = number(line, "step");  // a line of metrics; the result of a stage has `steps`
-  return step ? step : number(line, "steps");
-}
-
 Points held_out_points(const Stage& stage, const std::string& source, Against against = Against::tokens) {
   Points points;
-  const auto add = [&](const Json& line, const Json& values) {
-    const auto x = progress_of(line, against), value = held_out_of(values, source);
-    if (x && value && (points.empty() || points.back().first < *x)) points.emplace_back(*x, *value);
+  const auto add = [&](const MetricsLine& line) {
+    const auto x = static_cast<double>(against == Against::tokens ? line.tokens : line.step);
+    const auto value = held_out_of(line.held_out, source);
+    if (value && (points.empty() || points.back().first < x)) points.emplace_back(x, *value);
   };
-  for (const Json& line : stage.metrics) add(line, field(line, "held_out"));
-  add(stage.result, field(field(stage.result, "final"), "held_out"));
+  for (const MetricsLine& line : stage.metrics) add(line);
+  add(last_line(stage));
   return points;
+}
+
+void add_new(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
 std::vector<std::string> held_out_sources(const std::vector<const Stage*>& stages) {
   std::vector<std::string> names;
-  const auto add = [&](const Json& values) {
-    if (!values.is_object()) return;
-    for (const auto& [name, value] : values.items())
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  };
   for (const Stage* stage : stages) {
-    for (const Json& line : stage->metrics) add(field(line, "held_out"));
-    add(field(field(stage->result, "final"), "held_out"));
+    for (const MetricsLine& line : stage->metrics)
+      for (const auto& [name, value] : line.held_out) add_new(names, name);
+    for (const auto& [name, value] : last_line(*stage).held_out) add_new(names, name);
   }
   return names;
 }
@@ -159,7 +149,7 @@ Html held_out_figure(const std::string& start, const std::vector<const Stage*>& 
 
 /// Students of a select stage are in no recipe: they are named after it, with a number.
 std::string start_of(const Stage& stage) {
-  const std::string from = text(stage.recipe, "from");
+  const std::string from = text(stage.recipe, keys::kFrom);
   if (!from.empty()) return from;
   if (stage.recipe.is_object()) return "random weights";
   return "the models of " + stage.name.substr(0, stage.name.rfind('.'));
@@ -180,7 +170,7 @@ Html held_out_figures(const std::vector<const Stage*>& stages, Palette& palette)
   return figures;
 }
 
-Html summary_table(const RunFiles& run, const std::vector<const Stage*>& stages) {
+Html summary_table(const Run& run, const std::vector<const Stage*>& stages) {
   Table table("Training stages.", {{"Stage", "", true},
                                    {"Kind", "", true},
                                    {"Parameters", ""},
@@ -191,76 +181,96 @@ Html summary_table(const RunFiles& run, const std::vector<const Stage*>& stages)
                                    {"Last loss", ""},
                                    {"Held-out NLL", "nats per token"}});
   for (const Stage* stage : stages) {
-    const Json& last = stage->metrics.empty() ? stage->result : stage->metrics.back();
-    const auto own = [&](const char* key, const char* metrics_key) {
-      const auto value = number(stage->result, key);
-      return value ? value : number(last, metrics_key);
-    };
-    const auto tokens = own("tokens", "tokens"), time = number(stage->result, "seconds");
-    const auto loss = number(field(stage->result, "final"), "loss");
+    const MetricsLine last = stage->metrics.empty() ? last_line(*stage) : stage->metrics.back();
+    const auto speed = number(stage->result, keys::kTokensPerSecond);
     const Points held_out = held_out_points(*stage, "");
-    table.row({stage->name, stage->kind, count(parameters_of(run, *stage)), fixed(own("steps", "step"), 0),
-               count(tokens), seconds(time),
-               significant(tokens && time && *time > 0 ? Number(*tokens / *time)
-                                                       : number(last, "tokens_per_second")),
-               fixed(loss ? loss : number(last, "loss"), 4),
+    table.row({stage->name, stage->kind, count(parameters_of(run, *stage)), std::to_string(last.step),
+               count(static_cast<double>(last.tokens)), seconds(number(stage->result, keys::kSeconds)),
+               significant(speed ? speed : last.tokens_per_second), fixed(last.loss, 4),
                fixed(held_out.empty() ? Number() : Number(held_out.back().second), 4)});
   }
   return table.html();
 }
 
+/// The loss, and after it whatever the lines call a part of it.
+std::vector<std::string> parts_of(const Stage& stage) {
+  std::vector<std::string> parts;
+  for (const MetricsLine& line : stage.metrics)
+    for (const auto& [name, value] : line.parts) add_new(parts, name);
+  return parts;
+}
+
+/// "kl_divergence" as "kl divergence".
+std::string title_of_part(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 /// Rows spread evenly over the stage, first and last included.
-Html loss_table(const Stage& stage, const std::vector<Part>& parts) {
-  std::vector<Column> columns = {{"Step"}, {"Tokens"}};
-  for (const Part& part : parts) columns.push_back({part.name});
+Html loss_table(const Stage& stage, const std::vector<std::string>& parts) {
+  std::vector<Column> columns = {{"Step"}, {"Tokens"}, {"Loss"}};
+  for (const std::string& part : parts) columns.push_back({title_of_part(part)});
   columns.insert(columns.end(), {{"Gradient norm"}, {"Learning rate"}, {"Speed", "tokens/s"}});
   Table table("", columns);
-  const std::size_t lines = stage.metrics.size(), rows = std::min(lines, kMaxTableRows);
+  std::vector<const MetricsLine*> trained;  // step 0 has a held-out loss only
+  for (const MetricsLine& line : stage.metrics)
+    if (line.loss) trained.push_back(&line);
+  const std::size_t lines = trained.size(), rows = std::min(lines, kMaxTableRows);
   for (std::size_t row = 0; row < rows; ++row) {
-    const Json& line = stage.metrics[rows == 1 ? 0 : row * (lines - 1) / (rows - 1)];
-    std::vector<Html> cells = {fixed(number(line, "step"), 0), count(number(line, "tokens"))};
-    for (const Part& part : parts) cells.push_back(fixed(number(line, part.key), 4));
-    cells.push_back(significant(number(line, "grad_norm")));
-    cells.push_back(significant(number(line, "lr")));
-    cells.push_back(significant(number(line, "tokens_per_second")));
+    const MetricsLine& line = *trained[rows == 1 ? 0 : row * (lines - 1) / (rows - 1)];
+    std::vector<Html> cells = {std::to_string(line.step), count(static_cast<double>(line.tokens)),
+                               fixed(line.loss, 4)};
+    for (const std::string& part : parts) cells.push_back(fixed(named(line.parts, part), 4));
+    for (const Number& value : {line.gradient_norm, line.lr, line.tokens_per_second})
+      cells.push_back(significant(value));
     table.row(cells);
   }
   return table.html();
 }
 
-/// The loss and its parts as far as they were logged; a single part that is the loss itself is not drawn
-/// twice.
-std::vector<Part> logged_parts(const Stage& stage) {
-  std::vector<Part> parts;
-  for (const Part& part : kParts)
-    if (!points_of(stage.metrics, part.key).empty()) parts.push_back(part);
-  if (parts.size() == 2 && points_of(stage.metrics, parts[0].key) == points_of(stage.metrics, parts[1].key))
-    parts.erase(parts.begin());
-  return parts;
+template <typename Value>
+Points points_of(const Stage& stage, Value value) {
+  Points points;
+  for (const MetricsLine& line : stage.metrics)
+    if (const Number y = value(line); y && std::isfinite(*y))
+      points.emplace_back(static_cast<double>(line.tokens), *y);
+  return points;
 }
 
-Html loss_figure(const Stage& stage) {
-  const std::vector<Part> parts = logged_parts(stage);
-  if (parts.empty()) return {};
-  const bool squarehead = parts.back().key == std::string_view("squarehead");
-  View view{.name = stage.name, .y_title = "loss (nats per token)"};
+/// A line for the loss and one for each part; a single part that is the loss itself is not drawn twice.
+std::vector<Series> loss_curves(const Stage& stage, const std::vector<std::string>& parts, Palette& colors) {
+  std::vector<Series> curves;
+  const auto add = [&](const std::string& name, Points points) {
+    const std::size_t style = colors.color(name);
+    if (!points.empty())
+      curves.push_back({.name = name, .color = style, .dash = style, .points = std::move(points)});
+  };
+  add("loss", points_of(stage, [](const MetricsLine& line) { return line.loss; }));
+  for (const std::string& part : parts)
+    add(title_of_part(part),
+        points_of(stage, [&](const MetricsLine& line) { return named(line.parts, part); }));
+  if (curves.size() == 2 && curves[0].points == curves[1].points) curves.erase(curves.begin());
+  if (curves.size() == 1) curves[0].dash = 0;
+  return curves;
+}
+
+Html loss_figure(const Stage& stage, Palette& colors) {
+  const std::vector<std::string> parts = parts_of(stage);
+  std::vector<Series> curves = loss_curves(stage, parts, colors);
+  if (curves.empty()) return {};
   std::size_t stride = 1;
-  for (const Part& part : parts) {
-    const auto style = static_cast<std::size_t>(
-        std::find_if(std::begin(kParts), std::end(kParts), [&](const Part& p) { return p.key == part.key; }) -
-        std::begin(kParts));
-    view.series.push_back({.name = part.name,
-                           .color = style,
-                           .dash = parts.size() == 1 ? 0 : style,
-                           .points = thinned(points_of(stage.metrics, part.key), kMaxPoints, &stride)});
-  }
+  for (Series& curve : curves) curve.points = thinned(curve.points, kMaxPoints, &stride);
+  Html caption = element("strong", stage.name) + ": training loss";
+  caption += curves.size() > 1
+                 ? ", the weighted sum, and its parts without weights. What compares hidden states, as "
+                   "SquareHead, is a ratio without unit."
+                 : ".";
+  if (stride > 1) caption += base::join(" Each point is the mean of ", stride, " steps.");
   const Chart chart{
-      .abbreviated_x = true, .x_title = "tokens of the stage", .views = {std::move(view)}, .wide = false};
-  Html caption =
-      element("strong", stage.name) + ": training loss" + (parts.size() > 1 ? " and its parts." : ".");
-  if (squarehead) caption += " SquareHead is a ratio without unit; the parts are shown unweighted.";
-  if (stride > 1)
-    caption += " Each point is the mean of " + fixed(static_cast<double>(stride), 0) + " steps.";
+      .abbreviated_x = true,
+      .x_title = "tokens of the stage",
+      .views = {{.name = stage.name, .y_title = "loss (nats per token)", .series = std::move(curves)}},
+      .wide = false};
   return figure(chart, caption, loss_table(stage, parts));
 }
 
@@ -271,71 +281,15 @@ bool is_training(const Stage& stage) {
          (stage.kind.empty() && !stage.metrics.empty());
 }
 
-Html training(const RunFiles& run, Palette& palette) {
+Html training(const Run& run, Palette& palette) {
   std::vector<const Stage*> stages = training_stages(run);
   std::erase_if(stages, [](const Stage* stage) { return stage->result.is_null() && stage->metrics.empty(); });
   if (stages.empty()) return {};
   Html figures;
-  for (const Stage* stage : stages) figures += loss_figure(*stage);
+  Palette colors;  // of the parts of losses, alike in all figures
+  for (const Stage* stage : stages) figures += loss_figure(*stage, colors);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
   return summary_table(run, stages) + held_out_figures(stages, palette) + figures;
-}
-
-Html costs(const RunFiles& run) {
-  Table table(
-      "What each stage took. Tensors are those in the memory of the processor, planned at most before the "
-      "stage began; the peak of the process is that of all stages of its run so far.",
-      {{"Stage", "", true},
-       {"Kind", "", true},
-       {"Time", ""},
-       {"Planned", ""},
-       {"Peak of tensors", ""},
-       {"Peak of the process", ""}});
-  for (const Stage& stage : run.stages)
-    if (number(stage.result, "peak_tensor_bytes"))
-      table.row({stage.name, stage.kind, seconds(number(stage.result, "seconds")),
-                 bytes(number(is_training(stage) ? field(stage.result, "memory") : stage.result,
-                              is_training(stage) ? "planned_bytes" : "memory_planned_bytes")),
-                 bytes(number(stage.result, "peak_tensor_bytes")),
-                 bytes(number(stage.result, "process_peak_bytes"))});
-  return table.empty() ? Html() : table.html();
-}
-
-Html memory(const RunFiles& run) {
-  std::vector<const Stage*> stages = training_stages(run);
-  std::erase_if(stages, [](const Stage* stage) { return !field(stage->result, "memory").is_object(); });
-  if (stages.empty()) return {};
-  std::vector<std::string> purposes;
-  std::vector<Column> columns = {{"Purpose", "", true}};
-  for (const Stage* stage : stages) {
-    columns.push_back({stage->name});
-    for (const Json& entry : elements(field(field(stage->result, "memory"), "plan")))
-      if (const std::string what = text(entry, "what");
-          std::find(purposes.begin(), purposes.end(), what) == purposes.end())
-        purposes.push_back(what);
-  }
-  Table table("Bytes planned before the first step, by purpose, and the peaks that were measured.", columns);
-  const auto row = [&](const Html& title, const char* css_class, auto cell) {
-    std::vector<Html> cells = {title};
-    for (const Stage* stage : stages) cells.push_back(cell(field(stage->result, "memory")));
-    table.row(cells, css_class);
-  };
-  for (const std::string& purpose : purposes)
-    row(purpose, "", [&](const Json& plan) {
-      double sum = 0;
-      bool found = false;
-      for (const Json& entry : elements(field(plan, "plan")))
-        if (text(entry, "what") == purpose) sum += number(entry, "bytes").value_or(0), found = true;
-      return bytes(found ? Number(sum) : Number());
-    });
-  row("Planned", "sum", [](const Json& plan) { return bytes(number(plan, "planned_bytes")); });
-  row("Measured peak", "", [](const Json& plan) { return bytes(number(plan, "peak_bytes")); });
-  row("Measured / planned", "", [](const Json& plan) {
-    const auto planned = number(plan, "planned_bytes"), peak = number(plan, "peak_bytes");
-    return percent(planned && peak && *planned > 0 ? Number(*peak / *planned) : Number());
-  });
-  row("Peak of the process", "", [](const Json& plan) { return bytes(number(plan, "process_peak_bytes")); });
-  return table.html();
 }
 
 }  // namespace retort::report

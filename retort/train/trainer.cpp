@@ -13,11 +13,15 @@
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/optim/schedule.h"
+#include "retort/record/keys.h"
+#include "retort/record/metrics_line.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
 
 namespace retort::train {
 namespace {
+
+namespace keys = record::keys;
 
 std::int64_t tokens_per_step(const TrainOptions& options) {
   return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
@@ -84,10 +88,10 @@ class Loop {
 
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
   void recall_last_line() {
-    for (const auto& line : record::read_metrics(s_.metrics.path()))
-      if (line.value("stage", "") == s_.stage && line.value("step", std::int64_t{0}) == steps_)
-        last_line_ = line;
-    if (last_line_.contains("held_out")) last_held_out_ = last_line_["held_out"];
+    for (const auto& json : record::read_metrics(s_.metrics.path()))
+      if (auto line = record::metrics_line(json); line.stage == s_.stage && line.step == steps_)
+        last_line_ = std::move(line);
+    last_held_out_ = last_line_.held_out;
   }
 
   void step() {
@@ -147,8 +151,8 @@ class Loop {
                         s_.student.compute_copy(unit), step, rate_factor_, scale);
   }
 
-  base::Json held_out_losses() {
-    base::Json losses = base::Json::object();
+  record::NamedNumbers held_out_losses() {
+    record::NamedNumbers losses;
     if (s_.held_out.empty()) return losses;
     const auto head_unit = s_.student.layout().head_unit();
     const eval::HeadScorer scorer(s_.student.config(), s_.student.layout(), s_.student.acquire(head_unit));
@@ -160,15 +164,16 @@ class Loop {
         sums.add(eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N,
                                     s_.options.head_rows > 0 ? s_.options.head_rows : 256));
       }
-      losses[set.source] = sums.nll / static_cast<double>(std::max<std::int64_t>(1, sums.targets));
+      losses.emplace_back(set.source,
+                          sums.nll / static_cast<double>(std::max<std::int64_t>(1, sums.targets)));
     }
     s_.student.release(head_unit);
     return losses;
   }
 
-  static double mean(const base::Json& losses) {
+  static double mean(const record::NamedNumbers& losses) {
     double sum = 0;
-    for (const auto& value : losses) sum += value.get<double>();
+    for (const auto& [source, loss] : losses) sum += loss;
     return sum / static_cast<double>(std::max<std::size_t>(1, losses.size()));
   }
 
@@ -176,20 +181,18 @@ class Loop {
   void record_held_out_before() {
     last_held_out_ = held_out_losses();
     if (!last_held_out_.empty())
-      s_.metrics.append({{"stage", s_.stage}, {"step", 0}, {"tokens", 0}, {"held_out", last_held_out_}});
+      s_.metrics.append(record::to_json(record::MetricsLine{.stage = s_.stage, .held_out = last_held_out_}));
   }
 
   void record(const shard::StepResult& result, double norm, double seconds) {
     const double rate = static_cast<double>(result.tokens) / seconds;
     const auto& options = s_.options;
-    base::Json line = {
-        {"stage", s_.stage}, {"step", progress_.step}, {"tokens", progress_.tokens}, {"loss", result.loss}};
     record::StepReport report{.stage = s_.stage,
                               .step = progress_.step,
                               .steps = steps_,
                               .tokens = progress_.tokens,
                               .loss = result.loss,
-                              .parts = {},
+                              .parts = {result.parts.begin(), result.parts.end()},
                               .lr = options.optim.lr * rate_factor_,
                               .gradient_norm = norm,
                               .tokens_per_second = rate,
@@ -197,24 +200,24 @@ class Loop {
                               .eta_seconds = progress_.seconds / static_cast<double>(progress_.step) *
                                              static_cast<double>(steps_ - progress_.step),
                               .held_out_loss = {}};
-    for (const auto& [name, value] : result.parts) {
-      line[name] = value;
-      report.parts.emplace_back(name, value);
-    }
-    line["gradient_norm"] = norm;
-    line["lr"] = report.lr;
-    line["tokens_per_second"] = rate;
-    line["peak_fraction"] = *report.peak_fraction;
-    line["seconds"] = progress_.seconds;
+    last_line_ = {.stage = report.stage,
+                  .step = report.step,
+                  .tokens = report.tokens,
+                  .loss = report.loss,
+                  .parts = report.parts,
+                  .gradient_norm = report.gradient_norm,
+                  .lr = report.lr,
+                  .tokens_per_second = report.tokens_per_second,
+                  .peak_fraction = report.peak_fraction,
+                  .seconds = progress_.seconds,
+                  .held_out = {}};
     const bool evaluate = options.evaluate_every_steps > 0 &&
                           (progress_.step % options.evaluate_every_steps == 0 || progress_.step == steps_);
     if (evaluate && !s_.held_out.empty()) {
-      last_held_out_ = held_out_losses();
-      line["held_out"] = last_held_out_;
+      last_line_.held_out = last_held_out_ = held_out_losses();
       report.held_out_loss = mean(last_held_out_);
     }
-    last_line_ = line;
-    s_.metrics.append(line);
+    s_.metrics.append(record::to_json(last_line_));
     s_.observer.step(report);
   }
 
@@ -237,15 +240,16 @@ class Loop {
   }
 
   base::Json report() const {
-    base::Json final = last_line_;
-    final["held_out"] = last_held_out_;
-    return {{"steps", steps_},
-            {"tokens", progress_.tokens},
-            {"seconds", progress_.seconds},
-            {"tokens_per_second", static_cast<double>(progress_.tokens) / std::max(1e-9, progress_.seconds)},
-            {"matrix_product_flops", peak_flops_},
-            {"flops_per_token", flops_per_token_},
-            {"final", final}};
+    auto final = last_line_;
+    final.held_out = last_held_out_;
+    const double rate = static_cast<double>(progress_.tokens) / std::max(1e-9, progress_.seconds);
+    return {{keys::kSteps, steps_},
+            {keys::kTokens, progress_.tokens},
+            {keys::kSeconds, progress_.seconds},
+            {keys::kTokensPerSecond, rate},
+            {keys::kMatrixProductFlops, peak_flops_},
+            {keys::kFlopsPerToken, flops_per_token_},
+            {keys::kFinal, record::to_json(final)}};
   }
 
   TrainSetup& s_;
@@ -255,16 +259,17 @@ class Loop {
   Progress progress_;
   double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
   std::int64_t first_sample_ = 0, last_sample_ = 0;
-  base::Json last_held_out_ = base::Json::object(), last_line_ = base::Json::object();
+  record::NamedNumbers last_held_out_;
+  record::MetricsLine last_line_;
 };
 
 base::Json memory_report(const shard::MemoryPlan& plan, std::int64_t peak_bytes) {
   base::Json items = base::Json::array();
-  for (const auto& item : plan.items) items.push_back({{"what", item.what}, {"bytes", item.bytes}});
-  return {{"plan", items},
-          {"planned_bytes", plan.total_bytes()},
-          {"peak_bytes", peak_bytes},
-          {"process_peak_bytes", ops::process_peak_bytes()}};
+  for (const auto& item : plan.items) items.push_back({{keys::kWhat, item.what}, {keys::kBytes, item.bytes}});
+  return {{keys::kMemoryPlannedBytes, plan.total_bytes()},
+          {keys::kMemoryPlan, items},
+          {keys::kPeakTensorBytes, peak_bytes},
+          {keys::kProcessPeakBytes, ops::process_peak_bytes()}};
 }
 
 }  // namespace
@@ -317,8 +322,8 @@ TrainOutcome train(TrainSetup& setup) {
   auto outcome = loop.run();
   const auto peak = ops::peak_tensor_bytes();
   if (outcome.finished) {
-    outcome.report["memory"] = memory_report(plan, peak);
-    outcome.report["keep_activations"] = shape.keep_activations;
+    outcome.report.update(memory_report(plan, peak));
+    outcome.report[keys::kKeepActivations] = shape.keep_activations;
     setup.observer.message(
         record::Level::info,
         base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),

@@ -7,7 +7,7 @@
 #include "pipeline/project.h"
 #include "retort/base/files.h"
 #include "retort/model/dtype.h"
-#include "retort/record/run_directory.h"
+#include "retort/record/run_files.h"
 #include "support/message_of.h"
 
 namespace retort::pipeline {
@@ -77,13 +77,13 @@ TEST(ComputeDtype, IsInTheLogAndInTheProvenanceWithBothRates) {
   ASSERT_TRUE(run(project.recipe_of({test::kFinetune}), request, second).finished);
   EXPECT_EQ(second.said.find("dtype auto"), std::string::npos) << second.said;
 
-  const auto contents = record::read_run(project.run_directory());
-  const auto& starts = contents.provenance.at("starts");
+  const auto provenance = record::RunFiles(project.run_directory()).provenance();
+  const auto& starts = provenance.at("starts");
   ASSERT_EQ(starts.size(), 2U);
   EXPECT_GT(starts[0].at("dtype_auto").at("fp32_flops").get<double>(), 0);
   EXPECT_GT(starts[0].at("dtype_auto").at("bf16_flops").get<double>(), 0);
   EXPECT_FALSE(starts[1].contains("dtype_auto"));
-  for (const auto& start : starts) EXPECT_EQ(start.at("compute_dtype"), contents.recipe.at("dtype"));
+  for (const auto& start : starts) EXPECT_EQ(start.at("compute_dtype"), record::RunFiles(project.run_directory()).recipe().at("dtype"));
 }
 
 }  // namespace

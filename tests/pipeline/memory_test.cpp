@@ -6,7 +6,7 @@
 #include "retort/base/error.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/stages.h"
-#include "retort/record/run_directory.h"
+#include "retort/record/run_files.h"
 #include "support/message_of.h"
 
 namespace retort::pipeline {
@@ -86,7 +86,7 @@ TEST_F(RunMemory, OfAnEvaluateStageIsPlannedAndPrinted) {
 
   request.dry_run = false;
   run(recipe, request, listener_);
-  const auto result = record::read_run(request.run_directory).results.at(0).second;
+  const auto result = record::RunFiles(request.run_directory).result("measured");
   EXPECT_GE(result.at("memory_planned_bytes"), result.at("peak_tensor_bytes"));
 }
 

@@ -186,8 +186,8 @@ void work(const Path& path) {
 
 // What the next process finds: a run or none, its files whole.
 void expect_to_go_on(const Path& path, bool began, bool finished) {
-  if (is_run_directory(path)) {
-    EXPECT_EQ(read_run(path).recipe, kRecipe);
+  if (const RunFiles run(path); run.holds_run()) {
+    EXPECT_EQ(run.recipe(), kRecipe);
   } else {
     EXPECT_FALSE(began);
   }

@@ -36,19 +36,20 @@ inline const char* const kEvaluation = R"({
 
 inline void write_made_up_run(const RunFolder& run) {
   run.write("recipe.yaml", "version: 1\n# " + kHostile + "\n");
-  run.write("recipe.json", R"({"name": "demo )" + kHostileJson + R"(", "stages": {
+  run.write("recipe.json", R"({"device": "cpu", "stages": {
     "teacher": {"kind": "finetune", "from": "models/tiny"},
     "pruned": {"kind": "prune", "from": "teacher"},
     "sparse": {"kind": "sparsify", "from": "pruned"},
     ")" + kHostileJson + R"(": {"kind": "distill", "from": "sparse", "teacher": "teacher"},
     "scores": {"kind": "evaluate"}}})");
-  run.write("provenance.json", R"({"started": "2026-01-02T03:04:05Z", "host": ")" + kHostileJson +
-                                   R"(", "retort_version": "0.1.0"})");
+  run.write("provenance.json", R"({"starts": [{"retort": "0.0.9", "started": "2026-01-01T00:00:00Z"},
+    {"retort": "0.1.0", "torch": "2.13.0", "started": "2026-01-02T03:04:05Z", "processor": "abacus", "host": ")" +
+                                   kHostileJson + R"("}]})");
   run.write("stages/teacher.json", R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2,
-    "final": {"loss": 3.31, "held_out": {"manuals-en": 3.3}},
-    "memory": {"plan": [{"what": "master weights", "bytes": 22044672}, {"what": ")" +
+    "final": {"step": 2, "tokens": 4096, "loss": 3.31, "held_out": {"manuals-en": 3.3}},
+    "memory_plan": [{"what": "master weights", "bytes": 22044672}, {"what": ")" +
                                        kHostileJson + R"(", "bytes": 1000}],
-               "planned_bytes": 22045672, "peak_bytes": 21500000, "process_peak_bytes": 190000000}})");
+    "memory_planned_bytes": 22045672, "peak_tensor_bytes": 21500000, "process_peak_bytes": 190000000})");
   run.write(
       "stages/pruned.json",
       R"({"kind": "prune", "parameters_before": 5511168, "parameters_target": 3306700, "parameters_after": 3306600,
@@ -72,12 +73,14 @@ inline void write_made_up_run(const RunFolder& run) {
   const std::string hostile_stage = R"("stage": ")" + kHostileJson + R"(")";
   run.write(
       "metrics.jsonl",
-      R"({"stage": "teacher", "step": 1, "tokens": 2048, "loss": 3.41, "grad_norm": 1.2, "lr": 1e-4, "tokens_per_second": 900, "held_out": {"manuals-en": 3.4}})"
+      R"({"stage": "teacher", "step": 1, "tokens": 2048, "loss": 3.41, "gradient_norm": 1.2, "lr": 1e-4, "tokens_per_second": 900, "held_out": {"manuals-en": 3.4}})"
       "\n"
-      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "grad_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910})"
+      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "gradient_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910})"
       "\n{" +
           hostile_stage +
-          R"(, "step": 1, "tokens": 2048, "loss": 2.2, "cross_entropy": 3.9, "kl_divergence": 0.9, "squarehead": 0.3, "held_out": {"manuals-en": 3.8}})"
+          R"(, "step": 1, "tokens": 2048, "loss": 2.2, "parts": {"cross_entropy": 3.9, "kl_divergence": 0.9, ")" +
+          kHostileJson +
+          R"(": 0.3}, "held_out": {"manuals-en": 3.8}})"
           "\n{" +
           hostile_stage + R"(, "step": 2, "tokens": 4096, "lo)");
 }

@@ -121,9 +121,9 @@ TEST_F(MemoryTest, ThePlanIsWithinATenthOfThePeak) {
     Witness witness;
     const auto report =
         training.run(witness, test.evaluate ? held_out(given) : std::vector<train::HeldOutSet>{}).report;
-    const auto peak = report.at("memory").at("peak_bytes").get<std::int64_t>() - before;
-    auto planned = report.at("memory").at("planned_bytes").get<std::int64_t>();
-    for (const auto& item : report.at("memory").at("plan"))  // what waits are no tensors
+    const auto peak = report.at("peak_tensor_bytes").get<std::int64_t>() - before;
+    auto planned = report.at("memory_planned_bytes").get<std::int64_t>();
+    for (const auto& item : report.at("memory_plan"))  // what waits are no tensors
       if (item.at("what") == "sequences that wait for their step")
         planned -= item.at("bytes").get<std::int64_t>();
     const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
@@ -142,7 +142,7 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
   Witness witness;
   const auto needed = [&] {
     Training training(given, place("fits"));
-    return training.run(witness).report.at("memory").at("planned_bytes").get<std::int64_t>();
+    return training.run(witness).report.at("memory_planned_bytes").get<std::int64_t>();
   }();
   witness.reports.clear();
   given.available_bytes = needed - 1;
@@ -179,7 +179,7 @@ TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
     Training training(given, place(at::toString(dtype)));
     Witness witness;
     const auto report = training.run(witness).report;
-    const auto peak = report.at("memory").at("peak_bytes").get<std::int64_t>() - before;
+    const auto peak = report.at("peak_tensor_bytes").get<std::int64_t>() - before;
     EXPECT_LT(peak, kTokens * 50000 * 4 / 4);  // a quarter of it in float32
   }
 }

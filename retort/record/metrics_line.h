@@ -1,0 +1,38 @@
+#pragma once
+// A line of metrics.jsonl, docs/formats/metrics.md.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "retort/base/json.h"
+
+namespace retort::record {
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+/// What a training step leaves in the metrics.  What a line does not tell is empty.
+struct MetricsLine {
+  std::string stage = {};
+  std::int64_t step = 0;    ///< from 1; 0: before training
+  std::int64_t tokens = 0;  ///< of the stage so far
+  std::optional<double> loss = {};
+  NamedNumbers parts = {};  ///< of the loss, unweighted
+  std::optional<double> gradient_norm = {};
+  std::optional<double> lr = {};
+  std::optional<double> tokens_per_second = {};
+  std::optional<double> peak_fraction = {};
+  std::optional<double> seconds = {};
+  NamedNumbers held_out = {};  ///< nats per token by source
+};
+
+base::Json to_json(const MetricsLine& line);
+/// Takes what is there and of the right type; never throws.  A null among parts or held-out losses is NaN.
+MetricsLine metrics_line(const base::Json& json);
+
+/// The object {name: number}.
+base::Json to_json(const NamedNumbers& numbers);
+
+}  // namespace retort::record

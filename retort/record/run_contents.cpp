@@ -1,0 +1,116 @@
+#include "retort/record/run_contents.h"
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/record/keys.h"
+#include "retort/record/metrics.h"
+#include "retort/record/run_files.h"
+
+namespace retort::record {
+namespace {
+
+using base::Json;
+using base::Path;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 26;
+constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 28;
+
+/// The file's text, "" with a note when it is there but cannot be read, "" when it is absent.
+std::string read_text(const Path& path, RunContents& run) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  try {
+    return base::read_file(path, kMaxFileBytes);
+  } catch (const base::Error& error) {
+    run.notes.push_back(base::join(path.filename().string(), " is left out: ", error.what()));
+    return {};
+  }
+}
+
+Json read_json(const Path& path, RunContents& run) {
+  const std::string content = read_text(path, run);
+  if (content.empty()) return {};
+  try {
+    return base::parse_json(content, {.max_bytes = kMaxFileBytes});
+  } catch (const base::JsonFault& fault) {
+    run.notes.push_back(
+        base::join(path.filename().string(), " is left out: ", fault.reason, " at byte ", fault.byte, "."));
+    return {};
+  }
+}
+
+StageContents& stage_named(RunContents& run, const std::string& name) {
+  const auto found = std::find_if(run.stages.begin(), run.stages.end(),
+                                  [&](const StageContents& stage) { return stage.name == name; });
+  if (found != run.stages.end()) return *found;
+  run.stages.push_back({.name = name, .kind = {}, .recipe = {}, .result = {}, .metrics = {}});
+  return run.stages.back();
+}
+
+void take_recipe_stages(RunContents& run) {
+  if (!run.recipe.is_object()) return;
+  const auto stages = run.recipe.find(keys::kStages);
+  if (stages == run.recipe.end() || !stages->is_object()) return;
+  for (const auto& [name, stage] : stages->items()) stage_named(run, name).recipe = stage;
+}
+
+/// Names come from the directory, never from the recipe: no name can lead out of it.
+void take_results(const RunFiles& files, RunContents& run) {
+  for (const auto& name : files.finished_stages())
+    if (Json result = read_json(files.result_path(name), run); result.is_object())
+      stage_named(run, name).result = std::move(result);
+}
+
+void take_metrics(const Path& path, RunContents& run) {
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(path, absent);
+  if (absent) return;
+  if (size > kMaxMetricsBytes) {
+    run.notes.push_back(base::join(path.filename().string(), " is left out: it has ", size,
+                                   " bytes, more than ", kMaxMetricsBytes, "."));
+    return;
+  }
+  std::int64_t damaged = 0;
+  for (const Json& json : read_metrics(path, &damaged)) {
+    MetricsLine line = metrics_line(json);
+    if (line.stage.empty()) continue;
+    auto& stage = stage_named(run, line.stage);
+    stage.metrics.push_back(std::move(line));
+  }
+  if (damaged > 0)
+    run.notes.push_back(
+        base::join(path.filename().string(), ": ", damaged, " unreadable lines are left out."));
+}
+
+std::string kind_of(const Json& object) {
+  if (!object.is_object()) return {};
+  const auto kind = object.find(keys::kKind);
+  return kind != object.end() && kind->is_string() ? kind->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+RunContents read_run(const Path& directory) {
+  std::error_code ignored;
+  base::require<base::StorageError>(std::filesystem::is_directory(directory, ignored), directory.string(),
+                                    ": expected a run directory, found none; give the directory of a run.");
+  const RunFiles files(directory);
+  RunContents run;
+  Path absolute = std::filesystem::absolute(directory, ignored).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  run.name = absolute.filename().string();
+  run.recipe_text = read_text(files.recipe_yaml_path(), run);
+  run.recipe = read_json(files.recipe_path(), run);
+  run.provenance = read_json(files.provenance_path(), run);
+  take_recipe_stages(run);
+  take_results(files, run);
+  take_metrics(files.metrics_path(), run);
+  for (auto& stage : run.stages) {
+    stage.kind = kind_of(stage.result);
+    if (stage.kind.empty()) stage.kind = kind_of(stage.recipe);
+  }
+  return run;
+}
+
+}  // namespace retort::record
