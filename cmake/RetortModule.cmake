@@ -1,6 +1,7 @@
-# retort_module(name SOURCES ... DEPENDS ... [LINKS ...] [TORCH])
-#   One folder of retort/, one static library, one namespace.  DEPENDS names the layers that it may include;
-#   tools/check_layers.py reads the same line.  LINKS are outside libraries; TORCH adds libtorch.
+# retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [LINKS ...] [TORCH])
+#   One folder of retort/, one static library, one namespace.  DEPENDS names the layers that it may include; OPTIONS
+#   those of which it includes options.h alone and links nothing.  tools/check_layers.py reads the same lines.  LINKS
+#   are outside libraries; TORCH adds libtorch.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -19,7 +20,7 @@ if(RETORT_SANITIZE)
 endif()
 
 function(retort_module name)
-  cmake_parse_arguments(M "TORCH" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  cmake_parse_arguments(M "TORCH" "" "SOURCES;DEPENDS;OPTIONS;LINKS" ${ARGN})
   if(M_TORCH AND RETORT_TORCH_FREE_ONLY)
     return()
   endif()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that includes point downwards only: every `#include` against the dependencies that CMake is told of.
 
-A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [TORCH])`; it may include itself and the
-layers that it depends on, directly or not.  retort/CMakeLists.txt lists the layers lowest first.  The folders beside
-retort/ (cli/, benchmarks/, tests/*/) may include the layers that they link.  A layer's folder reference/ is for tests/ alone.
+A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [TORCH])`; it may include
+itself and the layers that it depends on, directly or not, and of the layers behind OPTIONS their options.h alone.
+retort/CMakeLists.txt lists the layers lowest first.  The folders beside retort/ (cli/, benchmarks/, tests/*/) may include
+the layers that they link.  A layer's folder reference/ is for tests/ alone.
 Prints file:line of each violation and ends with 1 if there is one.
 """
 
@@ -22,7 +23,7 @@ FAT_TORCH_HEADER = re.compile(r"^torch/(torch|all|extension|nn|optim)\b")
 CLUSTER_HEADER = re.compile(r"^(mpi\.h|mpi/.*|nccl\.h|nccl/.*|rccl/.*|rccl\.h|cuda\.h|cuda_\w+\.h|cuda/.*|hip/.*)$")
 # Plain versions of what a layer computes: the oracle of the tests, and part of no program.
 REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
-KEYWORDS = {"SOURCES", "DEPENDS", "LINKS", "TORCH"}
+KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "TORCH"}
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Layer:
     file: str
     line: int
     depends: list = field(default_factory=list)
+    options: list = field(default_factory=list)
     torch: bool = False
 
 
@@ -54,6 +56,8 @@ def parse_module(file, line, words):
             layer.torch |= word == "TORCH"
         elif section == "DEPENDS":
             layer.depends.append(word)
+        elif section == "OPTIONS":
+            layer.options.append(word)
     return layer
 
 
@@ -96,17 +100,30 @@ class Tree:
     def check_dependencies(self):
         """Declared dependencies: known, listed lower, without cycles, and torch-free below torch-free layers."""
         for layer in self.layers.values():
-            for name in layer.depends:
+            for name in layer.depends + layer.options:
                 if name not in self.layers:
                     self.report(layer.file, layer.line, f"{layer.name} depends on {name}, which is no layer")
                     continue
                 if self.position(name) > self.position(layer.name):
                     self.report(layer.file, layer.line, f"{layer.name} depends upwards on {name}, "
                                 "which retort/CMakeLists.txt lists later")
+                if name in layer.options:
+                    self.check_options(layer, name)
+                    continue
                 if layer.name in self.closure([name]):
                     self.report(layer.file, layer.line, f"cycle: {name} depends on {layer.name} in turn")
                 if not layer.torch and any(self.layers[n].torch for n in self.closure([name])):
                     self.report(layer.file, layer.line, f"{layer.name} declares no TORCH but depends on {name}, which needs it")
+
+    def check_options(self, layer, name):
+        """options.h of `name`, read by a layer that links nothing of it, needs options.h of other layers at most."""
+        file = f"retort/{name}/options.h"
+        for line, text in enumerate(self.read(file).splitlines(), 1):
+            match = INCLUDE.match(text)
+            header = match.group(2) if match else ""
+            fits = not TORCH_HEADER.match(header) and (not header.startswith("retort/") or header.endswith("/options.h"))
+            if not fits:
+                self.report(file, line, f"includes {header}: {layer.name} reads this file and links nothing of {name}")
 
     def position(self, name):
         return self.order.index(name) if name in self.order else len(self.order)
@@ -119,7 +136,8 @@ class Tree:
 
     def check_sources(self):
         for layer in self.layers.values():
-            self.check_folder(f"retort/{layer.name}", self.closure([layer.name]), layer.torch, layer.name == "comm")
+            allowed = self.closure([layer.name]) | {f"{name}/options.h" for name in layer.options}
+            self.check_folder(f"retort/{layer.name}", allowed, layer.torch, layer.name == "comm")
         for folder in sorted((self.root / "retort").iterdir()):  # without a module it would hide from the check
             sources = sorted(p for p in folder.rglob("*") if p.suffix in SOURCE_SUFFIXES)
             if sources and folder.name not in self.layers:
@@ -145,7 +163,7 @@ class Tree:
             header = self.resolve(file, match.group(1), match.group(2))
             top, _, rest = header.partition("/")
             layer = rest.partition("/")[0]
-            if top == "retort" and layer not in allowed:
+            if top == "retort" and layer not in allowed and rest not in allowed:
                 why = "is no layer" if layer not in self.layers else f"{folder} does not depend on {layer}"
                 self.report(name, line, f"includes {header}: {why}")
             elif self.is_foreign_reference(name, header):

@@ -25,12 +25,6 @@ void make_loss(const LossOptions& options, const Blocks& blocks, Losses& losses)
 
 }  // namespace
 
-std::vector<LossOptions> default_distillation_losses() {
-  return {{.kind = LossKind::cross_entropy, .weight = 0.25},
-          {.kind = LossKind::kl_divergence, .weight = 1.0, .temperature = 3.0},
-          {.kind = LossKind::squarehead, .weight = 1.0}};
-}
-
 std::vector<const Loss*> Losses::all() const {
   std::vector<const Loss*> list;
   for (const auto& loss : on_logits) list.push_back(loss.get());
@@ -41,7 +35,6 @@ std::vector<const Loss*> Losses::all() const {
 bool Losses::needs_teacher() const {
   return std::ranges::any_of(all(), &Loss::needs_teacher);
 }
-
 bool Losses::needs_teacher_logits() const {
   return std::ranges::any_of(on_logits, [](const auto& loss) { return loss->needs_teacher(); });
 }

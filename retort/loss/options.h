@@ -62,6 +62,10 @@ struct LossOptions {
 };
 
 /// 0.25 CE + 1.0 KL at T = 3 + 1.0 SquareHead.  Source: Dickmann et al. 2025, section 3.6.3.
-std::vector<LossOptions> default_distillation_losses();
+inline std::vector<LossOptions> default_distillation_losses() {
+  return {{.kind = LossKind::cross_entropy, .weight = 0.25},
+          {.kind = LossKind::kl_divergence, .weight = 1.0, .temperature = 3.0},
+          {.kind = LossKind::squarehead, .weight = 1.0}};
+}
 
 }  // namespace retort::loss

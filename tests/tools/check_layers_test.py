@@ -118,6 +118,23 @@ class CheckLayers(unittest.TestCase):
     def test_refuses_a_folder_that_declares_no_module(self):
         self.refuses({"retort/stray/file.h": '#include "retort/ops/norm.h"\n'}, "retort/stray declares no retort_module()")
 
+    OPTIONS = {"retort/CMakeLists.txt": CLEAN["retort/CMakeLists.txt"] + "add_subdirectory(top)\n",
+               "retort/ops/options.h": "#pragma once\n#include <string>\n#include \"retort/io/options.h\"\n",
+               "retort/top/CMakeLists.txt": "retort_module(top SOURCES top.cpp DEPENDS base OPTIONS ops)\n"}
+
+    def test_passes_options_of_a_layer_that_is_not_linked(self):
+        code, output = run({**CLEAN, **self.OPTIONS, "retort/top/top.cpp": '#include "retort/ops/options.h"\n'})
+        self.assertEqual(code, 0, output)
+
+    def test_refuses_another_header_of_a_layer_that_gives_its_options_only(self):
+        self.refuses({**self.OPTIONS, "retort/top/top.cpp": '#include "retort/ops/norm.h"\n'},
+                     "retort/top/top.cpp:1: includes retort/ops/norm.h: retort/top does not depend on ops")
+
+    def test_refuses_options_that_need_more_than_options(self):
+        for header in ('"retort/ops/norm.h"', "<ATen/core/Tensor.h>"):
+            self.refuses({**self.OPTIONS, "retort/top/top.cpp": "", "retort/ops/options.h": f"#include {header}\n"},
+                         "retort/ops/options.h:1: includes", "top reads this file and links nothing of ops")
+
     def test_refuses_a_tree_without_layers(self):
         code, output = run({"README.md": ""})
         self.assertEqual(code, 1, output)
