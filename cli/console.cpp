@@ -1,15 +1,12 @@
 #include "cli/console.h"
 
-#include <spdlog/sinks/ansicolor_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <ctime>
 
 #include "cli/interrupt.h"
 #include "retort/base/error.h"
@@ -23,23 +20,30 @@ using record::Level;
 constexpr std::chrono::milliseconds kLiveInterval{100};
 constexpr std::chrono::seconds kPlainInterval{5};
 
-spdlog::level::level_enum level_of(Level level) {
-  switch (level) {
-    case Level::debug:
-      return spdlog::level::debug;
-    case Level::info:
-      return spdlog::level::info;
-    case Level::warning:
-      return spdlog::level::warn;
-    case Level::error:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+Level least_level(Verbosity verbosity) {
+  if (verbosity == Verbosity::quiet) return Level::warning;
+  return verbosity == Verbosity::verbose ? Level::debug : Level::info;
 }
 
-spdlog::level::level_enum least_level(Verbosity verbosity) {
-  if (verbosity == Verbosity::quiet) return spdlog::level::warn;
-  return verbosity == Verbosity::verbose ? spdlog::level::debug : spdlog::level::info;
+const char* color_of(Level level) {
+  switch (level) {
+    case Level::debug:
+      return "\033[36m";
+    case Level::info:
+      return "\033[32m";
+    case Level::warning:
+      return "\033[33m\033[1m";
+    case Level::error:
+      return "\033[31m\033[1m";
+  }
+  return "";
+}
+
+std::string time_of_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%H:%M:%S", ::localtime_r(&now, &local))};
 }
 
 bool wants_color() {
@@ -68,14 +72,9 @@ void add_verbosity(CLI::App& app, Verbosity& verbosity) {
 }
 
 Console::Console(Verbosity verbosity)
-    : verbosity_(verbosity), terminal_(verbosity != Verbosity::quiet && ::isatty(STDERR_FILENO) != 0) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "retort", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(
-                    wants_color() ? spdlog::color_mode::always : spdlog::color_mode::never));
-  logger->set_pattern("%H:%M:%S %^%v%$");
-  logger->set_level(least_level(verbosity));
-  spdlog::set_default_logger(std::move(logger));
-}
+    : verbosity_(verbosity),
+      terminal_(verbosity != Verbosity::quiet && ::isatty(STDERR_FILENO) != 0),
+      color_(wants_color()) {}
 
 Console::~Console() {
   clear_live_line();
@@ -87,10 +86,16 @@ void Console::clear_live_line() {
 }
 
 void Console::message(Level level, std::string_view text) {
-  if (level_of(level) < least_level(verbosity_)) return;
+  if (level < least_level(verbosity_)) return;
   clear_live_line();
   const char* mark = level == Level::warning ? "warning: " : level == Level::error ? "error: " : "";
-  spdlog::log(level_of(level), "{}{}", mark, text);
+  print_line(level, base::join(mark, text));
+}
+
+void Console::print_line(Level level, const std::string& line) {
+  const std::string whole =
+      base::join(time_of_day(), " ", color_ ? color_of(level) : "", line, color_ ? "\033[m" : "", "\n");
+  std::fputs(whole.c_str(), stderr);
 }
 
 void Console::show(const std::string& line, bool last) {
@@ -102,7 +107,7 @@ void Console::show(const std::string& line, bool last) {
   last_shown_ = now;
   clear_live_line();
   if (last || !terminal_) {
-    spdlog::info("{}", line);
+    print_line(Level::info, line);
     return;
   }
   std::fprintf(stderr, "\r%s", line.substr(0, terminal_width() - 1).c_str());

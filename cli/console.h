@@ -34,12 +34,13 @@ class Console : public record::Observer {
   using Clock = std::chrono::steady_clock;
 
   void show(const std::string& line, bool last);
+  void print_line(record::Level level, const std::string& line);
   void clear_live_line();
 
   Verbosity verbosity_;
   bool terminal_;
+  bool color_;
   bool live_ = false;  ///< the cursor stands behind a live line
-  bool told_stopping_ = false;
   Clock::time_point last_shown_{};
 };
 
