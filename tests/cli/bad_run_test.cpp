@@ -1,17 +1,14 @@
 // Runs that cannot succeed: wrong recipes, text that is not what it claims, too little memory, disks that are
 // full or may not be written.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <fstream>
-#include <functional>
 
 #include "cli/refusal.h"
 #include "retort/base/files.h"
 #include "support/message_of.h"
+#include "support/own_disk.h"
 
 namespace retort::test {
 namespace {
@@ -27,6 +24,11 @@ class BadRun : public testing::Test {
     std::vector<std::string> arguments{"run", "recipe.yaml", "--run-dir", "new/run"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refusal(project_, arguments, code, culprit);
+  }
+
+  OwnDisk disk(const std::string& options, unsigned long flags = 0) {
+    fs::create_directories(project_.path("disk"));
+    return {project_.path("disk"), options, flags};
   }
 
   TinyProject project_;
@@ -233,33 +235,9 @@ TEST_F(BadRun, OutputsThatCannotBeWritten) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
-/// Runs `act` where a tmpfs of its own can be mounted; false, after a printed line, where this machine
-/// forbids that.
-bool with_mount(const fs::path& place, unsigned long flags, const std::string& options,
-                const std::function<void()>& act) {
-  fs::create_directories(place);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool mounted = ::unshare(CLONE_NEWNS) == 0 &&
-                         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                         ::mount("tmpfs", place.c_str(), "tmpfs", flags, options.c_str()) == 0;
-    if (!mounted) ::_exit(77);
-    act();
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  EXPECT_TRUE(code == 0 || code == 77) << code;
-  if (code == 77)
-    std::printf("NOT RUN: %s: mounting needs root with CAP_SYS_ADMIN\n",
-                testing::UnitTest::GetInstance()->current_test_info()->name());
-  return code != 77;
-}
-
 TEST_F(BadRun, ReadOnlyDisk) {
   project_.write_recipe({finetune_stage("./m")});
-  with_mount(project_.path("disk"), MS_RDONLY, "size=64k", [&] {
+  RETORT_ON_OWN_DISK_OR_SKIP(disk("size=64k", MS_RDONLY), [&] {
     expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk"}, 7, "Read-only file system");
     expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "Read-only file system");
     expect_refusal(project_, {"eval", "m", "--text", "text.txt", "--per-token", "disk/out"}, 7,
@@ -269,7 +247,7 @@ TEST_F(BadRun, ReadOnlyDisk) {
 
 TEST_F(BadRun, DiskFullBeforeTheRunBegins) {
   project_.write_recipe({finetune_stage("./m")});
-  with_mount(project_.path("disk"), 0, "size=8k", [&] {
+  RETORT_ON_OWN_DISK_OR_SKIP(disk("size=8k"), [&] {
     expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", "disk/run"}, 7, "No space left on device");
   });
 }
@@ -278,7 +256,7 @@ TEST_F(BadRun, DiskFullBeforeTheRunBegins) {
 TEST_F(BadRun, DiskFullWhileSavingAModel) {
   project_.write_recipe(
       {"{name: s, kind: sparsify, from: ./m, data: [text], calibration_tokens: 2k, sequence_length: 64}"});
-  with_mount(project_.path("disk"), 0, "size=700k", [&] {
+  RETORT_ON_OWN_DISK_OR_SKIP(disk("size=700k"), [&] {
     const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
     EXPECT_EQ(full.code, 7) << full.err;
     EXPECT_SAYS(said(full.err), "No space left on device; free some space and start again, nothing was lost");
@@ -299,7 +277,7 @@ TEST_F(BadRun, DiskFullWhileSavingACheckpointKeepsTheOneBefore) {
   project_.write_recipe({train_stage(1024, ", checkpoint_every_steps: 3")});
   ASSERT_EQ(project_.run_recipe().code, 0);
   const std::string undisturbed = weights_of(project_.path("run"), "born");
-  with_mount(project_.path("disk"), 0, "size=3200k", [&] {
+  RETORT_ON_OWN_DISK_OR_SKIP(disk("size=3200k"), [&] {
     const Finished full = project_.run({"run", "recipe.yaml", "--run-dir", "disk/run"});
     EXPECT_EQ(full.code, 7) << full.err;
     EXPECT_SAYS(full.err, "warning: born: training goes on without a checkpoint of step 6, the next is ");

@@ -1,12 +1,9 @@
 #include "retort/record/run_directory.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -14,6 +11,8 @@
 #include "retort/base/error.h"
 #include "retort/record/provenance.h"
 #include "support/faulty_files.h"
+#include "support/message_of.h"
+#include "support/own_disk.h"
 
 namespace retort::record {
 namespace {
@@ -140,43 +139,27 @@ TEST_F(Run, CannotBeAPlainFile) {
   message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::storage);
 }
 
-/// 0: refused as it should be; 1: it was not; 77: this machine lets us mount nothing.
-int enter_read_only(const Path& path) {
-  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return 77;
-  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_RDONLY, "size=64k") != 0) return 77;
-  const std::string message =
-      message_of([&] { RunDirectory::open(path, start_of(kRecipe)); }, base::ExitCode::storage);
-  return message.find("Read-only file system") != std::string::npos ? 0 : 1;
-}
-
 TEST_F(Run, RefusesAReadOnlyMount) {
   std::filesystem::create_directories(path_);
-  const int status = in_child([&] { return enter_read_only(path_); });
-  if (status == 77) std::puts("NOT RUN: RefusesAReadOnlyMount: mounting needs root with CAP_SYS_ADMIN");
-  EXPECT_TRUE(status == 0 || status == 77) << status;
-}
-
-int fill_small_disk(const Path& path) {
-  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return 77;
-  if (::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=128k") != 0) return 77;
-  const RunDirectory run = RunDirectory::open(path, start_of(kRecipe));
-  const std::string message = message_of(
-      [&] {
-        run.write_result("a", {{"text", std::string(1 << 20, 'x')}});
-      },
-      base::ExitCode::storage);
-  const bool clean = !run.finished("a") && std::filesystem::is_empty(path / "stages");
-  return message.find("No space left on device") != std::string::npos && clean ? 0 : 1;
+  const test::OwnDisk disk{path_, "size=64k", MS_RDONLY};
+  RETORT_ON_OWN_DISK_OR_SKIP(disk, [&] {
+    const std::string message =
+        message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::storage);
+    EXPECT_SAYS(message, "Read-only file system");
+  });
 }
 
 TEST_F(Run, LeavesNothingHalfWrittenOnAFullDisk) {
   std::filesystem::create_directories(path_);
-  const int status = in_child([&] { return fill_small_disk(path_); });
-  if (status == 77)
-    std::puts("NOT RUN: LeavesNothingHalfWrittenOnAFullDisk: mounting needs root with CAP_SYS_ADMIN");
-  EXPECT_TRUE(status == 0 || status == 77) << status;
+  const test::OwnDisk disk{path_, "size=128k"};
+  RETORT_ON_OWN_DISK_OR_SKIP(disk, [&] {
+    const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+    const Json too_big = {{"text", std::string(1 << 20, 'x')}};
+    const std::string message = message_of([&] { run.write_result("a", too_big); }, base::ExitCode::storage);
+    EXPECT_SAYS(message, "No space left on device");
+    EXPECT_FALSE(run.finished("a"));
+    EXPECT_TRUE(std::filesystem::is_empty(path_ / "stages"));
+  });
 }
 
 // Opens the run, or goes on with it, and finishes stage a.

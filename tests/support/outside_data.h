@@ -34,8 +34,8 @@ inline std::filesystem::path source() {
 
 }  // namespace retort::test
 
-/// Ends a test early where the extra data set is not on this machine: the one reason for which a test may be
-/// skipped.
+/// Ends a test early where the extra data set is not on this machine.  This and support/own_disk.h have the
+/// only reasons for which a test may be skipped; tools/run_tests refuses any other.
 #define RETORT_SHARED_DATA_OR_SKIP(variable)                                               \
   const std::filesystem::path variable = retort::test::directory_of("RETORT_SHARED_DATA"); \
-  if (variable.empty()) GTEST_SKIP() << "RETORT_SHARED_DATA is not set"
+  if (variable.empty()) GTEST_SKIP() << "needs extra data: RETORT_SHARED_DATA is not set"

@@ -1,19 +1,16 @@
 // Damaged, foreign and half-written checkpoints: never loaded, never a crash, and the one before is used.
 #include "retort/train/checkpoint.h"
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <functional>
 #include <set>
-#include <thread>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "support/faulty_files.h"
 #include "support/message_of.h"
+#include "support/own_disk.h"
 #include "train/training.h"
 
 namespace retort::train {
@@ -277,32 +274,19 @@ TEST_F(CheckpointTest, TheFirstOneIsThereOnceItWasSaved) {
       });
 }
 
-// A small file system of its own, for one thread only and gone with it.  False: this machine lets us mount
-// nothing.
-bool mount_small_disk(const Path& path, std::size_t bytes) {
-  const auto size = "size=" + std::to_string(bytes);
-  return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("tmpfs", path.c_str(), "tmpfs", 0, size.c_str()) == 0;
-}
-
 TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOneAndNothingHalfWritten) {
   save(place_, 10);
   const auto bytes = std::filesystem::file_size(step_path(place_, 10) / "state.safetensors");
   std::filesystem::remove_all(place_.directory);
   std::filesystem::create_directory(place_.directory);
-  std::thread([&] {
-    if (!mount_small_disk(place_.directory, 2 * bytes)) {
-      std::puts(
-          "NOT RUN: AFullDiskLeavesTheEarlierOneAndNothingHalfWritten: mounting needs root with "
-          "CAP_SYS_ADMIN");
-      return;
-    }
+  const test::OwnDisk disk{place_.directory, "size=" + std::to_string(2 * bytes)};
+  RETORT_ON_OWN_DISK_OR_SKIP(disk, [&] {
     save(place_, 10);
     const auto message = message_of<base::StorageError>([&] { save(place_, 20); });
     EXPECT_SAYS(message, "No space left on device");
     EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000010"});
     expect_loads(10, 0);
-  }).join();
+  });
 }
 
 }  // namespace
