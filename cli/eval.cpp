@@ -4,10 +4,9 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/library.h"
 #include "cli/print.h"
 #include "cli/recipe_source.h"
-#include "cli/wait_policy.h"
-#include "retort/pipeline/pipeline.h"
 #include "retort/report/report.h"
 
 namespace retort::cli {
@@ -46,10 +45,9 @@ Action declare_eval(CLI::App& app) {
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);
   return [options] {
-    let_threads_sleep(command_line());
     options->request.separator = unescaped(options->request.separator);
     Console console(options->verbosity);
-    const base::Json result = pipeline::evaluate(options->request, console);
+    const base::Json result = library().evaluate(options->request, console);
     if (options->json)
       print(std::cout, result, true);
     else

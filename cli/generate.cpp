@@ -4,10 +4,9 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/library.h"
 #include "cli/print.h"
 #include "cli/recipe_source.h"
-#include "cli/wait_policy.h"
-#include "retort/pipeline/pipeline.h"
 
 namespace retort::cli {
 
@@ -38,9 +37,8 @@ Action declare_generate(CLI::App& app) {
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);
   return [options] {
-    let_threads_sleep(command_line());
     Console console(options->verbosity);
-    const base::Json answer = pipeline::generate(options->request, console);
+    const base::Json answer = library().generate(options->request, console);
     if (options->json)
       print(std::cout, answer, true);
     else

@@ -5,9 +5,8 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/library.h"
 #include "cli/recipe_source.h"
-#include "cli/wait_policy.h"
-#include "retort/pipeline/pipeline.h"
 
 namespace retort::cli {
 namespace {
@@ -28,7 +27,6 @@ base::ExitCode run(const Options& options) {
     std::cout << recipe::to_yaml(recipe);
     return base::ExitCode::ok;
   }
-  let_threads_sleep(command_line());
   catch_interrupts();
   Console console(options.verbosity);
   pipeline::RunRequest request;
@@ -37,7 +35,7 @@ base::ExitCode run(const Options& options) {
   request.only_stage = options.stage;
   request.dry_run = options.dry_run;
   request.command = command_line();
-  const pipeline::RunOutcome outcome = pipeline::run(recipe, request, console);
+  const pipeline::RunOutcome outcome = library().run(recipe, request, console);
   std::cout << outcome.summary;
   if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
   if (outcome.finished) return base::ExitCode::ok;

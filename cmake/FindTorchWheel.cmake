@@ -3,6 +3,11 @@
 #
 # RETORT_TORCH  the package's directory (the one that holds lib/ and include/), or empty to ask RETORT_PYTHON.
 
+if(TARGET torch_wheel::torch)
+  set(TorchWheel_FOUND TRUE)
+  return()
+endif()
+
 # The version of the package and of its accelerator.  version.py is plain text, so torch need not be imported (a second
 # saved, and no Python when RETORT_TORCH is set); its lines are `cuda = '13.0'` or `cuda: Optional[str] = '13.0'`.
 # The libtorch archive has a file build-version ("2.13.0+cu130") in its place.
@@ -85,8 +90,9 @@ foreach(_name cuda hip)
   endif()
 endforeach()
 
-# DT_RPATH (old tags) also serves the libraries' own look-ups, and LD_LIBRARY_PATH cannot put another torch before it.
-target_link_options(torch_wheel::torch INTERFACE -Wl,-rpath,${TORCH_WHEEL_DIR}/lib -Wl,--disable-new-dtags)
+# CMake puts the folder into the run path by itself.  DT_RPATH (old tags) also serves the libraries' own look-ups, and
+# LD_LIBRARY_PATH cannot put another torch before it.
+target_link_options(torch_wheel::torch INTERFACE -Wl,--disable-new-dtags)
 
 message(STATUS "torch ${TORCH_WHEEL_VERSION} (cuda '${TORCH_WHEEL_CUDA}', hip '${TORCH_WHEEL_HIP}') at ${TORCH_WHEEL_DIR}")
 set(TorchWheel_FOUND TRUE)

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -30,6 +31,42 @@ TEST(Version, NamesTheCompilerAndTheCommit) {
   const Finished version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_SAYS(version.out, "(git ");
+}
+
+/// What the loader opened for the program, by its own trace.
+std::string loaded_by(const std::vector<std::string>& arguments) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory / "trace";
+  run(arguments, "", {}, [&] {
+    ::setenv("LD_DEBUG", "files", 1);
+    ::setenv("LD_DEBUG_OUTPUT", trace.c_str(), 1);
+  });
+  std::string opened;
+  for (const auto& file : std::filesystem::directory_iterator(directory.path()))
+    opened += base::read_file(file.path());
+  return opened;
+}
+
+TEST(Start, WaitsForTorchOnlyWhereSomethingIsComputed) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"--version"},
+                                                    {"run", "--help"},
+                                                    {"genrate"},
+                                                    {"recipe", "keys"},
+                                                    {"run", "--print-recipe"},
+                                                    {"run", "--set", "stages.student.optim.lrr=1"},
+                                                    {"info", "models/europa-5m"},
+                                                    {"tokenize", "models/europa-5m"}}) {
+    const std::string opened = loaded_by(arguments);
+    SCOPED_TRACE(arguments.front());
+    EXPECT_SAYS(opened, "libstdc++");
+    for (const char* library : {"libtorch", "libc10", "libgomp", "libretort"})
+      EXPECT_EQ(opened.find(library), std::string::npos) << library;
+  }
+  const std::string opened =
+      loaded_by({"generate", "models/europa-5m", "--prompt", "The", "--max-new-tokens", "1"});
+  EXPECT_SAYS(opened, "libretort");
+  EXPECT_SAYS(opened, "libtorch_cpu");
 }
 
 struct Wrong {
