@@ -19,14 +19,14 @@ PROGRAM := $(BUILD)/cli/retort
 PURPOSES := build
 export RETORT_TORCH
 
-.PHONY: help setup build demo test check format sanitize clean
+.PHONY: help setup build wheel demo test check format sanitize clean
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup:  ## Installs everything that the other goals need
-	@tools/setup packages build test demo check
+	@tools/setup packages build wheel test demo check
 	tools/setup python test >/dev/null
 
 build:  ## Builds the program retort
@@ -34,6 +34,10 @@ build:  ## Builds the program retort
 	IFS=$$'\n' torch=$$(tools/setup torch)
 	cmake --preset $(PRESET) $$torch -DRETORT_TESTS=OFF -DRETORT_BENCHMARKS=OFF -DRETORT_WERROR=$(WERROR)
 	cmake --build $(BUILD) --target cli/all -j $(JOBS)
+
+wheel: PURPOSES := build wheel
+wheel: build  ## Packs the program into dist/*.whl, for pip
+	@python3 tools/make_wheel.py --build $(BUILD) --out dist
 
 demo: PURPOSES := build demo
 demo: build  ## Prunes, sparsifies, distils and measures the small model that comes along

@@ -1,0 +1,3 @@
+from retort import main
+
+main()
