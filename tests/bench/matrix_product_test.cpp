@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace retort::bench {
 namespace {
 
@@ -30,6 +32,17 @@ TEST(TypeRates, OfALargeModelAreMeasuredInASmallerShape) {
   EXPECT_EQ(rates.shape.inner, 4096);
   EXPECT_EQ(rates.shape.columns, 4096);
   EXPECT_EQ(rates.shape.rows, 128);
+}
+
+// How fast a machine is cannot be asserted; that the figure is a rate of this machine can: a product of 2 *
+// 1024^3 operations takes more than a nanosecond, and less than the seconds for which a test may run.
+TEST(MatrixProduct, RateIsThatOfAMachine) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const double flops = matrix_product_flops(dtype, at::kCPU);
+    EXPECT_TRUE(std::isfinite(flops)) << at::toString(dtype);
+    EXPECT_GT(flops, 2.0 * 1024 * 1024 * 1024 / 600) << at::toString(dtype);
+    EXPECT_LT(flops, 2.0 * 1024 * 1024 * 1024 * 1e9) << at::toString(dtype);
+  }
 }
 
 }  // namespace

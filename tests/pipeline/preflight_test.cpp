@@ -1,0 +1,136 @@
+// What is refused before a run begins, and what it is warned of.
+#include <gtest/gtest.h>
+
+#include "pipeline/trained_project.h"
+#include "support/message_of.h"
+
+namespace retort::pipeline {
+namespace {
+
+using test::message_of;
+
+class PreflightTest : public testing::Test {
+ protected:
+  template <typename E>
+  std::string refusal(const recipe::Recipe& recipe, const RunRequest& request) {
+    const auto message = message_of<E>([&] { run(recipe, request, told_); });
+    EXPECT_FALSE(std::filesystem::exists(project_.path("run")))
+        << "nothing is made for a run that is refused";
+    return message;
+  }
+  template <typename E>
+  std::string refusal(const recipe::Recipe& recipe) {
+    return refusal<E>(recipe, project_.request(false));
+  }
+
+  RunRequest only(const std::string& stage) const {
+    auto request = project_.request(false);
+    request.only_stage = stage;
+    return request;
+  }
+
+  static std::string finetune(const std::string& from, const std::string& more = "") {
+    return "{name: tuned, kind: finetune, from: " + from + ", data: [text], tokens: 512, " +
+           test::TrainedProject::kPacking + more + "}";
+  }
+  static std::string evaluate(const std::string& source, const std::string& more = "") {
+    return "{name: scores, kind: evaluate, models: [" + test::TrainedProject::model() + "], data: [" + source +
+           "], context: 64" + more + "}";
+  }
+  static std::string select(const std::string& source) {
+    return "{name: chosen, kind: select, models: [born], teacher: born, data: [" + source +
+           "], tokens: 512, " + test::TrainedProject::kPacking + "}";
+  }
+  static std::string prune(const std::string& more) {
+    return "{name: pruned, kind: prune, from: " + test::TrainedProject::model() +
+           ", data: [text], target: {parameters: 90%}, calibration_tokens: 1k, sequence_length: 64" + more +
+           "}";
+  }
+
+  test::TrainedProject project_;
+  test::Told told_;
+};
+
+TEST_F(PreflightTest, DryRunPlansMemoryAndChangesNothing) {
+  const auto outcome =
+      run(project_.recipe({finetune(test::TrainedProject::model()), evaluate("text")}), project_.request(), told_);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(told_.has(told_.messages, "stage tuned (finetune): memory plan"));
+  EXPECT_TRUE(told_.warnings.empty());
+  EXPECT_FALSE(std::filesystem::exists(project_.path("run")));
+}
+
+TEST_F(PreflightTest, RefusesWhatDoesNotFitIntoMemory) {
+  const auto recipe = project_.recipe({finetune(test::TrainedProject::model())}, "memory_bytes: 1M\n");
+  EXPECT_SAYS(refusal<base::MemoryError>(recipe), "available are 1.0 MB");
+}
+
+TEST_F(PreflightTest, RefusesAModelThatIsNotThere) {
+  const auto recipe = project_.recipe({project_.train_stage("born"), finetune("./none")});
+  EXPECT_SAYS(refusal<base::ModelError>(recipe), "./none");
+}
+
+TEST_F(PreflightTest, RefusesATokenizerThatIsNotThere) {
+  auto recipe = project_.recipe({project_.train_stage("born")});
+  recipe.stages[0].tokenizer = project_.path("none").string();
+  EXPECT_SAYS(refusal<base::ModelError>(recipe), "stage 'born': tokenizer: there is no file or directory");
+}
+
+TEST_F(PreflightTest, RefusesAStageAloneWhoseModelIsNotFinished) {
+  const auto recipe = project_.recipe({project_.train_stage("born"), finetune("born")});
+  const auto message = refusal<base::UsageError>(recipe, only("tuned"));
+  EXPECT_SAYS(message, "stage 'tuned': needs the model of stage 'born', which is not finished");
+  EXPECT_SAYS(message, "run that stage first");
+}
+
+TEST_F(PreflightTest, RefusesAStageAloneWhoseProfileIsNotFinished) {
+  const auto recipe = project_.recipe({"{name: seen, kind: profile, from: " + test::TrainedProject::model() +
+                                           ", data: [text], calibration_tokens: 1k, sequence_length: 64}",
+                                       prune(", profile: seen")});
+  EXPECT_SAYS(refusal<base::UsageError>(recipe, only("pruned")),
+              "stage 'pruned': needs the profile of stage 'seen', which is not finished");
+}
+
+TEST_F(PreflightTest, RefusesSequencesLongerThanTheModelAllows) {
+  auto recipe = project_.recipe({project_.train_stage("born"), finetune("born")});
+  std::get<train::TrainOptions>(recipe.stages[1].options).packing.sequence_length = 129;
+  const auto message = refusal<base::UsageError>(recipe);
+  EXPECT_SAYS(message, "'tuned'");
+  EXPECT_SAYS(message, "packing.sequence_length is 129");
+}
+
+TEST_F(PreflightTest, RefusesToLearnWhatIsMeasured) {
+  const auto copy = project_.source_line("copy", "15");
+  const auto learns = finetune(test::TrainedProject::model());
+  const char* found = "found 4 held-out documents of data.copy";  // of 8; the others are held out of both
+  EXPECT_SAYS(refusal<base::DataError>(project_.recipe({learns, evaluate("copy")}, "", copy)), found);
+  EXPECT_SAYS(
+      refusal<base::DataError>(project_.recipe({project_.train_stage("born"), select("copy")}, "", copy)),
+      found);
+  EXPECT_NO_THROW(
+      run(project_.recipe({learns, evaluate("copy", ", seen: true")}, "", copy), project_.request(), told_));
+}
+
+TEST_F(PreflightTest, WarnsWhereAChoiceIsMadeByWhatIsMeasured) {
+  run(project_.recipe({project_.train_stage("born"), select("text"), evaluate("text")}), project_.request(),
+      told_);
+  ASSERT_EQ(told_.warnings.size(), 1U);
+  EXPECT_SAYS(told_.warnings[0], "a select stage chooses by held-out documents of data.text");
+
+  told_.warnings.clear();
+  run(project_.recipe({project_.train_stage("born"), select("text")}), project_.request(), told_);
+  EXPECT_TRUE(told_.warnings.empty());
+}
+
+// What a finished stage was given is no longer needed.
+TEST_F(PreflightTest, AFinishedStageIsNotLookedAtAgain) {
+  auto recipe = project_.recipe({project_.train_stage("born")});
+  ASSERT_TRUE(run(recipe, project_.request(false), told_).finished);
+  recipe.stages[0].tokenizer = project_.path("none").string();
+  EXPECT_NO_THROW(run(recipe, project_.request(), told_));
+  std::filesystem::remove(project_.path("run/stages/born.json"));
+  EXPECT_THROW(run(recipe, project_.request(), told_), base::ModelError);
+}
+
+}  // namespace
+}  // namespace retort::pipeline
