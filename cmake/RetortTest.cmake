@@ -1,9 +1,12 @@
-# retort_test(layer SOURCES ... [LINKS ...] [TIMEOUT seconds])
-#   One test program for one layer, run by CTest with the environment below once the oracles are written.
+# retort_test(layer SOURCES ... [LINKS ...] [SHARDS n] [THREADS n] [TIMEOUT seconds])
+#   One test program for one layer, run by CTest with the environment below once the oracles are written.  A long one
+#   is run in SHARDS, tests "layer.1", "layer.2", ..., which share its cases.
 # retort_device_test(layer [FILTER cases] [TIMEOUT seconds])
 #   The same program once more, with every operation on the path of an accelerator although its tensors lie on the CPU.
-# retort_test_environment(name [TIMEOUT seconds])
+# retort_test_environment(name [THREADS n] [TIMEOUT seconds])
 #   The same environment for a test that add_test() made.
+#
+# Tests run side by side, each with the THREADS that it is given: one, where more than one is not what it is about.
 
 if(RETORT_SHARED_DATA STREQUAL "" AND IS_DIRECTORY ${PROJECT_SOURCE_DIR}/../shared/data)
   get_filename_component(RETORT_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)
@@ -27,29 +30,52 @@ add_test(NAME oracles COMMAND ${RETORT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/make_
 set_tests_properties(oracles PROPERTIES FIXTURES_SETUP oracles TIMEOUT 1200 RUN_SERIAL ON)
 
 function(retort_test_environment name)
-  cmake_parse_arguments(T "" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(T "" "THREADS;TIMEOUT" "" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 600)
   endif()
-  set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED oracles TIMEOUT ${T_TIMEOUT}
-                                          ENVIRONMENT "${_retort_test_environment}")
+  if(NOT T_THREADS)
+    set(T_THREADS 1)
+  endif()
+  set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED oracles TIMEOUT ${T_TIMEOUT} PROCESSORS ${T_THREADS}
+                                          ENVIRONMENT "${_retort_test_environment};OMP_NUM_THREADS=${T_THREADS}")
+endfunction()
+
+# retort_add_test(name program [SHARDS n] [THREADS n] [TIMEOUT seconds]): the cases of a test program.
+function(retort_add_test name program)
+  cmake_parse_arguments(T "" "SHARDS" "" ${ARGN})
+  if(NOT T_SHARDS)
+    add_test(NAME ${name} COMMAND ${program})
+    retort_test_environment(${name} ${T_UNPARSED_ARGUMENTS})
+    return()
+  endif()
+  foreach(shard RANGE 1 ${T_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard} COMMAND ${program})
+    retort_test_environment(${name}.${shard} ${T_UNPARSED_ARGUMENTS})
+    set_property(TEST ${name}.${shard} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${T_SHARDS} GTEST_SHARD_INDEX=${index})
+  endforeach()
 endfunction()
 
 function(retort_test layer)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(T "" "SHARDS;THREADS;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT TARGET retort_${layer})
     return()
   endif()
   add_executable(${layer}_test ${T_SOURCES})
   target_include_directories(${layer}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${layer}_test PRIVATE retort::${layer} GTest::gtest_main ${T_LINKS})
-  add_test(NAME ${layer} COMMAND ${layer}_test)
-  retort_test_environment(${layer} TIMEOUT ${T_TIMEOUT})
   get_property(torch_layers GLOBAL PROPERTY RETORT_TORCH_LAYERS)
-  if(layer IN_LIST torch_layers)  # tensor kernels use every core already
+  if(layer IN_LIST torch_layers)
     target_link_libraries(${layer}_test PRIVATE retort_ops_reference)
-    set_tests_properties(${layer} PROPERTIES RUN_SERIAL ON)
   endif()
+  set(settings "")
+  foreach(setting SHARDS THREADS TIMEOUT)
+    if(T_${setting})
+      list(APPEND settings ${setting} ${T_${setting}})
+    endif()
+  endforeach()
+  retort_add_test(${layer} ${layer}_test ${settings})
 endfunction()
 
 function(retort_device_test layer)
@@ -64,5 +90,4 @@ function(retort_device_test layer)
   endif()
   add_test(NAME ${layer}_device COMMAND ${layer}_device_test --gtest_filter=${T_FILTER})
   retort_test_environment(${layer}_device TIMEOUT ${T_TIMEOUT})
-  set_tests_properties(${layer}_device PROPERTIES RUN_SERIAL ON)
 endfunction()
