@@ -9,5 +9,6 @@ find_program(RETORT_CCACHE ccache)
 mark_as_advanced(RETORT_CCACHE)
 if(RETORT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
                                   ${RETORT_CCACHE})
 endif()

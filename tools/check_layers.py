@@ -116,12 +116,15 @@ class Tree:
                     self.report(layer.file, layer.line, f"{layer.name} declares no TORCH but depends on {name}, which needs it")
 
     def check_options(self, layer, name):
-        """options.h of `name`, read by a layer that links nothing of it, needs options.h of other layers at most."""
+        """options.h of `name`, read by a layer that links nothing of it, needs at most options.h of other layers and
+        what that layer links."""
         file = f"retort/{name}/options.h"
+        linked = self.closure([layer.name])
         for line, text in enumerate(self.read(file).splitlines(), 1):
             match = INCLUDE.match(text)
             header = match.group(2) if match else ""
-            fits = not TORCH_HEADER.match(header) and (not header.startswith("retort/") or header.endswith("/options.h"))
+            is_linked = header.startswith("retort/") and header.split("/")[1] in linked
+            fits = is_linked or header.endswith("/options.h") or not (TORCH_HEADER.match(header) or header.startswith("retort/"))
             if not fits:
                 self.report(file, line, f"includes {header}: {layer.name} reads this file and links nothing of {name}")
 

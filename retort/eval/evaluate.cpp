@@ -134,9 +134,7 @@ double ratio(double numerator, double denominator) {
 }  // namespace
 
 Subject::Subject(std::string subject_name, shard::Parameters& subject_parameters, std::int64_t num_tokens)
-    : name(std::move(subject_name)),
-      parameters(subject_parameters),
-      head(subject_parameters, num_tokens) {}
+    : name(std::move(subject_name)), parameters(subject_parameters), head(subject_parameters, num_tokens) {}
 
 std::string to_json_line(const WindowScores& scores) {
   std::string line = "{\"ids\": [";

@@ -272,9 +272,9 @@ std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, cons
         survivors_of(stage, loss_options, lineage, model::read_lineage(stage.teacher, *teacher));
   }
   const auto losses = loss::make_losses(loss_options, blocks);
-  const auto shape =
-      train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
-                          !lineage.sparse_layers.empty(), dtype, model::parse_device(recipe.device), available_bytes);
+  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
+                                         !lineage.sparse_layers.empty(), dtype,
+                                         model::parse_device(recipe.device), available_bytes);
   return shard::plan_memory(shape);
 }
 

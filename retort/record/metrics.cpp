@@ -36,16 +36,6 @@ std::int64_t for_each_object(const base::Path& path, Use use) {
   return damaged;
 }
 
-/// errno, or 0 when all of the text was written.
-int write_whole(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written == 0 || (written < 0 && errno != EINTR)) return written == 0 ? EIO : errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 bool later(const base::Json& object, std::string_view stage, std::int64_t step) {
   const auto name = object.find("stage");
   const auto number = object.find("step");

@@ -27,12 +27,11 @@ Html table_of(const Json& result) {
                {"Time", "ms"}});
   const std::string chosen = text(result, keys::kChosen);
   for (const Json& one : elements(field(result, keys::kModels)))
-    table.row(
-        {text(one, keys::kName), fixed(number(one, keys::kNll), 4), fixed(number(one, keys::kBehind), 4),
-         interval_of(one), standing_of(one),
-         count(number(one, keys::kParameters)), bytes(number(one, keys::kBytes)),
-         count(number(one, keys::kFlopsPerToken)), fixed(milliseconds(one), 1)},
-        text(one, keys::kName) == chosen ? "chosen" : "");
+    table.row({text(one, keys::kName), fixed(number(one, keys::kNll), 4),
+               fixed(number(one, keys::kBehind), 4), interval_of(one), standing_of(one),
+               count(number(one, keys::kParameters)), bytes(number(one, keys::kBytes)),
+               count(number(one, keys::kFlopsPerToken)), fixed(milliseconds(one), 1)},
+              text(one, keys::kName) == chosen ? "chosen" : "");
   return table.empty() ? Html() : table.html();
 }
 

@@ -83,7 +83,8 @@ TEST(ComputeDtype, IsInTheLogAndInTheProvenanceWithBothRates) {
   EXPECT_GT(starts[0].at("dtype_auto").at("fp32_flops").get<double>(), 0);
   EXPECT_GT(starts[0].at("dtype_auto").at("bf16_flops").get<double>(), 0);
   EXPECT_FALSE(starts[1].contains("dtype_auto"));
-  for (const auto& start : starts) EXPECT_EQ(start.at("compute_dtype"), record::RunFiles(project.run_directory()).recipe().at("dtype"));
+  for (const auto& start : starts)
+    EXPECT_EQ(start.at("compute_dtype"), record::RunFiles(project.run_directory()).recipe().at("dtype"));
 }
 
 }  // namespace

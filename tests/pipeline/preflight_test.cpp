@@ -34,8 +34,8 @@ class PreflightTest : public testing::Test {
            test::TrainedProject::kPacking + more + "}";
   }
   static std::string evaluate(const std::string& source, const std::string& more = "") {
-    return "{name: scores, kind: evaluate, models: [" + test::TrainedProject::model() + "], data: [" + source +
-           "], context: 64" + more + "}";
+    return "{name: scores, kind: evaluate, models: [" + test::TrainedProject::model() + "], data: [" +
+           source + "], context: 64" + more + "}";
   }
   static std::string select(const std::string& source) {
     return "{name: chosen, kind: select, models: [born], teacher: born, data: [" + source +
@@ -52,8 +52,8 @@ class PreflightTest : public testing::Test {
 };
 
 TEST_F(PreflightTest, DryRunPlansMemoryAndChangesNothing) {
-  const auto outcome =
-      run(project_.recipe({finetune(test::TrainedProject::model()), evaluate("text")}), project_.request(), told_);
+  const auto outcome = run(project_.recipe({finetune(test::TrainedProject::model()), evaluate("text")}),
+                           project_.request(), told_);
   EXPECT_TRUE(outcome.finished);
   EXPECT_TRUE(told_.has(told_.messages, "stage tuned (finetune): memory plan"));
   EXPECT_TRUE(told_.warnings.empty());

@@ -357,8 +357,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
             (Row{"2", "0.1300", none, none, "it", "0.0066", "-0.0012 to 0.0145", "tied", "2", none, none,
                  none, none}));
   EXPECT_EQ(row_of(page, "pruning", "Behind the firstnats", "3"),
-            (Row{"3", "0.2000", none, none, "", "0.0766", "0.0600 to 0.0900", "worse", "3", none, "4.3 kB", none,
-                 "4.2"}));
+            (Row{"3", "0.2000", none, none, "", "0.0766", "0.0600 to 0.0900", "worse", "3", none, "4.3 kB",
+                 none, "4.2"}));
   EXPECT_EQ(row_of(page, "pruning", "Behind the firstnats", "before"),
             (Row{"before", none, none, none, "", none, none, "", none, "100", "8.8 kB", "200", "7.5"}));
   EXPECT_TRUE(contains(page, "takes 4.2 ms instead of 7.5 "));

@@ -119,7 +119,7 @@ class CheckLayers(unittest.TestCase):
         self.refuses({"retort/stray/file.h": '#include "retort/ops/norm.h"\n'}, "retort/stray declares no retort_module()")
 
     OPTIONS = {"retort/CMakeLists.txt": CLEAN["retort/CMakeLists.txt"] + "add_subdirectory(top)\n",
-               "retort/ops/options.h": "#pragma once\n#include <string>\n#include \"retort/io/options.h\"\n",
+               "retort/ops/options.h": "#pragma once\n#include <string>\n#include \"retort/io/options.h\"\n#include \"retort/base/error.h\"\n",
                "retort/top/CMakeLists.txt": "retort_module(top SOURCES top.cpp DEPENDS base OPTIONS ops)\n"}
 
     def test_passes_options_of_a_layer_that_is_not_linked(self):
