@@ -15,8 +15,9 @@
 #include "retort/data/windows.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
+#include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
-#include "retort/prune/objective.h"
+#include "retort/prune/options.h"
 #include "retort/search/additive.h"
 #include "retort/search/evolution.h"
 #include "retort/search/greedy.h"
@@ -36,12 +37,12 @@ struct Settings {
   std::int64_t tokens = 4096, length = 512, seeds = 5, evaluations = 0;
 };
 
-std::vector<prune::CalibrationDomain> read_domains(const Settings& s, const architecture::Config& config) {
+std::vector<calibrate::SourceText> read_domains(const Settings& s, const architecture::Config& config) {
   const auto text = pipeline::read_model_text(s.model, config);
   const data::PackingOptions packing{.sequence_length = s.length, .bos = text.special.bos >= 0};
   const auto domains = static_cast<std::int64_t>(s.texts.size());
   const auto count = std::max<std::int64_t>(1, s.tokens / domains / s.length);
-  std::vector<prune::CalibrationDomain> read;
+  std::vector<calibrate::SourceText> read;
   for (const auto& path : s.texts) {
     data::SourceOptions source;
     source.name = path;

@@ -11,21 +11,21 @@
 #include <numeric>
 
 #include "retort/base/random.h"
+#include "retort/calibrate/importance.h"
+#include "retort/calibrate/ranking.h"
+#include "retort/compress/compensate.h"
+#include "retort/compress/surgery.h"
 #include "retort/data/windows.h"
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
-#include "retort/prune/compensate.h"
-#include "retort/prune/importance.h"
-#include "retort/prune/ranking.h"
-#include "retort/prune/surgery.h"
 
 namespace {
 
 using namespace retort;
 using Scores = std::vector<std::vector<double>>;
-using prune::CalibrationDomain;
-using prune::ChannelRanking;
+using calibrate::ChannelRanking;
+using calibrate::SourceText;
 
 struct Settings {
   std::string model;
@@ -49,7 +49,7 @@ constexpr Ranking kRankings[] = {{"wanda", ChannelRanking::wanda},
 constexpr std::uint64_t kRandomSeed = 0;
 
 struct Texts {
-  std::vector<CalibrationDomain> calibration, held_out;
+  std::vector<SourceText> calibration, held_out;
 };
 
 Texts read_texts(const Settings& s, const architecture::Config& config) {
@@ -74,7 +74,7 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
                                .bos = bos,
                                .attend_across_documents = false},
                               text.encode(), text.special);
-    CalibrationDomain held_out{path, {}};
+    SourceText held_out{path, {}};
     for (data::Sequence window; reader.next(window);) held_out.sequences.push_back(window);
     texts.held_out.push_back(std::move(held_out));
   }
@@ -83,8 +83,9 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
 
 class HeldOut {
  public:
-  HeldOut(const model::Weights& teacher, const std::vector<CalibrationDomain>& domains)
-      : batches_(prune::calibration_batches(domains, teacher.config, at::kCPU)), scorer_(scorer_of(teacher)) {
+  HeldOut(const model::Weights& teacher, const std::vector<SourceText>& domains)
+      : batches_(calibrate::calibration_batches(domains, teacher.config, at::kCPU)),
+        scorer_(scorer_of(teacher)) {
     for (const auto& batch : batches_) teacher_ND_.push_back(output(teacher, batch));
   }
 
@@ -112,15 +113,15 @@ class HeldOut {
     return {weights.config, weights.layout,
             weights.units[static_cast<std::size_t>(weights.layout.head_unit())]};
   }
-  static at::Tensor output(const model::Weights& weights, const prune::CalibrationBatch& batch) {
-    auto hidden_ND = prune::embedded(weights, batch);
+  static at::Tensor output(const model::Weights& weights, const calibrate::Batch& batch) {
+    auto hidden_ND = calibrate::embedded(weights, batch);
     for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block)
-      hidden_ND = model::block_forward(prune::weights_of_block(weights, block), weights.config.rms_norm_eps,
-                                       hidden_ND, batch.layout);
+      hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block),
+                                       weights.config.rms_norm_eps, hidden_ND, batch.layout);
     return hidden_ND;
   }
 
-  std::vector<prune::CalibrationBatch> batches_;
+  std::vector<calibrate::Batch> batches_;
   eval::HeadScorer scorer_;
   std::vector<at::Tensor> teacher_ND_;
 };
@@ -132,14 +133,14 @@ Kept kept_alike(const Scores& scores, double keep) {
   for (const auto& layer : scores) {
     const auto count = std::ssize(layer);
     kept.push_back(
-        prune::highest(prune::counted(count), std::llround(keep * static_cast<double>(count)), layer));
+        compress::highest(compress::counted(count), std::llround(keep * static_cast<double>(count)), layer));
   }
   return kept;
 }
 
 // Those with the highest standardised scores of all layers, in each layer at least one.
 Kept kept_over_layers(const Scores& scores, double keep) {
-  const auto standard = prune::standardised(scores);
+  const auto standard = calibrate::standardised(scores);
   std::vector<double> all;
   for (const auto& layer : standard) all.insert(all.end(), layer.begin(), layer.end());
   std::sort(all.rbegin(), all.rend());
@@ -148,7 +149,7 @@ Kept kept_over_layers(const Scores& scores, double keep) {
   Kept kept;
   for (const auto& layer : standard) {
     const auto best = std::max_element(layer.begin(), layer.end()) - layer.begin();
-    kept.push_back(prune::counted(std::ssize(layer)));
+    kept.push_back(compress::counted(std::ssize(layer)));
     std::erase_if(kept.back(), [&](std::int64_t one) {
       return one != best && layer[static_cast<std::size_t>(one)] < threshold;
     });
@@ -159,26 +160,26 @@ Kept kept_over_layers(const Scores& scores, double keep) {
 // What is ranked: its scores and the model without some of it.
 struct Part {
   const char* name;
-  Scores (*scores)(const prune::UnitScores& scores);
-  prune::Candidate (*candidate)(const architecture::Config& config, Kept kept);
+  Scores (*scores)(const calibrate::UnitScores& scores);
+  compress::Candidate (*candidate)(const architecture::Config& config, Kept kept);
   bool by_layer = true;
 };
 
-prune::Candidate with_channels(const architecture::Config& config, Kept kept) {
-  auto candidate = prune::whole(config);
+compress::Candidate with_channels(const architecture::Config& config, Kept kept) {
+  auto candidate = compress::whole(config);
   candidate.channels = std::move(kept);
   return candidate;
 }
 
-prune::Candidate with_groups(const architecture::Config& config, Kept kept) {
-  auto candidate = prune::whole(config);
+compress::Candidate with_groups(const architecture::Config& config, Kept kept) {
+  auto candidate = compress::whole(config);
   for (std::size_t block = 0; block < kept.size(); ++block)
-    candidate = prune::with_groups(config, candidate, static_cast<std::int64_t>(block), kept[block]);
+    candidate = compress::with_groups(config, candidate, static_cast<std::int64_t>(block), kept[block]);
   return candidate;
 }
 
-prune::Candidate with_hidden(const architecture::Config& config, Kept kept) {
-  auto candidate = prune::whole(config);
+compress::Candidate with_hidden(const architecture::Config& config, Kept kept) {
+  auto candidate = compress::whole(config);
   candidate.hidden = std::move(kept.front());
   return candidate;
 }
@@ -202,7 +203,7 @@ class Experiment {
       : settings_(s),
         weights_(model::load_weights(s.model, at::kFloat, at::kCPU)),
         texts_(read_texts(s, weights_.config)),
-        batches_(prune::calibration_batches(texts_.calibration, weights_.config, at::kCPU)),
+        batches_(calibrate::calibration_batches(texts_.calibration, weights_.config, at::kCPU)),
         held_out_(weights_, texts_.held_out) {}
 
   base::Json run() {
@@ -215,7 +216,7 @@ class Experiment {
       for (const double quantile : {1.0, 0.999}) {
         if (ranking == ChannelRanking::taylor && quantile < 1) continue;  // nothing is cut
         const auto scores =
-            prune::unit_scores(prune::measured_scores(weights_, batches_, {ranking, quantile, true}));
+            calibrate::unit_scores(calibrate::measured_scores(weights_, batches_, {ranking, quantile, true}));
         for (const auto& part : kParts) {
           if (!std::ranges::count(settings_.parts, part.name)) continue;
           if (ranking == kRankings[0].ranking && quantile == 1)
@@ -234,10 +235,10 @@ class Experiment {
         if (global && !part.by_layer) continue;
         const auto candidate = part.candidate(
             weights_.config, global ? kept_over_layers(scores, keep) : kept_alike(scores, keep));
-        auto small = prune::sliced(weights_, candidate);
+        auto small = compress::sliced(weights_, candidate);
         base::Json row = {{"part", part.name}, {"ranking", ranking},    {"winsorise", quantile},
                           {"keep", keep},      {"over_layers", global}, {"plain", held_out_.measure(small)}};
-        prune::compensate(weights_, candidate, small, texts_.calibration, {}, observer_);
+        compress::compensate(weights_, candidate, small, texts_.calibration, {}, observer_);
         row["compensated"] = held_out_.measure(small);
         std::cerr << row.dump() << std::endl;
         rows.push_back(std::move(row));
@@ -247,7 +248,7 @@ class Experiment {
   const Settings& settings_;
   model::Weights weights_;
   Texts texts_;
-  std::vector<prune::CalibrationBatch> batches_;
+  std::vector<calibrate::Batch> batches_;
   HeldOut held_out_;
   record::Observer observer_;
 };

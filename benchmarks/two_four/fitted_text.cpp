@@ -5,10 +5,11 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/json.h"
+#include "retort/calibrate/split_text.h"
 #include "retort/data/windows.h"
 #include "retort/pipeline/context.h"
 #include "retort/prune/options.h"
-#include "retort/prune/text_parts.h"
+#include "retort/sparsify/options.h"
 
 namespace {
 
@@ -17,17 +18,17 @@ using namespace retort;
 struct Settings {
   std::string model;
   data::SourceOptions source;
-  prune::SparsifyOptions stage;
+  sparsify::SparsifyOptions stage;
 };
 
-std::vector<prune::CalibrationDomain> fitted(const Settings& s) {
+std::vector<calibrate::SourceText> fitted(const Settings& s) {
   const auto text = pipeline::read_model_text(s.model, architecture::read_config(s.model));
   const auto length = s.stage.sequence_length;
   const auto count = std::max<std::int64_t>(1, (s.stage.calibration_tokens + length - 1) / length);
   auto sequences =
       data::calibration_sequences(s.source, {.sequence_length = length, .bos = text.special.bos >= 0},
                                   text.encode(), text.special, s.stage.seed, count);
-  return prune::split_by_document({{s.source.name, std::move(sequences)}}).fitted;
+  return calibrate::split_by_document({{s.source.name, std::move(sequences)}}).fitted;
 }
 
 void print(const data::Sequence& sequence) {

@@ -18,7 +18,7 @@ std::int64_t sequences_of(const recipe::Stage& stage, std::int64_t tokens, std::
   return std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
 }
 
-void require_enough(const recipe::Stage& stage, const prune::CalibrationDomain& domain, std::int64_t wanted,
+void require_enough(const recipe::Stage& stage, const calibrate::SourceText& domain, std::int64_t wanted,
                     std::int64_t sequence_length) {
   base::require<base::DataError>(!domain.sequences.empty(), "stage '", stage.name, "': source '", domain.name,
                                  "' has fewer than the ", sequence_length,

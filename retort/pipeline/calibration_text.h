@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "retort/base/json.h"
+#include "retort/calibrate/text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
-#include "retort/prune/calibration.h"
 
 namespace retort::pipeline {
 
 struct CalibratedModel {
   base::Path path;
   model::Weights weights;  ///< float32
-  std::vector<prune::CalibrationDomain> domains;
+  std::vector<calibrate::SourceText> domains;
 };
 
 /// What profile, prune and sparsify begin with.  Every source of the stage is a domain with an equal share of

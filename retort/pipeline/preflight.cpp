@@ -6,6 +6,8 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/ranking.h"
 #include "retort/data/file_form.h"
 #include "retort/data/held_out_part.h"
 #include "retort/data/overlap.h"
@@ -14,8 +16,10 @@
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
-#include "retort/prune/ranking.h"
+#include "retort/prune/options.h"
+#include "retort/prune/part_scores.h"
 #include "retort/record/run_files.h"
+#include "retort/sparsify/options.h"
 
 namespace retort::pipeline {
 namespace {
@@ -80,7 +84,7 @@ class Preflight {
     const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
     base::require<base::UsageError>(
         stage.profile.empty() || !options ||
-            !prune::ranking_options(*options).uses(prune::ChannelRanking::taylor),
+            !prune::ranking_options(*options).uses(calibrate::ChannelRanking::taylor),
         "stage '", stage.name,
         "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
         "another ranking.");
@@ -170,9 +174,9 @@ class Preflight {
     }
     if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
-    if (const auto* options = std::get_if<prune::ProfileOptions>(&stage.options))
+    if (const auto* options = std::get_if<calibrate::ProfileOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
-    if (const auto* options = std::get_if<prune::SparsifyOptions>(&stage.options))
+    if (const auto* options = std::get_if<sparsify::SparsifyOptions>(&stage.options))
       require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
     if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
       for (const auto& name : models_of(stage))

@@ -16,9 +16,9 @@
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
-#include "retort/prune/stop.h"
 #include "retort/record/keys.h"
 #include "retort/record/provenance.h"
+#include "retort/record/stopped.h"
 #include "retort/report/report.h"
 
 namespace retort::pipeline {
@@ -66,7 +66,7 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   ops::reset_peak_tensor_bytes();
   try {
     result = run_stage(context, stage);
-  } catch (const prune::StoppedError& stopped) {
+  } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
   }
   if (!result) return false;

@@ -56,7 +56,7 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
   for (const auto& after : scores) {
     const auto* stage = sparsified_by(context.recipe, after.name);
     if (!stage) continue;
-    const auto& weights = std::get<prune::SparsifyOptions>(stage->options).objective;
+    const auto& weights = std::get<sparsify::SparsifyOptions>(stage->options).objective;
     for (const auto& before : scores)
       if (before.name == stage->from)
         changes.push_back(

@@ -2,39 +2,43 @@
 #include <ATen/ATen.h>
 
 #include "retort/base/error.h"
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/profile.h"
+#include "retort/calibrate/profile_file.h"
+#include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/greedy.h"
-#include "retort/prune/profile.h"
-#include "retort/prune/profile_file.h"
+#include "retort/prune/options.h"
+#include "retort/prune/part_scores.h"
 #include "retort/prune/searched.h"
-#include "retort/prune/text_parts.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
 
-base::Json identity_of(const base::Path& model, const std::vector<prune::CalibrationDomain>& domains,
-                       const prune::ProfileOptions& options) {
+base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& domains,
+                       const calibrate::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
-          {"text", prune::text_fingerprint(domains)},
+          {"text", calibrate::text_fingerprint(domains)},
           {"sequence_length", options.sequence_length},
           {"seed", options.seed}};
 }
 
-std::optional<std::vector<prune::BlockScores>> scores_of_profile(const Context& context, const Stage& stage,
-                                                                 const model::Weights& input) {
+std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
+                                                                     const Stage& stage,
+                                                                     const model::Weights& input) {
   if (stage.profile.empty()) return {};
   const auto directory = context.directory.stage_directory(stage.profile);
-  const auto description = prune::read_profile_description(directory);
+  const auto description = calibrate::read_profile_description(directory);
   base::require<base::UsageError>(
       description.at("identity").at("model") == model_fingerprint(context.model_path(stage.from)), "stage '",
       stage.name, "': profile '", stage.profile, "' is of another model than '", stage.from,
       "'; profile this one.");
   const auto& options = std::get<prune::PruneOptions>(stage.options);
-  return prune::profile_scores(directory, input, prune::ranking_options(options));
+  return calibrate::profile_scores(directory, input, prune::ranking_options(options));
 }
 
 // Saves finalists as they come, from number 2.
@@ -51,15 +55,15 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
 }  // namespace
 
 base::Json run_profile_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<prune::ProfileOptions>(stage.options);
+  const auto& options = std::get<calibrate::ProfileOptions>(stage.options);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  return prune::profile(model.weights, model.domains,
-                        {.directory = context.directory.stage_directory(stage.name),
-                         .scratch = context.directory.checkpoints(stage.name),
-                         .identity = identity_of(model.path, model.domains, options),
-                         .memory = context.available_bytes},
-                        context.observer);
+  return calibrate::profile(model.weights, model.domains,
+                            {.directory = context.directory.stage_directory(stage.name),
+                             .scratch = context.directory.checkpoints(stage.name),
+                             .identity = identity_of(model.path, model.domains, options),
+                             .memory = context.available_bytes},
+                            context.observer);
 }
 
 base::Json run_prune_stage(const Context& context, const Stage& stage) {

@@ -5,7 +5,8 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
-#include "retort/prune/sparsify.h"
+#include "retort/sparsify/options.h"
+#include "retort/sparsify/sparsify.h"
 
 namespace retort::pipeline {
 namespace {
@@ -14,25 +15,25 @@ using recipe::Stage;
 
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
-                       const std::vector<prune::CalibrationDomain>& domains) {
+                       const std::vector<calibrate::SourceText>& domains) {
   return {{"format", 2},
           {"model", model_fingerprint(context.model_path(stage.from))},
-          {"text", prune::text_fingerprint(domains)},
+          {"text", calibrate::text_fingerprint(domains)},
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
 }  // namespace
 
 base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<prune::SparsifyOptions>(stage.options);
+  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
   const auto scratch = context.directory.checkpoints(stage.name);
-  const auto result = prune::sparsify(model.weights, prune::split_by_document(model.domains), options,
-                                      {.scratch = scratch,
-                                       .identity = identity_of(context, stage, model.domains),
-                                       .memory = context.available_bytes},
-                                      context.observer);
+  const auto result = sparsify::sparsify(model.weights, calibrate::split_by_document(model.domains), options,
+                                         {.scratch = scratch,
+                                          .identity = identity_of(context, stage, model.domains),
+                                          .memory = context.available_bytes},
+                                         context.observer);
   save_compressed(context, stage, model.path, result.weights);
   base::remove_all(scratch);
   return result.report;

@@ -5,6 +5,8 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/profile.h"
 #include "retort/data/windows.h"
 #include "retort/loss/losses.h"
 #include "retort/model/common_blocks.h"
@@ -14,8 +16,10 @@
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
-#include "retort/prune/profile.h"
-#include "retort/prune/stage_plans.h"
+#include "retort/prune/options.h"
+#include "retort/prune/plan.h"
+#include "retort/sparsify/options.h"
+#include "retort/sparsify/plan.h"
 #include "retort/train/batches.h"
 #include "retort/train/trainer.h"
 
@@ -231,24 +235,24 @@ Stage distillation_of(const Stage& select, const std::string& name, const std::s
 std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
                                               at::ScalarType dtype, std::int64_t available_bytes) {
   const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
-  if (const auto* profile = std::get_if<prune::ProfileOptions>(&stage.options);
+  if (const auto* profile = std::get_if<calibrate::ProfileOptions>(&stage.options);
       profile && !made_here(stage.from))
-    return prune::plan_profile(
+    return calibrate::plan_profile(
         architecture::read_config(stage.from), sizeof(float),
         calibration_tokens(stage, profile->calibration_tokens, profile->sequence_length),
-        std::max(prune::kPanelTokens, profile->sequence_length));
+        std::max(calibrate::kPanelTokens, profile->sequence_length));
   if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
       pruning && !made_here(stage.from))
     return prune::plan_prune_within(
                available_bytes, /*may_use_disk=*/true, architecture::read_config(stage.from), sizeof(float),
                calibration_tokens(stage, pruning->calibration_tokens, pruning->sequence_length),
-               std::max(prune::kCalibrationBatchTokens, pruning->sequence_length), *pruning)
+               std::max(calibrate::kCalibrationBatchTokens, pruning->sequence_length), *pruning)
         .memory;
-  if (const auto* sparsify = std::get_if<prune::SparsifyOptions>(&stage.options);
+  if (const auto* sparsify = std::get_if<sparsify::SparsifyOptions>(&stage.options);
       sparsify && !made_here(stage.from))
-    return prune::plan_sparsify(
+    return sparsify::plan_sparsify(
         architecture::read_config(stage.from), sizeof(float),
-        prune::most_tokens(
+        sparsify::most_tokens(
             *sparsify, calibration_tokens(stage, sparsify->calibration_tokens, sparsify->sequence_length)),
         *sparsify, /*on_disk=*/true);
   const auto* options = std::get_if<train::TrainOptions>(&stage.options);

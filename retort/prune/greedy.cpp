@@ -13,11 +13,12 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/compress/surgery.h"
+#include "retort/prune/evaluator.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/objective.h"
-#include "retort/prune/saved_lines.h"
-#include "retort/prune/stop.h"
-#include "retort/prune/surgery.h"
+#include "retort/prune/part_scores.h"
+#include "retort/record/saved_lines.h"
+#include "retort/record/stopped.h"
 
 namespace retort::prune {
 namespace {
@@ -28,8 +29,8 @@ std::string human(std::int64_t count) {
 
 struct Trial {
   Move move;
-  Candidate candidate;
-  Evaluation evaluation;
+  compress::Candidate candidate;
+  calibrate::Evaluation evaluation;
   std::int64_t parameters = 0;  // left
   std::int64_t removed = 0;     // by this move
   double score = 0;             // growth of f per parameter removed
@@ -53,45 +54,46 @@ base::Json to_json(const Trial& trial, const std::vector<std::string>& domains) 
   json["worst_domain"] = domains[trial.evaluation.worst_domain];
   json["parameters_removed"] = trial.removed;
   json["score"] = trial.score;
-  json["candidate"] = stable_hash(trial.candidate);
+  json["candidate"] = compress::stable_hash(trial.candidate);
   return json;
 }
 
-base::Json to_json(const Cost& cost) {
+base::Json to_json(const calibrate::LossIncrease& cost) {
   return {cost.objective, cost.delta_log_perplexity, cost.kl};
 }
 
-Cost cost_from_json(const base::Json& json) {
+calibrate::LossIncrease cost_from_json(const base::Json& json) {
   return {json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>()};
 }
 
-base::Json to_json(const Evaluation& evaluation) {
+base::Json to_json(const calibrate::Evaluation& evaluation) {
   base::Json json = {{"mean", to_json(evaluation.mean)}, {"worst_domain", evaluation.worst_domain}};
   for (const auto& domain : evaluation.domains) json["domains"].push_back(to_json(domain));
   return json;
 }
 
-Evaluation evaluation_from_json(const base::Json& json) {
-  Evaluation evaluation{.mean = cost_from_json(json.at("mean")),
-                        .domains = {},
-                        .worst_domain = json.at("worst_domain").get<std::size_t>()};
+calibrate::Evaluation evaluation_from_json(const base::Json& json) {
+  calibrate::Evaluation evaluation{.mean = cost_from_json(json.at("mean")),
+                                   .domains = {},
+                                   .worst_domain = json.at("worst_domain").get<std::size_t>()};
   for (const auto& domain : json.at("domains")) evaluation.domains.push_back(cost_from_json(domain));
   return evaluation;
 }
 
 class Search {
  public:
-  Search(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
-         const PruneOptions& options, record::Observer& observer, const std::vector<BlockScores>* given,
-         const PrunePlace& place)
+  Search(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+         const PruneOptions& options, record::Observer& observer,
+         const std::vector<calibrate::BlockScores>* given, const PrunePlace& place)
       : input_(input),
         given_(given),
         options_(options),
         observer_(observer),
         target_(target_parameters(input.config, options)),
-        planned_(planned_evaluation(input, domains, options, place, kCalibrationBatchTokens, observer)),
+        planned_(
+            planned_evaluation(input, domains, options, place, calibrate::kCalibrationBatchTokens, observer)),
         evaluator_(input, domains, planned_.options),
-        candidate_(whole(input.config)),
+        candidate_(compress::whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!place.saved_file.empty()) {
       file_.emplace(place.saved_file,
@@ -104,7 +106,7 @@ class Search {
   void run() {
     while (parameters_ > target_) step();
   }
-  const Candidate& candidate() const { return candidate_; }
+  const compress::Candidate& candidate() const { return candidate_; }
   const Evaluator& evaluator() const { return evaluator_; }
   std::int64_t target() const { return target_; }
   std::int64_t memory_bytes() const { return planned_.memory_bytes; }
@@ -112,50 +114,51 @@ class Search {
 
  private:
   void step();
-  UnitScores scores();
-  Evaluation evaluated(const Candidate& candidate);
-  Trial measured(const Move& move, const UnitScores& scores);
-  std::size_t chosen(std::vector<Trial>& trials, const UnitScores& scores);
+  calibrate::UnitScores scores();
+  calibrate::Evaluation evaluated(const compress::Candidate& candidate);
+  Trial measured(const Move& move, const calibrate::UnitScores& scores);
+  std::size_t chosen(std::vector<Trial>& trials, const calibrate::UnitScores& scores);
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
   const model::Weights& input_;
-  const std::vector<BlockScores>* given_;
+  const std::vector<calibrate::BlockScores>* given_;
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
   PlannedEvaluation planned_;
   Evaluator evaluator_;
-  Candidate candidate_;
+  compress::Candidate candidate_;
   std::int64_t inactive_channels_ = 0;  // of the current candidate
   std::int64_t parameters_;             // of the current candidate
   double objective_ = 0;
   base::Json decisions_ = base::Json::array();
-  std::optional<SavedLines> file_;
-  std::map<std::string, Evaluation> known_;  // by the candidate's hash
+  std::optional<record::SavedLines> file_;
+  std::map<std::string, calibrate::Evaluation> known_;  // by the candidate's hash
 };
 
 // Measured on the current candidate, if they are not given.
-UnitScores Search::scores() {
+calibrate::UnitScores Search::scores() {
   if (!options_.heads && !options_.channels && !options_.hidden) return {};  // nothing is ranked
-  const auto scores =
-      given_ ? unit_scores(*given_)
-             : in_input(unit_scores(measured_scores(sliced(input_, candidate()), evaluator_.batches(),
-                                                    ranking_options(options_))),
-                        input_.config, candidate());
+  const auto scores = given_ ? calibrate::unit_scores(*given_)
+                             : in_input(calibrate::unit_scores(calibrate::measured_scores(
+                                            compress::sliced(input_, candidate()), evaluator_.batches(),
+                                            ranking_options(options_))),
+                                        input_.config, candidate());
   inactive_channels_ = 0;
   for (const auto block : candidate().blocks)
     for (const auto channel : *candidate().find(block))
       inactive_channels_ +=
-          is_inactive(scores.channels[static_cast<std::size_t>(block)][static_cast<std::size_t>(channel)])
+          calibrate::is_inactive(
+              scores.channels[static_cast<std::size_t>(block)][static_cast<std::size_t>(channel)])
               ? 1
               : 0;
   return scores;
 }
 
-Evaluation Search::evaluated(const Candidate& candidate) {
-  const auto hash = stable_hash(candidate);
+calibrate::Evaluation Search::evaluated(const compress::Candidate& candidate) {
+  const auto hash = compress::stable_hash(candidate);
   if (const auto found = known_.find(hash); found != known_.end()) return found->second;
-  stop_if_asked(observer_, "prune", "the candidates measured so far");
+  record::stop_if_asked(observer_, "prune", "the candidates measured so far");
   const auto evaluation = evaluator_.evaluate(candidate);
   if (file_) {
     auto line = to_json(evaluation);
@@ -165,10 +168,10 @@ Evaluation Search::evaluated(const Candidate& candidate) {
   return known_[hash] = evaluation;
 }
 
-Trial Search::measured(const Move& move, const UnitScores& scores) {
+Trial Search::measured(const Move& move, const calibrate::UnitScores& scores) {
   Trial trial{.move = move, .candidate = moved(input_.config, candidate(), move, scores), .evaluation = {}};
   trial.evaluation = evaluated(trial.candidate);
-  trial.parameters = parameters_of(input_.config, trial.candidate);
+  trial.parameters = compress::parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
   trial.score = (trial.evaluation.mean.objective - objective_) / static_cast<double>(trial.removed);
   return trial;
@@ -184,7 +187,7 @@ std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value val
   return best;
 }
 
-std::size_t Search::chosen(std::vector<Trial>& trials, const UnitScores& scores) {
+std::size_t Search::chosen(std::vector<Trial>& trials, const calibrate::UnitScores& scores) {
   const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
   const auto best = least(
       trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
@@ -236,9 +239,9 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 
 }  // namespace
 
-PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+PruneResult prune_greedy(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given, const PrunePlace& place) {
+                         const std::vector<calibrate::BlockScores>* given, const PrunePlace& place) {
   const auto start = std::chrono::steady_clock::now();
   Search search(input, domains, options, observer, given, place);
   search.run();

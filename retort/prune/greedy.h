@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "retort/base/files.h"
+#include "retort/calibrate/ranking.h"
+#include "retort/calibrate/text.h"
 #include "retort/model/weights.h"
-#include "retort/prune/calibration.h"
 #include "retort/prune/options.h"
-#include "retort/prune/ranking.h"
 #include "retort/prune/result.h"
 #include "retort/record/observer.h"
 
@@ -25,8 +25,9 @@ namespace retort::prune {
 /// are not finite and for a sliced model whose output differs from the masked one's; MemoryError before the
 /// search; StoppedError when the observer asks to stop.  With the saved file of an interrupted run the same
 /// candidates are not evaluated again.
-PruneResult prune_greedy(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+PruneResult prune_greedy(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                          const PruneOptions& options, record::Observer& observer,
-                         const std::vector<BlockScores>* given = nullptr, const PrunePlace& place = {});
+                         const std::vector<calibrate::BlockScores>* given = nullptr,
+                         const PrunePlace& place = {});
 
 }  // namespace retort::prune

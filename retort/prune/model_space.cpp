@@ -33,7 +33,7 @@ double products(const architecture::Config& config) {
 }  // namespace
 
 ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-                       const UnitScores& scores)
+                       const calibrate::UnitScores& scores)
     : input_(input), scores_(scores) {
   complete(scores_.hidden, input.hidden_size);
   scores_.channels.resize(input.blocks.size());
@@ -113,7 +113,8 @@ void ModelSpace::add(Part part, const std::string& name) {
   search::Unit unit{.name = name, .removed = {0}};
   const auto all = architecture::num_parameters(input_);
   for (std::int32_t level = 1; level < levels; ++level)
-    unit.removed.push_back(all - parameters_of(input_, applied(whole(input_), part, level)));
+    unit.removed.push_back(all -
+                           compress::parameters_of(input_, applied(compress::whole(input_), part, level)));
   parts_.push_back(std::move(part));
   space_.units.push_back(std::move(unit));
 }
@@ -140,22 +141,25 @@ bool ModelSpace::admits(const search::State& state) const {
   return any(attends) && any(transforms);
 }
 
-Candidate ModelSpace::narrowed_block(const Candidate& candidate, Part::Kind kind, std::int64_t block,
-                                     std::int64_t width) const {
+compress::Candidate ModelSpace::narrowed_block(const compress::Candidate& candidate, Part::Kind kind,
+                                               std::int64_t block, std::int64_t width) const {
   const auto i = static_cast<std::size_t>(block);
   if (kind == Part::Kind::attention)
-    return with_groups(input_, candidate, block,
-                       highest(counted(kv_groups(input_.blocks[i])), width, scores_.groups[i]));
-  return with_channels(input_, candidate, block,
-                       highest(counted(mlp_width(input_.blocks[i])), width, scores_.channels[i]));
+    return compress::with_groups(
+        input_, candidate, block,
+        compress::highest(compress::counted(kv_groups(input_.blocks[i])), width, scores_.groups[i]));
+  return compress::with_channels(
+      input_, candidate, block,
+      compress::highest(compress::counted(mlp_width(input_.blocks[i])), width, scores_.channels[i]));
 }
 
-Candidate ModelSpace::applied(const Candidate& candidate, const Part& part, std::int32_t level) const {
-  if (part.kind == Part::Kind::block) return without_block(candidate, part.block);
+compress::Candidate ModelSpace::applied(const compress::Candidate& candidate, const Part& part,
+                                        std::int32_t level) const {
+  if (part.kind == Part::Kind::block) return compress::without_block(candidate, part.block);
   const auto width = part.widths[static_cast<std::size_t>(level)];
   auto smaller = candidate;
   if (part.kind == Part::Kind::hidden) {
-    smaller.hidden = highest(counted(input_.hidden_size), width, scores_.hidden);
+    smaller.hidden = compress::highest(compress::counted(input_.hidden_size), width, scores_.hidden);
     return smaller;
   }
   if (part.block >= 0) return narrowed_block(candidate, part.kind, part.block, width);
@@ -163,16 +167,16 @@ Candidate ModelSpace::applied(const Candidate& candidate, const Part& part, std:
   return smaller;
 }
 
-Candidate ModelSpace::candidate(const search::State& state) const {
-  auto candidate = whole(input_);
+compress::Candidate ModelSpace::candidate(const search::State& state) const {
+  auto candidate = compress::whole(input_);
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (state[i] > 0) candidate = applied(candidate, parts_[i], state[i]);
   return candidate;
 }
 
-search::Proxy ModelSpace::proxy_of(const std::vector<Influence>& influences) const {
+search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& influences) const {
   search::Proxy proxy(space_);
-  Influence every;
+  calibrate::Influence every;
   for (const auto& influence : influences) {
     every.block += influence.block;
     every.attention += influence.attention;
@@ -196,11 +200,11 @@ search::Proxy ModelSpace::proxy_of(const std::vector<Influence>& influences) con
 }
 
 std::int64_t ModelSpace::parameters(const search::State& state) const {
-  return parameters_of(input_, candidate(state));
+  return compress::parameters_of(input_, candidate(state));
 }
 
 double ModelSpace::work(const search::State& state) const {
-  return products(config_of(input_, candidate(state))) / products(input_);
+  return products(compress::config_of(input_, candidate(state))) / products(input_);
 }
 
 }  // namespace retort::prune

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "retort/prune/candidate.h"
-#include "retort/prune/influence.h"
+#include "retort/calibrate/influence.h"
+#include "retort/calibrate/ranking.h"
+#include "retort/compress/candidate.h"
 #include "retort/prune/options.h"
-#include "retort/prune/ranking.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
 
@@ -20,15 +20,15 @@ class ModelSpace {
   /// A state is feasible from `target` down to `target` - tolerance * the model's parameters.  Throws
   /// UsageError: a target that the units cannot reach; uniform units for blocks that differ.
   ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-             const UnitScores& scores);
+             const calibrate::UnitScores& scores);
 
   ModelSpace(const ModelSpace&) = delete;  // the space refers to this object
   ModelSpace& operator=(const ModelSpace&) = delete;
 
   const search::Space& space() const { return space_; }
-  Candidate candidate(const search::State& state) const;
+  compress::Candidate candidate(const search::State& state) const;
   /// Scores for one_shot: the influence of what a level removes, of a width in proportion.
-  search::Proxy proxy_of(const std::vector<Influence>& influences) const;
+  search::Proxy proxy_of(const std::vector<calibrate::Influence>& influences) const;
   /// The share of the whole model's matrix products that a token still passes in the blocks.
   double work(const search::State& state) const;
 
@@ -45,12 +45,13 @@ class ModelSpace {
   void require_reachable(std::int64_t all, double tolerance) const;
   bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;
-  Candidate applied(const Candidate& candidate, const Part& part, std::int32_t level) const;
-  Candidate narrowed_block(const Candidate& candidate, Part::Kind kind, std::int64_t block,
-                           std::int64_t width) const;
+  compress::Candidate applied(const compress::Candidate& candidate, const Part& part,
+                              std::int32_t level) const;
+  compress::Candidate narrowed_block(const compress::Candidate& candidate, Part::Kind kind,
+                                     std::int64_t block, std::int64_t width) const;
 
   architecture::Config input_;
-  UnitScores scores_;
+  calibrate::UnitScores scores_;
   std::vector<Part> parts_;
   search::Space space_;
 };

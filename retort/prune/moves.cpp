@@ -8,7 +8,7 @@
 namespace retort::prune {
 namespace {
 
-std::int64_t width_of(const Candidate& candidate) {
+std::int64_t width_of(const compress::Candidate& candidate) {
   return static_cast<std::int64_t>(candidate.channels.front().size());
 }
 
@@ -17,14 +17,14 @@ std::int64_t next_width(std::int64_t width, std::int64_t multiple) {
   return width > multiple ? (width - 1) / multiple * multiple : width;
 }
 
-std::int64_t parameters_at(const architecture::Config& input, const Candidate& candidate,
+std::int64_t parameters_at(const architecture::Config& input, const compress::Candidate& candidate,
                            std::int64_t width) {
   auto narrow = candidate;
   for (auto& channels : narrow.channels) channels.resize(static_cast<std::size_t>(width));
-  return parameters_of(input, narrow);
+  return compress::parameters_of(input, narrow);
 }
 
-std::int64_t hidden_of(const architecture::Config& input, const Candidate& candidate) {
+std::int64_t hidden_of(const architecture::Config& input, const compress::Candidate& candidate) {
   return candidate.hidden.empty() ? input.hidden_size : std::ssize(candidate.hidden);
 }
 
@@ -81,13 +81,13 @@ std::string describe(const Move& move) {
   return base::join("narrow hidden states to ", move.width);
 }
 
-std::vector<Move> moves_from(const architecture::Config& input, const Candidate& candidate,
+std::vector<Move> moves_from(const architecture::Config& input, const compress::Candidate& candidate,
                              const PruneOptions& options) {
   std::vector<Move> moves;
   if (options.blocks && candidate.blocks.size() > 1)
     for (const auto block : candidate.blocks)
       moves.push_back({.action = Move::Action::drop_block, .block = block});
-  const auto groups = std::ssize(kept_groups(input, candidate, candidate.blocks.front()));
+  const auto groups = std::ssize(compress::kept_groups(input, candidate, candidate.blocks.front()));
   if (options.heads && groups > 1)
     moves.push_back({.action = Move::Action::narrow_attention, .width = groups - 1});
   const auto width = width_of(candidate), next = next_width(width, options.width_multiple);
@@ -98,26 +98,26 @@ std::vector<Move> moves_from(const architecture::Config& input, const Candidate&
   return moves;
 }
 
-Candidate moved(const architecture::Config& input, const Candidate& candidate, const Move& move,
-                const UnitScores& scores) {
-  if (move.action == Move::Action::drop_block) return without_block(candidate, move.block);
-  if (move.action == Move::Action::narrow) return narrowed(candidate, move.width, scores.channels);
+compress::Candidate moved(const architecture::Config& input, const compress::Candidate& candidate,
+                          const Move& move, const calibrate::UnitScores& scores) {
+  if (move.action == Move::Action::drop_block) return compress::without_block(candidate, move.block);
+  if (move.action == Move::Action::narrow) return compress::narrowed(candidate, move.width, scores.channels);
   auto narrow = candidate;
   if (move.action == Move::Action::narrow_hidden) {
-    const auto hidden = candidate.hidden.empty() ? counted(input.hidden_size) : candidate.hidden;
-    narrow.hidden = highest(hidden, move.width, scores.hidden);
+    const auto hidden = candidate.hidden.empty() ? compress::counted(input.hidden_size) : candidate.hidden;
+    narrow.hidden = compress::highest(hidden, move.width, scores.hidden);
     return narrow;
   }
   for (const auto block : candidate.blocks) {
-    const auto groups = highest(kept_groups(input, candidate, block), move.width,
-                                scores.groups[static_cast<std::size_t>(block)]);
-    narrow = with_groups(input, narrow, block, groups);
+    const auto groups = compress::highest(compress::kept_groups(input, candidate, block), move.width,
+                                          scores.groups[static_cast<std::size_t>(block)]);
+    narrow = compress::with_groups(input, narrow, block, groups);
   }
   return narrow;
 }
 
-Move narrowing_to(const architecture::Config& input, const Candidate& candidate, const PruneOptions& options,
-                  std::int64_t parameters) {
+Move narrowing_to(const architecture::Config& input, const compress::Candidate& candidate,
+                  const PruneOptions& options, std::int64_t parameters) {
   Move move{.action = Move::Action::narrow};
   if (!options.channels) return move;
   for (auto width = width_of(candidate);;) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "retort/prune/candidate.h"
+#include "retort/calibrate/ranking.h"
+#include "retort/compress/candidate.h"
 #include "retort/prune/options.h"
-#include "retort/prune/ranking.h"
 
 namespace retort::prune {
 
@@ -24,14 +24,14 @@ std::string describe(const Move& move);
 
 /// Every block in turn, while more than one is left; then one KV group less, and channels and hidden size at
 /// the next multiple of width_multiple below.
-std::vector<Move> moves_from(const architecture::Config& input, const Candidate& candidate,
+std::vector<Move> moves_from(const architecture::Config& input, const compress::Candidate& candidate,
                              const PruneOptions& options);
-Candidate moved(const architecture::Config& input, const Candidate& candidate, const Move& move,
-                const UnitScores& scores);
+compress::Candidate moved(const architecture::Config& input, const compress::Candidate& candidate,
+                          const Move& move, const calibrate::UnitScores& scores);
 
 /// The widest narrowing that leaves at most `parameters`; width -1 when there is none.
-Move narrowing_to(const architecture::Config& input, const Candidate& candidate, const PruneOptions& options,
-                  std::int64_t parameters);
+Move narrowing_to(const architecture::Config& input, const compress::Candidate& candidate,
+                  const PruneOptions& options, std::int64_t parameters);
 
 /// The target as a number of parameters.  Throws UsageError, with the reachable range, for one that no
 /// sequence of moves reaches, and for options that exclude each other or do not fit the model.

@@ -1,9 +1,9 @@
 #pragma once
-// What a recipe may say about pruning and sparsifying.
+// What a recipe may say about pruning.
 
 #include <cstdint>
-#include <string>
-#include <vector>
+
+#include "retort/calibrate/options.h"
 
 namespace retort::prune {
 
@@ -11,12 +11,6 @@ namespace retort::prune {
 struct Target {
   double parameters_fraction = 0;  ///< of the model's unique saved parameters, in (0, 1)
   std::int64_t parameters = 0;     ///< absolute
-};
-
-/// f = perplexity * delta log perplexity + kl * KL(teacher || candidate), temperature 1, mean over domains.
-struct ObjectiveWeights {
-  double perplexity = 1.0;
-  double kl = 1.0;
 };
 
 /// What a search may remove, and so which shapes the result may have.
@@ -47,9 +41,6 @@ struct SearchOptions {
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 
-/// By what channels, KV groups and hidden features are ranked; see importance.h.
-enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
-
 struct PruneOptions {
   Target target;
   Units units = Units::uniform;
@@ -59,11 +50,12 @@ struct PruneOptions {
   bool channels = true;  ///< uniform: candidates that narrow every MLP by width_multiple channels
   bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
   std::int64_t width_multiple = 32;
-  ChannelRanking channel_ranking = ChannelRanking::wanda;  ///< of channels and hidden features
-  ChannelRanking head_ranking = ChannelRanking::obs;       ///< of KV groups
+  calibrate::ChannelRanking channel_ranking =
+      calibrate::ChannelRanking::wanda;  ///< of channels and hidden features
+  calibrate::ChannelRanking head_ranking = calibrate::ChannelRanking::obs;  ///< of KV groups
   double winsorise_quantile = 0.999;  ///< for the ranking |a| of each channel is cut there; 1: nowhere
   bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
-  ObjectiveWeights objective;
+  calibrate::ObjectiveWeights objective;
   std::int64_t calibration_tokens = 16384;  ///< over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
@@ -72,43 +64,6 @@ struct PruneOptions {
   bool takes_heads() const { return heads && (units == Units::uniform || units == Units::per_layer); }
   /// Whether greedy.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
-};
-
-struct ProfileOptions {
-  std::int64_t calibration_tokens = 131072;  ///< over all domains
-  std::int64_t sequence_length = 512;
-  std::uint64_t seed = 0;
-};
-
-/// How the weights of a group that go are chosen.
-enum class MaskChoice {
-  saliency,  ///< each for itself, w^2 / U_kk^2: the authors' approximation
-  exact  ///< all sets of a group compared, six for 2:4, by what removing them together costs when all that is
-         ///< not yet fixed makes up for it
-};
-
-/// What makes a layer sparse.
-enum class SparseMethod {
-  sparse_gpt,  ///< the sweep below, with update of the weights that stay
-  wanda,       ///< the least |w| ||x||_2 of each group become 0.  Source: Sun et al. (2023)
-  magnitude    ///< the least |w|
-};
-
-struct SparsifyOptions {
-  std::string pattern = "2:4";
-  SparseMethod method = SparseMethod::sparse_gpt;
-  MaskChoice mask = MaskChoice::saliency;  ///< of sparse_gpt
-  bool polish = true;  ///< least squares for the chosen masks, kept per layer where held-out inputs agree
-  double share = 1;  ///< of the chosen layers' weights that become sparse, those with the least damage first
-  ObjectiveWeights objective;  ///< of the damage
-  std::vector<std::string>
-      layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks
-  std::vector<std::int64_t> blocks;  ///< empty: every block
-  double dampening_fraction = 0.01;  ///< of the mean diagonal of the Hessian
-  std::int64_t block_size = 128;     ///< columns of one sweep block
-  std::int64_t calibration_tokens = 32768;
-  std::int64_t sequence_length = 512;
-  std::uint64_t seed = 0;
 };
 
 }  // namespace retort::prune

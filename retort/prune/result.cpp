@@ -4,15 +4,16 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/prune/compensate.h"
-#include "retort/prune/stage_plans.h"
-#include "retort/prune/surgery.h"
+#include "retort/compress/compensate.h"
+#include "retort/compress/surgery.h"
+#include "retort/prune/plan.h"
 
 namespace retort::prune {
 namespace {
 
 // The sliced model must compute what the masked one did when it was chosen.
-double proved(const Evaluator& evaluator, const Candidate& candidate, const model::Weights& weights) {
+double proved(const Evaluator& evaluator, const compress::Candidate& candidate,
+              const model::Weights& weights) {
   const double difference = evaluator.difference(candidate, weights);
   const double allowed = weights.units.front().scalar_type() == at::kDouble  ? 1e-9
                          : weights.units.front().scalar_type() == at::kFloat ? 1e-4
@@ -42,25 +43,25 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
                                 "weights were removed; sparsify after pruning."));
 }
 
-CompensationOptions compensation_options(const Evaluator& evaluator, const PruneOptions& options) {
+compress::CompensationOptions compensation_options(const Evaluator& evaluator, const PruneOptions& options) {
   return {.objective = options.objective, .hidden_scratch = evaluator.hidden_scratch()};
 }
 
 std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
-                                                       const Candidate& candidate) {
+                                                       const compress::Candidate& candidate) {
   std::vector<std::vector<std::int64_t>> groups;
-  for (const auto block : candidate.blocks) groups.push_back(kept_groups(input, candidate, block));
+  for (const auto block : candidate.blocks) groups.push_back(compress::kept_groups(input, candidate, block));
   return groups;
 }
 
 }  // namespace
 
 PlannedEvaluation planned_evaluation(const model::Weights& input,
-                                     const std::vector<CalibrationDomain>& domains,
+                                     const std::vector<calibrate::SourceText>& domains,
                                      const PruneOptions& options, const PrunePlace& place,
                                      std::int64_t batch_tokens, record::Observer& observer) {
   std::int64_t text = 0, longest = 0;
-  for (const auto& batch : batch_places(domains, input.config.vocab_size, batch_tokens)) {
+  for (const auto& batch : calibrate::batch_places(domains, input.config.vocab_size, batch_tokens)) {
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }
@@ -81,42 +82,45 @@ PlannedEvaluation planned_evaluation(const model::Weights& input,
 }
 
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
-                            const Candidate& candidate, const std::vector<CalibrationDomain>& domains,
-                            const PruneOptions& options, record::Observer& observer) {
-  auto weights = sliced(input, candidate);
+                            const compress::Candidate& candidate,
+                            const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
+                            record::Observer& observer) {
+  auto weights = compress::sliced(input, candidate);
   (void)proved(evaluator, candidate, weights);
   if (options.compensate)
-    compensate(input, candidate, weights, domains, compensation_options(evaluator, options), observer);
+    compress::compensate(input, candidate, weights, domains, compensation_options(evaluator, options),
+                         observer);
   return weights;
 }
 
-PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
-                        const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
+PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
+                        const compress::Candidate& candidate,
+                        const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                         record::Observer& observer) {
-  auto weights = sliced(input, candidate);
+  auto weights = compress::sliced(input, candidate);
   const double difference = proved(evaluator, candidate, weights);
   report_torn_layers(input, weights, observer);
-  base::Json report = {
-      {"kind", "prune"},
-      {"parameters_before", architecture::num_parameters(input.config)},
-      {"parameters_after", architecture::num_parameters(weights.config)},
-      {"blocks_before", input.config.blocks.size()},
-      {"width_before", mlp_width(input.config.blocks.front())},
-      {"kv_groups_before", kv_groups(input.config.blocks.front())},
-      {"hidden_before", input.config.hidden_size},
-      {"kept",
-       {{"blocks", candidate.blocks},
-        {"channels", candidate.channels},
-        {"kv_groups", groups_by_block(input.config, candidate)},
-        {"hidden", candidate.hidden.empty() ? counted(input.config.hidden_size) : candidate.hidden}}},
-      {"sliced_output_difference", difference},
-      {"compared_after_compensation", evaluator.after_compensation()}};
+  base::Json report = {{"kind", "prune"},
+                       {"parameters_before", architecture::num_parameters(input.config)},
+                       {"parameters_after", architecture::num_parameters(weights.config)},
+                       {"blocks_before", input.config.blocks.size()},
+                       {"width_before", mlp_width(input.config.blocks.front())},
+                       {"kv_groups_before", kv_groups(input.config.blocks.front())},
+                       {"hidden_before", input.config.hidden_size},
+                       {"kept",
+                        {{"blocks", candidate.blocks},
+                         {"channels", candidate.channels},
+                         {"kv_groups", groups_by_block(input.config, candidate)},
+                         {"hidden", candidate.hidden.empty() ? compress::counted(input.config.hidden_size)
+                                                             : candidate.hidden}}},
+                       {"sliced_output_difference", difference},
+                       {"compared_after_compensation", evaluator.after_compensation()}};
   const auto costs = [&] { return to_json(evaluator.evaluate_exactly(weights), evaluator.domain_names()); };
   report.update(costs());
   if (options.compensate) {
     report["objective_uncompensated"] = report.at("objective");
-    report["compensation"] =
-        compensate(input, candidate, weights, domains, compensation_options(evaluator, options), observer);
+    report["compensation"] = compress::compensate(input, candidate, weights, domains,
+                                                  compensation_options(evaluator, options), observer);
     report.update(costs());
   }
   return {.weights = std::move(weights), .report = std::move(report)};

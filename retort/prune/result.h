@@ -5,7 +5,8 @@
 #include "retort/base/json.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
-#include "retort/prune/objective.h"
+#include "retort/prune/evaluator.h"
+#include "retort/prune/options.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
@@ -30,19 +31,21 @@ struct PlannedEvaluation {
 /// Says what memory is needed, keeps hidden states on disk where it has to, and throws MemoryError where even
 /// that does not fit, UsageError for an impossible target, DataError for unusable text.
 PlannedEvaluation planned_evaluation(const model::Weights& input,
-                                     const std::vector<CalibrationDomain>& domains,
+                                     const std::vector<calibrate::SourceText>& domains,
                                      const PruneOptions& options, const PrunePlace& place,
                                      std::int64_t batch_tokens, record::Observer& observer);
 
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
 /// for removed channels where the options want that.  Throws ValidationError when the proof fails.
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
-                            const Candidate& candidate, const std::vector<CalibrationDomain>& domains,
-                            const PruneOptions& options, record::Observer& observer);
+                            const compress::Candidate& candidate,
+                            const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
+                            record::Observer& observer);
 
 /// The same with everything that is reported of it.
-PruneResult make_result(const model::Weights& input, const Evaluator& evaluator, const Candidate& candidate,
-                        const std::vector<CalibrationDomain>& domains, const PruneOptions& options,
+PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
+                        const compress::Candidate& candidate,
+                        const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                         record::Observer& observer);
 
 /// Adds what the model costs: "cost" of the first of `results`, which is the model that is saved,

@@ -14,12 +14,14 @@
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/eval/speed_table.h"
+#include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/objective.h"
-#include "retort/prune/saved_lines.h"
+#include "retort/prune/options.h"
+#include "retort/prune/part_scores.h"
 #include "retort/prune/staged.h"
-#include "retort/prune/stop.h"
+#include "retort/record/saved_lines.h"
+#include "retort/record/stopped.h"
 #include "retort/search/additive.h"
 #include "retort/search/best_states.h"
 #include "retort/search/evolution.h"
@@ -56,7 +58,7 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
 }
 
 // Everything that f of a candidate on a rung depends on.
-std::string fingerprint(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+std::string fingerprint(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                         const PruneOptions& options, const Evaluator& evaluator) {
   auto json = objective_identity(input, evaluator, domains, options.objective);
   for (const auto& rung : rungs_of(evaluator)) json["rungs"].push_back(rung.weights);
@@ -64,7 +66,7 @@ std::string fingerprint(const model::Weights& input, const std::vector<Calibrati
 }
 
 base::Json to_json(const Journal::Entry& entry, const ModelSpace& space) {
-  return {{"candidate", stable_hash(space.candidate(entry.state))},
+  return {{"candidate", compress::stable_hash(space.candidate(entry.state))},
           {"state", entry.state},
           {"rung", entry.rung},
           {"objective", entry.objective},
@@ -78,7 +80,8 @@ std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, con
   std::vector<Journal::Entry> entries;
   for (const auto& line : lines) {
     auto state = line.at("state").get<State>();
-    if (!space.space().holds(state) || stable_hash(space.candidate(state)) != line.at("candidate")) continue;
+    if (!space.space().holds(state) || compress::stable_hash(space.candidate(state)) != line.at("candidate"))
+      continue;
     entries.push_back({std::move(state), line.at("rung").get<std::int32_t>(),
                        line.at("objective").get<double>(), line.at("charge").get<double>(),
                        line.at("pieces").get<std::vector<double>>()});
@@ -89,15 +92,15 @@ std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, con
 // One of the best that a search found.
 struct Finalist {
   State state;
-  CostDifference behind;  // the first
+  calibrate::LossIncreaseDifference behind;  // the first
   bool tied() const { return behind.value <= 0 || (behind.interval && behind.interval->low <= 0); }
 };
 
 class Searched {
  public:
-  Searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+  Searched(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
            const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
-           const std::vector<BlockScores>* given)
+           const std::vector<calibrate::BlockScores>* given)
       : input_(input),
         domains_(domains),
         options_(options),
@@ -105,8 +108,9 @@ class Searched {
         target_(target_parameters(input.config, options)),
         planned_(planned_evaluation(input, domains, options, place, kBatchTokens, observer)),
         evaluator_(input, domains, planned_.options),
-        scores_(given ? *given : measured_scores(input, evaluator_.batches(), ranking_options(options))),
-        space_(input.config, options, target_, unit_scores(scores_)),
+        scores_(given ? *given
+                      : calibrate::measured_scores(input, evaluator_.batches(), ranking_options(options))),
+        space_(input.config, options, target_, calibrate::unit_scores(scores_)),
         file_(place.saved_file, fingerprint(input, domains, options, evaluator_), observer),
         journal_(
             space_.space(), [this](auto tasks, const auto& tell) { evaluate(tasks, tell); },
@@ -127,9 +131,9 @@ class Searched {
         " tokens; give more, or less calibration text.");
     find_finalists();
   }
-  Candidate candidate() const { return space_.candidate(journal_.best()->state); }
+  compress::Candidate candidate() const { return space_.candidate(journal_.best()->state); }
   /// The best and those that are tied with it, as many as the options want.
-  std::vector<Candidate> tied() const;
+  std::vector<compress::Candidate> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
   base::Json report();
 
@@ -146,7 +150,7 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
-  const std::vector<DocumentSums>& documents_of(const State& state);
+  const std::vector<calibrate::DocumentSums>& documents_of(const State& state);
   base::Json parts_of(const State& state);
   void find_finalists();
   base::Json finalist_json(const Finalist& finalist, const eval::SpeedTable& speed);
@@ -155,18 +159,18 @@ class Searched {
   State by_influence();
 
   const model::Weights& input_;
-  const std::vector<CalibrationDomain>& domains_;
+  const std::vector<calibrate::SourceText>& domains_;
   const PruneOptions& options_;
   record::Observer& observer_;
   std::int64_t target_;
   PlannedEvaluation planned_;
   Evaluator evaluator_;
-  std::vector<BlockScores> scores_;
+  std::vector<calibrate::BlockScores> scores_;
   ModelSpace space_;
-  SavedLines file_;
+  record::SavedLines file_;
   Journal journal_;
   std::vector<std::pair<std::string, State>> starts_;
-  std::map<State, std::vector<DocumentSums>> documents_;
+  std::map<State, std::vector<calibrate::DocumentSums>> documents_;
   std::vector<Finalist> finalists_;
 };
 
@@ -178,7 +182,7 @@ double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
 
 void Searched::evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    stop_if_asked(observer_, "prune", "the candidates measured so far");
+    record::stop_if_asked(observer_, "prune", "the candidates measured so far");
     tell(i, evaluator_.piece_costs(space_.candidate(tasks[i].state), tasks[i].first, tasks[i].last));
     observer_.progress("prune: tokens searched", static_cast<std::int64_t>(journal_.spent()),
                        options_.search.budget_tokens);
@@ -212,7 +216,8 @@ void Searched::search_by_method() {
 
 State Searched::by_influence() {
   journal_.spend(static_cast<double>(evaluator_.tokens()));
-  return search::one_shot(space_.space(), space_.proxy_of(influences(input_, evaluator_.batches())));
+  return search::one_shot(space_.space(),
+                          space_.proxy_of(calibrate::influences(input_, evaluator_.batches())));
 }
 
 State Searched::admitted(const char* name, State state) {
@@ -295,7 +300,7 @@ void Searched::tabu() {
 
 void Searched::staged() {
   auto proxy = probed();
-  auto options = staged_options(space_, whole(input_.config), scores_);
+  auto options = staged_options(space_, compress::whole(input_.config), scores_);
   options.greedy = greedy_options(0.5);
   const auto start = admitted("staged", search::staged(journal_, proxy, options));
   tabu_from(std::move(proxy), {start});
@@ -306,8 +311,8 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
                {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
-std::vector<Candidate> Searched::tied() const {
-  std::vector<Candidate> candidates;
+std::vector<compress::Candidate> Searched::tied() const {
+  std::vector<compress::Candidate> candidates;
   for (const auto& finalist : finalists_)
     if (finalist.tied() && std::ssize(candidates) < options_.search.finalists)
       candidates.push_back(space_.candidate(finalist.state));
@@ -315,16 +320,17 @@ std::vector<Candidate> Searched::tied() const {
 }
 
 // By document, which the journal does not keep; not charged to the search, which knows f already.
-const std::vector<DocumentSums>& Searched::documents_of(const State& state) {
+const std::vector<calibrate::DocumentSums>& Searched::documents_of(const State& state) {
   const auto [found, added] = documents_.try_emplace(state);
   if (!added) return found->second;
-  stop_if_asked(observer_, "prune", "the candidates measured so far");
+  record::stop_if_asked(observer_, "prune", "the candidates measured so far");
   return found->second = evaluator_.document_sums(space_.candidate(state));
 }
 
 base::Json Searched::parts_of(const State& state) {
-  auto json = to_json(evaluation_of(documents_of(state), options_.objective), evaluator_.domain_names());
-  json["candidate"] = stable_hash(space_.candidate(state));
+  auto json =
+      to_json(calibrate::evaluation_of(documents_of(state), options_.objective), evaluator_.domain_names());
+  json["candidate"] = compress::stable_hash(space_.candidate(state));
   return json;
 }
 
@@ -334,8 +340,8 @@ void Searched::find_finalists() {
       journal_, static_cast<std::size_t>(std::max(kFinalistsShown, options_.search.finalists)));
   const double level = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(states.size(), 2) - 1);
   for (const auto& state : states)
-    finalists_.push_back(
-        {state, difference_of(documents_of(state), documents_of(states.front()), options_.objective, level)});
+    finalists_.push_back({state, calibrate::difference_of(documents_of(state), documents_of(states.front()),
+                                                          options_.objective, level)});
   if (options_.search.finalists > 1 && !finalists_.front().behind.interval)
     observer_.message(
         record::Level::warning,
@@ -345,7 +351,7 @@ void Searched::find_finalists() {
 }
 
 base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTable& speed) {
-  const auto config = config_of(input_.config, space_.candidate(finalist.state));
+  const auto config = compress::config_of(input_.config, space_.candidate(finalist.state));
   const auto& interval = finalist.behind.interval;
   auto json = parts_of(finalist.state);
   json.update(speed.cost(config));
@@ -360,7 +366,7 @@ base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTa
 void Searched::report_finalists(base::Json& report) {
   std::vector<architecture::Config> configs;
   for (const auto& finalist : finalists_)
-    configs.push_back(config_of(input_.config, space_.candidate(finalist.state)));
+    configs.push_back(compress::config_of(input_.config, space_.candidate(finalist.state)));
   const auto speed = report_costs(report, input_, configs, options_.sequence_length);
   for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist, speed));
 }
@@ -387,9 +393,9 @@ base::Json Searched::report() {
 
 }  // namespace
 
-PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+PruneResult prune_searched(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                            const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
-                           const std::vector<BlockScores>* given,
+                           const std::vector<calibrate::BlockScores>* given,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   Searched searched(input, domains, options, place, observer, given);

@@ -1,10 +1,11 @@
 #pragma once
-// Pruning by one of the searches: candidates of the model are its states, f of objective.h is what they cost.
+// Pruning by one of the searches: candidates of the model are its states, f of evaluator.h is what they cost.
 
 #include <functional>
 
 #include "retort/base/files.h"
 #include "retort/prune/greedy.h"
+#include "retort/prune/options.h"
 
 namespace retort::prune {
 
@@ -16,9 +17,9 @@ namespace retort::prune {
 /// evaluating again, and one of another search of the same model, text and f is used where candidates agree.
 /// `on_tied` receives the other finalists that the options want, one at a time; one that cannot be made is a
 /// warning.  Throws as prune_greedy, and StorageError.
-PruneResult prune_searched(const model::Weights& input, const std::vector<CalibrationDomain>& domains,
+PruneResult prune_searched(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                            const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
-                           const std::vector<BlockScores>* given = nullptr,
+                           const std::vector<calibrate::BlockScores>* given = nullptr,
                            const std::function<void(const model::Weights&)>& on_tied = {});
 
 }  // namespace retort::prune

@@ -7,14 +7,14 @@
 namespace retort::prune {
 namespace {
 
-Candidate with_level(const ModelSpace& space, std::size_t unit, std::int32_t level) {
+compress::Candidate with_level(const ModelSpace& space, std::size_t unit, std::int32_t level) {
   auto state = space.space().whole();
   state[unit] = level;
   return space.candidate(state);
 }
 
 // The blocks that differ from the whole model.
-std::vector<std::int64_t> touched(const Candidate& candidate, const Candidate& whole) {
+std::vector<std::int64_t> touched(const compress::Candidate& candidate, const compress::Candidate& whole) {
   std::vector<std::int64_t> blocks;
   for (const auto block : whole.blocks) {
     const auto *now = candidate.find(block), *then = whole.find(block);
@@ -24,7 +24,7 @@ std::vector<std::int64_t> touched(const Candidate& candidate, const Candidate& w
 }
 
 // Whether a unit removes channels and nothing else, short of all of an MLP.
-bool has_channels(const ModelSpace& space, std::size_t unit, const Candidate& whole) {
+bool has_channels(const ModelSpace& space, std::size_t unit, const compress::Candidate& whole) {
   if (space.space().highest(unit) < 2) return false;
   auto candidate = with_level(space, unit, 1);
   candidate.channels = whole.channels;
@@ -32,8 +32,8 @@ bool has_channels(const ModelSpace& space, std::size_t unit, const Candidate& wh
 }
 
 // The highest level that removes inactive channels only.
-std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const Candidate& whole,
-                            const std::vector<BlockScores>& scores) {
+std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const compress::Candidate& whole,
+                            const std::vector<calibrate::BlockScores>& scores) {
   for (auto level = space.space().highest(unit); level > 0; --level) {
     const auto candidate = with_level(space, unit, level);
     const bool inactive = std::all_of(whole.blocks.begin(), whole.blocks.end(), [&](std::int64_t block) {
@@ -48,8 +48,8 @@ std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const Can
 
 }  // namespace
 
-search::StagedOptions staged_options(const ModelSpace& space, const Candidate& whole,
-                                     const std::vector<BlockScores>& scores) {
+search::StagedOptions staged_options(const ModelSpace& space, const compress::Candidate& whole,
+                                     const std::vector<calibrate::BlockScores>& scores) {
   search::StagedOptions options;
   options.start = space.space().whole();
   std::map<std::int64_t, std::vector<std::size_t>> blocks;

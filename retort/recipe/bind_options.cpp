@@ -1,4 +1,5 @@
 #include "retort/recipe/bind_options.h"
+#include "retort/compress/options.h"
 
 namespace retort::recipe {
 namespace {
@@ -115,7 +116,7 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
   }
 }
 
-void bind_objective(Binder& b, prune::ObjectiveWeights& objective) {
+void bind_objective(Binder& b, calibrate::ObjectiveWeights& objective) {
   b.group("objective",
           [&](Binder& inner) {
             inner.number("perplexity", objective.perplexity,
@@ -273,7 +274,7 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
 }
 
-void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
+void bind_sparsify(Binder& b, sparsify::SparsifyOptions& options) {
   b.one_of("pattern", options.pattern, {"2:4", "1:4", "4:8"}, {.doc = "kept weights of each group"});
   b.choice("method", options.method, {"sparse_gpt", "wanda", "magnitude"},
            {.doc = "sparse_gpt also updates the weights that stay; the others are for comparison"});
@@ -282,7 +283,7 @@ void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
   b.flag("polish", options.polish,
          {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs",
           .unset = "true for sparse_gpt, false for the others"});
-  if (b.fills() && !b.given("polish")) options.polish = options.method == prune::SparseMethod::sparse_gpt;
+  if (b.fills() && !b.given("polish")) options.polish = options.method == compress::SparseMethod::sparse_gpt;
   b.number("share", options.share,
            {.doc = "of the chosen layers' weights: the layers with the least damage to f become sparse",
             .above = 0,
@@ -304,7 +305,7 @@ void bind_sparsify(Binder& b, prune::SparsifyOptions& options) {
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
 }
 
-void bind_profile(Binder& b, prune::ProfileOptions& options) {
+void bind_profile(Binder& b, calibrate::ProfileOptions& options) {
   b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});

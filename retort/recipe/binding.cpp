@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "retort/base/units.h"
+#include "retort/calibrate/options.h"
+#include "retort/prune/options.h"
 #include "retort/recipe/bind_options.h"
+#include "retort/sparsify/options.h"
 
 namespace retort::recipe {
 namespace {
@@ -129,8 +132,8 @@ Options with_seed(std::uint64_t seed) {
 StageOptions default_options(StageKind kind, std::uint64_t seed) {
   if (trains(kind)) return with_seed<train::TrainOptions>(seed);
   if (kind == StageKind::prune) return with_seed<prune::PruneOptions>(seed);
-  if (kind == StageKind::sparsify) return with_seed<prune::SparsifyOptions>(seed);
-  if (kind == StageKind::profile) return with_seed<prune::ProfileOptions>(seed);
+  if (kind == StageKind::sparsify) return with_seed<sparsify::SparsifyOptions>(seed);
+  if (kind == StageKind::profile) return with_seed<calibrate::ProfileOptions>(seed);
   return eval::EvaluateOptions{};
 }
 
@@ -145,9 +148,9 @@ void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, StageKind kin
   else if (kind == StageKind::prune)
     bind_prune(b, std::get<prune::PruneOptions>(stage.options));
   else if (kind == StageKind::sparsify)
-    bind_sparsify(b, std::get<prune::SparsifyOptions>(stage.options));
+    bind_sparsify(b, std::get<sparsify::SparsifyOptions>(stage.options));
   else if (kind == StageKind::profile)
-    bind_profile(b, std::get<prune::ProfileOptions>(stage.options));
+    bind_profile(b, std::get<calibrate::ProfileOptions>(stage.options));
   else
     bind_evaluate(b, std::get<eval::EvaluateOptions>(stage.options));
 }

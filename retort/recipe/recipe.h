@@ -13,9 +13,11 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/calibrate/options.h"
 #include "retort/data/options.h"
 #include "retort/eval/options.h"
 #include "retort/prune/options.h"
+#include "retort/sparsify/options.h"
 #include "retort/train/options.h"
 
 namespace retort::recipe {
@@ -26,8 +28,8 @@ enum class StageKind { train, finetune, profile, prune, sparsify, distill, selec
 std::string_view name(StageKind kind);
 
 /// Options of the kinds: train, finetune, distill and select share TrainOptions.
-using StageOptions = std::variant<train::TrainOptions, prune::PruneOptions, prune::SparsifyOptions,
-                                  eval::EvaluateOptions, prune::ProfileOptions>;
+using StageOptions = std::variant<train::TrainOptions, prune::PruneOptions, sparsify::SparsifyOptions,
+                                  eval::EvaluateOptions, calibrate::ProfileOptions>;
 
 struct Stage {
   std::string name;

@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <map>
 
-#include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/prune/objective.h"
-#include "retort/prune/stop.h"
-#include "retort/prune/surgery.h"
+#include "retort/compress/surgery.h"
+#include "retort/prune/evaluator.h"
+#include "retort/record/stopped.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
 namespace {
 
-using prune::Candidate;
+using compress::Candidate;
 using prune::prune_greedy;
 using prune::PruneOptions;
 
@@ -31,13 +32,13 @@ PruneOptions options_for(double fraction) {
 // candidate is built, run from its embedding and compared in float64.
 class BruteForce {
  public:
-  BruteForce(const model::Weights& input, const std::vector<prune::CalibrationDomain>& domains)
+  BruteForce(const model::Weights& input, const std::vector<calibrate::SourceText>& domains)
       : input_(input),
-        batches_(prune::calibration_batches(domains, input.config, at::kCPU)),
+        batches_(calibrate::calibration_batches(domains, input.config, at::kCPU)),
         domains_(domains.size()) {}
 
   double objective(const Candidate& candidate) const {
-    const auto smaller = prune::sliced(input_, candidate);
+    const auto smaller = compress::sliced(input_, candidate);
     std::map<std::size_t, std::pair<double, double>> sums;  // domain -> value, targets
     for (const auto& batch : batches_) {
       const auto counted = batch.targets_N.ge(0);
@@ -56,21 +57,22 @@ class BruteForce {
 
   // The channels with the greatest sum |w| ||a|| in the candidate's own model.
   Candidate narrowed(const Candidate& candidate, std::int64_t width) const {
-    const auto smaller = prune::sliced(input_, candidate);
+    const auto smaller = compress::sliced(input_, candidate);
     auto result = candidate;
     for (std::size_t target = 0; target < candidate.blocks.size(); ++target) {
       auto squares = at::zeros({static_cast<std::int64_t>(candidate.channels[target].size())}, at::kDouble);
       for (const auto& batch : batches_) {
-        auto hidden = prune::embedded(smaller, batch);
+        auto hidden = calibrate::embedded(smaller, batch);
         for (std::size_t block = 0; block <= target; ++block) {
           const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
             if (tap == model::Tap::down_input && block == target) squares += x.square().sum(0);
           }};
-          hidden = model::block_forward(prune::weights_of_block(smaller, static_cast<std::int64_t>(block)),
-                                        1e-6, hidden, batch.layout, nullptr, &hooks);
+          hidden =
+              model::block_forward(calibrate::weights_of_block(smaller, static_cast<std::int64_t>(block)),
+                                   1e-6, hidden, batch.layout, nullptr, &hooks);
         }
       }
-      const auto down = prune::weights_of_block(smaller, static_cast<std::int64_t>(target)).down_DI;
+      const auto down = calibrate::weights_of_block(smaller, static_cast<std::int64_t>(target)).down_DI;
       const auto score = down.abs().sum(0) * squares.sqrt();
       const auto best = std::get<0>(std::get<1>(score.topk(width)).sort());
       result.channels[target].clear();
@@ -83,20 +85,20 @@ class BruteForce {
 
   // Moves until at most `parameters` are left; the last of them by least f among those that reach.
   Candidate run(std::int64_t parameters) const {
-    auto current = prune::whole(input_.config);
+    auto current = compress::whole(input_.config);
     double now = 0;
-    while (prune::parameters_of(input_.config, current) > parameters) {
+    while (compress::parameters_of(input_.config, current) > parameters) {
       std::vector<Candidate> next;
       if (current.blocks.size() > 1)
-        for (const auto block : current.blocks) next.push_back(prune::without_block(current, block));
+        for (const auto block : current.blocks) next.push_back(compress::without_block(current, block));
       const auto width = static_cast<std::int64_t>(current.channels[0].size());
       if (width > 4) next.push_back(narrowed(current, width - 4));
       auto best =
           least(next, [&](const Candidate& c) { return (objective(c) - now) / double(removed(current, c)); });
-      if (prune::parameters_of(input_.config, best) <= parameters) {
+      if (compress::parameters_of(input_.config, best) <= parameters) {
         for (auto w = width - 8; w > 0; w -= 4) next.push_back(narrowed(current, w));
         std::erase_if(next,
-                      [&](const auto& c) { return prune::parameters_of(input_.config, c) > parameters; });
+                      [&](const auto& c) { return compress::parameters_of(input_.config, c) > parameters; });
         best = least(next, [&](const Candidate& c) { return objective(c); });
       }
       current = best;
@@ -107,7 +109,7 @@ class BruteForce {
 
  private:
   std::int64_t removed(const Candidate& from, const Candidate& to) const {
-    return prune::parameters_of(input_.config, from) - prune::parameters_of(input_.config, to);
+    return compress::parameters_of(input_.config, from) - compress::parameters_of(input_.config, to);
   }
   template <typename Value>
   static Candidate least(const std::vector<Candidate>& candidates, Value value) {
@@ -118,7 +120,7 @@ class BruteForce {
   }
 
   const model::Weights& input_;
-  std::vector<prune::CalibrationBatch> batches_;
+  std::vector<calibrate::Batch> batches_;
   double domains_;
 };
 
@@ -209,7 +211,7 @@ TEST(Greedy, TwoPrunesComposeTheirLineages) {
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
   Candidate composed{lineage.blocks, lineage.channels};
-  const auto direct = prune::sliced(original, composed);
+  const auto direct = compress::sliced(original, composed);
   ASSERT_EQ(direct.config, twice.weights.config);
   for (std::size_t unit = 0; unit < direct.units.size(); ++unit)
     EXPECT_TRUE(at::equal(direct.units[unit], twice.weights.units[unit])) << unit;
@@ -274,7 +276,7 @@ TEST(Greedy, GoesOnWhereItWasStopped) {
   const auto expected = report("whole.jsonl", patient);
   for (const int patience : {0, 3, 8}) {
     Impatient observer(patience);
-    EXPECT_THROW(report("parts.jsonl", observer), prune::StoppedError);
+    EXPECT_THROW(report("parts.jsonl", observer), record::StoppedError);
   }
   EXPECT_EQ(report("parts.jsonl", patient), expected);
   EXPECT_EQ(base::read_file(directory / "parts.jsonl"), base::read_file(directory / "whole.jsonl"))

@@ -4,16 +4,17 @@
 
 #include <fstream>
 
-#include "prune/models_for_tests.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/calibrate/influence.h"
+#include "retort/compress/surgery.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/prune/influence.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/stage_plans.h"
-#include "retort/prune/stop.h"
-#include "retort/prune/surgery.h"
+#include "retort/prune/plan.h"
+#include "retort/record/stopped.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -28,7 +29,7 @@ model::Weights small_model(std::size_t blocks = 4) {
   return test::tiny_model(test::tiny_config(blocks, 16));
 }
 
-std::vector<prune::CalibrationDomain> text() {
+std::vector<calibrate::SourceText> text() {
   return test::random_domains(40, 40, 64);  // five batches of a domain
 }
 
@@ -63,11 +64,11 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   // f of the saved model, computed from the beginning.
   const prune::Evaluator evaluator(input, text(), {});
   const auto& kept = result.report.at("kept");
-  prune::Candidate candidate{kept.at("blocks"), kept.at("channels")};
+  compress::Candidate candidate{kept.at("blocks"), kept.at("channels")};
   for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
-    candidate = prune::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
+    candidate = compress::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
   if (kept.at("hidden").size() < 16) kept.at("hidden").get_to(candidate.hidden);
-  EXPECT_NEAR(evaluator.evaluate_exactly(prune::sliced(input, candidate)).mean.objective,
+  EXPECT_NEAR(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective,
               result.report.at("objective_uncompensated").get<double>(), 1e-9);
   EXPECT_NEAR(evaluator.evaluate_exactly(result.weights).mean.objective,
               result.report.at("objective").get<double>(), 1e-9);
@@ -83,15 +84,16 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   const auto input = small_model();
   const auto domains = test::random_domains(40, 3, 64);
-  const auto batches = prune::calibration_batches(domains, input.config, at::kCPU);
-  const auto influences = prune::influences(input, batches);
+  const auto batches = calibrate::calibration_batches(domains, input.config, at::kCPU);
+  const auto influences = calibrate::influences(input, batches);
   ASSERT_EQ(influences.size(), 4U);
   std::vector<double> expected(4, 0);
   for (const auto& batch : batches) {  // two domains of one batch each
-    auto hidden = prune::embedded(input, batch);
+    auto hidden = calibrate::embedded(input, batch);
     for (std::size_t block = 0; block < 4; ++block) {
-      const auto next = model::block_forward(prune::weights_of_block(input, static_cast<std::int64_t>(block)),
-                                             input.config.rms_norm_eps, hidden, batch.layout);
+      const auto next =
+          model::block_forward(calibrate::weights_of_block(input, static_cast<std::int64_t>(block)),
+                               input.config.rms_norm_eps, hidden, batch.layout);
       const auto cosine = (hidden * next).sum(1) / (hidden.norm(2, 1) * next.norm(2, 1));
       expected[block] += (1 - cosine.mean().item<double>()) / 2;
       hidden = next;
@@ -105,7 +107,7 @@ TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   // A branch that adds nothing has none.
   auto silent = model::converted(input, at::kDouble);
   silent.tensor("model.layers.2.self_attn.o_proj.weight").zero_();
-  const auto after = prune::influences(silent, batches)[2];
+  const auto after = calibrate::influences(silent, batches)[2];
   EXPECT_NEAR(after.attention, 0, 1e-12);
   EXPECT_NEAR(after.block, after.mlp, 1e-12);
 }
@@ -153,7 +155,7 @@ TEST(SearchedModel, GoesOnWhereItWasStopped) {
   for (const int questions : {1, 17, 60}) {
     Impatient observer(questions);
     EXPECT_THROW(prune_searched(input, text(), options, {directory / "parts.jsonl"}, observer),
-                 prune::StoppedError);
+                 record::StoppedError);
   }
   // Half a line, as a crash may leave it.
   std::ofstream(directory / "parts.jsonl", std::ios::app) << "{\"state\": [0, 1";
@@ -197,9 +199,10 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
     const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
     const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
     const auto& kept = report.at("kept");
-    prune::Candidate candidate{kept.at("blocks"), kept.at("channels")};
+    compress::Candidate candidate{kept.at("blocks"), kept.at("channels")};
     for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
-      candidate = prune::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
+      candidate =
+          compress::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
     const auto searched = report.at("searched_objective").get<double>();
     EXPECT_NEAR(same.evaluate(candidate).mean.objective, searched, 1e-9);
     EXPECT_GT(std::abs(other.evaluate(candidate).mean.objective - searched), 0.001);
@@ -271,7 +274,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     options.search.method = method;
     expect_same_bits_within({plan({}), plan({.on_disk = true}), plan({.on_disk = true, .cache_bytes = 0})});
   }
-  for (const auto ranking : {prune::ChannelRanking::taylor, prune::ChannelRanking::obs}) {
+  for (const auto ranking : {calibrate::ChannelRanking::taylor, calibrate::ChannelRanking::obs}) {
     const test::TemporaryDirectory directory;
     record::Observer observer;
     options.channel_ranking = ranking;

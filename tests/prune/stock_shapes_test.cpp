@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
-#include "models_for_tests.h"
+#include "retort/compress/surgery.h"
 #include "retort/io/safetensors.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/surgery.h"
+#include "support/models_for_tests.h"
 #include "support/outside_data.h"
+#include "support/random_text.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -33,18 +34,18 @@ architecture::Config small_model(bool tied) {
 }
 
 // One candidate for each shape that some sequence of moves reaches, the whole model first.
-std::vector<prune::Candidate> reachable(const architecture::Config& input) {
+std::vector<compress::Candidate> reachable(const architecture::Config& input) {
   prune::PruneOptions options;
   options.hidden = true;
   options.width_multiple = 8;
   const auto none = [](std::size_t count) { return std::vector<double>(count, 0.0); };
-  const prune::UnitScores scores{.channels = {2, none(16)}, .groups = {2, none(3)}, .hidden = none(24)};
-  std::vector<prune::Candidate> found = {prune::whole(input)};
+  const calibrate::UnitScores scores{.channels = {2, none(16)}, .groups = {2, none(3)}, .hidden = none(24)};
+  std::vector<compress::Candidate> found = {compress::whole(input)};
   std::vector<architecture::Config> shapes = {input};
   for (std::size_t at = 0; at < found.size(); ++at)
     for (const auto& move : prune::moves_from(input, found[at], options)) {
       auto candidate = prune::moved(input, found[at], move, scores);
-      auto shape = prune::config_of(input, candidate);
+      auto shape = compress::config_of(input, candidate);
       if (std::ranges::find(shapes, shape) != shapes.end()) continue;
       shapes.push_back(std::move(shape));
       found.push_back(std::move(candidate));
@@ -52,7 +53,7 @@ std::vector<prune::Candidate> reachable(const architecture::Config& input) {
   return found;
 }
 
-std::vector<prune::CalibrationDomain> one_document(std::int64_t vocab_size) {
+std::vector<calibrate::SourceText> one_document(std::int64_t vocab_size) {
   base::Random random(5, 7);
   auto sequence = test::random_sequence(vocab_size, 24, random);
   sequence.starts = {0};
@@ -65,7 +66,7 @@ void save_case(const model::Weights& weights, const std::filesystem::path& direc
   model::save_model(weights, directory / "model", {}, {});
   const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
   const auto domains = one_document(again.config.vocab_size);
-  const auto batch = prune::calibration_batches(domains, again.config, at::kCPU).front();
+  const auto batch = calibrate::calibration_batches(domains, again.config, at::kCPU).front();
   const auto logits_NV = test::plain_logits(again, batch).contiguous();
   EXPECT_GT(logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
   const std::span bytes(static_cast<const std::byte*>(logits_NV.const_data_ptr()), logits_NV.nbytes());
@@ -85,7 +86,7 @@ TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoa
     const auto candidates = reachable(input);
     EXPECT_EQ(candidates.size(), 2U * 3 * 2 * 3) << "blocks, KV groups, channels, hidden features";
     for (const auto& candidate : candidates)
-      save_case(prune::sliced(weights, candidate), directory / std::to_string(number++));
+      save_case(compress::sliced(weights, candidate), directory / std::to_string(number++));
   }
 }
 
@@ -93,14 +94,14 @@ TEST(StockShapes, BlocksThatDifferAreWrittenForNobodyElseToLoad) {
   const auto directory = saved("own");
   const auto input = small_model(true);
   const auto weights = test::tiny_model(input, 3, at::kFloat);
-  const auto whole = prune::whole(input);
-  const auto save = [&](const prune::Candidate& candidate, const char* name) {
-    save_case(prune::sliced(weights, candidate), directory / name);
+  const auto whole = compress::whole(input);
+  const auto save = [&](const compress::Candidate& candidate, const char* name) {
+    save_case(compress::sliced(weights, candidate), directory / name);
   };
-  save(prune::with_groups(input, whole, 1, {}), "no_attention");
-  save(prune::with_channels(input, whole, 0, {}), "no_mlp");
-  save(prune::with_groups(input, whole, 0, {1}), "fewer_heads");
-  save(prune::with_channels(input, whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
+  save(compress::with_groups(input, whole, 1, {}), "no_attention");
+  save(compress::with_channels(input, whole, 0, {}), "no_mlp");
+  save(compress::with_groups(input, whole, 0, {1}), "fewer_heads");
+  save(compress::with_channels(input, whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+#include "retort/calibrate/loss_increase.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "retort/base/error.h"
+
+namespace retort::calibrate {
+
+void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
+                   std::vector<DocumentSums>& documents) {
+  const auto on_cpu = [](const at::Tensor& of_N) { return of_N.to(at::kCPU, at::kDouble).contiguous(); };
+  const auto nll = on_cpu(nll_N), kl = on_cpu(kl_N), targets = on_cpu(batch.targets_N.ge(0));
+  const auto& starts = batch.layout.starts;
+  for (std::size_t part = 0; part + 1 < starts.size(); ++part) {
+    const bool goes_on = batch.goes_on[part] && !documents.empty() && documents.back().domain == batch.domain;
+    if (!goes_on) documents.push_back({.domain = batch.domain});
+    const auto sum = [&](const at::Tensor& of_N) {
+      const double* values = of_N.const_data_ptr<double>();
+      return std::accumulate(values + starts[part], values + starts[part + 1], 0.0);
+    };
+    documents.back().targets += sum(targets);
+    documents.back().nll += sum(nll);
+    documents.back().kl += sum(kl);
+  }
+}
+
+void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents) {
+  add_documents(batch, rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N, documents);
+}
+
+Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {
+  std::vector<DocumentSums> domains;
+  for (const auto& document : documents) {
+    domains.resize(std::max(domains.size(), document.domain + 1));
+    auto& domain = domains[document.domain];
+    domain.targets += document.targets;
+    domain.nll += document.nll;
+    domain.kl += document.kl;
+  }
+  Evaluation result;
+  const auto share = 1 / static_cast<double>(domains.size());
+  for (const auto& domain : domains) {
+    const double targets = std::max(domain.targets, 1.0);
+    LossIncrease cost{.delta_log_perplexity = domain.nll / targets, .kl = domain.kl / targets};
+    cost.objective = weights.perplexity * cost.delta_log_perplexity + weights.kl * cost.kl;
+    result.mean.objective += share * cost.objective;
+    result.mean.delta_log_perplexity += share * cost.delta_log_perplexity;
+    result.mean.kl += share * cost.kl;
+    result.domains.push_back(cost);
+    if (cost.objective > result.domains[result.worst_domain].objective)
+      result.worst_domain = result.domains.size() - 1;
+  }
+  return result;
+}
+
+std::vector<std::vector<eval::RatioTerm>> objective_terms(std::span<const DocumentSums> documents,
+                                                          const ObjectiveWeights& weights) {
+  std::vector<std::vector<eval::RatioTerm>> terms;
+  for (const auto& document : documents) {
+    terms.resize(std::max(terms.size(), document.domain + 1));
+    terms[document.domain].push_back(
+        {weights.perplexity * document.nll + weights.kl * document.kl, document.targets});
+  }
+  return terms;
+}
+
+LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<const DocumentSums> b,
+                                     const ObjectiveWeights& weights, double level) {
+  base::ensure(a.size() == b.size(), "paired documents are the same documents");
+  std::vector<DocumentSums> differences(a.begin(), a.end());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    differences[i].nll -= b[i].nll;
+    differences[i].kl -= b[i].kl;
+  }
+  return {.value = evaluation_of(differences, weights).mean.objective,
+          .interval = eval::bootstrap_interval(objective_terms(differences, weights), {.level = level})};
+}
+
+}  // namespace retort::calibrate

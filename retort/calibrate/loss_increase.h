@@ -1,0 +1,64 @@
+#pragma once
+// f of evaluator.h from what each document of the calibration text adds to it, so that a difference of two
+// models has an interval over documents.
+//
+// Shape legend: N tokens of a batch.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/text.h"
+#include "retort/eval/bootstrap.h"
+#include "retort/eval/score.h"
+
+namespace retort::calibrate {
+
+/// Over the targets of a document, nats; a document that several sequences hold parts of is one.
+struct DocumentSums {
+  std::size_t domain = 0;
+  double targets = 0;
+  double nll = 0;  ///< above that of the model that it is compared with
+  double kl = 0;
+};
+
+struct LossIncrease {
+  double objective = 0;  ///< f
+  double delta_log_perplexity = 0;
+  double kl = 0;
+};
+
+struct Evaluation {
+  LossIncrease mean;                  ///< over domains
+  std::vector<LossIncrease> domains;  ///< in the order of the calibration text
+  std::size_t worst_domain = 0;       ///< the one with the largest f
+};
+
+/// Adds the scores of a batch's tokens, the losses above the other model's; batches come in the order of the
+/// text.  Sums are float64.
+void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
+                   std::vector<DocumentSums>& documents);
+
+/// The same of scores that have the other model's beside them.
+void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
+
+/// Per domain, then averaged over domains with equal weights; not finite where the sums are not.
+Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights);
+
+/// What each document adds to f, by domain.
+std::vector<std::vector<eval::RatioTerm>> objective_terms(std::span<const DocumentSums> documents,
+                                                          const ObjectiveWeights& weights);
+
+/// f of `a` above that of `b`, both of the same documents.
+struct LossIncreaseDifference {
+  double value = 0;
+  std::optional<eval::Interval> interval;  ///< over paired documents; empty with too few of a domain
+};
+LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<const DocumentSums> b,
+                                     const ObjectiveWeights& weights, double level = 0.95);
+
+}  // namespace retort::calibrate

@@ -1,0 +1,316 @@
+#include "retort/calibrate/profile.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/base/units.h"
+#include "retort/calibrate/histogram.h"
+#include "retort/calibrate/profile_file.h"
+#include "retort/io/background_writer.h"
+#include "retort/record/scratch.h"
+#include "retort/record/stopped.h"
+
+namespace retort::calibrate {
+namespace {
+
+using model::Tap;
+
+constexpr std::size_t kQueue = 4;  // panels that wait to be written
+constexpr double kHighQuantile = 0.999;
+constexpr std::array kQuantiles = {0.5, 0.99, kHighQuantile};
+constexpr const char* kWho = "profile";
+
+// 0 where the block lacks the layer.
+std::int64_t features(const architecture::Config& config, const architecture::Block& block, Tap tap) {
+  const auto& attention = block.attention;
+  const auto width = mlp_width(block);
+  switch (tap) {
+    case Tap::qkv_input:
+      return attention ? config.hidden_size : 0;
+    case Tap::output_input:
+      return attention ? attention->num_heads * attention->head_dim : 0;
+    case Tap::gate_up_input:
+      return width > 0 ? config.hidden_size : 0;
+    case Tap::down_input:
+      return width;
+  }
+  return 0;
+}
+
+std::int64_t hessian_bytes(std::int64_t count) {
+  return count * count * (count <= kDoubleColumns ? 8 : 4);
+}
+std::int64_t vector_bytes(std::int64_t count) {
+  return count * (kBuckets * 8 + 6 * 8);
+}
+
+std::int64_t statistics_bytes(const architecture::Config& config, const architecture::Block& block) {
+  std::int64_t sum = 0;
+  for (const auto tap : kTaps) {
+    const auto count = features(config, block, tap);
+    sum += hessian_bytes(count) + vector_bytes(count);
+  }
+  return sum;
+}
+
+// Of a token and its target.
+constexpr std::int64_t kTextBytes = 2 * sizeof(std::int32_t);
+
+std::string bytes(std::int64_t count) {
+  return base::human_bytes(static_cast<std::uint64_t>(count));
+}
+
+base::Path hidden_path(const base::Path& scratch, std::int64_t block) {
+  return scratch / base::join("hidden-", block, ".raw");
+}
+
+// Hidden states of all panels, one after the other, as they stood in memory.
+class HiddenFile {
+ public:
+  explicit HiddenFile(const base::Path& path) : path_(path), file_(path, std::ios::binary) {}
+  at::Tensor next(std::int64_t tokens, std::int64_t hidden, at::ScalarType type, at::Device device) {
+    auto panel_ND = at::empty({tokens, hidden}, type);
+    file_.read(static_cast<char*>(panel_ND.mutable_data_ptr()),
+               static_cast<std::streamsize>(panel_ND.nbytes()));
+    base::require<base::StorageError>(file_.good(), path_.string(),
+                                      ": cannot be read as long as it was written; remove its directory and "
+                                      "run the stage again.");
+    return panel_ND.to(device);
+  }
+
+ private:
+  base::Path path_;
+  std::ifstream file_;
+};
+
+class Pass {
+ public:
+  Pass(const model::Weights& weights, const std::vector<SourceText>& domains, const ProfilePlace& place,
+       record::Observer& observer)
+      : weights_(weights),
+        domains_(domains),
+        place_(place),
+        observer_(observer),
+        panels_(batch_places(domains, weights.config.vocab_size, kPanelTokens)),
+        blocks_(std::ssize(weights.config.blocks)) {}
+
+  base::Json run();
+
+ private:
+  void state_plan();
+  std::int64_t first_unfinished() const;
+  void profile_block(std::int64_t block, io::BackgroundWriter& writer);
+  at::Tensor panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
+                          BlockStatistics& taps) const;
+  base::Json described_block(std::int64_t block) const;
+  base::Json described_layers() const;
+  void finish(const base::Json& report) const;
+
+  const model::Weights& weights_;
+  const std::vector<SourceText>& domains_;
+  const ProfilePlace& place_;
+  record::Observer& observer_;
+  std::vector<BatchPlace> panels_;
+  std::int64_t blocks_;
+  shard::MemoryPlan plan_;
+  std::int64_t inputs_written_ = 0;  // the writer's job that completes the next block's inputs
+};
+
+void Pass::state_plan() {
+  const auto& config = weights_.config;
+  const auto item = weights_.item_bytes();
+  std::int64_t longest = 0, tokens = 0, result = 0;
+  for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
+  for (const auto& block : config.blocks) result += statistics_bytes(config, block);
+  plan_ = plan_profile(config, item, tokens, longest);
+  observer_.message(record::Level::info,
+                    base::join("profile: memory:\n", shard::describe(plan_), "profile: on disk ",
+                               bytes(result), ", and hidden states of ",
+                               bytes(2 * tokens * config.hidden_size * item), " while it works"));
+  if (place_.memory > 0) shard::require_fits(plan_, place_.memory);
+}
+
+std::int64_t Pass::first_unfinished() const {
+  std::int64_t block = 0;
+  while (block < blocks_ && std::filesystem::is_regular_file(place_.directory / profile_file_name(block)))
+    ++block;
+  const bool can_go_on =
+      block == blocks_ || block == 0 || std::filesystem::exists(hidden_path(place_.scratch, block));
+  return can_go_on ? block : 0;
+}
+
+at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
+                              BlockStatistics& taps) const {
+  const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
+    taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts);
+  }};
+  return model::block_forward(weights_of_block(weights_, block), weights_.config.rms_norm_eps, hidden_ND,
+                              batch.layout, nullptr, &hooks);
+}
+
+// The order of the jobs is what a resume relies on: the next block's inputs are complete before this block
+// counts as done, and this block's inputs stay until then.
+void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
+  const auto device = weights_.units.front().device();
+  const auto type = weights_.units.front().scalar_type();
+  writer.wait(inputs_written_);
+  std::optional<HiddenFile> inputs;
+  if (block > 0) inputs.emplace(hidden_path(place_.scratch, block));
+  std::shared_ptr<base::AtomicFile> outputs;
+  if (block + 1 < blocks_)
+    outputs = std::make_shared<base::AtomicFile>(hidden_path(place_.scratch, block + 1));
+  auto taps = std::make_shared<BlockStatistics>(empty_statistics(weights_of_block(weights_, block)));
+  for (const auto tap : kTaps) (*taps)[tap].with_products = true;
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    record::stop_if_asked(observer_, kWho, block);
+    const auto batch = make_batch(weights_.config, domains_, panels_[i], device);
+    const auto hidden_ND = inputs ? inputs->next(panels_[i].tokens, weights_.config.hidden_size, type, device)
+                                  : embedded(weights_, batch);
+    auto out_ND = panel_output(block, batch, hidden_ND, *taps);
+    if (outputs)
+      writer.push([outputs, out_ND = std::move(out_ND)] {
+        const auto on_host = out_ND.to(at::kCPU).contiguous();
+        outputs->write(on_host.const_data_ptr(), on_host.nbytes());
+      });
+    observer_.progress("profile: panels", block * std::ssize(panels_) + static_cast<std::int64_t>(i) + 1,
+                       blocks_ * std::ssize(panels_));
+  }
+  if (outputs) inputs_written_ = writer.push([outputs = std::move(outputs)] { outputs->commit(); });
+  writer.push([path = place_.directory / profile_file_name(block), taps = std::move(taps)] {
+    write_block_profile(path, *taps);
+  });
+  if (block > 0) writer.push([path = hidden_path(place_.scratch, block)] { base::remove_all(path); });
+}
+
+base::Json Pass::described_block(std::int64_t block) const {
+  auto views = weights_of_block(weights_, block);
+  const auto taps =
+      read_block_profile(place_.directory / profile_file_name(block), {.ranking = ChannelRanking::wanda});
+  base::Json json = {{"block", block}, {"taps", base::Json::object()}};
+  for (const auto tap : kTaps) {
+    const auto& of = taps[tap];
+    if (of.tokens == 0) continue;
+    const auto scale_I = at::where(of.scale_I.gt(0), of.scale_I, at::ones_like(of.scale_I));
+    base::Json row = {{"features", of.absolute_I.numel()},
+                      {"mean", of.absolute_I.mean().item<double>() / static_cast<double>(of.tokens)},
+                      {"maximum", of.maximum_I.max().item<double>()}};
+    // Of each feature, then the median over features.
+    for (const auto quantile : kQuantiles)
+      row["quantiles"].push_back(
+          {quantile, (magnitude_quantile(of.counts_IB, quantile) / scale_I).median().item<double>()});
+    json["taps"][name(tap)] = std::move(row);
+  }
+  const auto& down = taps[Tap::down_input];
+  if (down.tokens == 0) return json;
+  const auto down_DI = views.down_DI.to(at::kCPU);
+  const auto listed = [](const at::Tensor& chosen_I) {
+    const auto indices = chosen_I.nonzero().view(-1).contiguous();
+    const auto* begin = indices.const_data_ptr<std::int64_t>();
+    return std::vector<std::int64_t>(begin, begin + indices.numel());
+  };
+  json["inactive_channels"] = listed(inactive_channels(down, down_DI));
+  const auto massive = listed(massive_channels(down, down_DI));
+  const auto median_C = down.maximum_I.median().item<double>();
+  for (const auto channel : massive)
+    json["massive_channels"].push_back(
+        {{"channel", channel},
+         {"maximum", down.maximum_I[channel].item<double>()},
+         {"over_median", median_C > 0 ? down.maximum_I[channel].item<double>() / median_C : 0}});
+  return json;
+}
+
+base::Json Pass::described_layers() const {
+  base::Json layers = base::Json::array();
+  for (std::int64_t block = 0; block < blocks_; ++block)
+    for (const auto tap : kTaps)
+      if (const auto count =
+              features(weights_.config, weights_.config.blocks[static_cast<std::size_t>(block)], tap);
+          count > 0)
+        layers.push_back({{"block", block},
+                          {"tap", name(tap)},
+                          {"expert", nullptr},
+                          {"features", count},
+                          {"file", profile_file_name(block)}});
+  return layers;
+}
+
+void Pass::finish(const base::Json& report) const {
+  base::Json description = {
+      {"format", 1},
+      {"identity", place_.identity},
+      {"tokens", report.at("tokens")},
+      {"domains", report.at("domains")},
+      {"panel_tokens", kPanelTokens},
+      {"histogram",
+       {{"buckets_per_octave", kBucketsPerOctave}, {"lowest_octave", kLowestOctave}, {"octaves", kOctaves}}},
+      {"layers", described_layers()}};
+  for (std::int64_t block = 0; block < blocks_; ++block)
+    description["files"][profile_file_name(block)] =
+        base::hash_file(place_.directory / profile_file_name(block));
+  base::write_file_atomically(place_.directory / kProfileDescription, description.dump(1) + "\n");
+  base::remove_all(place_.scratch);
+}
+
+base::Json Pass::run() {
+  state_plan();
+  record::enter_scratch(place_.scratch, place_.identity, {place_.directory});
+  {
+    io::BackgroundWriter writer(kQueue);
+    for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);
+    writer.wait();
+  }
+  base::Json report = {{"kind", "profile"},
+                       {"tokens", 0},
+                       {"domains", base::Json::object()},
+                       {"memory_planned_bytes", plan_.total_bytes()},
+                       {"blocks", base::Json::array()}};
+  std::int64_t tokens = 0;
+  std::vector<std::int64_t> of_domain(domains_.size());
+  for (const auto& panel : panels_) of_domain[panel.domain] += panel.tokens, tokens += panel.tokens;
+  for (std::size_t i = 0; i < domains_.size(); ++i) report["domains"][domains_[i].name] = of_domain[i];
+  report["tokens"] = tokens;
+  for (std::int64_t block = 0; block < blocks_; ++block) report["blocks"].push_back(described_block(block));
+  finish(report);
+  return report;
+}
+
+}  // namespace
+
+shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
+                               std::int64_t text_tokens, std::int64_t panel_tokens) {
+  std::int64_t largest = 0, added = 0, activations = 0;
+  for (const auto& block : config.blocks) {
+    largest = std::max(largest, statistics_bytes(config, block));
+    std::int64_t widest = 0;
+    for (const auto tap : kTaps) widest = std::max(widest, features(config, block, tap));
+    // A panel's product, and its histogram beside the sum of both.
+    added = std::max(added, widest * widest * item_bytes + 2 * widest * kBuckets * 8);
+    const auto& heads = block.attention;
+    const auto projected = std::max(
+        heads ? (heads->num_heads + 2 * heads->num_kv_heads) * heads->head_dim : 0, 3 * mlp_width(block));
+    // Magnitudes, their buckets and the places of these, beside what the block computes.
+    activations = std::max(activations, panel_tokens * (item_bytes * projected + 28 * widest));
+  }
+  const auto hidden = panel_tokens * config.hidden_size * item_bytes;
+  return {{{"weights", architecture::num_parameters(config) * item_bytes},
+           {"statistics of two blocks", 2 * largest},
+           {"what a panel adds", added},
+           {"activations of a panel", activations + 4 * hidden},
+           {"panels to be written", static_cast<std::int64_t>(kQueue) * hidden},
+           {"the text", text_tokens * kTextBytes}},
+          "use a machine with more, or prune without a profile"};
+}
+
+base::Json profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+                   const ProfilePlace& place, record::Observer& observer) {
+  return Pass(weights, domains, place, observer).run();
+}
+
+}  // namespace retort::calibrate

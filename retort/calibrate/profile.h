@@ -1,0 +1,40 @@
+#pragma once
+// One pass over calibration text that collects what the inputs of every linear layer do: Hessian sums, means,
+// second moments, maxima and histograms, see input_statistics.h.
+//
+// Block after block: the hidden states of all text go to disk between two blocks, so memory holds the
+// statistics of two blocks (one is written while the next is computed) and does not depend on the amount of
+// text, but for 8 bytes a token.  Panels of fixed size pass a block in the order of the text and are added in
+// that order, so the result has the same bits however often the pass was interrupted.  What a resumed pass
+// repeats is at most one block.
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/calibrate/text.h"
+#include "retort/model/weights.h"
+#include "retort/record/observer.h"
+#include "retort/shard/memory_plan.h"
+
+namespace retort::calibrate {
+
+inline constexpr std::int64_t kPanelTokens =
+    2048;  ///< at most, whole sequences; a longer sequence is a panel
+
+/// Memory of a pass; `panel_tokens` of the longest panel.  Only the text itself grows with `text_tokens`.
+shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
+                               std::int64_t text_tokens, std::int64_t panel_tokens);
+
+struct ProfilePlace {
+  base::Path directory;     ///< of the result
+  base::Path scratch;       ///< for hidden states; removed at the end
+  base::Json identity;      ///< of model, text and options; what is there of another identity is begun anew
+  std::int64_t memory = 0;  ///< bytes that the pass may use; 0: not checked
+};
+
+/// Writes the profile and returns the stage's report.  Throws DataError for unusable text, ValidationError
+/// naming the layer whose inputs are not finite, MemoryError before the start when the plan does not fit,
+/// StorageError; StoppedError when the observer asks to stop, with all finished blocks kept.
+base::Json profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+                   const ProfilePlace& place, record::Observer& observer);
+
+}  // namespace retort::calibrate

@@ -1,0 +1,161 @@
+#include "retort/calibrate/split_text.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "retort/base/error.h"
+
+namespace retort::calibrate {
+namespace {
+
+constexpr std::array kShares = {6.0, 1.0, 1.0};  // fitted, choosing, judging
+constexpr std::size_t kFitted = 0;
+constexpr std::size_t kLongest = 4;  // one part of so many of a domain, beyond which a document is fitted to
+
+using Parts = std::array<std::vector<SourceText>*, 3>;
+
+// What a sequence holds of a document.
+struct Piece {
+  std::size_t sequence = 0, document = 0, begin = 0, end = 0;
+  bool goes_on = false;
+};
+
+std::vector<Piece> pieces_of(const SourceText& domain) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < domain.sequences.size(); ++i) {
+    const auto& sequence = domain.sequences[i];
+    for (std::size_t k = 0; k < sequence.starts.size(); ++k) {
+      const bool goes_on = k == 0 && sequence.goes_on && !pieces.empty();
+      const auto end = k + 1 < sequence.starts.size() ? static_cast<std::size_t>(sequence.starts[k + 1])
+                                                      : sequence.ids.size();
+      pieces.push_back({i, pieces.empty() ? 0 : pieces.back().document + (goes_on ? 0 : 1),
+                        static_cast<std::size_t>(sequence.starts[k]), end, goes_on});
+    }
+  }
+  return pieces;
+}
+
+struct Document {
+  std::vector<std::int32_t> ids;
+  std::size_t targets = 0;
+};
+
+std::vector<Document> documents_of(const SourceText& domain, const std::vector<Piece>& pieces) {
+  std::vector<Document> documents;
+  for (const auto& piece : pieces) {
+    documents.resize(piece.document + 1);
+    auto& document = documents[piece.document];
+    const auto& sequence = domain.sequences[piece.sequence];
+    for (auto i = piece.begin; i < piece.end; ++i) {
+      document.ids.push_back(sequence.ids[i]);
+      document.targets += sequence.targets[i] != data::kNoTarget ? 1 : 0;
+    }
+  }
+  return documents;
+}
+
+// The part of each document; none where that leaves a part without a target.
+std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& documents) {
+  std::size_t all = 0;
+  for (const auto& document : documents) all += document.ids.size();
+  std::array<double, kShares.size()> taken{};
+  std::array<std::size_t, kShares.size()> targets{};
+  std::map<std::vector<std::int32_t>, std::size_t> seen;
+  std::vector<std::size_t> parts;
+  for (const auto& document : documents) {
+    const bool is_long = document.ids.size() * kLongest > all;
+    const auto least = static_cast<std::size_t>(std::min_element(taken.begin(), taken.end()) - taken.begin());
+    const auto part =
+        seen.emplace(document.ids, is_long || document.targets == 0 ? kFitted : least).first->second;
+    taken[part] += static_cast<double>(document.ids.size()) / kShares[part];
+    targets[part] += document.targets;
+    parts.push_back(part);
+  }
+  if (std::find(targets.begin(), targets.end(), std::size_t{0}) != targets.end()) return {};
+  return parts;
+}
+
+std::vector<Piece> each_a_document(std::vector<Piece> pieces) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].document = i;
+    pieces[i].goes_on = false;
+  }
+  return pieces;
+}
+
+void append(data::Sequence& target, const data::Sequence& source, const Piece& piece) {
+  if (target.ids.empty()) target.goes_on = piece.goes_on, target.number = source.number;
+  target.starts.push_back(static_cast<std::int32_t>(target.ids.size()));
+  const auto begin = static_cast<std::ptrdiff_t>(piece.begin), end = static_cast<std::ptrdiff_t>(piece.end);
+  target.ids.insert(target.ids.end(), source.ids.begin() + begin, source.ids.begin() + end);
+  target.targets.insert(target.targets.end(), source.targets.begin() + begin, source.targets.begin() + end);
+}
+
+// Returns whether documents stayed whole.
+bool split(const SourceText& domain, const Parts& parts) {
+  auto pieces = pieces_of(domain);
+  auto assignment = assigned(documents_of(domain, pieces));
+  const bool whole = assignment.has_value();
+  if (!whole) {
+    pieces = each_a_document(std::move(pieces));
+    assignment = assigned(documents_of(domain, pieces));
+  }
+  base::require<base::DataError>(
+      assignment.has_value(), "calibration text '", domain.name, "': found ", pieces.size(),
+      " parts of documents in ", domain.sequences.size(),
+      " sequences, expected enough for one part to fit to, one to choose by and one "
+      "to judge by, the last two of at most a quarter of the text each; raise "
+      "calibration_tokens or lower sequence_length.");
+  const auto& part_of = *assignment;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    auto& sequences = parts[part]->emplace_back(SourceText{domain.name, {}}).sequences;
+    const Piece* last = nullptr;
+    for (const auto& piece : pieces) {
+      if (part_of[piece.document] != part) continue;
+      if (!last || last->sequence != piece.sequence) sequences.emplace_back();
+      append(sequences.back(), domain.sequences[piece.sequence], piece);
+      last = &piece;
+    }
+  }
+  return whole;
+}
+
+base::Json counts(const SourceText& domain) {
+  std::size_t tokens = 0, documents = 0;
+  for (const auto& sequence : domain.sequences) {
+    tokens += sequence.ids.size();
+    documents += sequence.starts.size() - (sequence.goes_on ? 1 : 0);
+  }
+  return {{"tokens", tokens}, {"documents", documents}};
+}
+
+}  // namespace
+
+TextParts split_by_document(const std::vector<SourceText>& domains) {
+  TextParts text;
+  for (const auto& domain : domains)
+    if (!split(domain, {&text.fitted, &text.choosing, &text.judging})) text.cut.insert(domain.name);
+  return text;
+}
+
+base::Json describe(const std::vector<SourceText>& domains) {
+  base::Json json = base::Json::object();
+  for (const auto& domain : domains) json[domain.name] = counts(domain);
+  return json;
+}
+
+base::Json describe(const TextParts& text) {
+  base::Json json = base::Json::object();
+  for (const auto& domain : text.fitted) json[domain.name]["fitted"] = counts(domain);
+  for (const auto& domain : text.choosing) json[domain.name]["choosing"] = counts(domain);
+  for (const auto& domain : text.judging) {
+    json[domain.name]["judging"] = counts(domain);
+    json[domain.name]["whole_documents"] = !text.cut.contains(domain.name);
+  }
+  return json;
+}
+
+}  // namespace retort::calibrate

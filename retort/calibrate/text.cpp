@@ -1,0 +1,122 @@
+#include "retort/calibrate/text.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/model/head.h"
+
+namespace retort::calibrate {
+namespace {
+
+void check_domain(const SourceText& domain, std::int64_t vocab_size) {
+  const auto inside = [&](std::int32_t id) { return id >= 0 && id < vocab_size; };
+  bool targets = false;
+  for (const auto& sequence : domain.sequences) {
+    base::ensure(sequence.ids.size() == sequence.targets.size() && !sequence.ids.empty(),
+                 "a calibration sequence is whole");
+    base::require<base::DataError>(
+        std::all_of(sequence.ids.begin(), sequence.ids.end(), inside), "calibration text '", domain.name,
+        "': has a token id outside the vocabulary of ", vocab_size, "; use the model's own tokenizer.");
+    for (const auto target : sequence.targets) {
+      targets |= target != data::kNoTarget;
+      base::require<base::DataError>(target == data::kNoTarget || inside(target), "calibration text '",
+                                     domain.name, "': has a target outside the vocabulary of ", vocab_size,
+                                     "; use the model's own tokenizer.");
+    }
+  }
+  base::require<base::DataError>(targets, "calibration text '", domain.name,
+                                 "': expected text to predict, found none; add text to the source.");
+}
+
+}  // namespace
+
+Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& domains,
+                 const BatchPlace& place, at::Device device) {
+  const auto* sequences = &domains[place.domain].sequences[place.first];
+  std::vector<std::int32_t> ids, targets;
+  std::vector<std::int64_t> starts, sequence_starts;
+  std::vector<bool> goes_on;
+  for (const auto* sequence = sequences; sequence != sequences + place.count; ++sequence) {
+    sequence_starts.push_back(static_cast<std::int64_t>(ids.size()));
+    for (const auto start : sequence->starts) {
+      starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
+      goes_on.push_back(start == 0 && sequence->goes_on);
+    }
+    ids.insert(ids.end(), sequence->ids.begin(), sequence->ids.end());
+    targets.insert(targets.end(), sequence->targets.begin(), sequence->targets.end());
+  }
+  starts.push_back(static_cast<std::int64_t>(ids.size()));
+  static_assert(data::kNoTarget == -1, "what the losses skip");
+  return {.domain = place.domain,
+          .sequences = static_cast<std::int64_t>(place.count),
+          .ids_N = model::index_tensor(ids, device),
+          .targets_N = model::index_tensor(targets, device),
+          .layout = model::make_token_layout(config, std::move(starts), device),
+          .sequence_starts = std::move(sequence_starts),
+          .goes_on = std::move(goes_on)};
+}
+
+std::vector<BatchPlace> batch_places(const std::vector<SourceText>& domains, std::int64_t vocab_size,
+                                     std::int64_t batch_tokens) {
+  base::require<base::DataError>(!domains.empty(),
+                                 "calibration: expected at least one source of text, found none; name one.");
+  std::vector<BatchPlace> places;
+  for (std::size_t domain = 0; domain < domains.size(); ++domain) {
+    check_domain(domains[domain], vocab_size);
+    const auto& sequences = domains[domain].sequences;
+    for (std::size_t begin = 0, end = 0; begin < sequences.size(); begin = end) {
+      auto tokens = static_cast<std::int64_t>(sequences[end++].ids.size());
+      while (end < sequences.size() &&
+             tokens + static_cast<std::int64_t>(sequences[end].ids.size()) <= batch_tokens)
+        tokens += static_cast<std::int64_t>(sequences[end++].ids.size());
+      places.push_back({domain, begin, end - begin, tokens});
+    }
+  }
+  return places;
+}
+
+std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
+                                       const architecture::Config& config, at::Device device,
+                                       std::int64_t batch_tokens) {
+  std::vector<Batch> batches;
+  for (const auto& place : batch_places(domains, config.vocab_size, batch_tokens))
+    batches.push_back(make_batch(config, domains, place, device));
+  return batches;
+}
+
+std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every) {
+  std::vector<bool> guards;
+  std::int64_t place = 0;  // within its domain
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    place = i > 0 && batches[i - 1].domain == batches[i].domain ? place + 1 : 0;
+    const bool last = i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain;
+    guards.push_back(place > 0 && (last || place % every == every - 1));
+  }
+  return guards;
+}
+
+std::string text_fingerprint(const std::vector<SourceText>& domains) {
+  base::Hasher hasher;
+  for (const auto& domain : domains)
+    for (const auto& sequence : domain.sequences) {
+      hasher.update(sequence.ids.data(), sequence.ids.size() * sizeof sequence.ids.front());
+      hasher.update(sequence.starts.data(), sequence.starts.size() * sizeof sequence.starts.front());
+      hasher.update(&sequence.goes_on, sizeof sequence.goes_on);
+    }
+  return hasher.hex();
+}
+
+at::Tensor embedded(const model::Weights& weights, const Batch& batch) {
+  return model::embed(model::embedding_matrix(weights.layout, weights.units.front()), batch.ids_N);
+}
+
+model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block) {
+  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+  return model::block_weights(weights.config.blocks[static_cast<std::size_t>(block)],
+                              weights.layout.units[unit], weights.units[unit]);
+}
+
+}  // namespace retort::calibrate

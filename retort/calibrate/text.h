@@ -1,0 +1,69 @@
+#pragma once
+// Calibration text: what each source of it holds, cut into batches of whole sequences that pass the model
+// together.
+//
+// Shape legend: N tokens of a batch, D hidden.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "retort/data/sequence.h"
+#include "retort/model/block.h"
+#include "retort/model/tokens.h"
+#include "retort/model/weights.h"
+
+namespace retort::calibrate {
+
+/// Tokens that pass the model together, where nothing else is asked for.
+inline constexpr std::int64_t kCalibrationBatchTokens = 2048;
+
+/// Text of one source; results are averaged over domains, each with the same weight.
+struct SourceText {
+  std::string name;
+  std::vector<data::Sequence> sequences;
+};
+
+/// Sequences of one domain that pass the model together.
+struct Batch {
+  std::size_t domain = 0;
+  std::int64_t sequences = 0;
+  at::Tensor ids_N, targets_N;  ///< int64; target -1: does not count
+  model::TokenLayout layout;
+  std::vector<std::int64_t> sequence_starts;  ///< first token of each sequence
+  std::vector<bool> goes_on;                  ///< per document of the layout: it began in an earlier sequence
+};
+
+/// Which sequences make a batch.
+struct BatchPlace {
+  std::size_t domain = 0, first = 0, count = 0;
+  std::int64_t tokens = 0;
+};
+
+/// Batches of about `batch_tokens` tokens, in the order of domains and sequences.
+/// Throws DataError: no domain, a domain without a target, an id outside the vocabulary.
+std::vector<BatchPlace> batch_places(const std::vector<SourceText>& domains, std::int64_t vocab_size,
+                                     std::int64_t batch_tokens);
+Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& domains,
+                 const BatchPlace& place, at::Device device);
+/// All of them at once.
+std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
+                                       const architecture::Config& config, at::Device device,
+                                       std::int64_t batch_tokens = kCalibrationBatchTokens);
+
+/// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a domain and its last
+/// one, never its first, so that a domain with a single batch has none.
+std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every);
+
+/// What makes text this text and no other, documents and all.
+std::string text_fingerprint(const std::vector<SourceText>& domains);
+
+/// Embedded tokens: the input of block 0.
+at::Tensor embedded(const model::Weights& weights, const Batch& batch);
+/// Views of one block.
+model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block);
+
+}  // namespace retort::calibrate

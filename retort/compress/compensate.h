@@ -1,0 +1,40 @@
+#pragma once
+// After heads, channels or hidden features are gone, the weights behind them take over what they can: o_proj
+// and down_proj of the smaller model are fitted to what the larger one's gave, layer after layer, each with
+// the inputs that the already fitted layers before it produce.
+//
+// Shape legend: N tokens, D hidden (of the smaller model), I inputs of the layer in the input model, K of
+// those kept.
+
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/text.h"
+#include "retort/compress/candidate.h"
+#include "retort/model/weights.h"
+#include "retort/record/observer.h"
+
+namespace retort::compress {
+
+struct CompensationOptions {
+  double dampening_fraction = 0.01;  ///< of the mean square of each kept input
+  std::int64_t batch_tokens = 512;   ///< that pass the model together; a fifth of the batches judges
+  calibrate::ObjectiveWeights objective;
+  base::Path hidden_scratch = {};  ///< for hidden states of the text; empty: in memory
+};
+
+/// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's
+/// inputs and X' the smaller one's: for lambda = 0 the closed form W X X'^T (X' X'^T)^-1, for a large
+/// lambda no change. Every fifth batch of a domain is kept out of the sums; a layer is changed only where its
+/// error there falls, and the model only if f there falls.  Sparse layers stay as they are.  `sliced` is
+/// changed in place; its values are ones that the file type holds.  The report says for each layer what
+/// happened; it is null when no such layer lost anything or a domain gave less than two batches (a note says
+/// so). Sums and solutions are float64.  Throws ValidationError naming the layer for sums that are not
+/// finite.
+base::Json compensate(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
+                      const std::vector<calibrate::SourceText>& domains, const CompensationOptions& options,
+                      record::Observer& observer);
+
+}  // namespace retort::compress

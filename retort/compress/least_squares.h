@@ -1,0 +1,45 @@
+#pragma once
+// A linear layer that lost some of its inputs, fitted to what it gave with all of them.
+//
+// Shape legend: N tokens, D outputs of the layer, I its inputs in the larger model, K of those kept.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "retort/calibrate/text.h"
+
+namespace retort::compress {
+
+/// Sums over tokens, X the larger model's inputs and X' the smaller one's; those of several parts add up.
+struct LeastSquaresSums {
+  at::Tensor kept_KK;   ///< sum of x'^T x'; undefined before the first tokens
+  at::Tensor cross_IK;  ///< sum of x^T x'
+
+  /// In float64.
+  void add(const at::Tensor& x_NI, const at::Tensor& kept_NK);
+  /// By how much ||W' X' - W X||^2 falls when W' is `fitted_DK` instead of `kept_DK`, W `weight_DI`.
+  double gain(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const at::Tensor& fitted_DK) const;
+};
+
+/// W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda diag)^-1, with lambda as a fraction of the square of
+/// each input, so that scaling an input and its weights changes no result.  `kept_DK`: W_K.  All in the type
+/// of the sums.  Undefined where even the damped inputs cannot be told apart.
+at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const LeastSquaresSums& sums,
+                         double dampening_fraction);
+
+/// Throws ValidationError naming `layer` for sums over its inputs that are not finite.
+void require_finite_inputs(const at::Tensor& sums, const std::string& layer);
+
+/// The text of a fit: every fifth batch of a domain judges and is kept out of the sums.
+struct FitText {
+  std::vector<calibrate::Batch> batches;
+  std::vector<bool> guards;  ///< by batch
+  /// Whether every domain has a batch that judges; without it nothing is fitted.
+  bool judges_every_domain() const;
+};
+FitText fit_text(const std::vector<calibrate::SourceText>& domains, const architecture::Config& config,
+                 at::Device device, std::int64_t batch_tokens);
+
+}  // namespace retort::compress

@@ -1,0 +1,20 @@
+#pragma once
+// How the weights that go are chosen when a layer is made sparse.
+
+namespace retort::compress {
+
+/// How the weights of a group that go are chosen.
+enum class MaskChoice {
+  saliency,  ///< each for itself, w^2 / U_kk^2: the authors' approximation
+  exact  ///< all sets of a group compared, six for 2:4, by what removing them together costs when all that is
+         ///< not yet fixed makes up for it
+};
+
+/// What makes a layer sparse.
+enum class SparseMethod {
+  sparse_gpt,  ///< the sweep below, with update of the weights that stay
+  wanda,       ///< the least |w| ||x||_2 of each group become 0.  Source: Sun et al. (2023)
+  magnitude    ///< the least |w|
+};
+
+}  // namespace retort::compress

@@ -1,0 +1,321 @@
+#include "retort/prune/evaluator.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/calibrate/state_bytes.h"
+
+namespace retort::prune {
+namespace {
+
+constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at a time
+
+std::int64_t num_blocks(const model::Weights& weights) {
+  return static_cast<std::int64_t>(weights.config.blocks.size());
+}
+
+std::int64_t text_tokens(const std::vector<calibrate::Batch>& batches) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : batches) tokens += batch.layout.tokens();
+  return tokens;
+}
+
+// 1 for what is kept; undefined when all is.
+at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
+                   const at::TensorOptions& options) {
+  if (std::ssize(kept) == width) return {};
+  auto mask_I = at::zeros({width}, options);
+  mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
+  return mask_I;
+}
+
+std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
+                    const std::vector<std::int64_t>& second) {
+  base::Hasher hasher;
+  hasher.update(before.data(), before.size());
+  for (const auto* numbers : {&first, &second}) {
+    const auto count = numbers->size();
+    hasher.update(&count, sizeof count);
+    hasher.update(numbers->data(), count * sizeof numbers->front());
+  }
+  return hasher.hex();
+}
+
+// Of the last block, nothing masked.
+at::Tensor output_of(const model::Weights& weights, const calibrate::Batch& batch) {
+  auto hidden_ND = calibrate::embedded(weights, batch);
+  for (std::int64_t block = 0; block < num_blocks(weights); ++block)
+    hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block), weights.config.rms_norm_eps,
+                                     hidden_ND, batch.layout);
+  return hidden_ND;
+}
+
+// What has passed the blocks up to `block`; -1: the embedding.
+void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
+  base::require<base::ValidationError>(
+      hidden_ND.isfinite().all().item<bool>(), block < 0 ? "embedding" : base::join("block ", block),
+      ": its output on the calibration text is not finite (NaN or infinity); the model is damaged or its "
+      "compute type too narrow, use float32.");
+}
+
+}  // namespace
+
+std::int64_t chunk_rows(std::int64_t vocab_size) {
+  return std::clamp<std::int64_t>(kChunkElements / vocab_size, 16, 1024);
+}
+
+// A candidate as the loop over blocks uses it, and what to do on the way.
+struct Evaluator::Pass {
+  struct Block {
+    bool keeps = false, attends = false, transforms = false;  // anything, attention, MLP
+    at::Tensor mask_I, mask_Y;      // of channels and of inputs of o_proj; undefined: none is dropped
+    at::Tensor down_DI, output_DY;  // instead of the input's; undefined: those
+    std::string prefix;             // all that comes before it
+  };
+  std::vector<Block> blocks;                                                    // of the input
+  at::Tensor mask_D;                                                            // of hidden features
+  std::function<void(std::int64_t block, const at::Tensor& x_ND)> before = {};  // every block, kept or not
+
+  Pass(const model::Weights& input, const compress::Candidate& candidate,
+       compress::CompensatedLayers* compensated = nullptr) {
+    if (!candidate.hidden.empty())
+      mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
+    auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
+    for (std::int64_t block = 0; block < num_blocks(input); ++block) {
+      blocks.push_back(block_of(input, candidate, block, compensated));
+      blocks.back().prefix = prefix;
+      const auto* channels = candidate.find(block);
+      prefix = hash_of(prefix, channels ? *channels : std::vector<std::int64_t>(),
+                       compress::kept_groups(input.config, candidate, block));
+    }
+  }
+
+ private:
+  static Block block_of(const model::Weights& input, const compress::Candidate& candidate,
+                        std::int64_t number, compress::CompensatedLayers* compensated) {
+    using architecture::Role;
+    const auto* channels = candidate.find(number);
+    if (!channels) return {};
+    const auto options = input.units.front().options();
+    const auto& shape = input.config.blocks[static_cast<std::size_t>(number)];
+    const auto heads = compress::kept_attention(input.config, candidate, number);
+    const auto width = shape.attention ? shape.attention->num_heads * shape.attention->head_dim : 0;
+    Block block;
+    block.keeps = true;
+    block.attends = candidate.attends(number);
+    block.transforms = !channels->empty();
+    block.mask_I = mask_of(*channels, mlp_width(shape), options);
+    block.mask_Y = mask_of(heads, width, options);
+    if (compensated && block.mask_I.defined() && !channels->empty())
+      block.down_DI = compensated->weight_DC(number, Role::down, *channels);
+    if (compensated && block.mask_Y.defined() && !heads.empty())
+      block.output_DY = compensated->weight_DC(number, Role::output, heads);
+    return block;
+  }
+};
+
+Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+                     const EvaluatorOptions& options)
+    : input_(input),
+      weights_(options.weights),
+      batches_(calibrate::calibration_batches(domains, input.config, input.units.front().device(),
+                                              options.batch_tokens)),
+      scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
+      cache_(std::min(options.cache_bytes,
+                      kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
+                                                                     text_tokens(batches_)))),
+      hidden_scratch_(options.hidden_scratch),
+      teacher_hidden_(hidden_scratch_) {
+  for (const auto& domain : domains) domain_names_.push_back(domain.name);
+  Pass pass(input_, compress::whole(input.config));
+  pass.before = [](std::int64_t block, const at::Tensor& x_ND) { require_finite(x_ND, block - 1); };
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
+    pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
+    const auto hidden_ND = output(batch, pass);
+    require_finite(hidden_ND, num_blocks(input_) - 1);
+    teacher_hidden_.set(batch, hidden_ND);
+    auto& teachers = teachers_.emplace_back();
+    for (const auto& rows_RD : hidden_ND.split(chunk_rows(scorer_.vocab_size())))
+      teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
+    teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
+  }
+  record::Observer silent;
+  if (options.after_compensation)
+    compensated_ = std::make_unique<compress::CompensatedLayers>(
+        input, domains, compress::CompensationOptions{.objective = options.weights},
+        compress::CompensatedLayers::Memory{.scratch = options.scratch,
+                                            .hidden_scratch = options.hidden_scratch},
+        options.observer ? *options.observer : silent);
+  std::stable_sort(pieces_.begin(), pieces_.end(),
+                   [](const Piece& a, const Piece& b) { return a.round < b.round; });
+}
+
+Evaluator::Pass Evaluator::pass_of(const compress::Candidate& candidate) const {
+  return Pass(input_, candidate, compensated_.get());
+}
+
+// The output of the last block, beginning where the last kept state is.
+at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
+  at::Tensor hidden_ND;
+  auto number = num_blocks(input_);
+  while (!hidden_ND.defined() && --number > 0)
+    hidden_ND =
+        cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
+  if (!hidden_ND.defined()) {
+    hidden_ND = calibrate::embedded(input_, batches_[batch]);
+    if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
+  }
+  for (; number < num_blocks(input_); ++number) {
+    const auto& block = pass.blocks[static_cast<std::size_t>(number)];
+    if (pass.before) pass.before(number, hidden_ND);
+    if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
+    if (!block.keeps) continue;
+    const model::BlockHooks hooks{
+        .channel_mask_I = block.mask_I, .head_mask_Y = block.mask_Y, .hidden_mask_D = pass.mask_D};
+    auto weights = calibrate::weights_of_block(input_, number);
+    if (!block.attends) weights.shape.attention.reset();
+    if (!block.transforms) weights.down_DI = at::Tensor();
+    if (block.down_DI.defined()) weights.down_DI = block.down_DI;
+    if (block.output_DY.defined()) weights.output_DY = block.output_DY;
+    hidden_ND = model::block_forward(weights, input_.config.rms_norm_eps, hidden_ND, batches_[batch].layout,
+                                     nullptr, &hooks);
+  }
+  return hidden_ND;
+}
+
+ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
+  const auto rows = chunk_rows(scorer_.vocab_size());
+  const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
+  std::vector<at::Tensor> nll, kl;
+  for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
+    auto scores = ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
+    nll.push_back(std::move(scores.nll_N));
+    kl.push_back(std::move(scores.kl_N));
+  }
+  return {at::cat(nll), at::cat(kl)};
+}
+
+void Evaluator::add(std::size_t batch, const Pass& pass,
+                    std::vector<calibrate::DocumentSums>& documents) const {
+  const auto scores = score(batch, output(batch, pass));
+  calibrate::add_documents(batches_[batch], scores.nll_N.to(at::kDouble) - teacher_nll_N_[batch], scores.kl_N,
+                           documents);
+}
+
+calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
+  auto evaluation = calibrate::evaluation_of(documents, weights_);
+  for (std::size_t domain = 0; domain < evaluation.domains.size(); ++domain)
+    base::require<base::ValidationError>(std::isfinite(evaluation.domains[domain].objective),
+                                         "prune: the objective of a candidate on '", domain_names_[domain],
+                                         "' is not finite; the model is damaged, evaluate it first.");
+  return evaluation;
+}
+
+std::vector<calibrate::DocumentSums> Evaluator::document_sums(const compress::Candidate& candidate) const {
+  const auto pass = pass_of(candidate);
+  std::vector<calibrate::DocumentSums> documents;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, documents);
+  (void)checked(documents);
+  return documents;
+}
+
+calibrate::Evaluation Evaluator::evaluate(const compress::Candidate& candidate) const {
+  return calibrate::evaluation_of(document_sums(candidate), weights_);
+}
+
+calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
+  const eval::HeadScorer scorer(sliced.config, sliced.layout,
+                                sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
+  std::vector<calibrate::DocumentSums> documents;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    eval::RowScores rows;
+    eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_.get(batch),
+                       batches_[batch].targets_N, chunk_rows(scorer_.vocab_size()), &rows);
+    calibrate::add_documents(batches_[batch], rows, documents);
+  }
+  return checked(documents);
+}
+
+std::int64_t Evaluator::tokens() const {
+  return text_tokens(batches_);
+}
+
+std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
+  std::vector<double> targets(domain_names_.size(), 0), weights;
+  std::vector<std::size_t> domains;
+  for (const auto& piece : pieces_) {
+    if (piece.round >= rounds) break;
+    const auto& batch = batches_[piece.batch];
+    domains.push_back(batch.domain);
+    targets[batch.domain] += static_cast<double>((batch.targets_N >= 0).sum().item<std::int64_t>());
+  }
+  for (const auto domain : domains)
+    weights.push_back(1 / (targets[domain] * static_cast<double>(targets.size())));
+  return weights;
+}
+
+std::vector<double> Evaluator::piece_costs(const compress::Candidate& candidate, std::size_t first,
+                                           std::size_t last) const {
+  const auto pass = pass_of(candidate);
+  std::vector<double> costs;
+  for (std::size_t piece = first; piece < last; ++piece) {
+    std::vector<calibrate::DocumentSums> documents;
+    add(pieces_[piece].batch, pass, documents);
+    double& cost = costs.emplace_back(0);
+    for (const auto& document : documents)
+      cost += weights_.perplexity * document.nll + weights_.kl * document.kl;
+  }
+  return costs;
+}
+
+double Evaluator::difference(const compress::Candidate& candidate, const model::Weights& sliced) const {
+  const Pass pass(input_, candidate);
+  double worst = 0;
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+    if (batch > 0 && batches_[batch].domain == batches_[batch - 1].domain) continue;
+    auto masked_ND = output(batch, pass);
+    if (pass.mask_D.defined())
+      masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
+    const auto hidden_ND = output_of(sliced, batches_[batch]);
+    const auto largest = masked_ND.abs().max().item<double>();
+    const auto difference = (masked_ND - hidden_ND).abs().max().item<double>() / largest;
+    if (!(difference <= worst)) worst = difference;  // also when it is not a number
+  }
+  return worst;
+}
+
+base::Json to_json(const calibrate::Evaluation& evaluation, const std::vector<std::string>& domain_names) {
+  base::Json json = {{"objective", evaluation.mean.objective},
+                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
+                     {"kl", evaluation.mean.kl},
+                     {"worst_domain", domain_names[evaluation.worst_domain]}};
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    json["domains"][domain_names[i]] = evaluation.domains[i].objective;
+  return json;
+}
+
+bool wants_after_compensation(const PruneOptions& options) {
+  // Elsewhere a layer goes whole, or keeps all of its inputs.
+  const bool narrows = options.units == Units::per_layer || options.units == Units::uniform;
+  return options.compensate && options.search.after_compensation && narrows &&
+         (options.heads || options.channels);
+}
+
+base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
+                              const std::vector<calibrate::SourceText>& domains,
+                              const calibrate::ObjectiveWeights& weights) {
+  return {{"objective", {weights.perplexity, weights.kl}},
+          {"top_k", kTopK},
+          {"input", input.content_hash()},
+          {"after_compensation", evaluator.after_compensation()},
+          {"text", calibrate::text_fingerprint(domains)}};
+}
+
+}  // namespace retort::prune

@@ -1,0 +1,133 @@
+#pragma once
+// What a candidate costs: f = w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input || candidate), nats per
+// token at temperature 1, per domain of the calibration text, then averaged over domains with equal weights.
+//
+// The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
+// hidden features are multiplied by 0.  Hidden states between blocks are kept as far as they fit
+// (recent_tensors.h), so that a candidate which first differs at block l from one seen before costs only the
+// blocks from l on.  While candidates are compared, the input's distributions are its 512 most likely tokens
+// and one outcome for all others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is
+// not computed again.
+//
+// Asked to, the evaluator gives the masked layers the weights that compensation would give them.
+//
+// Shape legend: N tokens of a batch, D hidden, I width of the MLP, Y inputs of o_proj.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/calibrate/loss_increase.h"
+#include "retort/calibrate/text.h"
+#include "retort/compress/candidate.h"
+#include "retort/compress/compensated_layers.h"
+#include "retort/eval/score.h"
+#include "retort/model/recent_tensors.h"
+#include "retort/model/stored_tensors.h"
+#include "retort/ops/top_k_teacher.h"
+#include "retort/prune/options.h"
+#include "retort/record/observer.h"
+
+namespace retort::prune {
+
+/// Tokens of the input's distributions that are kept while candidates are compared.
+inline constexpr std::int64_t kTopK = 512;
+/// Whose hidden states are kept: the one at hand and its neighbours; at most so many bytes.
+inline constexpr std::int64_t kCachedCandidates = 3, kCacheBytes = std::int64_t{2} << 30;
+/// Of logits at a time.
+std::int64_t chunk_rows(std::int64_t vocab_size);
+
+struct EvaluatorOptions {
+  calibrate::ObjectiveWeights weights;
+  std::int64_t cache_bytes = kCacheBytes;
+  std::int64_t batch_tokens =
+      calibrate::kCalibrationBatchTokens;  ///< that pass the model together, and the size of a piece
+  bool after_compensation = false;         ///< see compensated_layers.h
+  base::Path scratch = {};                 ///< for what that needs, where memory is short; empty: nowhere
+  base::Path hidden_scratch = {};          ///< for hidden states of the text; empty: in memory
+  record::Observer* observer = nullptr;    ///< of that pass over the text
+};
+
+class Evaluator {
+ public:
+  /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
+  /// Throws DataError for unusable text, ValidationError
+  /// naming the block whose activations are not finite, StorageError, StoppedError.
+  Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+            const EvaluatorOptions& options);
+
+  /// On all of the text.  The same f for a candidate whatever was evaluated before.  Throws ValidationError
+  /// when f is not finite, StorageError.
+  calibrate::Evaluation evaluate(const compress::Candidate& candidate) const;
+  /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
+  std::vector<calibrate::DocumentSums> document_sums(const compress::Candidate& candidate) const;
+  /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
+  /// reported.  Throws as evaluate().
+  calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
+  const base::Path& hidden_scratch() const { return hidden_scratch_; }
+  /// Whether candidates are compared after compensation: wanted, and the text can judge it.
+  bool after_compensation() const { return compensated_ && compensated_->fits(); }
+  std::int64_t tokens() const;
+  /// The text as it passes the model.
+  const std::vector<calibrate::Batch>& batches() const { return batches_; }
+
+  /// The text by pieces: the first batch of every domain, then the second of every domain, and so on.
+  struct Piece {
+    std::size_t batch = 0;
+    std::int64_t round = 0;  ///< the batch's place in its domain
+    std::int64_t tokens = 0;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  /// f of the text of the first `rounds` rounds = sum_i weights[i] * costs[i] over its pieces.
+  std::vector<double> piece_weights(std::int64_t rounds) const;
+  /// w_ppl * (NLL - NLL(input)) + w_kl * KL, summed over the targets of each piece from `first` up to `last`.
+  std::vector<double> piece_costs(const compress::Candidate& candidate, std::size_t first,
+                                  std::size_t last) const;
+
+  const std::vector<std::string>& domain_names() const { return domain_names_; }
+
+  /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
+  /// largest |output|, over the first batch of each domain, both without compensation.
+  double difference(const compress::Candidate& candidate, const model::Weights& sliced) const;
+
+ private:
+  struct Pass;
+  Pass pass_of(const compress::Candidate& candidate) const;
+  at::Tensor output(std::size_t batch, const Pass& pass) const;
+  ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
+  void add(std::size_t batch, const Pass& pass, std::vector<calibrate::DocumentSums>& documents) const;
+  calibrate::Evaluation checked(const std::vector<calibrate::DocumentSums>& documents) const;
+
+  const model::Weights& input_;
+  calibrate::ObjectiveWeights weights_;
+  std::vector<std::string> domain_names_;
+  std::vector<calibrate::Batch> batches_;
+  std::vector<Piece> pieces_;
+  eval::HeadScorer scorer_;
+  // Hidden states between blocks, by batch and a hash of what comes before.
+  mutable model::RecentTensors<std::pair<std::size_t, std::string>> cache_;
+  base::Path hidden_scratch_;
+  model::StoredTensors teacher_hidden_;                  // [batch], output of the input's last block
+  std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
+  std::vector<at::Tensor> teacher_nll_N_;                // [batch]
+  std::unique_ptr<compress::CompensatedLayers> compensated_;
+};
+
+/// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
+base::Json to_json(const calibrate::Evaluation& evaluation, const std::vector<std::string>& domain_names);
+
+/// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
+bool wants_after_compensation(const PruneOptions& options);
+
+/// What f of a candidate depends on besides the candidate: by content, so that another machine goes on with
+/// what one has measured, although its own results would differ in the last digits.
+base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
+                              const std::vector<calibrate::SourceText>& domains,
+                              const calibrate::ObjectiveWeights& weights);
+
+}  // namespace retort::prune

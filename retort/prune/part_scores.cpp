@@ -1,0 +1,48 @@
+#include "retort/prune/part_scores.h"
+
+#include <limits>
+#include <optional>
+
+#include "retort/base/error.h"
+
+namespace retort::prune {
+namespace {
+
+// At the places `numbers` of `count`, the others without hope; empty stays empty.
+std::vector<double> spread(const std::vector<double>& scores, const std::vector<std::int64_t>& numbers,
+                           std::int64_t count) {
+  if (scores.empty()) return {};
+  std::vector<double> placed(static_cast<std::size_t>(count), -std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < scores.size(); ++i) placed[static_cast<std::size_t>(numbers[i])] = scores[i];
+  return placed;
+}
+
+}  // namespace
+
+calibrate::RankingOptions ranking_options(const PruneOptions& options) {
+  return {.ranking = options.channel_ranking,
+          .winsorise_quantile = options.winsorise_quantile,
+          .hidden = options.hidden,
+          .groups = options.takes_heads() ? std::optional(options.head_ranking) : std::nullopt};
+}
+
+calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
+                               const compress::Candidate& candidate) {
+  base::ensure(scores.channels.size() == candidate.blocks.size(), "scores for every kept block");
+  calibrate::UnitScores placed{.channels = std::vector<std::vector<double>>(input.blocks.size()),
+                               .groups = std::vector<std::vector<double>>(input.blocks.size()),
+                               .hidden = scores.hidden};
+  for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
+    const auto block = static_cast<std::size_t>(candidate.blocks[i]);
+    placed.channels[block] =
+        spread(scores.channels[i], candidate.channels[i], mlp_width(input.blocks[block]));
+    placed.groups[block] =
+        spread(scores.groups[i], compress::kept_groups(input, candidate, candidate.blocks[i]),
+               kv_groups(input.blocks[block]));
+  }
+  if (!candidate.hidden.empty() && !scores.hidden.empty())
+    placed.hidden = spread(scores.hidden, candidate.hidden, input.hidden_size);
+  return placed;
+}
+
+}  // namespace retort::prune

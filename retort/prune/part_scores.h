@@ -1,0 +1,19 @@
+#pragma once
+// Scores of the parts of a model that a prune stage may remove.
+
+#include "retort/architecture/config.h"
+#include "retort/calibrate/ranking.h"
+#include "retort/compress/candidate.h"
+#include "retort/prune/options.h"
+
+namespace retort::prune {
+
+/// What a prune stage ranks by; where all KV groups stay, they have no ranking of their own.
+calibrate::RankingOptions ranking_options(const PruneOptions& options);
+
+/// Scores of sliced(input, candidate) at the places that its parts have in `input`; -infinity for what is
+/// gone.
+calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
+                               const compress::Candidate& candidate);
+
+}  // namespace retort::prune

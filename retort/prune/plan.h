@@ -1,0 +1,34 @@
+#pragma once
+// The memory of a prune stage, known before it begins.
+
+#include "retort/architecture/config.h"
+#include "retort/prune/evaluator.h"
+#include "retort/prune/options.h"
+#include "retort/shard/memory_plan.h"
+
+namespace retort::prune {
+
+/// Where a prune stage has its hidden states.
+struct HiddenStates {
+  bool on_disk = false;                    ///< those of the text are in files
+  std::int64_t cache_bytes = kCacheBytes;  ///< at most, for those that candidates share
+};
+
+/// `text_tokens` of all domains, `batch_tokens` of the longest batch.  Throws UsageError for an impossible
+/// target.
+shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
+                             std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
+                             const HiddenStates& states);
+
+struct PrunePlan {
+  HiddenStates states;
+  shard::MemoryPlan memory;
+};
+/// The states for which the plan fits into `memory_bytes` (0: any amount), else the least: first those of the
+/// text go to disk, if they may, which are read once a block; then fewer are shared, which every candidate
+/// reads.
+PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
+                            std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
+                            const PruneOptions& options);
+
+}  // namespace retort::prune

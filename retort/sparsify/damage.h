@@ -1,0 +1,49 @@
+#pragma once
+// What a change of weights does to f of evaluator.h, document by document, so that it has an interval.
+//
+// Shape legend: N tokens of a batch, D hidden.
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "retort/base/json.h"
+#include "retort/calibrate/loss_increase.h"
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/text.h"
+#include "retort/eval/bootstrap.h"
+#include "retort/eval/score.h"
+#include "retort/model/stored_tensors.h"
+#include "retort/model/weights.h"
+
+namespace retort::sparsify {
+
+inline constexpr std::int64_t kDamageRows = 512;  ///< of logits at a time
+
+/// f of the changed model relative to the reference, and its parts, over domains.
+struct Damage : calibrate::Evaluation {
+  std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few
+};
+
+base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& domains);
+
+class DamageTest {
+ public:
+  /// Runs `reference` once on the batches, all of the text in its order; both must outlive this.
+  DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
+             const calibrate::ObjectiveWeights& objective);
+
+  /// Of a model whose inputs of block `begin` are `hidden` and whose blocks from there on are those of
+  /// `changed`.  It has the reference's shape, embedding and head.
+  Damage measure(const model::Weights& changed, std::int64_t begin, const model::StoredTensors& hidden) const;
+
+ private:
+  const std::vector<calibrate::Batch>& batches_;
+  calibrate::ObjectiveWeights objective_;
+  eval::HeadScorer scorer_;
+  std::vector<at::Tensor> reference_ND_;  // per batch, output of the last block
+};
+
+}  // namespace retort::sparsify

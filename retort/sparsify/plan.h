@@ -1,0 +1,24 @@
+#pragma once
+// The memory of a sparsify stage, known before it begins.
+
+#include "retort/architecture/config.h"
+#include "retort/shard/memory_plan.h"
+#include "retort/sparsify/options.h"
+
+namespace retort::sparsify {
+
+/// Tokens of the parts of split_text.h.
+struct TextTokens {
+  std::int64_t fitted = 0, choosing = 0, judging = 0;
+  std::int64_t batch = 0;  ///< of the longest batch
+};
+
+/// What split_by_document makes of `tokens` at most, unless a text repeats its documents: the last document
+/// of a part may be a quarter of the text.
+TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens);
+
+/// `on_disk`: hidden states of the text that is fitted to are in a file.
+shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
+                                const TextTokens& text, const SparsifyOptions& options, bool on_disk);
+
+}  // namespace retort::sparsify

@@ -1,0 +1,45 @@
+#pragma once
+// Makes chosen layers of a model n:m sparse, one input after the other: q k v, then o, then gate up, then
+// down, block after block, each with the inputs that the already sparse layers before it produce.
+
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "retort/calibrate/split_text.h"
+#include "retort/calibrate/text.h"
+#include "retort/model/weights.h"
+#include "retort/record/observer.h"
+#include "retort/sparsify/options.h"
+
+namespace retort::sparsify {
+
+struct SparsifyResult {
+  model::Weights
+      weights;        ///< sparse layers hold values that the file type represents exactly; lineage lists them
+  base::Json report;  ///< {"kind": "sparsify", "pattern", "layers": [...], "zeros_fraction"}
+};
+
+struct SparsifyPlace {
+  base::Path scratch;   ///< for finished blocks; whoever saves the result removes it.  Empty: none is kept
+  base::Json identity;  ///< of model, text and options; what is there of another identity is begun anew
+  std::int64_t memory = 0;  ///< bytes that the stage may use; 0: not checked
+};
+
+/// Weights are fitted to the first part of the text.  By the second layers are chosen, and polishing is kept
+/// or not; it may be empty, if layers are not to be chosen: then nothing is polished.  The third only says
+/// what the damage is.  Goes on after the last block that an earlier call finished in the same place, with
+/// the same result. Throws UsageError: unknown layer, block out of range, columns that are no multiple of the
+/// pattern's group, another pattern than the model already has; DataError: unusable text; ValidationError
+/// naming the layer: activations that are not finite, a Hessian that cannot be factorised, a broken loss
+/// identity, a broken pattern after the cast to the file type; MemoryError before the start when the plan
+/// does not fit even with hidden states on disk; StorageError; StoppedError when the observer asks to stop.
+/// What was finished before is kept.
+SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts& text,
+                        const SparsifyOptions& options, const SparsifyPlace& place,
+                        record::Observer& observer);
+/// Of text that is split by document; keeps nothing.
+SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+                        const SparsifyOptions& options, record::Observer& observer);
+
+}  // namespace retort::sparsify

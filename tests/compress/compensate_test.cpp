@@ -1,0 +1,172 @@
+#include "retort/compress/compensate.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/base/error.h"
+#include "retort/compress/surgery.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
+
+namespace retort {
+namespace {
+
+using compress::Candidate;
+using compress::compensate;
+
+std::vector<calibrate::SourceText> text() {
+  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
+}
+
+Candidate without_channels(const architecture::Config& config, std::int64_t block,
+                           const std::vector<std::int64_t>& gone) {
+  auto candidate = compress::whole(config);
+  auto channels = candidate.channels[static_cast<std::size_t>(block)];
+  for (const auto channel : gone) std::erase(channels, channel);
+  return compress::with_channels(config, candidate, block, channels);
+}
+
+double logit_error(const model::Weights& expected, const model::Weights& given) {
+  double worst = 0;
+  for (const auto& batch : calibrate::calibration_batches(text(), expected.config, at::kCPU))
+    worst = std::max(worst, test::largest_difference(test::plain_logits(expected, batch),
+                                                     test::plain_logits(given, batch)));
+  return worst;
+}
+
+// The smaller model, which has to give what the larger one gives again.
+model::Weights restored(const model::Weights& input, const Candidate& candidate) {
+  auto sliced = compress::sliced(input, candidate);
+  const double before = logit_error(input, sliced);
+  record::Observer observer;
+  const auto report =
+      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  EXPECT_GT(before, 0.1);
+  EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
+  return sliced;
+}
+
+// Two channels that always agree: the one that stays takes over the other's column.
+TEST(Compensate, RestoresWhatAnotherChannelKnows) {
+  auto input = test::tiny_model(test::tiny_config());
+  for (const char* name : {"model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"}) {
+    auto weight = input.tensor(name);
+    weight[7].copy_(weight[2]);
+  }
+  input.file_dtype = io::Dtype::f32;
+  const auto candidate = without_channels(input.config, 1, {7});
+  const auto sliced = restored(input, candidate);
+  const auto down = input.tensor("model.layers.1.mlp.down_proj.weight");
+  const auto fitted = sliced.tensor("model.layers.1.mlp.down_proj.weight");
+  EXPECT_LT(test::largest_difference(fitted.select(1, 2), down.select(1, 2) + down.select(1, 7)), 1e-5);
+}
+
+// Two KV groups that always agree: the o_proj columns of the one that stays take over those of the other.
+TEST(Compensate, RestoresWhatAnotherHeadKnows) {
+  auto input = test::tiny_model(test::tiny_config());
+  const auto copy_rows = [&](const char* name, std::int64_t rows) {
+    auto weight = input.tensor(base::join("model.layers.1.self_attn.", name, ".weight"));
+    weight.narrow(0, rows, rows).copy_(weight.narrow(0, 0, rows));
+  };
+  copy_rows("q_proj", 8);
+  copy_rows("k_proj", 4);
+  copy_rows("v_proj", 4);
+  const auto candidate = compress::with_groups(input.config, compress::whole(input.config), 1, {0});
+  const auto sliced = restored(input, candidate);
+  const auto output = input.tensor("model.layers.1.self_attn.o_proj.weight");
+  EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.1.self_attn.o_proj.weight"),
+                                     output.narrow(1, 0, 8) + output.narrow(1, 8, 8)),
+            1e-5);
+}
+
+// Without the last hidden feature every matrix that writes the others is fitted again.
+TEST(Compensate, FitsWhatHiddenFeaturesLeaveBehind) {
+  const auto input = test::tiny_model(test::tiny_config());
+  auto candidate = compress::whole(input.config);
+  candidate.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+  auto sliced = compress::sliced(input, candidate);
+  record::Observer observer;
+  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+  EXPECT_EQ(report.at("layers").size(), 6U);
+  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
+                                               report.at("held_out_objective_before").get<double>());
+}
+
+// A row of up_proj times s and the column of down_proj divided by s make the same model, so what is fitted
+// has to be the same too.
+TEST(Compensate, AMassiveChannelChangesNoFit) {
+  const auto plain = test::tiny_model(test::tiny_config());
+  auto planted = model::converted(plain, plain.units.front().scalar_type());
+  planted.tensor("model.layers.1.mlp.up_proj.weight").select(0, 2).mul_(3000);
+  planted.tensor("model.layers.1.mlp.down_proj.weight").select(1, 2).div_(3000);
+  const auto candidate = without_channels(plain.config, 1, {0, 3, 4, 9});
+  record::Observer observer;
+  const auto fitted = [&](const model::Weights& input) {
+    auto sliced = compress::sliced(input, candidate);
+    const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+    EXPECT_TRUE(report.at("kept").get<bool>());
+    return sliced;
+  };
+  EXPECT_GT(logit_error(compress::sliced(plain, candidate), fitted(plain)), 0.01);
+  EXPECT_LT(logit_error(fitted(plain), fitted(planted)), 1e-5) << "float32 in the file";
+}
+
+TEST(Compensate, IsTheLeastSquaresSolution) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
+  auto sliced = compress::sliced(input, candidate);
+  record::Observer observer;
+  compensate(input, candidate, sliced, text(), {.dampening_fraction = 0, .objective = {}}, observer);
+  // The channels of the first block, all and kept, from the batches that were fitted to.
+  std::vector<at::Tensor> all, kept;
+  std::int64_t place = 0;
+  const auto batches = calibrate::calibration_batches(text(), input.config, at::kCPU, 512);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    place = i > 0 && batches[i].domain == batches[i - 1].domain ? place + 1 : 0;
+    if (place == 4 || i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain) continue;
+    const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
+      if (tap == model::Tap::down_input) all.push_back(x.clone());
+    }};
+    model::block_forward(calibrate::weights_of_block(input, 0), input.config.rms_norm_eps,
+                         calibrate::embedded(input, batches[i]), batches[i].layout, nullptr, &hooks);
+    kept.push_back(all.back().index_select(1, model::index_tensor(candidate.channels[0], at::kCPU)));
+  }
+  const auto x = at::cat(all), x_kept = at::cat(kept);
+  const auto outputs = at::mm(x, input.tensor("model.layers.0.mlp.down_proj.weight").t());
+  const auto expected = std::get<0>(at::linalg_lstsq(x_kept, outputs)).t();
+  EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.0.mlp.down_proj.weight"), expected), 1e-5);
+}
+
+TEST(Compensate, HelpsOnTextThatItDidNotSee) {
+  const auto input = test::tiny_model(test::tiny_config());
+  auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
+  candidate = compress::without_block(candidate, 1);
+  candidate = compress::with_channels(input.config, candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
+  auto sliced = compress::sliced(input, candidate);
+  record::Observer observer;
+  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
+  EXPECT_EQ(report.at("layers").size(), 2U);
+  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
+                                               report.at("held_out_objective_before").get<double>());
+  EXPECT_TRUE(report.at("kept").get<bool>());
+  for (const auto& layer : report.at("layers"))
+    EXPECT_EQ(layer.at("kept").get<bool>(), layer.at("held_out_gain").get<double>() > 0);
+}
+
+TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
+  const auto input = test::tiny_model(test::tiny_config());
+  const auto candidate = without_channels(input.config, 0, {0, 3});
+  auto sliced = compress::sliced(input, candidate);
+  const auto before = sliced.units[1].clone();
+  record::Observer observer;
+  EXPECT_TRUE(
+      compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer).is_null());
+  EXPECT_TRUE(at::equal(sliced.units[1], before));
+  auto whole = compress::sliced(input, compress::without_block(compress::whole(input.config), 1));
+  EXPECT_TRUE(compensate(input, compress::without_block(compress::whole(input.config), 1), whole, text(),
+                         {.objective = {}}, observer)
+                  .is_null());
+}
+
+}  // namespace
+}  // namespace retort

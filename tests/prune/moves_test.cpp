@@ -1,0 +1,124 @@
+#include "retort/prune/moves.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
+
+namespace retort {
+namespace {
+
+using compress::Candidate;
+using prune::Move;
+using prune::PruneOptions;
+
+TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
+  const auto config = test::tiny_config(3, 15);
+  PruneOptions options;
+  options.width_multiple = 4;
+  options.heads = false;
+  auto moves = prune::moves_from(config, compress::whole(config), options);
+  ASSERT_EQ(moves.size(), 4u);
+  EXPECT_EQ(moves[2].block, 2);
+  EXPECT_EQ(moves[3].width, 12);
+  options.blocks = false;
+  EXPECT_EQ(prune::moves_from(config, compress::whole(config), options).size(), 1u);
+  options.heads = options.hidden = true;
+  moves = prune::moves_from(config, compress::whole(config), options);
+  ASSERT_EQ(moves.size(), 3u);
+  EXPECT_EQ(moves[0].action, Move::Action::narrow_attention);
+  EXPECT_EQ(moves[0].width, 1);
+  EXPECT_EQ(moves[2].action, Move::Action::narrow_hidden);
+  EXPECT_EQ(moves[2].width, 12);
+}
+
+TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
+  const auto config = test::tiny_config(2);
+  const calibrate::UnitScores scores{
+      .channels = {}, .groups = {{1, 2}, {2, 1}}, .hidden = {9, 1, 8, 2, 7, 3, 6, 4, 5, 0, 0, 0, 0, 0, 0, 0}};
+  auto candidate = prune::moved(config, compress::whole(config),
+                                {.action = Move::Action::narrow_attention, .block = -1, .width = 1}, scores);
+  EXPECT_EQ(compress::kept_groups(config, candidate, 0), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(compress::kept_groups(config, candidate, 1), (std::vector<std::int64_t>{0}));
+  for (const std::int64_t width : {12, 4})
+    candidate = prune::moved(config, candidate,
+                             {.action = Move::Action::narrow_hidden, .block = -1, .width = width}, scores);
+  EXPECT_EQ(candidate.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
+}
+
+TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
+  PruneOptions options;
+  options.width_multiple = 4;
+  const auto config = test::tiny_config();
+  const auto last = compress::with_groups(config, Candidate{{2}, {{1, 3, 5, 7}}}, 2, {0});
+  EXPECT_TRUE(prune::moves_from(config, last, options).empty());
+}
+
+TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
+  const auto config = test::tiny_config(2, 16);
+  const auto candidate = compress::whole(config);
+  PruneOptions options;
+  options.width_multiple = 4;
+  const auto before = architecture::num_parameters(config);
+  const std::int64_t step = 2 * 4 * 3 * 16;  // blocks x channels x matrices x hidden
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step).width, 12);
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step - 1).width, 8);
+  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - 3 * step - 1).width, -1);
+}
+
+TEST(Target, IsAFractionRoundedDownOrANumber) {
+  const auto config = test::tiny_config();
+  const auto before = architecture::num_parameters(config);
+  PruneOptions options;
+  options.width_multiple = 4;
+  options.target = {.parameters_fraction = 0.7, .parameters = 0};
+  EXPECT_EQ(prune::target_parameters(config, options),
+            static_cast<std::int64_t>(0.7 * static_cast<double>(before)));
+  options.target = {.parameters_fraction = 0, .parameters = before - 1};
+  EXPECT_EQ(prune::target_parameters(config, options), before - 1);
+}
+
+TEST(Target, OutOfReachIsRefusedWithTheRange) {
+  const auto config = test::tiny_config();
+  PruneOptions options;
+  options.width_multiple = 4;
+  auto smallest = config;
+  smallest.blocks = {{.attention = architecture::Attention{2, 1, 4}, .mlp = architecture::DenseMlp{4}}};
+  const auto least = architecture::num_parameters(smallest), before = architecture::num_parameters(config);
+  for (const auto parameters : {least - 1, before, before + 1}) {
+    options.target = {.parameters_fraction = 0, .parameters = parameters};
+    const auto message =
+        test::message_of<base::UsageError>([&] { prune::target_parameters(config, options); });
+    EXPECT_NE(message.find(std::to_string(least)), std::string::npos) << message;
+    EXPECT_NE(message.find(std::to_string(before - 1)), std::string::npos) << message;
+  }
+  options.target = {.parameters_fraction = 0, .parameters = least};
+  EXPECT_EQ(prune::target_parameters(config, options), least);
+}
+
+TEST(Target, NeedsOneWayAndSomethingToRemove) {
+  const auto config = test::tiny_config();
+  PruneOptions options;
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.target = {.parameters_fraction = 0.9, .parameters = 1000};
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.target = {.parameters_fraction = 0.9, .parameters = 0};
+  options.blocks = options.heads = options.channels = false;
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+}
+
+TEST(Target, NarrowingNeedsUniformBlocks) {
+  auto config = test::tiny_config();
+  config.blocks[1].mlp = architecture::DenseMlp{8};
+  PruneOptions options;
+  options.width_multiple = 4;
+  options.target = {.parameters_fraction = 0.9, .parameters = 0};
+  EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
+  options.channels = options.heads = false;
+  EXPECT_GT(prune::target_parameters(config, options), 0);
+}
+
+}  // namespace
+}  // namespace retort
