@@ -17,6 +17,7 @@
 #include "retort/compress/surgery.h"
 #include "retort/data/windows.h"
 #include "retort/eval/score.h"
+#include "retort/model/forward.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
 
@@ -114,10 +115,10 @@ class HeldOut {
             weights.units[static_cast<std::size_t>(weights.layout.head_unit())]};
   }
   static at::Tensor output(const model::Weights& weights, const calibrate::Batch& batch) {
-    auto hidden_ND = calibrate::embedded(weights, batch);
+    auto hidden_ND = model::embedded(weights, batch.ids_N);
     for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block)
-      hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block),
-                                       weights.config.rms_norm_eps, hidden_ND, batch.layout);
+      hidden_ND = model::block_forward(model::weights_of_block(weights, block), weights.config.rms_norm_eps,
+                                       hidden_ND, batch.layout);
     return hidden_ND;
   }
 
@@ -126,30 +127,30 @@ class HeldOut {
   std::vector<at::Tensor> teacher_ND_;
 };
 
-using Kept = std::vector<std::vector<std::int64_t>>;  // [block]
+using Numbers = std::vector<std::vector<std::int64_t>>;  // [block]
 
-Kept kept_alike(const Scores& scores, double keep) {
-  Kept kept;
+Numbers kept_alike(const Scores& scores, double keep) {
+  Numbers kept;
   for (const auto& layer : scores) {
     const auto count = std::ssize(layer);
-    kept.push_back(
-        compress::highest(compress::counted(count), std::llround(keep * static_cast<double>(count)), layer));
+    kept.push_back(architecture::highest(architecture::counted(count),
+                                         std::llround(keep * static_cast<double>(count)), layer));
   }
   return kept;
 }
 
 // Those with the highest standardised scores of all layers, in each layer at least one.
-Kept kept_over_layers(const Scores& scores, double keep) {
+Numbers kept_over_layers(const Scores& scores, double keep) {
   const auto standard = calibrate::standardised(scores);
   std::vector<double> all;
   for (const auto& layer : standard) all.insert(all.end(), layer.begin(), layer.end());
   std::sort(all.rbegin(), all.rend());
   const auto threshold =
       all[static_cast<std::size_t>(std::llround(keep * static_cast<double>(all.size()))) - 1];
-  Kept kept;
+  Numbers kept;
   for (const auto& layer : standard) {
     const auto best = std::max_element(layer.begin(), layer.end()) - layer.begin();
-    kept.push_back(compress::counted(std::ssize(layer)));
+    kept.push_back(architecture::counted(std::ssize(layer)));
     std::erase_if(kept.back(), [&](std::int64_t one) {
       return one != best && layer[static_cast<std::size_t>(one)] < threshold;
     });
@@ -161,27 +162,26 @@ Kept kept_over_layers(const Scores& scores, double keep) {
 struct Part {
   const char* name;
   Scores (*scores)(const calibrate::UnitScores& scores);
-  compress::Candidate (*candidate)(const architecture::Config& config, Kept kept);
+  architecture::Kept (*candidate)(const architecture::Config& config, Numbers kept);
   bool by_layer = true;
 };
 
-compress::Candidate with_channels(const architecture::Config& config, Kept kept) {
-  auto candidate = compress::whole(config);
-  candidate.channels = std::move(kept);
-  return candidate;
+architecture::Kept with_channels(const architecture::Config& config, Numbers numbers) {
+  auto kept = architecture::whole(config);
+  for (std::size_t block = 0; block < numbers.size(); ++block) kept.blocks[block].channels = numbers[block];
+  return kept;
 }
 
-compress::Candidate with_groups(const architecture::Config& config, Kept kept) {
-  auto candidate = compress::whole(config);
-  for (std::size_t block = 0; block < kept.size(); ++block)
-    candidate = compress::with_groups(config, candidate, static_cast<std::int64_t>(block), kept[block]);
-  return candidate;
+architecture::Kept with_groups(const architecture::Config& config, Numbers numbers) {
+  auto kept = architecture::whole(config);
+  for (std::size_t block = 0; block < numbers.size(); ++block) kept.blocks[block].kv_groups = numbers[block];
+  return kept;
 }
 
-compress::Candidate with_hidden(const architecture::Config& config, Kept kept) {
-  auto candidate = compress::whole(config);
-  candidate.hidden = std::move(kept.front());
-  return candidate;
+architecture::Kept with_hidden(const architecture::Config& config, Numbers numbers) {
+  auto kept = architecture::whole(config);
+  kept.hidden = std::move(numbers.front());
+  return kept;
 }
 
 constexpr Part kParts[] = {

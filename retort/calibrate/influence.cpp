@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/model/forward.h"
 
 namespace retort::calibrate {
 namespace {
@@ -34,9 +35,9 @@ std::vector<Influence> influences(const model::Weights& weights, const std::vect
   for (const auto& batch : batches) {
     const double share = static_cast<double>(batch.layout.tokens()) / domain_tokens[batch.domain] /
                          static_cast<double>(domain_tokens.size());
-    auto hidden_ND = embedded(weights, batch);
+    auto hidden_ND = model::embedded(weights, batch.ids_N);
     for (std::size_t block = 0; block < influences.size(); ++block) {
-      const auto whole = weights_of_block(weights, static_cast<std::int64_t>(block));
+      const auto whole = model::weights_of_block(weights, static_cast<std::int64_t>(block));
       auto attention = whole, mlp = whole;
       attention.down_DI = at::Tensor();
       mlp.shape.attention.reset();

@@ -79,4 +79,14 @@ LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<
           .interval = eval::bootstrap_interval(objective_terms(differences, weights), {.level = level})};
 }
 
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names) {
+  base::Json json = {{"objective", evaluation.mean.objective},
+                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
+                     {"kl", evaluation.mean.kl},
+                     {"worst_domain", domain_names[evaluation.worst_domain]}};
+  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
+    json["domains"][domain_names[i]] = evaluation.domains[i].objective;
+  return json;
+}
+
 }  // namespace retort::calibrate

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "retort/base/json.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
 #include "retort/eval/bootstrap.h"
@@ -60,5 +61,8 @@ struct LossIncreaseDifference {
 };
 LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<const DocumentSums> b,
                                      const ObjectiveWeights& weights, double level = 0.95);
+
+/// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names);
 
 }  // namespace retort::calibrate

@@ -14,6 +14,7 @@
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/io/background_writer.h"
+#include "retort/model/forward.h"
 #include "retort/record/scratch.h"
 #include "retort/record/stopped.h"
 
@@ -151,8 +152,8 @@ at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::
   const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
     taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts);
   }};
-  return model::block_forward(weights_of_block(weights_, block), weights_.config.rms_norm_eps, hidden_ND,
-                              batch.layout, nullptr, &hooks);
+  return model::block_forward(model::weights_of_block(weights_, block), weights_.config.rms_norm_eps,
+                              hidden_ND, batch.layout, nullptr, &hooks);
 }
 
 // The order of the jobs is what a resume relies on: the next block's inputs are complete before this block
@@ -166,13 +167,13 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
   std::shared_ptr<base::AtomicFile> outputs;
   if (block + 1 < blocks_)
     outputs = std::make_shared<base::AtomicFile>(hidden_path(place_.scratch, block + 1));
-  auto taps = std::make_shared<BlockStatistics>(empty_statistics(weights_of_block(weights_, block)));
+  auto taps = std::make_shared<BlockStatistics>(empty_statistics(model::weights_of_block(weights_, block)));
   for (const auto tap : kTaps) (*taps)[tap].with_products = true;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     record::stop_if_asked(observer_, kWho, block);
     const auto batch = make_batch(weights_.config, domains_, panels_[i], device);
     const auto hidden_ND = inputs ? inputs->next(panels_[i].tokens, weights_.config.hidden_size, type, device)
-                                  : embedded(weights_, batch);
+                                  : model::embedded(weights_, batch.ids_N);
     auto out_ND = panel_output(block, batch, hidden_ND, *taps);
     if (outputs)
       writer.push([outputs, out_ND = std::move(out_ND)] {
@@ -190,7 +191,7 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
 }
 
 base::Json Pass::described_block(std::int64_t block) const {
-  auto views = weights_of_block(weights_, block);
+  auto views = model::weights_of_block(weights_, block);
   const auto taps =
       read_block_profile(place_.directory / profile_file_name(block), {.ranking = ChannelRanking::wanda});
   base::Json json = {{"block", block}, {"taps", base::Json::object()}};

@@ -10,6 +10,7 @@
 #include "retort/base/hash.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/io/safetensors.h"
+#include "retort/model/forward.h"
 
 namespace retort::calibrate {
 namespace {
@@ -155,7 +156,7 @@ std::vector<BlockScores> profile_scores(const base::Path& directory, const model
                                   "leave profile out or choose another ranking.");
   std::vector<BlockScores> scores;
   for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {
-    auto views = weights_of_block(weights, block);
+    auto views = model::weights_of_block(weights, block);
     for (auto* weight : {&views.qkv_XD, &views.output_DY, &views.gate_up_2ID, &views.down_DI})
       if (weight->defined()) *weight = weight->to(at::kCPU);
     const auto statistics = read_block_profile(directory / profile_file_name(block), options);

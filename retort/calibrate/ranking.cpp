@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/calibrate/importance.h"
+#include "retort/calibrate/walk.h"
 #include "retort/loss/head_loop.h"
 
 namespace retort::calibrate {
@@ -86,15 +87,15 @@ at::Tensor LossGradients::of_head(const Batch& batch, const at::Tensor& hidden_N
 void LossGradients::add(const Batch& batch) {
   const double eps = weights_.config.rms_norm_eps;
   std::vector<at::Tensor> inputs_ND;
-  auto hidden_ND = embedded(weights_, batch);
+  auto hidden_ND = model::embedded(weights_, batch.ids_N);
   for (std::int64_t block = 0; block < std::ssize(sums_); ++block) {
     inputs_ND.push_back(hidden_ND);
-    hidden_ND = model::block_forward(weights_of_block(weights_, block), eps, hidden_ND, batch.layout);
+    hidden_ND = model::forward_block(weights_, block, hidden_ND, batch.layout);
   }
   auto grad_ND = of_head(batch, hidden_ND);
   for (auto block = std::ssize(sums_) - 1; block >= 0; --block) {
     const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
-    const auto weights = weights_of_block(weights_, block);
+    const auto weights = model::weights_of_block(weights_, block);
     const auto scratch = zeros_for_gradients(weights_.units[unit]);
     const auto gradients = model::block_weights(weights.shape, weights_.layout.units[unit], scratch);
     const auto input_ND = std::move(inputs_ND.back());
@@ -180,26 +181,22 @@ BlockScores block_scores(const RankingOptions& options, const model::BlockWeight
 
 std::vector<BlockScores> measured_scores(const model::Weights& weights, const std::vector<Batch>& batches,
                                          const RankingOptions& options) {
-  std::vector<at::Tensor> hidden_ND;
-  for (const auto& batch : batches) hidden_ND.push_back(embedded(weights, batch));
   LossGradients gradients(weights, count_targets(batches));
   if (options.uses(ChannelRanking::taylor))
     for (const auto& batch : batches) gradients.add(batch);
+  Walk walk(weights, batches);
   std::vector<BlockScores> scores;
-  for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {
-    const auto views = weights_of_block(weights, block);
+  while (walk.block() < std::ssize(weights.config.blocks)) {
+    const auto block = walk.block();
+    const auto views = model::weights_of_block(weights, block);
     auto statistics = empty_statistics(views);
     for (const auto tap : kTaps) statistics[tap].with_products = options.at(tap) == ChannelRanking::obs;
-    for (std::size_t i = 0; i < batches.size(); ++i) {
-      const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
-        if (options.hidden || tap == Tap::output_input || tap == Tap::down_input)
-          statistics[tap].add(
-              x_NC, base::join("block ", block, ", input of ", kReaders[static_cast<std::size_t>(tap)]),
-              batches[i].sequence_starts);
-      }};
-      hidden_ND[i] = model::block_forward(views, weights.config.rms_norm_eps, hidden_ND[i], batches[i].layout,
-                                          nullptr, &hooks);
-    }
+    walk.advance([&](std::size_t batch, Tap tap, const at::Tensor& x_NC) {
+      if (options.hidden || tap == Tap::output_input || tap == Tap::down_input)
+        statistics[tap].add(
+            x_NC, base::join("block ", block, ", input of ", kReaders[static_cast<std::size_t>(tap)]),
+            batches[batch].sequence_starts);
+    });
     for (const auto tap : kTaps)
       statistics[tap].gradient_I =
           gradients.sums()[static_cast<std::size_t>(block)].columns[static_cast<std::size_t>(tap)];

@@ -15,6 +15,7 @@
 #include "retort/calibrate/input_statistics.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
+#include "retort/model/block.h"
 #include "retort/model/weights.h"
 
 namespace retort::calibrate {

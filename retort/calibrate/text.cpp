@@ -6,7 +6,6 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
-#include "retort/model/head.h"
 
 namespace retort::calibrate {
 namespace {
@@ -107,16 +106,6 @@ std::string text_fingerprint(const std::vector<SourceText>& domains) {
       hasher.update(&sequence.goes_on, sizeof sequence.goes_on);
     }
   return hasher.hex();
-}
-
-at::Tensor embedded(const model::Weights& weights, const Batch& batch) {
-  return model::embed(model::embedding_matrix(weights.layout, weights.units.front()), batch.ids_N);
-}
-
-model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block) {
-  const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
-  return model::block_weights(weights.config.blocks[static_cast<std::size_t>(block)],
-                              weights.layout.units[unit], weights.units[unit]);
 }
 
 }  // namespace retort::calibrate

@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "retort/architecture/config.h"
 #include "retort/data/sequence.h"
-#include "retort/model/block.h"
 #include "retort/model/tokens.h"
-#include "retort/model/weights.h"
 
 namespace retort::calibrate {
 
@@ -60,10 +59,5 @@ std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t 
 
 /// What makes text this text and no other, documents and all.
 std::string text_fingerprint(const std::vector<SourceText>& domains);
-
-/// Embedded tokens: the input of block 0.
-at::Tensor embedded(const model::Weights& weights, const Batch& batch);
-/// Views of one block.
-model::BlockWeights weights_of_block(const model::Weights& weights, std::int64_t block);
 
 }  // namespace retort::calibrate

@@ -6,9 +6,10 @@
 
 #include "retort/base/error.h"
 #include "retort/calibrate/loss_increase.h"
+#include "retort/calibrate/walk.h"
 #include "retort/compress/least_squares.h"
 #include "retort/model/dtype.h"
-#include "retort/model/stored_tensors.h"
+#include "retort/model/forward.h"
 #include "retort/record/stopped.h"
 
 namespace retort::compress {
@@ -16,10 +17,11 @@ namespace {
 
 using architecture::Layout;
 using architecture::Role;
+using calibrate::Walk;
 
 class Compensation {
  public:
-  Compensation(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
+  Compensation(const model::Weights& input, const architecture::Kept& candidate, model::Weights& sliced,
                const std::vector<calibrate::SourceText>& domains, const CompensationOptions& options,
                record::Observer& observer)
       : input_(input),
@@ -33,33 +35,13 @@ class Compensation {
   base::Json run();
 
  private:
-  // The hidden states of one model, per batch.
-  struct Stream {
-    const model::Weights& weights;
-    model::StoredTensors hidden;
-  };
-  void start(Stream& stream) const {
-    for (std::size_t i = 0; i < text_.batches.size(); ++i)
-      stream.hidden.set(i, calibrate::embedded(stream.weights, text_.batches[i]));
-  }
-  at::Tensor block_output(const Stream& stream, std::int64_t block, std::size_t batch,
-                          const model::BlockHooks* hooks = nullptr) const {
-    return model::block_forward(calibrate::weights_of_block(stream.weights, block),
-                                stream.weights.config.rms_norm_eps, stream.hidden.get(batch),
-                                text_.batches[batch].layout, nullptr, hooks);
-  }
-  at::Tensor inputs_of(Role role, const Stream& stream, std::int64_t block, std::size_t batch) const;
-  void advance(Stream& stream, std::int64_t block) const {
-    for (std::size_t i = 0; i < text_.batches.size(); ++i)
-      stream.hidden.set(i, block_output(stream, block, i));
-  }
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
-  void fit(Role role, const Stream& dense, const Stream& changed, std::int64_t block, std::int64_t position);
-  double guard_objective(const Stream& dense, const Stream& other) const;
+  void fit(Role role, const Walk& dense, const Walk& changed);
+  double guard_objective(const Walk& dense, const Walk& other) const;
 
   const model::Weights& input_;
-  const Candidate& candidate_;
+  const architecture::Kept& candidate_;
   model::Weights& sliced_;
   model::Weights plain_;
   const CompensationOptions& options_;
@@ -67,17 +49,6 @@ class Compensation {
   FitText text_;
   base::Json layers_ = base::Json::array();
 };
-
-at::Tensor Compensation::inputs_of(Role role, const Stream& stream, std::int64_t block,
-                                   std::size_t batch) const {
-  const auto wanted = role == Role::output ? model::Tap::output_input : model::Tap::down_input;
-  at::Tensor inputs_NI;
-  const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
-    if (tap == wanted) inputs_NI = x_NC;
-  }};
-  block_output(stream, block, batch, &hooks);
-  return inputs_NI;
-}
 
 // Dense layers that lost inputs or outputs; a fitted layer would not stay sparse.
 bool Compensation::wanted(Role role, std::int64_t block, std::int64_t position) const {
@@ -91,20 +62,21 @@ bool Compensation::wanted(Role role, std::int64_t block, std::int64_t position) 
 
 // Of the larger model, without the outputs that are gone.
 at::Tensor Compensation::input_weight(Role role, std::int64_t block) const {
-  const auto weights = calibrate::weights_of_block(input_, block);
+  const auto weights = model::weights_of_block(input_, block);
   auto weight_DI = (role == Role::output ? weights.output_DY : weights.down_DI).to(at::kDouble);
-  if (candidate_.hidden.empty()) return weight_DI;
+  if (std::ssize(candidate_.hidden) == input_.config.hidden_size) return weight_DI;
   return weight_DI.index_select(0, model::index_tensor(candidate_.hidden, weight_DI.device()));
 }
 
-void Compensation::fit(Role role, const Stream& dense, const Stream& changed, std::int64_t block,
-                       std::int64_t position) {
+// `dense` and `changed` stand before the same block, each in its own numbering.
+void Compensation::fit(Role role, const Walk& dense, const Walk& changed) {
+  const auto block = dense.block(), position = changed.block();
+  const auto tap = role == Role::output ? model::Tap::output_input : model::Tap::down_input;
   const auto unit = static_cast<std::size_t>(Layout::block_unit(position));
   const auto& tensor = *sliced_.layout.units[unit].find(role);
   LeastSquaresSums fit_sums, guard_sums;
   for (std::size_t i = 0; i < text_.batches.size(); ++i)
-    (text_.guards[i] ? guard_sums : fit_sums)
-        .add(inputs_of(role, dense, block, i), inputs_of(role, changed, position, i));
+    (text_.guards[i] ? guard_sums : fit_sums).add(dense.input_NC(i, tap), changed.input_NC(i, tap));
   require_finite_inputs(fit_sums.cross_IK, tensor.name);
   auto weight_DK = sliced_.tensor(unit, tensor);
   const auto whole_DI = input_weight(role, block);
@@ -122,17 +94,17 @@ void Compensation::fit(Role role, const Stream& dense, const Stream& changed, st
 }
 
 // f on the guards.
-double Compensation::guard_objective(const Stream& dense, const Stream& other) const {
+double Compensation::guard_objective(const Walk& dense, const Walk& other) const {
   const auto scorer_of = [](const model::Weights& weights) {
     return eval::HeadScorer(weights.config, weights.layout,
                             weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
   };
-  const auto teacher = scorer_of(dense.weights), scorer = scorer_of(other.weights);
+  const auto teacher = scorer_of(dense.weights()), scorer = scorer_of(other.weights());
   std::vector<calibrate::DocumentSums> documents;
   for (std::size_t i = 0; i < text_.batches.size(); ++i) {
     if (!text_.guards[i]) continue;
     eval::RowScores rows;
-    eval::score_hidden(scorer, other.hidden.get(i), &teacher, dense.hidden.get(i), text_.batches[i].targets_N,
+    eval::score_hidden(scorer, other.hidden_ND(i), &teacher, dense.hidden_ND(i), text_.batches[i].targets_N,
                        options_.batch_tokens, &rows);
     calibrate::add_documents(text_.batches[i], rows, documents);
   }
@@ -147,20 +119,21 @@ base::Json Compensation::run() {
         "to fit and one to judge; raise calibration_tokens.");
     return nullptr;
   }
-  const auto stored = [&] { return model::StoredTensors(options_.hidden_scratch); };
-  Stream dense{input_, stored()}, changed{sliced_, stored()}, plain{plain_, stored()};
-  for (auto* stream : {&dense, &changed, &plain}) start(*stream);
-  std::int64_t position = 0;
-  for (std::int64_t block = 0; block < std::ssize(input_.config.blocks); ++block) {
+  const auto walk = [&](const model::Weights& weights) {
+    return Walk(weights, text_.batches, options_.hidden_scratch);
+  };
+  auto dense = walk(input_), changed = walk(sliced_), plain = walk(plain_);
+  const auto blocks = std::ssize(input_.config.blocks);
+  while (dense.block() < blocks) {
     record::stop_if_asked(observer_, "prune", "the candidates measured so far");
-    if (candidate_.find(block)) {
+    if (candidate_.find(dense.block())) {
       for (const auto role : {Role::output, Role::down})
-        if (wanted(role, block, position)) fit(role, dense, changed, block, position);
-      advance(changed, position);
-      advance(plain, position++);
+        if (wanted(role, dense.block(), changed.block())) fit(role, dense, changed);
+      changed.advance();
+      plain.advance();
     }
-    advance(dense, block);
-    observer_.progress("prune: blocks compensated", block + 1, std::ssize(input_.config.blocks));
+    dense.advance();
+    observer_.progress("prune: blocks compensated", dense.block(), blocks);
   }
   if (layers_.empty()) return nullptr;
   const double before = guard_objective(dense, plain), after = guard_objective(dense, changed);
@@ -173,9 +146,9 @@ base::Json Compensation::run() {
 
 }  // namespace
 
-base::Json compensate(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
-                      const std::vector<calibrate::SourceText>& domains, const CompensationOptions& options,
-                      record::Observer& observer) {
+base::Json compensate(const model::Weights& input, const architecture::Kept& candidate,
+                      model::Weights& sliced, const std::vector<calibrate::SourceText>& domains,
+                      const CompensationOptions& options, record::Observer& observer) {
   return Compensation(input, candidate, sliced, domains, options, observer).run();
 }
 

@@ -8,11 +8,11 @@
 
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
-#include "retort/compress/candidate.h"
 #include "retort/model/weights.h"
 #include "retort/record/observer.h"
 
@@ -33,8 +33,8 @@ struct CompensationOptions {
 /// happened; it is null when no such layer lost anything or a domain gave less than two batches (a note says
 /// so). Sums and solutions are float64.  Throws ValidationError naming the layer for sums that are not
 /// finite.
-base::Json compensate(const model::Weights& input, const Candidate& candidate, model::Weights& sliced,
-                      const std::vector<calibrate::SourceText>& domains, const CompensationOptions& options,
-                      record::Observer& observer);
+base::Json compensate(const model::Weights& input, const architecture::Kept& candidate,
+                      model::Weights& sliced, const std::vector<calibrate::SourceText>& domains,
+                      const CompensationOptions& options, record::Observer& observer);
 
 }  // namespace retort::compress

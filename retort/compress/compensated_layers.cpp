@@ -9,6 +9,7 @@
 #include "retort/base/units.h"
 #include "retort/calibrate/hessian.h"
 #include "retort/model/dtype.h"
+#include "retort/model/forward.h"
 #include "retort/record/stopped.h"
 
 namespace retort::compress {
@@ -67,34 +68,27 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
                                                      ", in ", memory.scratch.string()));
     sums_ = model::StoredTensors(memory.scratch);
   }
-  model::StoredTensors hidden(memory.hidden_scratch);
-  for (std::size_t i = 0; i < text.batches.size(); ++i)
-    hidden.set(i, calibrate::embedded(input, text.batches[i]));
+  calibrate::Walk walk(input, text.batches, memory.hidden_scratch);
   const auto blocks = std::ssize(input.config.blocks);
-  for (std::int64_t block = 0; block < blocks; ++block) {
+  while (walk.block() < blocks) {
     record::stop_if_asked(observer, "prune", "the candidates measured so far");
-    collect(block, text, hidden);
-    observer.progress("prune: blocks summed for compensation", block + 1, blocks);
+    collect(walk, text.guards);
+    observer.progress("prune: blocks summed for compensation", walk.block(), blocks);
   }
 }
 
-// Passes all batches through a block.
-void CompensatedLayers::collect(std::int64_t block, const FitText& text, model::StoredTensors& hidden) {
+void CompensatedLayers::collect(calibrate::Walk& walk, const std::vector<bool>& guards) {
   struct Sums {
     calibrate::HessianSums fit, guard;
   } output, down;
-  const auto weights = calibrate::weights_of_block(input_, block);
-  for (std::size_t i = 0; i < text.batches.size(); ++i) {
-    const auto add = [&](Sums& sums, const at::Tensor& x_NC) {
-      calibrate::accumulate_hessian(text.guards[i] ? sums.guard : sums.fit, x_NC, 1);
+  const auto block = walk.block();
+  walk.advance([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
+    const auto add = [&](Sums& sums) {
+      calibrate::accumulate_hessian(guards[batch] ? sums.guard : sums.fit, x_NC, 1);
     };
-    const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x_NC) {
-      if (tap == model::Tap::output_input) add(output, x_NC);
-      if (tap == model::Tap::down_input) add(down, x_NC);
-    }};
-    hidden.set(i, model::block_forward(weights, input_.config.rms_norm_eps, hidden.get(i),
-                                       text.batches[i].layout, nullptr, &hooks));
-  }
+    if (tap == model::Tap::output_input) add(output);
+    if (tap == model::Tap::down_input) add(down);
+  });
   keep_sums(block, Role::output, output.fit.products_CC, output.guard.products_CC);
   keep_sums(block, Role::down, down.fit.products_CC, down.guard.products_CC);
 }

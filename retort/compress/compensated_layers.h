@@ -16,6 +16,7 @@
 
 #include "retort/base/files.h"
 #include "retort/calibrate/text.h"
+#include "retort/calibrate/walk.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/least_squares.h"
 #include "retort/model/recent_tensors.h"
@@ -59,7 +60,8 @@ class CompensatedLayers {
 
  private:
   using Key = std::tuple<std::int64_t, architecture::Role, std::vector<std::int64_t>>;
-  void collect(std::int64_t block, const FitText& text, model::StoredTensors& hidden);
+  /// Passes all batches through a block.
+  void collect(calibrate::Walk& walk, const std::vector<bool>& guards);
   void keep_sums(std::int64_t block, architecture::Role layer, const at::Tensor& fit_CC,
                  const at::Tensor& guard_CC);
   at::Tensor fitted(std::int64_t block, architecture::Role layer,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/compress/parts.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/tokens.h"
 
@@ -14,63 +15,31 @@ namespace {
 using architecture::Layout;
 using architecture::Role;
 
-// What stays, as indices; undefined: all.
-struct Kept {
-  at::Tensor hidden, queries, keys, channels;
-
-  const at::Tensor& rows(Role role) const {
-    switch (role) {
-      case Role::query:
-        return queries;
-      case Role::key:
-      case Role::value:
-        return keys;
-      case Role::gate:
-      case Role::up:
-        return channels;
-      case Role::embedding:
-      case Role::head:
-        return all;
-      default:
-        return hidden;
-    }
+// A part of the rows, then of the columns; norms grow with what they lose.
+at::Tensor kept_part(at::Tensor values, Role role, const architecture::Config& input,
+                     const architecture::Kept& kept, std::int64_t block) {
+  const auto shape = block < 0 ? architecture::Block() : input.blocks[static_cast<std::size_t>(block)];
+  for (const auto* part : parts()) {
+    if (part->of_blocks() && block < 0) continue;
+    const auto count = part->count(input, block);
+    const auto left = part->left(kept, block);
+    if (std::ssize(left) == count) continue;
+    const auto select = [&](std::int64_t dim, std::int64_t each) {
+      if (each > 0)
+        values =
+            values.index_select(dim, model::index_tensor(architecture::rows_of(left, each), values.device()));
+    };
+    select(0, part->rows_each(shape, role));
+    if (values.dim() > 1) select(1, part->columns_each(shape, role));
+    if (architecture::is_norm(role) && part == &kHiddenFeatures)
+      values = values * std::sqrt(static_cast<double>(count) / static_cast<double>(left.size()));
   }
-  const at::Tensor& columns(Role role) const {
-    return role == Role::output ? queries : role == Role::down ? channels : hidden;
-  }
-  at::Tensor all = {};
-};
-
-at::Tensor kept_part(const at::Tensor& values, Role role, const Kept& kept) {
-  if (architecture::is_norm(role)) {
-    if (!kept.hidden.defined()) return values;
-    const auto ratio = static_cast<double>(values.numel()) / static_cast<double>(kept.hidden.numel());
-    return values.index_select(0, kept.hidden) * std::sqrt(ratio);
-  }
-  auto part = values;
-  if (kept.rows(role).defined()) part = part.index_select(0, kept.rows(role));
-  if (kept.columns(role).defined()) part = part.index_select(1, kept.columns(role));
-  return part;
-}
-
-Kept kept_of(const architecture::Config& input, const Candidate& candidate, const architecture::Unit& unit,
-             at::Device device) {
-  Kept kept;
-  if (!candidate.hidden.empty()) kept.hidden = model::index_tensor(candidate.hidden, device);
-  if (unit.kind != architecture::Unit::Kind::block) return kept;
-  const auto position = static_cast<std::size_t>(unit.block_index);
-  const auto block = candidate.blocks[position];
-  kept.channels = model::index_tensor(candidate.channels[position], device);
-  if (const auto& shape = input.blocks[static_cast<std::size_t>(block)].attention) {
-    kept.queries = model::index_tensor(kept_attention(input, candidate, block), device);
-    kept.keys = model::index_tensor(rows_of(kept_groups(input, candidate, block), shape->head_dim), device);
-  }
-  return kept;
+  return values;
 }
 
 // The unit of the input that unit `unit` of the smaller model comes from.
 std::size_t source_unit(const model::Weights& input, const architecture::Unit& unit,
-                        const Candidate& candidate) {
+                        const architecture::Kept& candidate) {
   switch (unit.kind) {
     case architecture::Unit::Kind::embedding:
       return 0;
@@ -80,22 +49,23 @@ std::size_t source_unit(const model::Weights& input, const architecture::Unit& u
       break;
   }
   return static_cast<std::size_t>(
-      Layout::block_unit(candidate.blocks[static_cast<std::size_t>(unit.block_index)]));
+      Layout::block_unit(candidate.blocks[static_cast<std::size_t>(unit.block_index)].number));
 }
 
 void copy_unit(const model::Weights& input, std::size_t from, model::Weights& output, std::size_t to,
-               const Kept& kept) {
+               const architecture::Kept& kept) {
   const auto& source = input.layout.units[from];
   for (const auto& target : output.layout.units[to].tensors) {
     const auto* tensor = source.find(target.role);
     base::ensure(tensor != nullptr, "a smaller model has no tensor that the larger one lacks");
-    output.tensor(to, target).copy_(kept_part(input.tensor(from, *tensor), target.role, kept));
+    output.tensor(to, target)
+        .copy_(kept_part(input.tensor(from, *tensor), target.role, input.config, kept, source.block_index));
   }
 }
 
 // Layers that were sparse and still are, under their new names.
 std::vector<std::string> still_sparse(const model::Weights& input, const model::Weights& output,
-                                      const Candidate& candidate) {
+                                      const architecture::Kept& candidate) {
   std::vector<std::string> names;
   if (input.lineage.sparse_layers.empty()) return names;
   const auto pattern = model::parse_pattern(input.lineage.pattern);
@@ -111,34 +81,19 @@ std::vector<std::string> still_sparse(const model::Weights& input, const model::
   return names;
 }
 
-std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& numbers,
-                                 const std::vector<std::int64_t>& places) {
-  std::vector<std::int64_t> result;
-  for (const auto place : places) result.push_back(numbers[static_cast<std::size_t>(place)]);
-  return result;
-}
-
 }  // namespace
 
-model::Lineage composed_lineage(const model::Weights& weights, const Candidate& candidate) {
-  const auto& input = weights.lineage;
+model::Lineage composed_lineage(const model::Weights& input, const architecture::Kept& candidate) {
   model::Lineage lineage;
-  lineage.teacher_blocks = input.teacher_blocks;
-  lineage.teacher_hidden = input.teacher_hidden;
-  lineage.hidden = candidate.hidden.empty() ? input.hidden : chosen(input.hidden, candidate.hidden);
-  for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
-    const auto block = static_cast<std::size_t>(candidate.blocks[i]);
-    lineage.blocks.push_back(input.blocks[block]);
-    lineage.channels.push_back(chosen(input.channels[block], candidate.channels[i]));
-    lineage.kv_groups.push_back(
-        chosen(input.kv_groups[block], kept_groups(weights.config, candidate, candidate.blocks[i])));
-  }
+  lineage.teacher_blocks = input.lineage.teacher_blocks;
+  lineage.teacher_hidden = input.lineage.teacher_hidden;
+  lineage.kept = architecture::composed(input.lineage.kept, candidate);
   return lineage;
 }
 
-model::Weights sliced(const model::Weights& input, const Candidate& candidate) {
+model::Weights sliced(const model::Weights& input, const architecture::Kept& candidate) {
   model::Weights output;
-  output.config = config_of(input.config, candidate);
+  output.config = architecture::config_of(input.config, candidate);
   output.layout = architecture::make_layout(output.config);
   output.lineage = composed_lineage(input, candidate);
   output.file_dtype = input.file_dtype;
@@ -146,8 +101,7 @@ model::Weights sliced(const model::Weights& input, const Candidate& candidate) {
   for (std::size_t unit = 0; unit < output.layout.units.size(); ++unit) {
     const auto& shape = output.layout.units[unit];
     output.units.push_back(at::zeros({shape.size}, options));
-    copy_unit(input, source_unit(input, shape, candidate), output, unit,
-              kept_of(input.config, candidate, shape, options.device()));
+    copy_unit(input, source_unit(input, shape, candidate), output, unit, candidate);
   }
   output.lineage.sparse_layers = still_sparse(input, output, candidate);
   if (!output.lineage.sparse_layers.empty()) output.lineage.pattern = input.lineage.pattern;

@@ -6,18 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "retort/architecture/config.h"
+#include "retort/architecture/kept.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 
 namespace retort::model {
 
 struct Lineage {
-  std::vector<std::int64_t> blocks;  ///< block i was block blocks[i] of the teacher
-  std::vector<std::vector<std::int64_t>>
-      channels;  ///< per block, the teacher's channel numbers that are left
-  std::vector<std::vector<std::int64_t>> kv_groups;  ///< per block, the same of its KV groups
-  std::vector<std::int64_t> hidden;                  ///< the teacher's hidden features that are left
+  architecture::Kept kept;  ///< what is left of the teacher, in its numbers
   std::vector<std::string>
       sparse_layers;    ///< names of weights that are 2:4 sparse, in this model's numbering
   std::string pattern;  ///< "2:4" when sparse_layers is not empty

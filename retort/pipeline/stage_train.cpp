@@ -83,15 +83,15 @@ struct Models {
 
 // How the student's hidden features correspond to the teacher's, where both are known.
 std::vector<std::int64_t> features_of(const model::Lineage& student, const architecture::Config& teacher) {
-  const bool sliced = std::ssize(student.hidden) < student.teacher_hidden;
-  return sliced && teacher.hidden_size == student.teacher_hidden ? student.hidden
+  const bool sliced = std::ssize(student.kept.hidden) < student.teacher_hidden;
+  return sliced && teacher.hidden_size == student.teacher_hidden ? student.kept.hidden
                                                                  : std::vector<std::int64_t>();
 }
 
 // Neighbours in the teacher have nothing in common with features that were chosen out of another model.
 void warn_of_pooling(const Context& context, const Stage& stage, const model::Lineage& student,
                      const architecture::Config& teacher) {
-  const auto kept = std::ssize(student.hidden);
+  const auto kept = std::ssize(student.kept.hidden);
   if (kept == student.teacher_hidden || teacher.hidden_size == kept ||
       teacher.hidden_size == student.teacher_hidden)
     return;
@@ -116,7 +116,7 @@ std::vector<std::int64_t> survivors_of(const Stage& stage, const std::vector<los
                                   "': its layer_map needs a teacher that the student was cut from: '",
                                   stage.from, "' has blocks of a model with ", student.teacher_blocks,
                                   " blocks and ", student.teacher_hidden, " hidden features, '",
-                                  stage.teacher, "' has ", teacher.blocks.size(), " of one with ",
+                                  stage.teacher, "' has ", teacher.kept.blocks.size(), " of one with ",
                                   teacher.teacher_blocks, " and ", teacher.teacher_hidden,
                                   "; use layer_map: relative_depth, or that teacher.");
   return *survivors;

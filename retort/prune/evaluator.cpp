@@ -10,6 +10,8 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/calibrate/state_bytes.h"
+#include "retort/calibrate/walk.h"
+#include "retort/compress/parts.h"
 
 namespace retort::prune {
 namespace {
@@ -47,21 +49,9 @@ std::string hash_of(const std::string& before, const std::vector<std::int64_t>& 
   return hasher.hex();
 }
 
-// Of the last block, nothing masked.
+// Output of the last block of the unmasked model.
 at::Tensor output_of(const model::Weights& weights, const calibrate::Batch& batch) {
-  auto hidden_ND = calibrate::embedded(weights, batch);
-  for (std::int64_t block = 0; block < num_blocks(weights); ++block)
-    hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block), weights.config.rms_norm_eps,
-                                     hidden_ND, batch.layout);
-  return hidden_ND;
-}
-
-// What has passed the blocks up to `block`; -1: the embedding.
-void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
-  base::require<base::ValidationError>(
-      hidden_ND.isfinite().all().item<bool>(), block < 0 ? "embedding" : base::join("block ", block),
-      ": its output on the calibration text is not finite (NaN or infinity); the model is damaged or its "
-      "compute type too narrow, use float32.");
+  return model::forward_blocks(weights, model::embedded(weights, batch.ids_N), batch.layout);
 }
 
 }  // namespace
@@ -73,49 +63,49 @@ std::int64_t chunk_rows(std::int64_t vocab_size) {
 // A candidate as the loop over blocks uses it, and what to do on the way.
 struct Evaluator::Pass {
   struct Block {
-    bool keeps = false, attends = false, transforms = false;  // anything, attention, MLP
-    at::Tensor mask_I, mask_Y;      // of channels and of inputs of o_proj; undefined: none is dropped
-    at::Tensor down_DI, output_DY;  // instead of the input's; undefined: those
-    std::string prefix;             // all that comes before it
+    bool keeps = false;
+    model::BlockWeights weights;  // without what is skipped, with what compensation fitted
+    model::BlockHooks hooks;      // masks of what is dropped
+    std::string prefix;           // all that comes before it
   };
   std::vector<Block> blocks;                                                    // of the input
   at::Tensor mask_D;                                                            // of hidden features
   std::function<void(std::int64_t block, const at::Tensor& x_ND)> before = {};  // every block, kept or not
 
-  Pass(const model::Weights& input, const compress::Candidate& candidate,
+  Pass(const model::Weights& input, const architecture::Kept& candidate,
        compress::CompensatedLayers* compensated = nullptr) {
-    if (!candidate.hidden.empty())
-      mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
+    mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
     auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
     for (std::int64_t block = 0; block < num_blocks(input); ++block) {
       blocks.push_back(block_of(input, candidate, block, compensated));
       blocks.back().prefix = prefix;
-      const auto* channels = candidate.find(block);
-      prefix = hash_of(prefix, channels ? *channels : std::vector<std::int64_t>(),
-                       compress::kept_groups(input.config, candidate, block));
+      blocks.back().hooks.hidden_mask_D = mask_D;
+      const auto* kept = candidate.find(block);
+      prefix = kept ? hash_of(prefix, kept->channels, kept->kv_groups) : hash_of(prefix, {}, {});
     }
   }
 
  private:
-  static Block block_of(const model::Weights& input, const compress::Candidate& candidate,
-                        std::int64_t number, compress::CompensatedLayers* compensated) {
-    using architecture::Role;
-    const auto* channels = candidate.find(number);
-    if (!channels) return {};
-    const auto options = input.units.front().options();
-    const auto& shape = input.config.blocks[static_cast<std::size_t>(number)];
-    const auto heads = compress::kept_attention(input.config, candidate, number);
-    const auto width = shape.attention ? shape.attention->num_heads * shape.attention->head_dim : 0;
+  static Block block_of(const model::Weights& input, const architecture::Kept& candidate, std::int64_t number,
+                        compress::CompensatedLayers* compensated) {
     Block block;
-    block.keeps = true;
-    block.attends = candidate.attends(number);
-    block.transforms = !channels->empty();
-    block.mask_I = mask_of(*channels, mlp_width(shape), options);
-    block.mask_Y = mask_of(heads, width, options);
-    if (compensated && block.mask_I.defined() && !channels->empty())
-      block.down_DI = compensated->weight_DC(number, Role::down, *channels);
-    if (compensated && block.mask_Y.defined() && !heads.empty())
-      block.output_DY = compensated->weight_DC(number, Role::output, heads);
+    block.keeps = candidate.find(number) != nullptr;
+    if (!block.keeps) return block;
+    block.weights = model::weights_of_block(input, number);
+    const auto options = input.units.front().options();
+    for (const auto* part : compress::parts()) {
+      if (!part->of_blocks()) continue;
+      const auto inputs = compress::kept_inputs(*part, input.config, candidate, number);
+      const auto width =
+          part->count(input.config, number) *
+          part->columns_each(input.config.blocks[static_cast<std::size_t>(number)], part->reader);
+      part->mask(block.hooks) = mask_of(inputs, width, options);
+      if (inputs.empty())
+        part->skip(block.weights);
+      else if (compensated && part->mask(block.hooks).defined())
+        if (auto fitted = compensated->weight_DC(number, part->reader, inputs); fitted.defined())
+          part->reader_weight(block.weights) = std::move(fitted);
+    }
     return block;
   }
 };
@@ -133,13 +123,15 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
       hidden_scratch_(options.hidden_scratch),
       teacher_hidden_(hidden_scratch_) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
-  Pass pass(input_, compress::whole(input.config));
-  pass.before = [](std::int64_t block, const at::Tensor& x_ND) { require_finite(x_ND, block - 1); };
+  Pass pass(input_, architecture::whole(input.config));
+  pass.before = [](std::int64_t block, const at::Tensor& x_ND) {
+    calibrate::require_finite(x_ND, block - 1);
+  };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
     const auto hidden_ND = output(batch, pass);
-    require_finite(hidden_ND, num_blocks(input_) - 1);
+    calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
     auto& teachers = teachers_.emplace_back();
     for (const auto& rows_RD : hidden_ND.split(chunk_rows(scorer_.vocab_size())))
@@ -157,7 +149,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
                    [](const Piece& a, const Piece& b) { return a.round < b.round; });
 }
 
-Evaluator::Pass Evaluator::pass_of(const compress::Candidate& candidate) const {
+Evaluator::Pass Evaluator::pass_of(const architecture::Kept& candidate) const {
   return Pass(input_, candidate, compensated_.get());
 }
 
@@ -169,7 +161,7 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
     hidden_ND =
         cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
   if (!hidden_ND.defined()) {
-    hidden_ND = calibrate::embedded(input_, batches_[batch]);
+    hidden_ND = model::embedded(input_, batches_[batch].ids_N);
     if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
   }
   for (; number < num_blocks(input_); ++number) {
@@ -177,15 +169,8 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
     if (pass.before) pass.before(number, hidden_ND);
     if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
     if (!block.keeps) continue;
-    const model::BlockHooks hooks{
-        .channel_mask_I = block.mask_I, .head_mask_Y = block.mask_Y, .hidden_mask_D = pass.mask_D};
-    auto weights = calibrate::weights_of_block(input_, number);
-    if (!block.attends) weights.shape.attention.reset();
-    if (!block.transforms) weights.down_DI = at::Tensor();
-    if (block.down_DI.defined()) weights.down_DI = block.down_DI;
-    if (block.output_DY.defined()) weights.output_DY = block.output_DY;
-    hidden_ND = model::block_forward(weights, input_.config.rms_norm_eps, hidden_ND, batches_[batch].layout,
-                                     nullptr, &hooks);
+    hidden_ND = model::block_forward(block.weights, input_.config.rms_norm_eps, hidden_ND,
+                                     batches_[batch].layout, nullptr, &block.hooks);
   }
   return hidden_ND;
 }
@@ -218,7 +203,7 @@ calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSu
   return evaluation;
 }
 
-std::vector<calibrate::DocumentSums> Evaluator::document_sums(const compress::Candidate& candidate) const {
+std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture::Kept& candidate) const {
   const auto pass = pass_of(candidate);
   std::vector<calibrate::DocumentSums> documents;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, documents);
@@ -226,7 +211,7 @@ std::vector<calibrate::DocumentSums> Evaluator::document_sums(const compress::Ca
   return documents;
 }
 
-calibrate::Evaluation Evaluator::evaluate(const compress::Candidate& candidate) const {
+calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate) const {
   return calibrate::evaluation_of(document_sums(candidate), weights_);
 }
 
@@ -261,7 +246,7 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
   return weights;
 }
 
-std::vector<double> Evaluator::piece_costs(const compress::Candidate& candidate, std::size_t first,
+std::vector<double> Evaluator::piece_costs(const architecture::Kept& candidate, std::size_t first,
                                            std::size_t last) const {
   const auto pass = pass_of(candidate);
   std::vector<double> costs;
@@ -275,7 +260,7 @@ std::vector<double> Evaluator::piece_costs(const compress::Candidate& candidate,
   return costs;
 }
 
-double Evaluator::difference(const compress::Candidate& candidate, const model::Weights& sliced) const {
+double Evaluator::difference(const architecture::Kept& candidate, const model::Weights& sliced) const {
   const Pass pass(input_, candidate);
   double worst = 0;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
@@ -289,16 +274,6 @@ double Evaluator::difference(const compress::Candidate& candidate, const model::
     if (!(difference <= worst)) worst = difference;  // also when it is not a number
   }
   return worst;
-}
-
-base::Json to_json(const calibrate::Evaluation& evaluation, const std::vector<std::string>& domain_names) {
-  base::Json json = {{"objective", evaluation.mean.objective},
-                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
-                     {"kl", evaluation.mean.kl},
-                     {"worst_domain", domain_names[evaluation.worst_domain]}};
-  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
-    json["domains"][domain_names[i]] = evaluation.domains[i].objective;
-  return json;
 }
 
 bool wants_after_compensation(const PruneOptions& options) {

@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/base/json.h"
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/text.h"
-#include "retort/compress/candidate.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/eval/score.h"
 #include "retort/model/recent_tensors.h"
@@ -63,9 +63,9 @@ class Evaluator {
 
   /// On all of the text.  The same f for a candidate whatever was evaluated before.  Throws ValidationError
   /// when f is not finite, StorageError.
-  calibrate::Evaluation evaluate(const compress::Candidate& candidate) const;
+  calibrate::Evaluation evaluate(const architecture::Kept& candidate) const;
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
-  std::vector<calibrate::DocumentSums> document_sums(const compress::Candidate& candidate) const;
+  std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate) const;
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
   /// reported.  Throws as evaluate().
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
@@ -86,18 +86,18 @@ class Evaluator {
   /// f of the text of the first `rounds` rounds = sum_i weights[i] * costs[i] over its pieces.
   std::vector<double> piece_weights(std::int64_t rounds) const;
   /// w_ppl * (NLL - NLL(input)) + w_kl * KL, summed over the targets of each piece from `first` up to `last`.
-  std::vector<double> piece_costs(const compress::Candidate& candidate, std::size_t first,
+  std::vector<double> piece_costs(const architecture::Kept& candidate, std::size_t first,
                                   std::size_t last) const;
 
   const std::vector<std::string>& domain_names() const { return domain_names_; }
 
   /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
   /// largest |output|, over the first batch of each domain, both without compensation.
-  double difference(const compress::Candidate& candidate, const model::Weights& sliced) const;
+  double difference(const architecture::Kept& candidate, const model::Weights& sliced) const;
 
  private:
   struct Pass;
-  Pass pass_of(const compress::Candidate& candidate) const;
+  Pass pass_of(const architecture::Kept& candidate) const;
   at::Tensor output(std::size_t batch, const Pass& pass) const;
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
   void add(std::size_t batch, const Pass& pass, std::vector<calibrate::DocumentSums>& documents) const;
@@ -117,9 +117,6 @@ class Evaluator {
   std::vector<at::Tensor> teacher_nll_N_;                // [batch]
   std::unique_ptr<compress::CompensatedLayers> compensated_;
 };
-
-/// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
-base::Json to_json(const calibrate::Evaluation& evaluation, const std::vector<std::string>& domain_names);
 
 /// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
 bool wants_after_compensation(const PruneOptions& options);

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iomanip>
 #include <map>
@@ -29,7 +28,7 @@ std::string human(std::int64_t count) {
 
 struct Trial {
   Move move;
-  compress::Candidate candidate;
+  architecture::Kept candidate;
   calibrate::Evaluation evaluation;
   std::int64_t parameters = 0;  // left
   std::int64_t removed = 0;     // by this move
@@ -37,13 +36,8 @@ struct Trial {
 };
 
 base::Json to_json(const Move& move) {
-  constexpr std::array kNames = {"drop_block", "narrow", "narrow_attention", "narrow_hidden"};
-  base::Json json = {{"action", kNames[static_cast<std::size_t>(move.action)]}};
-  if (move.action == Move::Action::drop_block)
-    json["block"] = move.block;
-  else
-    json["width"] = move.width;
-  return json;
+  if (!move.part) return {{"action", "drop_block"}, {"block", move.block}};
+  return {{"action", move.part->action}, {"width", move.width}};
 }
 
 base::Json to_json(const Trial& trial, const std::vector<std::string>& domains) {
@@ -54,7 +48,7 @@ base::Json to_json(const Trial& trial, const std::vector<std::string>& domains) 
   json["worst_domain"] = domains[trial.evaluation.worst_domain];
   json["parameters_removed"] = trial.removed;
   json["score"] = trial.score;
-  json["candidate"] = compress::stable_hash(trial.candidate);
+  json["candidate"] = architecture::stable_hash(trial.candidate);
   return json;
 }
 
@@ -93,7 +87,7 @@ class Search {
         planned_(
             planned_evaluation(input, domains, options, place, calibrate::kCalibrationBatchTokens, observer)),
         evaluator_(input, domains, planned_.options),
-        candidate_(compress::whole(input.config)),
+        candidate_(architecture::whole(input.config)),
         parameters_(architecture::num_parameters(input.config)) {
     if (!place.saved_file.empty()) {
       file_.emplace(place.saved_file,
@@ -106,7 +100,7 @@ class Search {
   void run() {
     while (parameters_ > target_) step();
   }
-  const compress::Candidate& candidate() const { return candidate_; }
+  const architecture::Kept& candidate() const { return candidate_; }
   const Evaluator& evaluator() const { return evaluator_; }
   std::int64_t target() const { return target_; }
   std::int64_t memory_bytes() const { return planned_.memory_bytes; }
@@ -115,7 +109,7 @@ class Search {
  private:
   void step();
   calibrate::UnitScores scores();
-  calibrate::Evaluation evaluated(const compress::Candidate& candidate);
+  calibrate::Evaluation evaluated(const architecture::Kept& candidate);
   Trial measured(const Move& move, const calibrate::UnitScores& scores);
   std::size_t chosen(std::vector<Trial>& trials, const calibrate::UnitScores& scores);
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
@@ -127,7 +121,7 @@ class Search {
   std::int64_t target_;
   PlannedEvaluation planned_;
   Evaluator evaluator_;
-  compress::Candidate candidate_;
+  architecture::Kept candidate_;
   std::int64_t inactive_channels_ = 0;  // of the current candidate
   std::int64_t parameters_;             // of the current candidate
   double objective_ = 0;
@@ -145,18 +139,16 @@ calibrate::UnitScores Search::scores() {
                                             ranking_options(options_))),
                                         input_.config, candidate());
   inactive_channels_ = 0;
-  for (const auto block : candidate().blocks)
-    for (const auto channel : *candidate().find(block))
-      inactive_channels_ +=
-          calibrate::is_inactive(
-              scores.channels[static_cast<std::size_t>(block)][static_cast<std::size_t>(channel)])
-              ? 1
-              : 0;
+  for (const auto& block : candidate().blocks) {
+    const auto& channels = scores.channels[static_cast<std::size_t>(block.number)];
+    for (const auto channel : block.channels)
+      inactive_channels_ += calibrate::is_inactive(channels[static_cast<std::size_t>(channel)]) ? 1 : 0;
+  }
   return scores;
 }
 
-calibrate::Evaluation Search::evaluated(const compress::Candidate& candidate) {
-  const auto hash = compress::stable_hash(candidate);
+calibrate::Evaluation Search::evaluated(const architecture::Kept& candidate) {
+  const auto hash = architecture::stable_hash(candidate);
   if (const auto found = known_.find(hash); found != known_.end()) return found->second;
   record::stop_if_asked(observer_, "prune", "the candidates measured so far");
   const auto evaluation = evaluator_.evaluate(candidate);
@@ -169,9 +161,9 @@ calibrate::Evaluation Search::evaluated(const compress::Candidate& candidate) {
 }
 
 Trial Search::measured(const Move& move, const calibrate::UnitScores& scores) {
-  Trial trial{.move = move, .candidate = moved(input_.config, candidate(), move, scores), .evaluation = {}};
+  Trial trial{.move = move, .candidate = moved(candidate(), move, scores), .evaluation = {}};
   trial.evaluation = evaluated(trial.candidate);
-  trial.parameters = compress::parameters_of(input_.config, trial.candidate);
+  trial.parameters = architecture::parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
   trial.score = (trial.evaluation.mean.objective - objective_) / static_cast<double>(trial.removed);
   return trial;
@@ -194,7 +186,7 @@ std::size_t Search::chosen(std::vector<Trial>& trials, const calibrate::UnitScor
   if (!reaches(trials[best])) return best;
   const auto finish = narrowing_to(input_.config, candidate(), options_, target_);
   const auto known = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-    return trial.move.action == Move::Action::narrow && trial.move.width == finish.width;
+    return trial.move.part == finish.part && trial.move.width == finish.width;
   });
   if (finish.width > 0 && !known) trials.push_back(measured(finish, scores));
   return least(trials, reaches, [](const Trial& trial) { return trial.evaluation.mean.objective; });
@@ -202,7 +194,7 @@ std::size_t Search::chosen(std::vector<Trial>& trials, const calibrate::UnitScor
 
 void Search::step() {
   const auto scores = this->scores();
-  const auto moves = moves_from(input_.config, candidate(), options_);
+  const auto moves = moves_from(candidate(), options_);
   const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
   std::vector<Trial> trials;
   for (const auto& move : moves) {

@@ -73,49 +73,47 @@ void ModelSpace::require_reachable(std::int64_t all, double tolerance) const {
 }
 
 void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
-  using Kind = Part::Kind;
-  const auto& shape = input_.blocks[static_cast<std::size_t>(block)];
   if (options.units == Units::uniform || options.units == Units::blocks) {
-    if (options.units == Units::blocks || options.blocks)
-      add({Kind::block, block}, base::join("block ", block));
+    if (options.units == Units::blocks || options.blocks) add({.block = block}, base::join("block ", block));
     return;
   }
   const bool whole_only = options.units == Units::sub_blocks;
-  const auto widths = [&](std::int64_t width, std::int64_t multiple) {
-    return whole_only ? std::vector<std::int64_t>{width, 0} : widths_of(width, multiple, true);
+  const auto offer = [&](const compress::Part& part, bool wanted, std::int64_t multiple) {
+    const auto count = part.count(input_, block);
+    if (count == 0 || !(whole_only || wanted)) return;
+    add({&part, block,
+         whole_only ? std::vector<std::int64_t>{count, 0} : widths_of(count, multiple, /*may_go=*/true)},
+        base::join(part.in_block, " ", block));
   };
-  if (const auto groups = kv_groups(shape); groups > 0 && (whole_only || options.heads))
-    add({Kind::attention, block, widths(groups, 1)}, base::join("attention ", block));
-  if (const auto width = mlp_width(shape); width > 0 && (whole_only || options.channels))
-    add({Kind::mlp, block, widths(width, options.width_multiple)}, base::join("MLP ", block));
+  offer(compress::kKvGroups, options.heads, 1);
+  offer(compress::kChannels, options.channels, options.width_multiple);
 }
 
 void ModelSpace::add_uniform(const PruneOptions& options) {
-  using Kind = Part::Kind;
   base::require<base::UsageError>(input_.uniform(),
                                   "prune: uniform units need blocks of one shape with dense MLPs, which this "
                                   "model does not have; choose other units.");
   space_.removed_together = [this](const search::State& state) {
     return architecture::num_parameters(input_) - parameters(state);
   };
-  const auto& shape = input_.blocks.front();
-  const auto widths = [&](Kind kind, std::int64_t width, std::int64_t multiple, const char* name) {
-    if (auto levels = widths_of(width, multiple, false); levels.size() > 1)
-      add({kind, -1, std::move(levels)}, name);
+  const auto offer = [&](const compress::Part& part, bool wanted, std::int64_t multiple) {
+    if (!wanted) return;
+    if (auto levels = widths_of(part.count(input_, 0), multiple, /*may_go=*/false); levels.size() > 1)
+      add({&part, -1, std::move(levels)}, part.in_all_blocks);
   };
-  if (options.heads) widths(Kind::attention, kv_groups(shape), 1, "KV groups");
-  if (options.channels) widths(Kind::mlp, mlp_width(shape), options.width_multiple, "width");
-  if (options.hidden) widths(Kind::hidden, input_.hidden_size, options.width_multiple, "hidden size");
+  offer(compress::kKvGroups, options.heads, 1);
+  offer(compress::kChannels, options.channels, options.width_multiple);
+  offer(compress::kHiddenFeatures, options.hidden, options.width_multiple);
 }
 
-void ModelSpace::add(Part part, const std::string& name) {
-  const auto levels = static_cast<std::int32_t>(part.widths.empty() ? 2 : part.widths.size());
+void ModelSpace::add(Removable removable, const std::string& name) {
+  const auto levels = static_cast<std::int32_t>(removable.part ? removable.widths.size() : 2);
   search::Unit unit{.name = name, .removed = {0}};
   const auto all = architecture::num_parameters(input_);
   for (std::int32_t level = 1; level < levels; ++level)
-    unit.removed.push_back(all -
-                           compress::parameters_of(input_, applied(compress::whole(input_), part, level)));
-  parts_.push_back(std::move(part));
+    unit.removed.push_back(
+        all - architecture::parameters_of(input_, applied(architecture::whole(input_), removable, level)));
+  removables_.push_back(std::move(removable));
   space_.units.push_back(std::move(unit));
 }
 
@@ -126,14 +124,12 @@ bool ModelSpace::admits(const search::State& state) const {
     attends.push_back(block.attention.has_value());
     transforms.push_back(mlp_width(block) > 0);
   }
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto& part = parts_[i];
-    const bool gone =
-        state[i] > 0 && (part.widths.empty() || part.widths[static_cast<std::size_t>(state[i])] == 0);
-    if (!gone) continue;
-    const auto block = static_cast<std::size_t>(part.block);
-    if (part.kind != Part::Kind::mlp) attends[block] = false;
-    if (part.kind != Part::Kind::attention) transforms[block] = false;
+  for (std::size_t i = 0; i < removables_.size(); ++i) {
+    const auto& [part, number, widths] = removables_[i];
+    if (state[i] == 0 || (part && widths[static_cast<std::size_t>(state[i])] > 0)) continue;
+    const auto block = static_cast<std::size_t>(number);
+    if (part != &compress::kChannels) attends[block] = false;
+    if (part != &compress::kKvGroups) transforms[block] = false;
   }
   const auto any = [](const std::vector<bool>& blocks) {
     return std::find(blocks.begin(), blocks.end(), true) != blocks.end();
@@ -141,36 +137,27 @@ bool ModelSpace::admits(const search::State& state) const {
   return any(attends) && any(transforms);
 }
 
-compress::Candidate ModelSpace::narrowed_block(const compress::Candidate& candidate, Part::Kind kind,
-                                               std::int64_t block, std::int64_t width) const {
-  const auto i = static_cast<std::size_t>(block);
-  if (kind == Part::Kind::attention)
-    return compress::with_groups(
-        input_, candidate, block,
-        compress::highest(compress::counted(kv_groups(input_.blocks[i])), width, scores_.groups[i]));
-  return compress::with_channels(
-      input_, candidate, block,
-      compress::highest(compress::counted(mlp_width(input_.blocks[i])), width, scores_.channels[i]));
-}
-
-compress::Candidate ModelSpace::applied(const compress::Candidate& candidate, const Part& part,
-                                        std::int32_t level) const {
-  if (part.kind == Part::Kind::block) return compress::without_block(candidate, part.block);
-  const auto width = part.widths[static_cast<std::size_t>(level)];
+architecture::Kept ModelSpace::applied(const architecture::Kept& candidate, const Removable& removable,
+                                       std::int32_t level) const {
+  const auto& [part, number, widths] = removable;
+  if (!part) return architecture::without_block(candidate, number);
+  const auto narrowed = [&, &part = part, &widths = widths](const architecture::Kept& kept,
+                                                            std::int64_t block) {
+    return part->with(
+        kept, block,
+        architecture::highest(architecture::counted(part->count(input_, block)),
+                              widths[static_cast<std::size_t>(level)], part->scores(scores_, block)));
+  };
+  if (number >= 0 || !part->of_blocks()) return narrowed(candidate, number);
   auto smaller = candidate;
-  if (part.kind == Part::Kind::hidden) {
-    smaller.hidden = compress::highest(compress::counted(input_.hidden_size), width, scores_.hidden);
-    return smaller;
-  }
-  if (part.block >= 0) return narrowed_block(candidate, part.kind, part.block, width);
-  for (const auto block : candidate.blocks) smaller = narrowed_block(smaller, part.kind, block, width);
+  for (const auto& block : candidate.blocks) smaller = narrowed(smaller, block.number);
   return smaller;
 }
 
-compress::Candidate ModelSpace::candidate(const search::State& state) const {
-  auto candidate = compress::whole(input_);
-  for (std::size_t i = 0; i < parts_.size(); ++i)
-    if (state[i] > 0) candidate = applied(candidate, parts_[i], state[i]);
+architecture::Kept ModelSpace::candidate(const search::State& state) const {
+  auto candidate = architecture::whole(input_);
+  for (std::size_t i = 0; i < removables_.size(); ++i)
+    if (state[i] > 0) candidate = applied(candidate, removables_[i], state[i]);
   return candidate;
 }
 
@@ -182,17 +169,14 @@ search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& infl
     every.attention += influence.attention;
     every.mlp += influence.mlp;
   }
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto& part = parts_[i];
+  for (std::size_t i = 0; i < removables_.size(); ++i) {
+    const auto& [part, block, widths] = removables_[i];
+    const auto& influence = block < 0 ? every : influences[static_cast<std::size_t>(block)];
+    const double whole = part ? part->influence(influence) : influence.block;
     for (std::int32_t level = 1; level <= space_.highest(i); ++level) {
-      const auto& influence = part.block < 0 ? every : influences[static_cast<std::size_t>(part.block)];
-      const double whole = part.kind == Part::Kind::attention ? influence.attention
-                           : part.kind == Part::Kind::mlp     ? influence.mlp
-                                                              : influence.block;
-      double share = 1;
-      if (!part.widths.empty())
-        share = 1 - static_cast<double>(part.widths[static_cast<std::size_t>(level)]) /
-                        static_cast<double>(part.widths.front());
+      const double share = part ? 1 - static_cast<double>(widths[static_cast<std::size_t>(level)]) /
+                                          static_cast<double>(widths.front())
+                                : 1;
       proxy.set(i, level, whole * share);
     }
   }
@@ -200,11 +184,11 @@ search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& infl
 }
 
 std::int64_t ModelSpace::parameters(const search::State& state) const {
-  return compress::parameters_of(input_, candidate(state));
+  return architecture::parameters_of(input_, candidate(state));
 }
 
 double ModelSpace::work(const search::State& state) const {
-  return products(compress::config_of(input_, candidate(state))) / products(input_);
+  return products(architecture::config_of(input_, candidate(state))) / products(input_);
 }
 
 }  // namespace retort::prune

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/calibrate/influence.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/compress/candidate.h"
+#include "retort/compress/parts.h"
 #include "retort/prune/options.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
@@ -26,33 +27,30 @@ class ModelSpace {
   ModelSpace& operator=(const ModelSpace&) = delete;
 
   const search::Space& space() const { return space_; }
-  compress::Candidate candidate(const search::State& state) const;
+  architecture::Kept candidate(const search::State& state) const;
   /// Scores for one_shot: the influence of what a level removes, of a width in proportion.
   search::Proxy proxy_of(const std::vector<calibrate::Influence>& influences) const;
   /// The share of the whole model's matrix products that a token still passes in the blocks.
   double work(const search::State& state) const;
 
  private:
-  struct Part {
-    enum class Kind { block, attention, mlp, hidden } kind;
-    std::int64_t block;  ///< -1: every block alike
-    std::vector<std::int64_t> widths =
-        {};  ///< by level: KV groups, channels or hidden features; none: a block
+  struct Removable {
+    const compress::Part* part = nullptr;   ///< null: the whole block
+    std::int64_t block = -1;                ///< -1: every block alike, or the whole model
+    std::vector<std::int64_t> widths = {};  ///< by level: how many of the part are left
   };
   void add_uniform(const PruneOptions& options);
   void add_by_block(const PruneOptions& options, std::int64_t block);
-  void add(Part part, const std::string& name);
+  void add(Removable removable, const std::string& name);
   void require_reachable(std::int64_t all, double tolerance) const;
   bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;
-  compress::Candidate applied(const compress::Candidate& candidate, const Part& part,
-                              std::int32_t level) const;
-  compress::Candidate narrowed_block(const compress::Candidate& candidate, Part::Kind kind,
-                                     std::int64_t block, std::int64_t width) const;
+  architecture::Kept applied(const architecture::Kept& candidate, const Removable& removable,
+                             std::int32_t level) const;
 
   architecture::Config input_;
   calibrate::UnitScores scores_;
-  std::vector<Part> parts_;
+  std::vector<Removable> removables_;
   search::Space space_;
 };
 

@@ -8,24 +8,24 @@
 namespace retort::prune {
 namespace {
 
-std::int64_t width_of(const compress::Candidate& candidate) {
-  return static_cast<std::int64_t>(candidate.channels.front().size());
-}
-
 // The next multiple below; the width itself when there is none above 0.
 std::int64_t next_width(std::int64_t width, std::int64_t multiple) {
   return width > multiple ? (width - 1) / multiple * multiple : width;
 }
 
-std::int64_t parameters_at(const architecture::Config& input, const compress::Candidate& candidate,
-                           std::int64_t width) {
-  auto narrow = candidate;
-  for (auto& channels : narrow.channels) channels.resize(static_cast<std::size_t>(width));
-  return compress::parameters_of(input, narrow);
+// A block that stands for all of them: they are alike where they are narrowed together.
+std::int64_t width_of(const architecture::Kept& kept, const compress::Part& part) {
+  return std::ssize(part.left(kept, kept.blocks.front().number));
 }
 
-std::int64_t hidden_of(const architecture::Config& input, const compress::Candidate& candidate) {
-  return candidate.hidden.empty() ? input.hidden_size : std::ssize(candidate.hidden);
+bool may_narrow(const compress::Part& part, const PruneOptions& options) {
+  return &part == &compress::kKvGroups   ? options.heads
+         : &part == &compress::kChannels ? options.channels
+                                         : options.hidden;
+}
+
+std::int64_t multiple_of(const compress::Part& part, const PruneOptions& options) {
+  return &part == &compress::kKvGroups ? 1 : options.width_multiple;
 }
 
 std::int64_t smallest_parameters(const architecture::Config& input, const PruneOptions& options) {
@@ -68,63 +68,45 @@ void check_options(const architecture::Config& input, const PruneOptions& option
 }  // namespace
 
 std::string describe(const Move& move) {
-  switch (move.action) {
-    case Move::Action::drop_block:
-      return base::join("drop block ", move.block);
-    case Move::Action::narrow:
-      return base::join("narrow MLPs to ", move.width);
-    case Move::Action::narrow_attention:
-      return base::join("narrow attentions to ", move.width, " KV groups");
-    case Move::Action::narrow_hidden:
-      break;
-  }
-  return base::join("narrow hidden states to ", move.width);
+  return move.part ? move.part->described(move.width) : base::join("drop block ", move.block);
 }
 
-std::vector<Move> moves_from(const architecture::Config& input, const compress::Candidate& candidate,
-                             const PruneOptions& options) {
+std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOptions& options) {
   std::vector<Move> moves;
   if (options.blocks && candidate.blocks.size() > 1)
-    for (const auto block : candidate.blocks)
-      moves.push_back({.action = Move::Action::drop_block, .block = block});
-  const auto groups = std::ssize(compress::kept_groups(input, candidate, candidate.blocks.front()));
-  if (options.heads && groups > 1)
-    moves.push_back({.action = Move::Action::narrow_attention, .width = groups - 1});
-  const auto width = width_of(candidate), next = next_width(width, options.width_multiple);
-  if (options.channels && next < width) moves.push_back({.action = Move::Action::narrow, .width = next});
-  const auto hidden = hidden_of(input, candidate), less = next_width(hidden, options.width_multiple);
-  if (options.hidden && less < hidden)
-    moves.push_back({.action = Move::Action::narrow_hidden, .width = less});
+    for (const auto& block : candidate.blocks) moves.push_back({.block = block.number});
+  for (const auto* part : compress::parts()) {
+    const auto width = width_of(candidate, *part), next = next_width(width, multiple_of(*part, options));
+    if (may_narrow(*part, options) && next < width) moves.push_back({.part = part, .width = next});
+  }
   return moves;
 }
 
-compress::Candidate moved(const architecture::Config& input, const compress::Candidate& candidate,
-                          const Move& move, const calibrate::UnitScores& scores) {
-  if (move.action == Move::Action::drop_block) return compress::without_block(candidate, move.block);
-  if (move.action == Move::Action::narrow) return compress::narrowed(candidate, move.width, scores.channels);
-  auto narrow = candidate;
-  if (move.action == Move::Action::narrow_hidden) {
-    const auto hidden = candidate.hidden.empty() ? compress::counted(input.hidden_size) : candidate.hidden;
-    narrow.hidden = compress::highest(hidden, move.width, scores.hidden);
-    return narrow;
-  }
-  for (const auto block : candidate.blocks) {
-    const auto groups = compress::highest(compress::kept_groups(input, candidate, block), move.width,
-                                          scores.groups[static_cast<std::size_t>(block)]);
-    narrow = compress::with_groups(input, narrow, block, groups);
-  }
-  return narrow;
+architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
+                         const calibrate::UnitScores& scores) {
+  if (!move.part) return architecture::without_block(candidate, move.block);
+  const auto narrowed = [&](const architecture::Kept& kept, std::int64_t block) {
+    return move.part->with(
+        kept, block,
+        architecture::highest(move.part->left(kept, block), move.width, move.part->scores(scores, block)));
+  };
+  if (!move.part->of_blocks()) return narrowed(candidate, -1);
+  auto smaller = candidate;
+  for (const auto& block : candidate.blocks) smaller = narrowed(smaller, block.number);
+  return smaller;
 }
 
-Move narrowing_to(const architecture::Config& input, const compress::Candidate& candidate,
+Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters) {
-  Move move{.action = Move::Action::narrow};
+  Move move{.part = &compress::kChannels};
   if (!options.channels) return move;
-  for (auto width = width_of(candidate);;) {
+  for (auto width = width_of(candidate, compress::kChannels);;) {
     const auto next = next_width(width, options.width_multiple);
     if (next == width) return move;
     width = next;
-    if (parameters_at(input, candidate, width) > parameters) continue;
+    auto narrow = candidate;
+    for (auto& block : narrow.blocks) block.channels.resize(static_cast<std::size_t>(width));
+    if (architecture::parameters_of(input, narrow) > parameters) continue;
     move.width = width;
     return move;
   }

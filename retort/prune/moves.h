@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/compress/candidate.h"
+#include "retort/compress/parts.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
 
-/// Drop one block, or narrow all blocks to one width.
+/// Drop one block, or narrow one part of all blocks, or the hidden state, to one width.
 struct Move {
-  enum class Action { drop_block, narrow, narrow_attention, narrow_hidden };
-  Action action = Action::drop_block;
-  std::int64_t block = -1;  ///< drop_block: its number in the input
+  const compress::Part* part = nullptr;  ///< null: drop a block
+  std::int64_t block = -1;               ///< that is dropped: its number in the input
   std::int64_t width = -1;  ///< afterwards: channels of every MLP, KV groups of every attention, hidden size
 };
 
@@ -24,13 +24,12 @@ std::string describe(const Move& move);
 
 /// Every block in turn, while more than one is left; then one KV group less, and channels and hidden size at
 /// the next multiple of width_multiple below.
-std::vector<Move> moves_from(const architecture::Config& input, const compress::Candidate& candidate,
-                             const PruneOptions& options);
-compress::Candidate moved(const architecture::Config& input, const compress::Candidate& candidate,
-                          const Move& move, const calibrate::UnitScores& scores);
+std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOptions& options);
+architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
+                         const calibrate::UnitScores& scores);
 
 /// The widest narrowing that leaves at most `parameters`; width -1 when there is none.
-Move narrowing_to(const architecture::Config& input, const compress::Candidate& candidate,
+Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters);
 
 /// The target as a number of parameters.  Throws UsageError, with the reachable range, for one that no

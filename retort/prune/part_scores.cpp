@@ -27,21 +27,18 @@ calibrate::RankingOptions ranking_options(const PruneOptions& options) {
 }
 
 calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
-                               const compress::Candidate& candidate) {
+                               const architecture::Kept& candidate) {
   base::ensure(scores.channels.size() == candidate.blocks.size(), "scores for every kept block");
   calibrate::UnitScores placed{.channels = std::vector<std::vector<double>>(input.blocks.size()),
                                .groups = std::vector<std::vector<double>>(input.blocks.size()),
                                .hidden = scores.hidden};
   for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
-    const auto block = static_cast<std::size_t>(candidate.blocks[i]);
-    placed.channels[block] =
-        spread(scores.channels[i], candidate.channels[i], mlp_width(input.blocks[block]));
-    placed.groups[block] =
-        spread(scores.groups[i], compress::kept_groups(input, candidate, candidate.blocks[i]),
-               kv_groups(input.blocks[block]));
+    const auto& kept = candidate.blocks[i];
+    const auto block = static_cast<std::size_t>(kept.number);
+    placed.channels[block] = spread(scores.channels[i], kept.channels, mlp_width(input.blocks[block]));
+    placed.groups[block] = spread(scores.groups[i], kept.kv_groups, kv_groups(input.blocks[block]));
   }
-  if (!candidate.hidden.empty() && !scores.hidden.empty())
-    placed.hidden = spread(scores.hidden, candidate.hidden, input.hidden_size);
+  if (!scores.hidden.empty()) placed.hidden = spread(scores.hidden, candidate.hidden, input.hidden_size);
   return placed;
 }
 

@@ -2,8 +2,8 @@
 // Scores of the parts of a model that a prune stage may remove.
 
 #include "retort/architecture/config.h"
+#include "retort/architecture/kept.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/compress/candidate.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
@@ -14,6 +14,6 @@ calibrate::RankingOptions ranking_options(const PruneOptions& options);
 /// Scores of sliced(input, candidate) at the places that its parts have in `input`; -infinity for what is
 /// gone.
 calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
-                               const compress::Candidate& candidate);
+                               const architecture::Kept& candidate);
 
 }  // namespace retort::prune

@@ -12,7 +12,7 @@ namespace retort::prune {
 namespace {
 
 // The sliced model must compute what the masked one did when it was chosen.
-double proved(const Evaluator& evaluator, const compress::Candidate& candidate,
+double proved(const Evaluator& evaluator, const architecture::Kept& candidate,
               const model::Weights& weights) {
   const double difference = evaluator.difference(candidate, weights);
   const double allowed = weights.units.front().scalar_type() == at::kDouble  ? 1e-9
@@ -32,9 +32,9 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
   for (const auto& name : input.lineage.sparse_layers) {
     const auto place = input.layout.find(name);
     const auto block = place ? input.layout.units[place->unit].block_index : -1;
-    const auto teacher_block = block < 0 ? -1 : input.lineage.blocks[static_cast<std::size_t>(block)];
-    expected +=
-        std::binary_search(output.lineage.blocks.begin(), output.lineage.blocks.end(), teacher_block) ? 1 : 0;
+    const auto teacher_block =
+        block < 0 ? -1 : input.lineage.kept.blocks[static_cast<std::size_t>(block)].number;
+    expected += output.lineage.kept.find(teacher_block) ? 1 : 0;
   }
   if (const auto kept = output.lineage.sparse_layers.size(); kept < expected)
     observer.message(record::Level::warning,
@@ -45,13 +45,6 @@ void report_torn_layers(const model::Weights& input, const model::Weights& outpu
 
 compress::CompensationOptions compensation_options(const Evaluator& evaluator, const PruneOptions& options) {
   return {.objective = options.objective, .hidden_scratch = evaluator.hidden_scratch()};
-}
-
-std::vector<std::vector<std::int64_t>> groups_by_block(const architecture::Config& input,
-                                                       const compress::Candidate& candidate) {
-  std::vector<std::vector<std::int64_t>> groups;
-  for (const auto block : candidate.blocks) groups.push_back(compress::kept_groups(input, candidate, block));
-  return groups;
 }
 
 }  // namespace
@@ -82,7 +75,7 @@ PlannedEvaluation planned_evaluation(const model::Weights& input,
 }
 
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
-                            const compress::Candidate& candidate,
+                            const architecture::Kept& candidate,
                             const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                             record::Observer& observer) {
   auto weights = compress::sliced(input, candidate);
@@ -94,7 +87,7 @@ model::Weights make_weights(const model::Weights& input, const Evaluator& evalua
 }
 
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
-                        const compress::Candidate& candidate,
+                        const architecture::Kept& candidate,
                         const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                         record::Observer& observer) {
   auto weights = compress::sliced(input, candidate);
@@ -107,12 +100,7 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
                        {"width_before", mlp_width(input.config.blocks.front())},
                        {"kv_groups_before", kv_groups(input.config.blocks.front())},
                        {"hidden_before", input.config.hidden_size},
-                       {"kept",
-                        {{"blocks", candidate.blocks},
-                         {"channels", candidate.channels},
-                         {"kv_groups", groups_by_block(input.config, candidate)},
-                         {"hidden", candidate.hidden.empty() ? compress::counted(input.config.hidden_size)
-                                                             : candidate.hidden}}},
+                       {"kept", architecture::to_json(candidate)},
                        {"sliced_output_difference", difference},
                        {"compared_after_compensation", evaluator.after_compensation()}};
   const auto costs = [&] { return to_json(evaluator.evaluate_exactly(weights), evaluator.domain_names()); };

@@ -38,13 +38,13 @@ PlannedEvaluation planned_evaluation(const model::Weights& input,
 /// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
 /// for removed channels where the options want that.  Throws ValidationError when the proof fails.
 model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
-                            const compress::Candidate& candidate,
+                            const architecture::Kept& candidate,
                             const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                             record::Observer& observer);
 
 /// The same with everything that is reported of it.
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
-                        const compress::Candidate& candidate,
+                        const architecture::Kept& candidate,
                         const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                         record::Observer& observer);
 

@@ -66,7 +66,7 @@ std::string fingerprint(const model::Weights& input, const std::vector<calibrate
 }
 
 base::Json to_json(const Journal::Entry& entry, const ModelSpace& space) {
-  return {{"candidate", compress::stable_hash(space.candidate(entry.state))},
+  return {{"candidate", architecture::stable_hash(space.candidate(entry.state))},
           {"state", entry.state},
           {"rung", entry.rung},
           {"objective", entry.objective},
@@ -80,7 +80,8 @@ std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, con
   std::vector<Journal::Entry> entries;
   for (const auto& line : lines) {
     auto state = line.at("state").get<State>();
-    if (!space.space().holds(state) || compress::stable_hash(space.candidate(state)) != line.at("candidate"))
+    if (!space.space().holds(state) ||
+        architecture::stable_hash(space.candidate(state)) != line.at("candidate"))
       continue;
     entries.push_back({std::move(state), line.at("rung").get<std::int32_t>(),
                        line.at("objective").get<double>(), line.at("charge").get<double>(),
@@ -131,9 +132,9 @@ class Searched {
         " tokens; give more, or less calibration text.");
     find_finalists();
   }
-  compress::Candidate candidate() const { return space_.candidate(journal_.best()->state); }
+  architecture::Kept candidate() const { return space_.candidate(journal_.best()->state); }
   /// The best and those that are tied with it, as many as the options want.
-  std::vector<compress::Candidate> tied() const;
+  std::vector<architecture::Kept> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
   base::Json report();
 
@@ -300,7 +301,7 @@ void Searched::tabu() {
 
 void Searched::staged() {
   auto proxy = probed();
-  auto options = staged_options(space_, compress::whole(input_.config), scores_);
+  auto options = staged_options(space_, architecture::whole(input_.config), scores_);
   options.greedy = greedy_options(0.5);
   const auto start = admitted("staged", search::staged(journal_, proxy, options));
   tabu_from(std::move(proxy), {start});
@@ -311,8 +312,8 @@ void Searched::tabu_from(search::Proxy proxy, const std::vector<State>& starts) 
                {.seed = options_.seed, .candidates = kCandidates, .random_candidates = kRandomCandidates});
 }
 
-std::vector<compress::Candidate> Searched::tied() const {
-  std::vector<compress::Candidate> candidates;
+std::vector<architecture::Kept> Searched::tied() const {
+  std::vector<architecture::Kept> candidates;
   for (const auto& finalist : finalists_)
     if (finalist.tied() && std::ssize(candidates) < options_.search.finalists)
       candidates.push_back(space_.candidate(finalist.state));
@@ -330,7 +331,7 @@ const std::vector<calibrate::DocumentSums>& Searched::documents_of(const State& 
 base::Json Searched::parts_of(const State& state) {
   auto json =
       to_json(calibrate::evaluation_of(documents_of(state), options_.objective), evaluator_.domain_names());
-  json["candidate"] = compress::stable_hash(space_.candidate(state));
+  json["candidate"] = architecture::stable_hash(space_.candidate(state));
   return json;
 }
 
@@ -351,7 +352,7 @@ void Searched::find_finalists() {
 }
 
 base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTable& speed) {
-  const auto config = compress::config_of(input_.config, space_.candidate(finalist.state));
+  const auto config = architecture::config_of(input_.config, space_.candidate(finalist.state));
   const auto& interval = finalist.behind.interval;
   auto json = parts_of(finalist.state);
   json.update(speed.cost(config));
@@ -366,7 +367,7 @@ base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTa
 void Searched::report_finalists(base::Json& report) {
   std::vector<architecture::Config> configs;
   for (const auto& finalist : finalists_)
-    configs.push_back(compress::config_of(input_.config, space_.candidate(finalist.state)));
+    configs.push_back(architecture::config_of(input_.config, space_.candidate(finalist.state)));
   const auto speed = report_costs(report, input_, configs, options_.sequence_length);
   for (const auto& finalist : finalists_) report["finalists"].push_back(finalist_json(finalist, speed));
 }

@@ -7,39 +7,42 @@
 namespace retort::prune {
 namespace {
 
-compress::Candidate with_level(const ModelSpace& space, std::size_t unit, std::int32_t level) {
+architecture::Kept with_level(const ModelSpace& space, std::size_t unit, std::int32_t level) {
   auto state = space.space().whole();
   state[unit] = level;
   return space.candidate(state);
 }
 
 // The blocks that differ from the whole model.
-std::vector<std::int64_t> touched(const compress::Candidate& candidate, const compress::Candidate& whole) {
+std::vector<std::int64_t> touched(const architecture::Kept& candidate, const architecture::Kept& whole) {
   std::vector<std::int64_t> blocks;
-  for (const auto block : whole.blocks) {
-    const auto *now = candidate.find(block), *then = whole.find(block);
-    if (!now || *now != *then || candidate.attends(block) != whole.attends(block)) blocks.push_back(block);
+  for (const auto& block : whole.blocks) {
+    const auto* now = candidate.find(block.number);
+    if (!now || now->channels != block.channels || now->kv_groups.empty() != block.kv_groups.empty())
+      blocks.push_back(block.number);
   }
   return blocks;
 }
 
 // Whether a unit removes channels and nothing else, short of all of an MLP.
-bool has_channels(const ModelSpace& space, std::size_t unit, const compress::Candidate& whole) {
+bool has_channels(const ModelSpace& space, std::size_t unit, const architecture::Kept& whole) {
   if (space.space().highest(unit) < 2) return false;
   auto candidate = with_level(space, unit, 1);
-  candidate.channels = whole.channels;
+  if (candidate.blocks.size() != whole.blocks.size()) return false;
+  for (std::size_t i = 0; i < whole.blocks.size(); ++i)
+    candidate.blocks[i].channels = whole.blocks[i].channels;
   return candidate == whole;
 }
 
 // The highest level that removes inactive channels only.
-std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const compress::Candidate& whole,
+std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const architecture::Kept& whole,
                             const std::vector<calibrate::BlockScores>& scores) {
   for (auto level = space.space().highest(unit); level > 0; --level) {
     const auto candidate = with_level(space, unit, level);
-    const bool inactive = std::all_of(whole.blocks.begin(), whole.blocks.end(), [&](std::int64_t block) {
-      const auto* kept = candidate.find(block);
-      return kept && std::ssize(*whole.find(block)) - std::ssize(*kept) <=
-                         scores[static_cast<std::size_t>(block)].inactive_channels;
+    const bool inactive = std::all_of(whole.blocks.begin(), whole.blocks.end(), [&](const auto& block) {
+      const auto* kept = candidate.find(block.number);
+      return kept && std::ssize(block.channels) - std::ssize(kept->channels) <=
+                         scores[static_cast<std::size_t>(block.number)].inactive_channels;
     });
     if (inactive) return level;
   }
@@ -48,7 +51,7 @@ std::int32_t inactive_level(const ModelSpace& space, std::size_t unit, const com
 
 }  // namespace
 
-search::StagedOptions staged_options(const ModelSpace& space, const compress::Candidate& whole,
+search::StagedOptions staged_options(const ModelSpace& space, const architecture::Kept& whole,
                                      const std::vector<calibrate::BlockScores>& scores) {
   search::StagedOptions options;
   options.start = space.space().whole();

@@ -11,7 +11,7 @@ namespace retort::prune {
 
 /// `scores` of the model of the space say how many channels are inactive; ranking.h has the rule.  Units are
 /// told apart by what their highest level does to `whole`, that model.
-search::StagedOptions staged_options(const ModelSpace& space, const compress::Candidate& whole,
+search::StagedOptions staged_options(const ModelSpace& space, const architecture::Kept& whole,
                                      const std::vector<calibrate::BlockScores>& scores);
 
 }  // namespace retort::prune

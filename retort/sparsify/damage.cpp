@@ -6,19 +6,9 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/model/forward.h"
 
 namespace retort::sparsify {
-namespace {
-
-at::Tensor output_of(const model::Weights& weights, const calibrate::Batch& batch, std::int64_t begin,
-                     at::Tensor hidden_ND) {
-  for (std::int64_t block = begin; block < std::ssize(weights.config.blocks); ++block)
-    hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block), weights.config.rms_norm_eps,
-                                     hidden_ND, batch.layout);
-  return hidden_ND;
-}
-
-}  // namespace
 
 base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& domains) {
   base::Json json = {{"objective", damage.mean.objective},
@@ -32,6 +22,17 @@ base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText
   return json;
 }
 
+Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources) {
+  Damage damage;
+  damage.mean = {json.at("objective"), json.at("delta_log_perplexity"), json.at("kl")};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    damage.domains.push_back({.objective = json.at("domains").at(sources[i].name)});
+    if (sources[i].name == json.at("worst_domain")) damage.worst_domain = i;
+  }
+  if (const auto& ends = json.at("interval"); !ends.is_null()) damage.interval = {ends.at(0), ends.at(1)};
+  return damage;
+}
+
 DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
                        const calibrate::ObjectiveWeights& objective)
     : batches_(batches),
@@ -39,16 +40,17 @@ DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibr
       scorer_(reference.config, reference.layout,
               reference.units[static_cast<std::size_t>(reference.layout.head_unit())]) {
   for (const auto& batch : batches_)
-    reference_ND_.push_back(output_of(reference, batch, 0, calibrate::embedded(reference, batch)));
+    reference_ND_.push_back(
+        model::forward_blocks(reference, model::embedded(reference, batch.ids_N), batch.layout));
 }
 
-Damage DamageTest::measure(const model::Weights& changed, std::int64_t begin,
-                           const model::StoredTensors& hidden) const {
+Damage DamageTest::measure(const calibrate::Walk& walk) const {
   std::vector<calibrate::DocumentSums> documents;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     eval::RowScores rows;
-    eval::score_hidden(scorer_, output_of(changed, batches_[i], begin, hidden.get(i)), &scorer_,
-                       reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
+    eval::score_hidden(
+        scorer_, model::forward_blocks(walk.weights(), walk.hidden_ND(i), batches_[i].layout, walk.block()),
+        &scorer_, reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
     calibrate::add_documents(batches_[i], rows, documents);
   }
   Damage damage{calibrate::evaluation_of(documents, objective_), {}};

@@ -13,9 +13,9 @@
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
+#include "retort/calibrate/walk.h"
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/score.h"
-#include "retort/model/stored_tensors.h"
 #include "retort/model/weights.h"
 
 namespace retort::sparsify {
@@ -28,6 +28,8 @@ struct Damage : calibrate::Evaluation {
 };
 
 base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& domains);
+/// Reads what to_json() writes, of the sources only f.
+Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources);
 
 class DamageTest {
  public:
@@ -35,9 +37,9 @@ class DamageTest {
   DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
              const calibrate::ObjectiveWeights& objective);
 
-  /// Of a model whose inputs of block `begin` are `hidden` and whose blocks from there on are those of
-  /// `changed`.  It has the reference's shape, embedding and head.
-  Damage measure(const model::Weights& changed, std::int64_t begin, const model::StoredTensors& hidden) const;
+  /// Of the model that `walk` takes the batches through, changed from the block on before which it stands. It
+  /// has the reference's shape, embedding and head.
+  Damage measure(const calibrate::Walk& walk) const;
 
  private:
   const std::vector<calibrate::Batch>& batches_;

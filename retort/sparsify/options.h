@@ -16,7 +16,7 @@ struct SparsifyOptions {
   compress::MaskChoice mask = compress::MaskChoice::saliency;  ///< of sparse_gpt
   bool polish = true;  ///< least squares for the chosen masks, kept per layer where held-out inputs agree
   double share = 1;  ///< of the chosen layers' weights that become sparse, those with the least damage first
-  ObjectiveWeights objective;  ///< of the damage
+  calibrate::ObjectiveWeights objective;  ///< of the damage
   std::vector<std::string>
       layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks
   std::vector<std::int64_t> blocks;  ///< empty: every block

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "retort/calibrate/histogram.h"
+#include "retort/model/forward.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 
@@ -108,7 +109,7 @@ TEST(Importance, HeadsAndHiddenFeaturesScoreAsTheColumnsThatReadThem) {
   for (const auto tap : calibrate::kTaps) statistics[tap].add(x, "block 0");
   const calibrate::RankingOptions options{.winsorise_quantile = 1, .hidden = true};
   const auto scores = calibrate::unit_scores(
-      {calibrate::block_scores(options, calibrate::weights_of_block(weights, 0), statistics)});
+      {calibrate::block_scores(options, model::weights_of_block(weights, 0), statistics)});
   const auto norms = x.norm(2, 0);
   const auto columns = [&](const char* name) {
     return weights.tensor(base::join("model.layers.0.", name, ".weight")).abs().sum(0) * norms;

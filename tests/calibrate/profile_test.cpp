@@ -10,6 +10,7 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
+#include "retort/model/forward.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/part_scores.h"
 #include "retort/record/stopped.h"
@@ -58,13 +59,13 @@ struct Place {
 at::Tensor inputs_of(const model::Weights& weights, std::int64_t wanted, Tap tap) {
   std::vector<at::Tensor> parts;
   for (const auto& batch : calibrate::calibration_batches(text(), weights.config, at::kCPU, 64)) {
-    auto hidden_ND = calibrate::embedded(weights, batch);
+    auto hidden_ND = model::embedded(weights, batch.ids_N);
     for (std::int64_t block = 0; block <= wanted; ++block) {
       const model::BlockHooks hooks{.tap = [&](Tap found, const at::Tensor& x) {
         if (block == wanted && found == tap) parts.push_back(x.clone());
       }};
-      hidden_ND = model::block_forward(calibrate::weights_of_block(weights, block),
-                                       weights.config.rms_norm_eps, hidden_ND, batch.layout, nullptr, &hooks);
+      hidden_ND = model::block_forward(model::weights_of_block(weights, block), weights.config.rms_norm_eps,
+                                       hidden_ND, batch.layout, nullptr, &hooks);
     }
   }
   return at::cat(parts);
@@ -96,7 +97,7 @@ TEST(Profile, HoldsTheSumsOfEveryLayersInputs) {
       EXPECT_LT(test::largest_difference(found.sequence_squares_I, means.square().sum(0)), 1e-9);
       EXPECT_TRUE(at::equal(found.counts_IB, calibrate::magnitude_counts(x, found.scale_I)));
     }
-    const auto& down = calibrate::weights_of_block(weights, block).down_DI;
+    const auto& down = model::weights_of_block(weights, block).down_DI;
     EXPECT_LT(test::largest_difference(taps[Tap::down_input].scale_I, down.square().sum(0).sqrt()), 1e-12);
   }
   EXPECT_FALSE(std::filesystem::exists(made.place().scratch));

@@ -166,8 +166,7 @@ TEST(Ranking, InactiveChannelsGoFirstAndMassiveOnesLast) {
     EXPECT_EQ(scores[0].channels[7], kInfinity);
     for (const std::size_t channel : {2U, 5U, 11U}) EXPECT_EQ(scores[1].channels[channel], -kInfinity);
     const auto narrow =
-        compress::narrowed(compress::whole(model.config), 13, calibrate::unit_scores(scores).channels)
-            .channels[1];
+        architecture::highest(architecture::counted(16), 13, calibrate::unit_scores(scores).channels[1]);
     EXPECT_EQ(narrow, (std::vector<std::int64_t>{0, 1, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14, 15}));
   }
 }
@@ -191,9 +190,8 @@ TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
 
 TEST(Ranking, ScoresOfASlicedModelFindTheirPlaces) {
   const auto model = test::tiny_model(test::tiny_config());
-  auto candidate =
-      compress::with_groups(model.config, compress::Candidate{{0, 2}, {{1, 4, 6}, {0, 2, 15}}}, 2, {1});
-  candidate.hidden = {1, 2, 3, 4, 5, 6, 8, 9};
+  const architecture::Kept candidate{{{0, {0, 1}, {1, 4, 6}}, {2, {1}, {0, 2, 15}}},
+                                     {1, 2, 3, 4, 5, 6, 8, 9}};
   const auto small = compress::sliced(model, candidate);
   const auto batches = calibrate::calibration_batches(test::random_domains(40), small.config, at::kCPU);
   for (const auto ranking : kRankings) {

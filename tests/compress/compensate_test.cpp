@@ -4,25 +4,26 @@
 
 #include "retort/base/error.h"
 #include "retort/compress/surgery.h"
+#include "retort/model/forward.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 
 namespace retort {
 namespace {
 
-using compress::Candidate;
+using architecture::Kept;
 using compress::compensate;
 
 std::vector<calibrate::SourceText> text() {
   return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
 }
 
-Candidate without_channels(const architecture::Config& config, std::int64_t block,
-                           const std::vector<std::int64_t>& gone) {
-  auto candidate = compress::whole(config);
-  auto channels = candidate.channels[static_cast<std::size_t>(block)];
+Kept without_channels(const architecture::Config& config, std::int64_t block,
+                      const std::vector<std::int64_t>& gone) {
+  auto candidate = architecture::whole(config);
+  auto channels = candidate.find(block)->channels;
   for (const auto channel : gone) std::erase(channels, channel);
-  return compress::with_channels(config, candidate, block, channels);
+  return architecture::with_channels(candidate, block, channels);
 }
 
 double logit_error(const model::Weights& expected, const model::Weights& given) {
@@ -34,7 +35,7 @@ double logit_error(const model::Weights& expected, const model::Weights& given) 
 }
 
 // The smaller model, which has to give what the larger one gives again.
-model::Weights restored(const model::Weights& input, const Candidate& candidate) {
+model::Weights restored(const model::Weights& input, const Kept& candidate) {
   auto sliced = compress::sliced(input, candidate);
   const double before = logit_error(input, sliced);
   record::Observer observer;
@@ -71,7 +72,7 @@ TEST(Compensate, RestoresWhatAnotherHeadKnows) {
   copy_rows("q_proj", 8);
   copy_rows("k_proj", 4);
   copy_rows("v_proj", 4);
-  const auto candidate = compress::with_groups(input.config, compress::whole(input.config), 1, {0});
+  const auto candidate = architecture::with_kv_groups(architecture::whole(input.config), 1, {0});
   const auto sliced = restored(input, candidate);
   const auto output = input.tensor("model.layers.1.self_attn.o_proj.weight");
   EXPECT_LT(test::largest_difference(sliced.tensor("model.layers.1.self_attn.o_proj.weight"),
@@ -82,7 +83,7 @@ TEST(Compensate, RestoresWhatAnotherHeadKnows) {
 // Without the last hidden feature every matrix that writes the others is fitted again.
 TEST(Compensate, FitsWhatHiddenFeaturesLeaveBehind) {
   const auto input = test::tiny_model(test::tiny_config());
-  auto candidate = compress::whole(input.config);
+  auto candidate = architecture::whole(input.config);
   candidate.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
   auto sliced = compress::sliced(input, candidate);
   record::Observer observer;
@@ -127,9 +128,9 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
     const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
       if (tap == model::Tap::down_input) all.push_back(x.clone());
     }};
-    model::block_forward(calibrate::weights_of_block(input, 0), input.config.rms_norm_eps,
-                         calibrate::embedded(input, batches[i]), batches[i].layout, nullptr, &hooks);
-    kept.push_back(all.back().index_select(1, model::index_tensor(candidate.channels[0], at::kCPU)));
+    model::block_forward(model::weights_of_block(input, 0), input.config.rms_norm_eps,
+                         model::embedded(input, batches[i].ids_N), batches[i].layout, nullptr, &hooks);
+    kept.push_back(all.back().index_select(1, model::index_tensor(candidate.blocks[0].channels, at::kCPU)));
   }
   const auto x = at::cat(all), x_kept = at::cat(kept);
   const auto outputs = at::mm(x, input.tensor("model.layers.0.mlp.down_proj.weight").t());
@@ -140,8 +141,8 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
 TEST(Compensate, HelpsOnTextThatItDidNotSee) {
   const auto input = test::tiny_model(test::tiny_config());
   auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
-  candidate = compress::without_block(candidate, 1);
-  candidate = compress::with_channels(input.config, candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
+  candidate = architecture::without_block(candidate, 1);
+  candidate = architecture::with_channels(candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
   auto sliced = compress::sliced(input, candidate);
   record::Observer observer;
   const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
@@ -162,9 +163,9 @@ TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
   EXPECT_TRUE(
       compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer).is_null());
   EXPECT_TRUE(at::equal(sliced.units[1], before));
-  auto whole = compress::sliced(input, compress::without_block(compress::whole(input.config), 1));
-  EXPECT_TRUE(compensate(input, compress::without_block(compress::whole(input.config), 1), whole, text(),
-                         {.objective = {}}, observer)
+  auto whole = compress::sliced(input, architecture::without_block(architecture::whole(input.config), 1));
+  EXPECT_TRUE(compensate(input, architecture::without_block(architecture::whole(input.config), 1), whole,
+                         text(), {.objective = {}}, observer)
                   .is_null());
 }
 

@@ -6,6 +6,7 @@
 
 #include "retort/compress/least_squares.h"
 #include "retort/compress/surgery.h"
+#include "retort/model/forward.h"
 #include "retort/prune/evaluator.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -14,8 +15,8 @@
 namespace retort {
 namespace {
 
+using architecture::Kept;
 using architecture::Role;
-using compress::Candidate;
 using compress::CompensatedLayers;
 
 std::vector<calibrate::SourceText> text() {
@@ -38,8 +39,8 @@ at::Tensor inputs_of_block_0(const model::Weights& input, model::Tap wanted) {
       if (tap == wanted) inputs.push_back(x.clone());
     }};
     const auto& batch = text_of_fit.batches[i];
-    model::block_forward(calibrate::weights_of_block(input, 0), input.config.rms_norm_eps,
-                         calibrate::embedded(input, batch), batch.layout, nullptr, &hooks);
+    model::block_forward(model::weights_of_block(input, 0), input.config.rms_norm_eps,
+                         model::embedded(input, batch.ids_N), batch.layout, nullptr, &hooks);
   }
   return at::cat(inputs);
 }
@@ -70,9 +71,9 @@ TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
   const prune::Evaluator after(input, text(), {.weights = {}, .after_compensation = true}),
       before(input, text(), {});
   ASSERT_TRUE(after.after_compensation());
-  const auto whole = compress::whole(input.config);
-  for (const auto& candidate : {compress::with_channels(input.config, whole, 0, odd(16)),
-                                compress::with_groups(input.config, whole, 0, {1})}) {
+  const auto whole = architecture::whole(input.config);
+  for (const auto& candidate :
+       {architecture::with_channels(whole, 0, odd(16)), architecture::with_kv_groups(whole, 0, {1})}) {
     auto model = compress::sliced(input, candidate);
     record::Observer observer;
     const auto report = compress::compensate(input, candidate, model, text(), {.objective = {}}, observer);
@@ -96,7 +97,7 @@ TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
   for (int round = 0; round < 2; ++round)
     for (const std::int64_t width : {6, 9, 12, 15})
       for (std::int64_t block = 0; block < 3; ++block) {
-        const auto kept = compress::counted(width);
+        const auto kept = architecture::counted(width);
         EXPECT_TRUE(
             at::equal(narrow.weight_DC(block, Role::down, kept), roomy.weight_DC(block, Role::down, kept)));
         EXPECT_TRUE(at::equal(narrow.weight_DC(block, Role::output, kept),
@@ -106,7 +107,7 @@ TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
 
 TEST(CompensatedLayers, LeaveAloneWhatTheyCannotJudge) {
   const auto input = test::tiny_model(test::tiny_config());
-  const auto candidate = compress::with_channels(input.config, compress::whole(input.config), 0, odd(16));
+  const auto candidate = architecture::with_channels(architecture::whole(input.config), 0, odd(16));
   const auto few = test::random_domains(40);
   const prune::Evaluator after(input, few, {.weights = {}, .after_compensation = true}),
       before(input, few, {});

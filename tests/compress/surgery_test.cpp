@@ -13,39 +13,40 @@
 namespace retort {
 namespace {
 
-using compress::Candidate;
+using architecture::Kept;
 
 // Every second block is kept; of its channels those whose number has a remainder below 2 by 3.
-Candidate thinned(const architecture::Config& config) {
-  Candidate candidate;
+Kept thinned(const architecture::Config& config) {
+  auto kept = architecture::whole(config);
   for (std::size_t block = 0; block < config.blocks.size(); block += 2) {
-    candidate.blocks.push_back(static_cast<std::int64_t>(block));
-    auto& channels = candidate.channels.emplace_back();
+    auto& channels = kept.blocks[block].channels;
+    channels.clear();
     for (std::int64_t channel = 0; channel < architecture::mlp_width(config.blocks[block]); ++channel)
       if ((channel + static_cast<std::int64_t>(block)) % 3 < 2) channels.push_back(channel);
   }
-  const auto shortest = std::min_element(candidate.channels.begin(), candidate.channels.end(),
-                                         [](const auto& a, const auto& b) { return a.size() < b.size(); })
-                            ->size();
-  for (auto& channels : candidate.channels) channels.resize(shortest);
-  return candidate;
+  for (std::int64_t block = 1; block < std::ssize(config.blocks); block += 2)
+    kept = architecture::without_block(kept, block);
+  const auto shorter = [](const auto& a, const auto& b) { return a.channels.size() < b.channels.size(); };
+  const auto shortest = std::min_element(kept.blocks.begin(), kept.blocks.end(), shorter)->channels.size();
+  for (auto& block : kept.blocks) block.channels.resize(shortest);
+  return kept;
 }
 
-at::Tensor masked_logits(const model::Weights& weights, const Candidate& candidate,
+at::Tensor masked_logits(const model::Weights& weights, const Kept& candidate,
                          const calibrate::Batch& batch) {
   std::vector<at::Tensor> masks;
   std::vector<bool> keeps;
   for (std::size_t block = 0; block < weights.config.blocks.size(); ++block) {
-    const auto* channels = candidate.find(static_cast<std::int64_t>(block));
-    keeps.push_back(channels != nullptr);
+    const auto* kept = candidate.find(static_cast<std::int64_t>(block));
+    keeps.push_back(kept != nullptr);
     masks.push_back(
         at::zeros({architecture::mlp_width(weights.config.blocks[block])}, weights.units[0].options()));
-    for (const auto channel : channels ? *channels : std::vector<std::int64_t>()) masks.back()[channel] = 1;
+    for (const auto channel : kept ? kept->channels : std::vector<std::int64_t>()) masks.back()[channel] = 1;
   }
   return test::plain_logits(weights, batch, masks, keeps);
 }
 
-void expect_masked_is_sliced(const model::Weights& weights, const Candidate& candidate) {
+void expect_masked_is_sliced(const model::Weights& weights, const Kept& candidate) {
   const auto sliced = compress::sliced(weights, candidate);
   for (const auto& batch : calibrate::calibration_batches(
            test::random_domains(weights.config.vocab_size, 2, 48), weights.config, at::kCPU)) {
@@ -57,16 +58,16 @@ void expect_masked_is_sliced(const model::Weights& weights, const Candidate& can
 
 TEST(Surgery, MaskedIsSlicedWithBlocksDropped) {
   const auto weights = test::tiny_model(test::tiny_config());
-  expect_masked_is_sliced(weights, compress::without_block(compress::whole(weights.config), 0));
+  expect_masked_is_sliced(weights, architecture::without_block(architecture::whole(weights.config), 0));
 }
 
 // A branch whose last matrix is zero adds nothing: the same as not having it.
 TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
   const auto weights = test::tiny_model(test::tiny_config(4));
-  auto candidate = compress::with_groups(weights.config, compress::whole(weights.config), 1, {});
-  candidate = compress::with_channels(weights.config, candidate, 2, {});
-  candidate = compress::with_channels(weights.config, candidate, 3, {1, 2, 5, 9});
-  candidate = compress::with_groups(weights.config, candidate, 3, {});
+  auto candidate = architecture::with_kv_groups(architecture::whole(weights.config), 1, {});
+  candidate = architecture::with_channels(candidate, 2, {});
+  candidate = architecture::with_channels(candidate, 3, {1, 2, 5, 9});
+  candidate = architecture::with_kv_groups(candidate, 3, {});
   auto zeroed = model::converted(weights, at::kDouble);
   zeroed.tensor("model.layers.1.self_attn.o_proj.weight").zero_();
   zeroed.tensor("model.layers.2.mlp.down_proj.weight").zero_();
@@ -88,7 +89,7 @@ TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
   model::save_model(sliced, directory / "model", {}, {});
   const auto again = model::load_weights(directory / "model", at::kDouble, at::kCPU);
   EXPECT_EQ(again.config.blocks, sliced.config.blocks);
-  EXPECT_EQ(again.lineage.channels, sliced.lineage.channels);
+  EXPECT_EQ(again.lineage.kept, sliced.lineage.kept);
 }
 
 // The same model with zeros where something is removed, written out from Hugging Face names.
@@ -102,8 +103,8 @@ void zero_heads(model::Weights& weights, std::int64_t block, std::int64_t first_
 TEST(Surgery, MaskedIsSlicedWithHeadsRemoved) {
   for (const bool tied : {true, false}) {
     const auto weights = test::tiny_model(test::tiny_config(3, 16, tied));
-    auto candidate = compress::with_groups(weights.config, compress::whole(weights.config), 0, {1});
-    candidate = compress::with_groups(weights.config, candidate, 2, {0});
+    auto candidate = architecture::with_kv_groups(architecture::whole(weights.config), 0, {1});
+    candidate = architecture::with_kv_groups(candidate, 2, {0});
     auto zeroed = model::converted(weights, at::kDouble);
     zero_heads(zeroed, 0, 0, 2);
     zero_heads(zeroed, 2, 2, 2);
@@ -116,13 +117,15 @@ TEST(Surgery, MaskedIsSlicedWithHeadsRemoved) {
     }
     const prune::Evaluator evaluator(weights, domains, {});
     EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
-    EXPECT_EQ(sliced.lineage.kv_groups, (std::vector<std::vector<std::int64_t>>{{1}, {0, 1}, {0}}));
+    const std::vector<std::vector<std::int64_t>> groups = {{1}, {0, 1}, {0}};
+    for (std::size_t block = 0; block < groups.size(); ++block)
+      EXPECT_EQ(sliced.lineage.kept.blocks[block].kv_groups, groups[block]);
     EXPECT_FALSE(sliced.lineage.identity());
     const test::TemporaryDirectory directory;
     model::save_model(sliced, directory / "model", {}, {});
     const auto again = model::load_weights(directory / "model", at::kDouble, at::kCPU);
     EXPECT_EQ(again.config.blocks, sliced.config.blocks);
-    EXPECT_EQ(again.lineage.kv_groups, sliced.lineage.kv_groups);
+    EXPECT_EQ(again.lineage.kept, sliced.lineage.kept);
   }
 }
 
@@ -134,8 +137,8 @@ TEST(Surgery, MaskedIsSlicedWithHiddenFeaturesRemoved) {
     auto config = test::tiny_config(3, 16, tied);
     config.rms_norm_eps = 0.03;  // so large that its scale matters
     const auto weights = test::tiny_model(config);
-    auto candidate = compress::with_groups(config, compress::whole(config), 1, {0});
-    candidate = compress::without_block(candidate, 0);
+    auto candidate = architecture::with_kv_groups(architecture::whole(config), 1, {0});
+    candidate = architecture::without_block(candidate, 0);
     candidate.hidden = kept;
     auto zeroed = model::converted(weights, at::kDouble);
     zero_heads(zeroed, 1, 2, 2);
@@ -153,19 +156,19 @@ TEST(Surgery, MaskedIsSlicedWithHiddenFeaturesRemoved) {
     }
     const prune::Evaluator evaluator(weights, domains, {});
     EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
-    EXPECT_EQ(sliced.lineage.hidden, kept);
+    EXPECT_EQ(sliced.lineage.kept.hidden, kept);
     EXPECT_EQ(sliced.lineage.teacher_hidden, 16);
     // Once more, from the smaller model.
-    auto again = compress::whole(sliced.config);
+    auto again = architecture::whole(sliced.config);
     again.hidden = {1, 2, 3, 9};
-    EXPECT_EQ(compress::sliced(sliced, again).lineage.hidden, (std::vector<std::int64_t>{1, 3, 4, 15}));
+    EXPECT_EQ(compress::sliced(sliced, again).lineage.kept.hidden, (std::vector<std::int64_t>{1, 3, 4, 15}));
   }
 }
 
 TEST(Surgery, MaskedIsSlicedWithChannelsRemoved) {
   auto candidate =
-      compress::whole(test::tiny_config().blocks.empty() ? architecture::Config() : test::tiny_config());
-  for (auto& channels : candidate.channels) channels = {1, 2, 5, 6, 7, 11, 12, 15};
+      architecture::whole(test::tiny_config().blocks.empty() ? architecture::Config() : test::tiny_config());
+  for (auto& block : candidate.blocks) block.channels = {1, 2, 5, 6, 7, 11, 12, 15};
   expect_masked_is_sliced(test::tiny_model(test::tiny_config()), candidate);
 }
 
@@ -181,7 +184,7 @@ TEST(Surgery, MaskedIsSlicedOnARealModel) {
 
 TEST(Surgery, TheWholeModelIsCopied) {
   const auto weights = test::tiny_model(test::tiny_config());
-  const auto copy = compress::sliced(weights, compress::whole(weights.config));
+  const auto copy = compress::sliced(weights, architecture::whole(weights.config));
   EXPECT_EQ(copy.config, weights.config);
   EXPECT_TRUE(copy.lineage.identity());
   for (std::size_t unit = 0; unit < weights.units.size(); ++unit) {
@@ -205,11 +208,11 @@ TEST(Surgery, LineagesCompose) {
   const auto once = compress::sliced(original, thinned(original.config));
   const auto twice = compress::sliced(once, thinned(once.config));
   EXPECT_EQ(twice.lineage.teacher_blocks, 5);
-  EXPECT_EQ(twice.lineage.blocks, (std::vector<std::int64_t>{0, 4}));
+  EXPECT_EQ(twice.lineage.kept.numbers(), (std::vector<std::int64_t>{0, 4}));
   for (std::size_t block = 0; block < 2; ++block) {
     const auto teacher =
-        "model.layers." + std::to_string(twice.lineage.blocks[block]) + ".mlp.gate_proj.weight";
-    const auto rows = model::index_tensor(twice.lineage.channels[block], at::kCPU);
+        "model.layers." + std::to_string(twice.lineage.kept.blocks[block].number) + ".mlp.gate_proj.weight";
+    const auto rows = model::index_tensor(twice.lineage.kept.blocks[block].channels, at::kCPU);
     EXPECT_TRUE(at::equal(twice.tensor("model.layers." + std::to_string(block) + ".mlp.gate_proj.weight"),
                           original.tensor(teacher).index_select(0, rows)));
   }
@@ -222,11 +225,12 @@ TEST(Surgery, SparseLayersMoveAlongUnlessTheirGroupsAreTorn) {
     weights.lineage.sparse_layers.push_back(name);
   }
   weights.lineage.pattern = "2:4";
-  const auto shorter = compress::sliced(weights, compress::without_block(compress::whole(weights.config), 0));
+  const auto shorter =
+      compress::sliced(weights, architecture::without_block(architecture::whole(weights.config), 0));
   EXPECT_EQ(shorter.lineage.sparse_layers, (std::vector<std::string>{"model.layers.1.mlp.gate_proj.weight",
                                                                      "model.layers.1.mlp.down_proj.weight"}));
-  auto torn = compress::whole(weights.config);
-  for (auto& channels : torn.channels) channels = {0, 2, 3, 6, 7, 9, 10, 11};
+  auto torn = architecture::whole(weights.config);
+  for (auto& block : torn.blocks) block.channels = {0, 2, 3, 6, 7, 9, 10, 11};
   const auto narrow = compress::sliced(weights, torn);
   EXPECT_EQ(narrow.lineage.sparse_layers, (std::vector<std::string>{"model.layers.2.mlp.gate_proj.weight"}));
   EXPECT_NO_THROW(model::check_pattern(narrow));
@@ -239,8 +243,8 @@ TEST(Surgery, TheSavedModelIsTheSameWithItsLineage) {
   model::save_model(sliced, directory / "model", {}, base::Json::object());
   const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
   EXPECT_EQ(again.config.blocks, sliced.config.blocks);
-  EXPECT_EQ(again.lineage.blocks, sliced.lineage.blocks);
-  EXPECT_EQ(again.lineage.channels, sliced.lineage.channels);
+  EXPECT_EQ(again.lineage.kept.blocks, sliced.lineage.kept.blocks);
+  EXPECT_EQ(again.lineage.kept, sliced.lineage.kept);
   for (std::size_t unit = 0; unit < sliced.units.size(); ++unit)
     EXPECT_TRUE(at::equal(again.units[unit], sliced.units[unit]));
 }

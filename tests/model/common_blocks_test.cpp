@@ -9,9 +9,9 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-Lineage with_blocks(Numbers blocks, std::int64_t original, std::int64_t hidden = 24) {
+Lineage with_blocks(const Numbers& blocks, std::int64_t original, std::int64_t hidden = 24) {
   Lineage lineage;
-  lineage.blocks = std::move(blocks);
+  for (const auto number : blocks) lineage.kept.blocks.push_back({number, {}, {}});
   lineage.teacher_blocks = original;
   lineage.teacher_hidden = hidden;
   return lineage;

@@ -92,12 +92,12 @@ TEST(SavedModel, KeepsLineageAndRefusesValuesThatAreNotFinite) {
   auto weights = test::lively_weights(test::config_of({}), 5, at::kFloat);
   weights.file_dtype = io::Dtype::f32;
   weights.lineage.teacher_blocks = 7;
-  weights.lineage.blocks = {0, 4, 6};
+  for (std::size_t i = 0; const auto number : {0, 4, 6}) weights.lineage.kept.blocks[i++].number = number;
   weights.lineage.pattern = "2:4";
   weights.lineage.sparse_layers = {"model.layers.1.mlp.up_proj.weight"};
   model::save_model(weights, directory / "saved", {}, {});
   const auto again = model::load_weights(directory / "saved", at::kFloat, at::kCPU);
-  EXPECT_EQ(again.lineage.blocks, weights.lineage.blocks);
+  EXPECT_EQ(again.lineage.kept, weights.lineage.kept);
   EXPECT_EQ(again.lineage.teacher_blocks, 7);
   EXPECT_EQ(again.lineage.sparse_layers, weights.lineage.sparse_layers);
   expect_same_weights(again, weights);

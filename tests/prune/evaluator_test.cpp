@@ -12,28 +12,28 @@
 namespace retort {
 namespace {
 
+using architecture::Kept;
 using calibrate::Evaluation;
 using calibrate::ObjectiveWeights;
-using compress::Candidate;
 using prune::Evaluator;
 
 // A block dropped and channels missing in another.
-Candidate some_candidate(const architecture::Config& config) {
-  auto candidate = compress::without_block(compress::whole(config), 1);
-  candidate.channels[1] = {0, 3, 4, 9, 11};
+Kept some_candidate(const architecture::Config& config) {
+  auto candidate = architecture::without_block(architecture::whole(config), 1);
+  candidate.blocks[1].channels = {0, 3, 4, 9, 11};
   return candidate;
 }
 
 // Log probabilities of a candidate, with masks made here.
-at::Tensor log_probabilities(const model::Weights& weights, const Candidate& candidate,
+at::Tensor log_probabilities(const model::Weights& weights, const Kept& candidate,
                              const calibrate::Batch& batch) {
   std::vector<at::Tensor> masks(weights.config.blocks.size());
   std::vector<bool> keeps(masks.size());
   for (std::size_t block = 0; block < masks.size(); ++block) {
-    const auto* channels = candidate.find(static_cast<std::int64_t>(block));
-    keeps[block] = channels != nullptr;
+    const auto* kept = candidate.find(static_cast<std::int64_t>(block));
+    keeps[block] = kept != nullptr;
     masks[block] = at::zeros({16}, at::kDouble);
-    for (const auto channel : channels ? *channels : std::vector<std::int64_t>()) masks[block][channel] = 1;
+    for (const auto channel : kept ? kept->channels : std::vector<std::int64_t>()) masks[block][channel] = 1;
   }
   return test::plain_logits(weights, batch, masks, keeps).log_softmax(-1);
 }
@@ -50,7 +50,8 @@ TEST(Objective, IsTheSumOfBothTermsPerDomain) {
   for (const auto& batch : calibrate::calibration_batches(domains, config, at::kCPU)) {
     const auto counted = batch.targets_N.ge(0).nonzero().flatten();
     const auto targets = batch.targets_N.index_select(0, counted).unsqueeze(1);
-    const auto teacher = log_probabilities(weights, compress::whole(config), batch).index_select(0, counted);
+    const auto teacher =
+        log_probabilities(weights, architecture::whole(config), batch).index_select(0, counted);
     const auto student = log_probabilities(weights, candidate, batch).index_select(0, counted);
     const double delta = (teacher - student).gather(1, targets).mean().item<double>();
     const double kl = (teacher.exp() * (teacher - student)).sum(-1).mean().item<double>();
@@ -141,7 +142,7 @@ TEST(Objective, OfTwoCandidatesDiffersByPairedDocuments) {
   const auto domains = test::random_domains(config.vocab_size, 6);
   const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
   const Evaluator evaluator(weights, domains, {.weights = objective});
-  const auto other = compress::without_block(compress::whole(config), 0);
+  const auto other = architecture::without_block(architecture::whole(config), 0);
   const auto a = evaluator.document_sums(some_candidate(config)), b = evaluator.document_sums(other);
   const auto difference = calibrate::difference_of(a, b, objective);
   EXPECT_NEAR(
@@ -183,7 +184,7 @@ TEST(Objective, OfTheWholeModelIsZero) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
   const Evaluator evaluator(weights, test::random_domains(config.vocab_size), {});
-  const auto evaluation = evaluator.evaluate(compress::whole(config));
+  const auto evaluation = evaluator.evaluate(architecture::whole(config));
   EXPECT_EQ(evaluation.mean.objective, 0);
   EXPECT_EQ(evaluation.mean.kl, 0);
 }
@@ -193,18 +194,18 @@ TEST(Objective, KeptStatesDoNotChangeTheResult) {
   const auto weights = test::tiny_model(config);
   const auto domains = test::random_domains(config.vocab_size);
   const std::int64_t state_bytes = 3 * 24 * 16 * 8;
-  const auto base = compress::without_block(compress::whole(config), 2);
+  const auto base = architecture::without_block(architecture::whole(config), 2);
   std::vector<double> seen;
   for (const std::int64_t states : {0, 1, 2, 7, 100}) {
     const Evaluator evaluator(weights, domains, {.weights = {}, .cache_bytes = states * state_bytes});
     std::vector<double> values;
     for (int round = 0; round < 2; ++round)
       for (const std::int64_t block : {5, 0, 1, 3, 4})
-        values.push_back(evaluator.evaluate(compress::without_block(base, block)).mean.objective);
+        values.push_back(evaluator.evaluate(architecture::without_block(base, block)).mean.objective);
     auto narrow = base;
-    narrow.channels[2] = {1, 2, 3};
+    narrow.blocks[2].channels = {1, 2, 3};
     values.push_back(evaluator.evaluate(narrow).mean.objective);
-    narrow.groups[4] = {1};
+    narrow.blocks[3].kv_groups = {1};
     values.push_back(evaluator.evaluate(narrow).mean.objective);
     narrow.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     values.push_back(evaluator.evaluate(narrow).mean.objective);

@@ -8,6 +8,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/compress/surgery.h"
+#include "retort/model/forward.h"
 #include "retort/prune/evaluator.h"
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
@@ -17,7 +18,7 @@
 namespace retort {
 namespace {
 
-using compress::Candidate;
+using architecture::Kept;
 using prune::prune_greedy;
 using prune::PruneOptions;
 
@@ -37,7 +38,7 @@ class BruteForce {
         batches_(calibrate::calibration_batches(domains, input.config, at::kCPU)),
         domains_(domains.size()) {}
 
-  double objective(const Candidate& candidate) const {
+  double objective(const Kept& candidate) const {
     const auto smaller = compress::sliced(input_, candidate);
     std::map<std::size_t, std::pair<double, double>> sums;  // domain -> value, targets
     for (const auto& batch : batches_) {
@@ -56,50 +57,50 @@ class BruteForce {
   }
 
   // The channels with the greatest sum |w| ||a|| in the candidate's own model.
-  Candidate narrowed(const Candidate& candidate, std::int64_t width) const {
+  Kept narrowed(const Kept& candidate, std::int64_t width) const {
     const auto smaller = compress::sliced(input_, candidate);
     auto result = candidate;
     for (std::size_t target = 0; target < candidate.blocks.size(); ++target) {
-      auto squares = at::zeros({static_cast<std::int64_t>(candidate.channels[target].size())}, at::kDouble);
+      auto squares = at::zeros({std::ssize(candidate.blocks[target].channels)}, at::kDouble);
       for (const auto& batch : batches_) {
-        auto hidden = calibrate::embedded(smaller, batch);
+        auto hidden = model::embedded(smaller, batch.ids_N);
         for (std::size_t block = 0; block <= target; ++block) {
           const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
             if (tap == model::Tap::down_input && block == target) squares += x.square().sum(0);
           }};
-          hidden =
-              model::block_forward(calibrate::weights_of_block(smaller, static_cast<std::int64_t>(block)),
-                                   1e-6, hidden, batch.layout, nullptr, &hooks);
+          hidden = model::block_forward(model::weights_of_block(smaller, static_cast<std::int64_t>(block)),
+                                        1e-6, hidden, batch.layout, nullptr, &hooks);
         }
       }
-      const auto down = calibrate::weights_of_block(smaller, static_cast<std::int64_t>(target)).down_DI;
+      const auto down = model::weights_of_block(smaller, static_cast<std::int64_t>(target)).down_DI;
       const auto score = down.abs().sum(0) * squares.sqrt();
       const auto best = std::get<0>(std::get<1>(score.topk(width)).sort());
-      result.channels[target].clear();
+      result.blocks[target].channels.clear();
       for (std::int64_t i = 0; i < width; ++i)
-        result.channels[target].push_back(
-            candidate.channels[target][static_cast<std::size_t>(best[i].item<std::int64_t>())]);
+        result.blocks[target].channels.push_back(
+            candidate.blocks[target].channels[static_cast<std::size_t>(best[i].item<std::int64_t>())]);
     }
     return result;
   }
 
   // Moves until at most `parameters` are left; the last of them by least f among those that reach.
-  Candidate run(std::int64_t parameters) const {
-    auto current = compress::whole(input_.config);
+  Kept run(std::int64_t parameters) const {
+    auto current = architecture::whole(input_.config);
     double now = 0;
-    while (compress::parameters_of(input_.config, current) > parameters) {
-      std::vector<Candidate> next;
+    while (architecture::parameters_of(input_.config, current) > parameters) {
+      std::vector<Kept> next;
       if (current.blocks.size() > 1)
-        for (const auto block : current.blocks) next.push_back(compress::without_block(current, block));
-      const auto width = static_cast<std::int64_t>(current.channels[0].size());
+        for (const auto& block : current.blocks)
+          next.push_back(architecture::without_block(current, block.number));
+      const auto width = std::ssize(current.blocks[0].channels);
       if (width > 4) next.push_back(narrowed(current, width - 4));
       auto best =
-          least(next, [&](const Candidate& c) { return (objective(c) - now) / double(removed(current, c)); });
-      if (compress::parameters_of(input_.config, best) <= parameters) {
+          least(next, [&](const Kept& c) { return (objective(c) - now) / double(removed(current, c)); });
+      if (architecture::parameters_of(input_.config, best) <= parameters) {
         for (auto w = width - 8; w > 0; w -= 4) next.push_back(narrowed(current, w));
-        std::erase_if(next,
-                      [&](const auto& c) { return compress::parameters_of(input_.config, c) > parameters; });
-        best = least(next, [&](const Candidate& c) { return objective(c); });
+        std::erase_if(
+            next, [&](const auto& c) { return architecture::parameters_of(input_.config, c) > parameters; });
+        best = least(next, [&](const Kept& c) { return objective(c); });
       }
       current = best;
       now = objective(current);
@@ -108,11 +109,11 @@ class BruteForce {
   }
 
  private:
-  std::int64_t removed(const Candidate& from, const Candidate& to) const {
-    return compress::parameters_of(input_.config, from) - compress::parameters_of(input_.config, to);
+  std::int64_t removed(const Kept& from, const Kept& to) const {
+    return architecture::parameters_of(input_.config, from) - architecture::parameters_of(input_.config, to);
   }
   template <typename Value>
-  static Candidate least(const std::vector<Candidate>& candidates, Value value) {
+  static Kept least(const std::vector<Kept>& candidates, Value value) {
     std::vector<double> values;
     for (const auto& candidate : candidates) values.push_back(value(candidate));
     return candidates[static_cast<std::size_t>(std::min_element(values.begin(), values.end()) -
@@ -129,7 +130,7 @@ base::Json untimed(base::Json report) {
   return report;
 }
 
-Candidate kept(const base::Json& report) {
+Kept kept(const base::Json& report) {
   return {report["kept"]["blocks"].get<std::vector<std::int64_t>>(),
           report["kept"]["channels"].get<std::vector<std::vector<std::int64_t>>>()};
 }
@@ -210,8 +211,7 @@ TEST(Greedy, TwoPrunesComposeTheirLineages) {
   const auto twice = prune_greedy(once.weights, domains, options_for(0.7), observer);
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
-  Candidate composed{lineage.blocks, lineage.channels};
-  const auto direct = compress::sliced(original, composed);
+  const auto direct = compress::sliced(original, lineage.kept);
   ASSERT_EQ(direct.config, twice.weights.config);
   for (std::size_t unit = 0; unit < direct.units.size(); ++unit)
     EXPECT_TRUE(at::equal(direct.units[unit], twice.weights.units[unit])) << unit;
@@ -256,7 +256,7 @@ TEST(Greedy, ComparesCandidatesAfterCompensation) {
   const auto report = prune_greedy(input, domains, options, observer).report;
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
-  const Candidate candidate{report.at("kept").at("blocks"), report.at("kept").at("channels")};
+  const Kept candidate{report.at("kept").at("blocks"), report.at("kept").at("channels")};
   const prune::Evaluator after(input, domains, {.weights = {}, .after_compensation = true});
   const prune::Evaluator before(input, domains, {});
   EXPECT_NEAR(after.evaluate(candidate).mean.objective, last.at("objective").get<double>(), 1e-9);

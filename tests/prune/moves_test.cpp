@@ -10,7 +10,7 @@
 namespace retort {
 namespace {
 
-using compress::Candidate;
+using architecture::Kept;
 using prune::Move;
 using prune::PruneOptions;
 
@@ -19,18 +19,18 @@ TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
   PruneOptions options;
   options.width_multiple = 4;
   options.heads = false;
-  auto moves = prune::moves_from(config, compress::whole(config), options);
+  auto moves = prune::moves_from(architecture::whole(config), options);
   ASSERT_EQ(moves.size(), 4u);
   EXPECT_EQ(moves[2].block, 2);
   EXPECT_EQ(moves[3].width, 12);
   options.blocks = false;
-  EXPECT_EQ(prune::moves_from(config, compress::whole(config), options).size(), 1u);
+  EXPECT_EQ(prune::moves_from(architecture::whole(config), options).size(), 1u);
   options.heads = options.hidden = true;
-  moves = prune::moves_from(config, compress::whole(config), options);
+  moves = prune::moves_from(architecture::whole(config), options);
   ASSERT_EQ(moves.size(), 3u);
-  EXPECT_EQ(moves[0].action, Move::Action::narrow_attention);
+  EXPECT_EQ(moves[0].part, &compress::kKvGroups);
   EXPECT_EQ(moves[0].width, 1);
-  EXPECT_EQ(moves[2].action, Move::Action::narrow_hidden);
+  EXPECT_EQ(moves[2].part, &compress::kHiddenFeatures);
   EXPECT_EQ(moves[2].width, 12);
 }
 
@@ -38,27 +38,26 @@ TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
   const auto config = test::tiny_config(2);
   const calibrate::UnitScores scores{
       .channels = {}, .groups = {{1, 2}, {2, 1}}, .hidden = {9, 1, 8, 2, 7, 3, 6, 4, 5, 0, 0, 0, 0, 0, 0, 0}};
-  auto candidate = prune::moved(config, compress::whole(config),
-                                {.action = Move::Action::narrow_attention, .block = -1, .width = 1}, scores);
-  EXPECT_EQ(compress::kept_groups(config, candidate, 0), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(compress::kept_groups(config, candidate, 1), (std::vector<std::int64_t>{0}));
+  auto candidate = prune::moved(architecture::whole(config),
+                                {.part = &compress::kKvGroups, .block = -1, .width = 1}, scores);
+  EXPECT_EQ(candidate.find(0)->kv_groups, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(candidate.find(1)->kv_groups, (std::vector<std::int64_t>{0}));
   for (const std::int64_t width : {12, 4})
-    candidate = prune::moved(config, candidate,
-                             {.action = Move::Action::narrow_hidden, .block = -1, .width = width}, scores);
+    candidate =
+        prune::moved(candidate, {.part = &compress::kHiddenFeatures, .block = -1, .width = width}, scores);
   EXPECT_EQ(candidate.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
 }
 
 TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
   PruneOptions options;
   options.width_multiple = 4;
-  const auto config = test::tiny_config();
-  const auto last = compress::with_groups(config, Candidate{{2}, {{1, 3, 5, 7}}}, 2, {0});
-  EXPECT_TRUE(prune::moves_from(config, last, options).empty());
+  const Kept last{{{2, {0}, {1, 3, 5, 7}}}, architecture::counted(16)};
+  EXPECT_TRUE(prune::moves_from(last, options).empty());
 }
 
 TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
   const auto config = test::tiny_config(2, 16);
-  const auto candidate = compress::whole(config);
+  const auto candidate = architecture::whole(config);
   PruneOptions options;
   options.width_multiple = 4;
   const auto before = architecture::num_parameters(config);

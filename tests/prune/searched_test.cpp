@@ -8,6 +8,7 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/influence.h"
 #include "retort/compress/surgery.h"
+#include "retort/model/forward.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
@@ -63,11 +64,7 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   EXPECT_TRUE(units == Units::sub_blocks || units == Units::per_layer || result.weights.config.uniform());
   // f of the saved model, computed from the beginning.
   const prune::Evaluator evaluator(input, text(), {});
-  const auto& kept = result.report.at("kept");
-  compress::Candidate candidate{kept.at("blocks"), kept.at("channels")};
-  for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
-    candidate = compress::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
-  if (kept.at("hidden").size() < 16) kept.at("hidden").get_to(candidate.hidden);
+  const auto candidate = architecture::kept_from_json(result.report.at("kept"));
   EXPECT_NEAR(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective,
               result.report.at("objective_uncompensated").get<double>(), 1e-9);
   EXPECT_NEAR(evaluator.evaluate_exactly(result.weights).mean.objective,
@@ -89,11 +86,10 @@ TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   ASSERT_EQ(influences.size(), 4U);
   std::vector<double> expected(4, 0);
   for (const auto& batch : batches) {  // two domains of one batch each
-    auto hidden = calibrate::embedded(input, batch);
+    auto hidden = model::embedded(input, batch.ids_N);
     for (std::size_t block = 0; block < 4; ++block) {
-      const auto next =
-          model::block_forward(calibrate::weights_of_block(input, static_cast<std::int64_t>(block)),
-                               input.config.rms_norm_eps, hidden, batch.layout);
+      const auto next = model::block_forward(model::weights_of_block(input, static_cast<std::int64_t>(block)),
+                                             input.config.rms_norm_eps, hidden, batch.layout);
       const auto cosine = (hidden * next).sum(1) / (hidden.norm(2, 1) * next.norm(2, 1));
       expected[block] += (1 - cosine.mean().item<double>()) / 2;
       hidden = next;
@@ -198,11 +194,7 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
     EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
     const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
     const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
-    const auto& kept = report.at("kept");
-    compress::Candidate candidate{kept.at("blocks"), kept.at("channels")};
-    for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
-      candidate =
-          compress::with_groups(input.config, candidate, candidate.blocks[i], kept.at("kv_groups")[i]);
+    const auto candidate = architecture::kept_from_json(report.at("kept"));
     const auto searched = report.at("searched_objective").get<double>();
     EXPECT_NEAR(same.evaluate(candidate).mean.objective, searched, 1e-9);
     EXPECT_GT(std::abs(other.evaluate(candidate).mean.objective - searched), 0.001);

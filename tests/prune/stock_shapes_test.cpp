@@ -34,18 +34,18 @@ architecture::Config small_model(bool tied) {
 }
 
 // One candidate for each shape that some sequence of moves reaches, the whole model first.
-std::vector<compress::Candidate> reachable(const architecture::Config& input) {
+std::vector<architecture::Kept> reachable(const architecture::Config& input) {
   prune::PruneOptions options;
   options.hidden = true;
   options.width_multiple = 8;
   const auto none = [](std::size_t count) { return std::vector<double>(count, 0.0); };
   const calibrate::UnitScores scores{.channels = {2, none(16)}, .groups = {2, none(3)}, .hidden = none(24)};
-  std::vector<compress::Candidate> found = {compress::whole(input)};
+  std::vector<architecture::Kept> found = {architecture::whole(input)};
   std::vector<architecture::Config> shapes = {input};
   for (std::size_t at = 0; at < found.size(); ++at)
-    for (const auto& move : prune::moves_from(input, found[at], options)) {
-      auto candidate = prune::moved(input, found[at], move, scores);
-      auto shape = compress::config_of(input, candidate);
+    for (const auto& move : prune::moves_from(found[at], options)) {
+      auto candidate = prune::moved(found[at], move, scores);
+      auto shape = architecture::config_of(input, candidate);
       if (std::ranges::find(shapes, shape) != shapes.end()) continue;
       shapes.push_back(std::move(shape));
       found.push_back(std::move(candidate));
@@ -94,14 +94,14 @@ TEST(StockShapes, BlocksThatDifferAreWrittenForNobodyElseToLoad) {
   const auto directory = saved("own");
   const auto input = small_model(true);
   const auto weights = test::tiny_model(input, 3, at::kFloat);
-  const auto whole = compress::whole(input);
-  const auto save = [&](const compress::Candidate& candidate, const char* name) {
+  const auto whole = architecture::whole(input);
+  const auto save = [&](const architecture::Kept& candidate, const char* name) {
     save_case(compress::sliced(weights, candidate), directory / name);
   };
-  save(compress::with_groups(input, whole, 1, {}), "no_attention");
-  save(compress::with_channels(input, whole, 0, {}), "no_mlp");
-  save(compress::with_groups(input, whole, 0, {1}), "fewer_heads");
-  save(compress::with_channels(input, whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
+  save(architecture::with_kv_groups(whole, 1, {}), "no_attention");
+  save(architecture::with_channels(whole, 0, {}), "no_mlp");
+  save(architecture::with_kv_groups(whole, 0, {1}), "fewer_heads");
+  save(architecture::with_channels(whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
 }
 
 }  // namespace

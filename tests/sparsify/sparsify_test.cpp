@@ -9,6 +9,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/model/forward.h"
 #include "retort/model/sparsity.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/greedy.h"
@@ -179,11 +180,9 @@ TEST(Sparsify, WhatJudgesDecidesNothing) {
     EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit]));
   // The damage is that of the result, on this text alone.
   const auto batches = calibrate::calibration_batches(text.judging, input.config, at::kCPU);
-  model::StoredTensors hidden;
-  for (std::size_t i = 0; i < batches.size(); ++i) hidden.set(i, calibrate::embedded(input, batches[i]));
-  const auto damage =
-      sparsify::DamageTest(input, batches, options.objective).measure(second.weights, 0, hidden);
-  auto expected = prune::to_json(damage, text.judging);
+  const auto damage = sparsify::DamageTest(input, batches, options.objective)
+                          .measure(calibrate::Walk(second.weights, batches));
+  auto expected = sparsify::to_json(damage, text.judging);
   expected["up_to_block"] = 2;
   EXPECT_EQ(second.report.at("damage"), expected);
 }
@@ -198,14 +197,10 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     for (std::size_t i = 1; i < domain.sequences.size(); ++i) domain.sequences[i].goes_on = i % 3 != 0;
   const auto batches = calibrate::calibration_batches(domains, reference.config, at::kCPU, 24 * 4);
   const sparsify::DamageTest test(reference, batches, {.perplexity = 1, .kl = 0.5});
-  model::StoredTensors hidden;
   std::vector<std::vector<eval::RatioTerm>> terms(2);
   double nll_sum = 0, kl_sum = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const auto& batch = batches[i];
-    hidden.set(i,
-               model::block_forward(calibrate::weights_of_block(reference, 0), reference.config.rms_norm_eps,
-                                    calibrate::embedded(reference, batch), batch.layout));
     const auto log_p = at::log_softmax(test::plain_logits(reference, batch), 1),
                log_q = at::log_softmax(test::plain_logits(changed, batch), 1);
     const auto counts = batch.targets_N.ge(0).to(at::kDouble);
@@ -224,7 +219,12 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     }
   }
   EXPECT_EQ(terms[0].size(), 120U - 40) << "two begin in each sequence, one goes on in two of three";
-  const auto damage = test.measure(changed, 1, hidden);
+  const auto measured = [&](const model::Weights& weights) {
+    calibrate::Walk walk(weights, batches);
+    walk.advance();
+    return test.measure(walk);
+  };
+  const auto damage = measured(changed);
   std::vector<double> expected;
   for (const auto& domain : terms) {
     double sum = 0, tokens = 0;
@@ -242,8 +242,8 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   EXPECT_NEAR(damage.mean.kl, kl_sum / targets, 1e-5);
   EXPECT_EQ(damage.worst_domain, expected[1] > expected[0] ? 1U : 0U);
   EXPECT_GT(damage.mean.objective, 0.01);
-  EXPECT_EQ(test.measure(reference, 1, hidden).mean.objective, 0);
-  const auto json = prune::to_json(damage, domains);
+  EXPECT_EQ(measured(reference).mean.objective, 0);
+  const auto json = sparsify::to_json(damage, domains);
   EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_domain].name);
   EXPECT_EQ(json.at("domains").at("second"), damage.domains[1].objective);
 }
@@ -365,8 +365,7 @@ TEST(Sparsify, AfterPruningTheLineageHasBoth) {
   pruning.width_multiple = 4;
   const auto pruned = prune::prune_greedy(dense_model(), test::random_domains(40), pruning, observer);
   const auto result = sparsify(pruned.weights, test::random_domains(40), {}, observer);
-  EXPECT_EQ(result.weights.lineage.blocks, pruned.weights.lineage.blocks);
-  EXPECT_EQ(result.weights.lineage.channels, pruned.weights.lineage.channels);
+  EXPECT_EQ(result.weights.lineage.kept, pruned.weights.lineage.kept);
   EXPECT_EQ(result.weights.lineage.sparse_layers.size(), pruned.weights.config.blocks.size() * 7);
 }
 

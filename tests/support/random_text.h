@@ -9,6 +9,7 @@
 #include "retort/base/random.h"
 #include "retort/calibrate/text.h"
 #include "retort/model/block.h"
+#include "retort/model/forward.h"
 #include "retort/model/head.h"
 #include "retort/model/weights.h"
 #include "support/models_for_tests.h"
@@ -42,12 +43,12 @@ inline std::vector<calibrate::SourceText> random_domains(std::int64_t vocab_size
 inline at::Tensor plain_logits(const model::Weights& weights, const calibrate::Batch& batch,
                                const std::vector<at::Tensor>& channel_masks = {},
                                const std::vector<bool>& keeps = {}) {
-  auto hidden_ND = calibrate::embedded(weights, batch);
+  auto hidden_ND = model::embedded(weights, batch.ids_N);
   for (std::size_t block = 0; block < weights.config.blocks.size(); ++block) {
     if (!keeps.empty() && !keeps[block]) continue;
     const model::BlockHooks hooks{.channel_mask_I =
                                       channel_masks.empty() ? at::Tensor() : channel_masks[block]};
-    hidden_ND = model::block_forward(calibrate::weights_of_block(weights, static_cast<std::int64_t>(block)),
+    hidden_ND = model::block_forward(model::weights_of_block(weights, static_cast<std::int64_t>(block)),
                                      weights.config.rms_norm_eps, hidden_ND, batch.layout, nullptr, &hooks);
   }
   const auto& layout = weights.layout;

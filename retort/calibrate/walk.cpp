@@ -1,0 +1,48 @@
+#include "retort/calibrate/walk.h"
+
+#include <ATen/ATen.h>
+
+#include "retort/base/error.h"
+
+namespace retort::calibrate {
+
+Walk::Walk(const model::Weights& weights, const std::vector<Batch>& batches, const base::Path& scratch)
+    : weights_(weights), batches_(batches), hidden_(scratch) {
+  for (std::size_t i = 0; i < batches.size(); ++i) hidden_.set(i, model::embedded(weights, batches[i].ids_N));
+}
+
+at::Tensor Walk::output(std::size_t batch, const Tap& tap) const {
+  model::BlockHooks hooks;
+  if (tap) hooks.tap = [&](model::Tap at, const at::Tensor& x_NC) { tap(batch, at, x_NC); };
+  return model::forward_block(weights_, block_, hidden_.get(batch), batches_[batch].layout, hooks);
+}
+
+void Walk::look(const Tap& tap) const {
+  for (std::size_t i = 0; i < batches_.size(); ++i) output(i, tap);
+}
+
+at::Tensor Walk::input_NC(std::size_t batch, model::Tap wanted) const {
+  at::Tensor found_NC;
+  output(batch, [&](std::size_t, model::Tap tap, const at::Tensor& x_NC) {
+    if (tap == wanted) found_NC = x_NC;
+  });
+  return found_NC;
+}
+
+void Walk::advance(const Tap& tap) {
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    const auto out_ND = output(i, tap);
+    require_finite(out_ND, block_);
+    hidden_.set(i, out_ND);
+  }
+  ++block_;
+}
+
+void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {
+  base::require<base::ValidationError>(
+      hidden_ND.isfinite().all().item<bool>(), block < 0 ? "embedding" : base::join("block ", block),
+      ": its output on the calibration text is not finite (NaN or infinity); the model is damaged or its "
+      "compute type too narrow, use float32.");
+}
+
+}  // namespace retort::calibrate

@@ -1,0 +1,58 @@
+#pragma once
+// Calibration text on its way through the blocks of a model: all of it is taken from one block to the next.
+// Between two blocks it is hidden states, in memory or, where there is not enough, in a file.
+//
+// Shape legend: N tokens of a batch, D hidden, C inputs of a linear layer.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "retort/base/files.h"
+#include "retort/calibrate/text.h"
+#include "retort/model/forward.h"
+#include "retort/model/stored_tensors.h"
+
+namespace retort::calibrate {
+
+class Walk {
+ public:
+  /// What is asked of a batch on its way through a block.
+  using Tap = std::function<void(std::size_t batch, model::Tap tap, const at::Tensor& x_NC)>;
+
+  /// Embeds every batch: the walk stands before block 0.  Model and batches must outlive it; weights of
+  /// blocks ahead may change.  Hidden states go to a file in `scratch`, which has no name; empty: to memory.
+  /// Throws StorageError.
+  Walk(const model::Weights& weights, const std::vector<Batch>& batches, const base::Path& scratch = {});
+
+  /// The block that the walk stands before.
+  std::int64_t block() const { return block_; }
+  const model::Weights& weights() const { return weights_; }
+  const std::vector<Batch>& batches() const { return batches_; }
+  /// The input of that block; behind the last one, its output.
+  at::Tensor hidden_ND(std::size_t batch) const { return hidden_.get(batch); }
+
+  /// The inputs of the block's linear layers, one batch after the other, without going on.
+  void look(const Tap& tap) const;
+  /// The input of one linear layer for one batch, without going on; undefined where the block lacks the
+  /// layer.
+  at::Tensor input_NC(std::size_t batch, model::Tap tap) const;
+  /// Takes all text through the block.  Throws ValidationError naming the block when its output is not
+  /// finite, StorageError.
+  void advance(const Tap& tap = {});
+
+ private:
+  at::Tensor output(std::size_t batch, const Tap& tap) const;
+
+  const model::Weights& weights_;
+  const std::vector<Batch>& batches_;
+  model::StoredTensors hidden_;
+  std::int64_t block_ = 0;
+};
+
+/// Throws ValidationError unless every value is finite; `block`: whose output it is, -1: the embedding.
+void require_finite(const at::Tensor& hidden_ND, std::int64_t block);
+
+}  // namespace retort::calibrate

@@ -1,0 +1,18 @@
+#include "retort/compress/parts.h"
+
+#include <array>
+
+namespace retort::compress {
+
+std::span<const Part* const> parts() {
+  static constexpr std::array<const Part*, 3> kParts = {&kKvGroups, &kChannels, &kHiddenFeatures};
+  return kParts;
+}
+
+std::vector<std::int64_t> kept_inputs(const Part& part, const architecture::Config& input,
+                                      const architecture::Kept& kept, std::int64_t block) {
+  const auto& shape = input.blocks[static_cast<std::size_t>(block)];
+  return architecture::rows_of(part.left(kept, block), part.columns_each(shape, part.reader));
+}
+
+}  // namespace retort::compress

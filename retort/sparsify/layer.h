@@ -1,0 +1,52 @@
+#pragma once
+// One layer made sparse, and what came of it.
+//
+// Shape legend: R rows, C columns of the weight (inputs of the layer).
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+#include "retort/architecture/layout.h"
+#include "retort/base/json.h"
+#include "retort/calibrate/hessian.h"
+#include "retort/model/weights.h"
+#include "retort/sparsify/options.h"
+
+namespace retort::sparsify {
+
+/// What the inputs of a layer say: of the text that weights are fitted to, and of other text for polishing.
+struct LayerInputs {
+  at::Tensor hessian_CC;
+  at::Tensor guard_CC;                             ///< undefined: nothing is polished
+  std::optional<calibrate::HessianFactor> factor;  ///< of hessian_CC; only sparse_gpt needs it
+};
+
+/// Relative output errors on text that was not fitted to.
+struct PolishResult {
+  bool kept = false;  ///< because the error fell
+  double held_out_error_before = 0, held_out_error_after = 0;
+  std::int64_t iterations = 0;
+};
+
+struct LayerResult {
+  std::string name;
+  std::int64_t rows = 0, cols = 0;
+  double loss = 0;  ///< see compress::SparseResult
+  std::optional<double> dampening = {}, identity_residual = {};
+  std::optional<PolishResult> polish = {};
+  double relative_error = 0;
+  double seconds = 0;
+};
+base::Json to_json(const LayerResult& layer);
+/// Reads what to_json() writes.
+LayerResult layer_from_json(const base::Json& json);
+
+/// Makes a layer of `weights` sparse in place, with values that the file's type holds.  Throws
+/// ValidationError naming the layer: no factorisation, a broken loss identity, values that are not finite or
+/// not of the pattern after the cast.
+LayerResult make_layer_sparse(model::Weights& weights, const architecture::Tensor& layer,
+                              const LayerInputs& inputs, const SparsifyOptions& options);
+
+}  // namespace retort::sparsify

@@ -1,0 +1,93 @@
+#include "retort/sparsify/pass.h"
+
+#include "retort/base/error.h"
+#include "retort/base/machine.h"
+#include "retort/record/stopped.h"
+
+namespace retort::sparsify {
+namespace {
+
+at::Tensor hessian_at(const calibrate::Walk& walk, model::Tap wanted, const std::string& layer) {
+  calibrate::HessianSums sums;
+  walk.look([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
+    if (tap == wanted) calibrate::accumulate_hessian(sums, x_NC, walk.batches()[batch].sequences);
+  });
+  return calibrate::hessian_of(sums, layer);
+}
+
+LayerInputs inputs_of(const Pass& pass, const LayerGroup& group, const SparsifyOptions& options,
+                      record::Observer& observer) {
+  const auto& first = group.layers.front()->name;
+  LayerInputs inputs{hessian_at(*pass.fitted, group.tap, first),
+                     pass.guard ? hessian_at(*pass.guard, group.tap, first) : at::Tensor(),
+                     {}};
+  if (options.method != compress::SparseMethod::sparse_gpt) return inputs;
+  inputs.factor = calibrate::factorise(inputs.hessian_CC, options.dampening_fraction, first);
+  if (inputs.factor->dampening_fraction > options.dampening_fraction)
+    observer.message(
+        record::Level::warning,
+        base::join(first, ": the Hessian needed a dampening of ", inputs.factor->dampening_fraction,
+                   " instead of ", options.dampening_fraction, "; more calibration text would help."));
+  return inputs;
+}
+
+// {"layers": [...], "damage": ..., "seconds"}: what is kept of a block.
+base::Json visit_block(const Pass& pass, std::int64_t block, const ChosenLayers& chosen,
+                       const SparsifyOptions& options, std::int64_t& layers_done,
+                       record::Observer& observer) {
+  const double start = base::monotonic_seconds();
+  base::Json found = {{"layers", base::Json::array()}, {"damage", nullptr}};
+  for (const auto& group : chosen.groups(block)) {
+    record::stop_if_asked(observer, "sparsify", block);
+    const auto inputs = inputs_of(pass, group, options, observer);
+    for (const auto* layer : group.layers) {
+      found["layers"].push_back(pass.visit(*layer, inputs));
+      observer.progress(pass.progress, ++layers_done, chosen.count());
+    }
+  }
+  if (pass.end) found["damage"] = pass.end(block);
+  found["seconds"] = base::monotonic_seconds() - start;
+  return found;
+}
+
+void advance(const Pass& pass) {
+  pass.fitted->advance();
+  if (pass.guard) pass.guard->advance();
+  for (auto* walk : pass.others) walk->advance();
+}
+
+BlockFound block_found(const base::Json& json) {
+  return {json.at("layers").get<std::vector<base::Json>>(), json.at("damage")};
+}
+
+}  // namespace
+
+PassResult run_pass(const Pass& pass, model::Weights& weights, const ChosenLayers& chosen,
+                    const SparsifyOptions& options, FinishedBlocks& finished, record::Observer& observer) {
+  PassResult result;
+  std::int64_t layers_done = 0;
+  bool kept_before = false;
+  for (std::int64_t block = 0; block <= chosen.last_block(); ++block) {
+    const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
+    const bool changes = pass.changes_weights && chosen.names_block(block);
+    const auto changed_W = changes ? weights.units[unit] : at::Tensor();
+    const auto before = finished.read(pass.name, block, changed_W);
+    if (before) {
+      result.seconds_before += before->at("seconds").get<double>();
+      layers_done += std::ssize(before->at("layers"));
+      result.blocks.push_back(block_found(*before));
+    } else {
+      if (kept_before)
+        observer.message(record::Level::info,
+                         base::join("sparsify: going on after block ", block - 1, ", ", pass.name));
+      const auto found = visit_block(pass, block, chosen, options, layers_done, observer);
+      result.blocks.push_back(block_found(found));
+      finished.write(pass.name, block, found, changed_W);
+    }
+    kept_before = before.has_value();
+    if (block < chosen.last_block()) advance(pass);
+  }
+  return result;
+}
+
+}  // namespace retort::sparsify

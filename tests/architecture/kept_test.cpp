@@ -1,0 +1,106 @@
+#include "retort/architecture/kept.h"
+
+#include <gtest/gtest.h>
+
+#include "retort/architecture/counts.h"
+#include "retort/base/error.h"
+
+namespace retort {
+namespace {
+
+using architecture::Kept;
+
+// Three blocks of four query heads, two key and value heads and 16 channels.
+architecture::Config tiny_config() {
+  architecture::Config config;
+  config.vocab_size = 40;
+  config.hidden_size = 16;
+  config.blocks.assign(3, {.attention = architecture::Attention{4, 2, 4}, .mlp = architecture::DenseMlp{16}});
+  return config;
+}
+
+TEST(Kept, CountsTheParametersOfTheModelItDescribes) {
+  const auto config = tiny_config();
+  const auto candidate = architecture::without_block(architecture::whole(config), 1);
+  auto smaller = config;
+  smaller.blocks.pop_back();
+  EXPECT_EQ(architecture::parameters_of(config, candidate), architecture::num_parameters(smaller));
+  EXPECT_EQ(architecture::parameters_of(config, architecture::whole(config)),
+            architecture::num_parameters(config));
+}
+
+TEST(Kept, HighestScoresStayInTheirOrder) {
+  EXPECT_EQ(architecture::highest({0, 1, 2, 3}, 2, {1, 4, 2, 3}), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(architecture::highest({1, 2, 3, 5}, 2, {9, 1, 2, 2, 9, 2}), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Kept, HalvesOfBlocksGoOnTheirOwn) {
+  const auto config = tiny_config();
+  const auto all = architecture::whole(config);
+  const auto deaf = architecture::with_kv_groups(all, 1, {});
+  EXPECT_FALSE(deaf.find(0)->kv_groups.empty());
+  EXPECT_TRUE(deaf.find(1)->kv_groups.empty());
+  EXPECT_FALSE(architecture::config_of(config, deaf).blocks[1].attention);
+  EXPECT_EQ(architecture::parameters_of(config, all) - architecture::parameters_of(config, deaf),
+            architecture::num_parameters(config.blocks[1], config.hidden_size) -
+                architecture::num_parameters(
+                    architecture::Block{.attention = {}, .mlp = config.blocks[1].mlp}, config.hidden_size));
+  const auto thin = architecture::with_channels(deaf, 0, {});
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(architecture::config_of(config, thin).blocks[0].mlp));
+  // A block without both is gone.
+  EXPECT_EQ(architecture::with_channels(deaf, 1, {}), architecture::without_block(all, 1));
+  EXPECT_EQ(architecture::with_kv_groups(thin, 0, {}), architecture::without_block(deaf, 0));
+  EXPECT_NE(architecture::stable_hash(deaf), architecture::stable_hash(all));
+}
+
+TEST(Kept, AKvGroupTakesItsQueryHeadsWithIt) {
+  const auto config = tiny_config();
+  const auto narrow = architecture::with_kv_groups(architecture::whole(config), 1, {1});
+  EXPECT_EQ(narrow.find(1)->kv_groups, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(narrow.find(0)->kv_groups, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(architecture::config_of(config, narrow).blocks[1].attention, (architecture::Attention{2, 1, 4}));
+  EXPECT_EQ(architecture::config_of(config, narrow).blocks[0].attention, config.blocks[0].attention);
+  // Two query heads, a key and a value head of 4 features each, in and out.
+  EXPECT_EQ(architecture::parameters_of(config, architecture::whole(config)) -
+                architecture::parameters_of(config, narrow),
+            16 * 4 * (2 + 1 + 1 + 2));
+  EXPECT_EQ(architecture::with_kv_groups(narrow, 1, {0, 1}), architecture::whole(config));
+  EXPECT_NE(architecture::stable_hash(narrow), architecture::stable_hash(architecture::whole(config)));
+  EXPECT_NE(architecture::stable_hash(narrow),
+            architecture::stable_hash(architecture::with_kv_groups(architecture::whole(config), 1, {0})));
+}
+
+TEST(Kept, FewerHiddenFeaturesMakeEpsLarger) {
+  const auto config = tiny_config();
+  auto candidate = architecture::whole(config);
+  candidate.hidden = {0, 2, 3, 7, 8, 9, 10, 15};
+  const auto smaller = architecture::config_of(config, candidate);
+  EXPECT_EQ(smaller.hidden_size, 8);
+  EXPECT_DOUBLE_EQ(smaller.rms_norm_eps, 2 * config.rms_norm_eps);
+  EXPECT_EQ(smaller.blocks, config.blocks);
+}
+
+TEST(Kept, PartsOfPartsKeepTheFirstNumbers) {
+  const Kept first{{{1, {0, 1}, {2, 5, 7}}, {4, {1}, {}}}, {0, 3, 6}};
+  const Kept then{{{0, {1}, {0, 2}}}, {1, 2}};
+  EXPECT_EQ(architecture::composed(first, then), (Kept{{{1, {1}, {2, 7}}}, {3, 6}}));
+  const auto config = tiny_config();
+  EXPECT_EQ(architecture::composed(architecture::whole(config), architecture::whole(config)),
+            architecture::whole(config));
+}
+
+TEST(Kept, IsReadAsItWasWritten) {
+  const Kept kept{{{1, {0, 1}, {2, 5, 7}}, {4, {1}, {}}}, {0, 3, 6}};
+  EXPECT_EQ(architecture::kept_from_json(base::Json::parse(architecture::to_json(kept).dump())), kept);
+  EXPECT_THROW(architecture::kept_from_json({{"blocks", {1}}}), nlohmann::json::exception);
+}
+
+TEST(Kept, HashTellsOnesApartAndNeverChanges) {
+  const Kept a{{{0, {0}, {0, 1}}, {1, {0}, {2}}}, {0, 1}}, b{{{0, {0}, {0}}, {1, {0}, {1, 2}}}, {0, 1}};
+  EXPECT_NE(architecture::stable_hash(a), architecture::stable_hash(b));
+  EXPECT_EQ(architecture::stable_hash(a), architecture::stable_hash(Kept(a)));
+  EXPECT_EQ(architecture::stable_hash(a), "HASH");
+}
+
+}  // namespace
+}  // namespace retort
