@@ -173,8 +173,11 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
 
 std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_t tokens,
                                  std::int64_t sequence_tokens, std::int64_t item_bytes) {
-  return over_blocks(
-      config, [&](const BlockSizes& s) { return forward_bytes(s, tokens, sequence_tokens, item_bytes); });
+  return over_blocks({.student = config,
+                      .item_bytes = item_bytes,
+                      .micro_batch_tokens = tokens,
+                      .sequence_tokens = sequence_tokens},
+                     config, &BlockBytes::forward);
 }
 
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
