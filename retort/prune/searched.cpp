@@ -143,6 +143,8 @@ class Searched {
   void evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell);
   void search_by_method();
   double affordable(double share) const;
+  double levels_to_go() const;
+  double left() const;
   search::GreedyOptions greedy_options(double share) const;
   std::int32_t affordable_probes(double share) const;
   search::Proxy probed();
@@ -227,14 +229,28 @@ State Searched::admitted(const char* name, State state) {
   return state;
 }
 
+// Of the budget, besides one evaluation on all of the text.
+double Searched::left() const {
+  if (options_.search.budget_tokens == 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(options_.search.budget_tokens) - journal_.spent() -
+         static_cast<double>(evaluator_.tokens());
+}
+
 // Evaluations on the way to the target that a share of what is left pays for; without a budget any number.
 double Searched::affordable(double share) const {
-  if (options_.search.budget_tokens == 0) return std::numeric_limits<double>::infinity();
-  const double left = static_cast<double>(options_.search.budget_tokens) - journal_.spent() -
-                      static_cast<double>(evaluator_.tokens());
   const double all = static_cast<double>(architecture::num_parameters(input_.config));
   const double mean_work = (1 + static_cast<double>(target_) / all) / 2;
-  return share * left / (mean_work * tokens(0, journal_.pieces(0)));
+  return share * left() / (mean_work * tokens(0, journal_.pieces(0)));
+}
+
+// Levels between the whole model and the target, on the mean.
+double Searched::levels_to_go() const {
+  double levels = 0, removed = 0;
+  for (const auto& unit : space_.space().units) {
+    levels += static_cast<double>(unit.removed.size() - 1);
+    removed += static_cast<double>(unit.removed.back());
+  }
+  return levels * static_cast<double>(space_.space().least_removed) / removed;
 }
 
 // Probes of each unit, doubled while there are levels between them and a share of the budget pays for all;
@@ -266,24 +282,32 @@ void Searched::additive() {
   }
 }
 
-// As fine as a share of the budget allows.
+// As fine as a share of the budget allows; where even steps of one level leave some of it over, the rest is
+// for more candidates and more text.
 search::GreedyOptions Searched::greedy_options(double share) const {
-  const double steps = affordable(share) / static_cast<double>(kGreedyCandidates);
-  return {.rung = 0,
-          .candidates = kGreedyCandidates,
-          .steps = static_cast<std::int64_t>(
-              std::clamp(steps, static_cast<double>(kFewestGreedySteps), static_cast<double>(kGreedySteps)))};
+  const double steps = std::clamp(affordable(share) / static_cast<double>(kGreedyCandidates),
+                                  static_cast<double>(kFewestGreedySteps), static_cast<double>(kGreedySteps));
+  search::GreedyOptions options{
+      .rung = 0, .candidates = kGreedyCandidates, .budget = {}, .steps = static_cast<std::int64_t>(steps)};
+  if (levels_to_go() < steps) options.budget = share * left();
+  return options;
 }
 
-// With more candidates in each step where the budget has room for them.
+// What is known costs nothing, so what a pass leaves over goes into a better one, until nothing new fits.
 void Searched::greedy() {
   const auto proxy = probed();
   auto options = greedy_options(1);
-  const auto units = static_cast<double>(space_.space().units.size());
-  options.candidates = static_cast<std::int64_t>(
-      std::clamp(affordable(1) / static_cast<double>(options.steps), static_cast<double>(kGreedyCandidates),
-                 std::max(units, static_cast<double>(kGreedyCandidates))));
-  search::greedy(journal_, proxy, options);
+  if (!options.budget) {
+    const auto units = static_cast<double>(space_.space().units.size());
+    options.candidates = static_cast<std::int64_t>(
+        std::clamp(affordable(1) / static_cast<double>(options.steps), static_cast<double>(kGreedyCandidates),
+                   std::max(units, static_cast<double>(kGreedyCandidates))));
+  }
+  for (std::size_t known = 0; journal_.entries().size() > known; options.budget = left()) {
+    known = journal_.entries().size();
+    search::greedy(journal_, proxy, options);
+    if (!options.budget) return;
+  }
 }
 
 // Begins from the best of the simple methods, all within the budget.
@@ -295,7 +319,8 @@ void Searched::tabu() {
     starts.push_back(admitted("additive", search::least_additive(space_.space(), proxy)));
   // A coarse one would cost more than it gives.
   if (affordable(1.0 / 3) >= static_cast<double>(kGreedyCandidates * kGreedySteps))
-    starts.push_back(admitted("greedy", search::greedy(journal_, proxy, greedy_options(1))));
+    starts.push_back(admitted(
+        "greedy", search::greedy(journal_, proxy, {.candidates = kGreedyCandidates, .steps = kGreedySteps})));
   tabu_from(std::move(proxy), starts);
 }
 

@@ -1,10 +1,12 @@
 #include "retort/search/greedy.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 
 #include "retort/search/additive.h"
+#include "retort/search/compared.h"
 #include "retort/search/neighbourhood.h"
 
 namespace retort::search {
@@ -31,25 +33,53 @@ std::vector<State> steps_up(const Space& space, const State& state, const std::v
   return steps;
 }
 
-// The steps with the least guess per parameter; all of them when `count` is 0.
-void shortlist(const Space& space, const State& state, const Proxy& proxy, std::int64_t count,
-               std::vector<State>& steps) {
+// The steps with the least guess per parameter: `count` of them, all when it is 0, and those besides that
+// `share` still pays for.
+void shortlist(const Journal& journal, const State& state, const Proxy& proxy, const GreedyOptions& options,
+               double share, std::vector<State>& steps) {
+  const auto count = options.candidates;
   if (count <= 0 || std::ssize(steps) <= count) return;
+  const Space& space = journal.space();
   const auto guess = [&](const State& step) {
     return proxy.difference(state, step) / static_cast<double>(space.removed(step) - space.removed(state));
   };
   std::stable_sort(steps.begin(), steps.end(),
                    [&](const State& a, const State& b) { return guess(a) < guess(b); });
-  steps.resize(static_cast<std::size_t>(count));
+  double price = 0;
+  std::vector<State> first;
+  for (auto& step : steps) {
+    const double more = journal.price(step, options.rung);
+    if (std::ssize(first) >= count && !(price + more <= share)) continue;
+    price += more;
+    first.push_back(std::move(step));
+  }
+  steps = std::move(first);
 }
 
-// The index of the least value; of equals the first.
-template <typename Value>
-std::size_t least(std::size_t count, Value value) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < count; ++i)
-    if (value(i) < value(best)) best = i;
-  return best;
+// By f per parameter; once the first reaches the bounds, what ends within them comes before, by f.
+void order_towards(const Space& space, const State& state, std::vector<Step>& steps) {
+  auto by_rise = steps;
+  order_by_rise(space, state, by_rise);
+  if (space.removed(by_rise.front().state) >= space.least_removed) {
+    const auto feasible = [&](const Step& step) { return space.feasible(step.state); };
+    std::erase_if(steps, std::not_fn(feasible));
+    std::erase_if(by_rise, feasible);
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const Step& a, const Step& b) { return a.objective < b.objective; });
+    by_rise.insert(by_rise.begin(), steps.begin(), steps.end());
+  }
+  steps.swap(by_rise);
+}
+
+// What the first rung says of all steps.
+std::vector<Proxy::Measured> lessons(Journal& journal, const State& state, const std::vector<State>& steps,
+                                     std::int32_t rung) {
+  const double before = journal.objective(state, rung);
+  const auto objectives = journal.objectives(steps, rung);
+  std::vector<Proxy::Measured> measured;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    measured.push_back({state, steps[i], objectives[i] - before});
+  return measured;
 }
 
 }  // namespace
@@ -66,37 +96,24 @@ State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
     units.resize(space.units.size());
     std::iota(units.begin(), units.end(), std::size_t{0});
   }
+  const double end = journal.spent() + options.budget.value_or(0);
   auto state = options.start.empty() ? space.whole() : options.start;
-  double objective = journal.objective(state, options.rung);
   while (space.removed(state) < space.least_removed) {
     auto steps = steps_up(space, state, units, at_least);
     if (steps.empty()) {
       state = least_additive(space, proxy);
       break;
     }
-    shortlist(space, state, proxy, options.candidates, steps);
-    auto objectives = journal.objectives(steps, options.rung);
-    std::vector<Proxy::Measured> measured;
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      measured.push_back({state, steps[i], objectives[i] - objective});
-    proxy.learn(std::move(measured));
-    const auto removed = space.removed(state);
-    auto chosen = least(steps.size(), [&](std::size_t i) {
-      return (objectives[i] - objective) / static_cast<double>(space.removed(steps[i]) - removed);
-    });
-    if (space.removed(steps[chosen]) >= space.least_removed) {
-      std::vector<std::size_t> arriving;
-      for (std::size_t i = 0; i < steps.size(); ++i)
-        if (space.feasible(steps[i])) arriving.push_back(i);
-      if (arriving.empty()) {
-        const auto mended = repaired(space, steps[chosen], proxy);
-        state = mended ? *mended : least_additive(space, proxy);
-        break;
-      }
-      chosen = arriving[least(arriving.size(), [&](std::size_t i) { return objectives[arriving[i]]; })];
-    }
-    state = steps[chosen];
-    objective = objectives[chosen];
+    const double share =
+        options.budget ? share_of_next(space, state, steps, std::max(0.0, end - journal.spent())) : 0;
+    shortlist(journal, state, proxy, options, share, steps);
+    const auto found = compared(journal, state, steps, {.rung = options.rung, .share = share},
+                                [&](auto& all) { order_towards(space, state, all); });
+    proxy.learn(lessons(journal, state, steps, options.rung));
+    state = found.front().state;
+    if (space.removed(state) < space.least_removed || space.feasible(state)) continue;
+    const auto mended = repaired(space, state, proxy);
+    state = mended ? *mended : least_additive(space, proxy);
   }
   journal.objective(state, journal.last_rung());
   return state;

@@ -1,6 +1,11 @@
 #pragma once
 // From the whole model, always the step that costs least per parameter, measured again after each.
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "retort/search/journal.h"
 #include "retort/search/proxy.h"
 
@@ -9,8 +14,11 @@ namespace retort::search {
 struct GreedyOptions {
   std::int32_t rung = 0;        ///< at which steps are compared; the result is evaluated at the last rung too
   std::int64_t candidates = 0;  ///< steps that are evaluated, the best by the proxy's guess; 0: all
-  std::int64_t steps = 0;       ///< a step removes at least this part of what is to go; 0: a level at a time
-  State start = {};             ///< empty: the whole model
+  /// For all comparisons, the result not included.  Set: each has a share of it, for more steps than
+  /// `candidates` and then, where all are in, for higher rungs.
+  std::optional<double> budget = {};
+  std::int64_t steps = 0;  ///< a step removes at least this part of what is to go; 0: a level at a time
+  State start = {};        ///< empty: the whole model
   std::vector<std::size_t> units = {};  ///< that may rise; empty: all
 };
 

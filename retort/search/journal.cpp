@@ -108,6 +108,11 @@ void Journal::spend(double charge) {
   spent_ += charge;
 }
 
+double Journal::price(const State& state, std::int32_t rung) const {
+  const Task task{state, known(state), pieces(rung)};
+  return task.first < task.last ? options_.charge(task) : 0;
+}
+
 std::vector<double> Journal::differences(const State& a, const State& b, std::int32_t rung) const {
   const auto& weights = this->weights(rung);
   const auto &of_a = memo_.at(a), &of_b = memo_.at(b);

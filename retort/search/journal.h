@@ -73,6 +73,8 @@ class Journal {
   /// For work on candidates that is not an evaluation.  Throws BudgetSpent where the budget does not cover
   /// it.
   void spend(double charge);
+  /// What objective() would add to what is spent.
+  double price(const State& state, std::int32_t rung) const;
   /// Of two states that were evaluated at `rung` or a higher one: by each piece of the rung, what it adds to
   /// the objective of `a` more than to that of `b`.
   std::vector<double> differences(const State& a, const State& b, std::int32_t rung) const;

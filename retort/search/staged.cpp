@@ -1,12 +1,15 @@
 #include "retort/search/staged.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "retort/search/compared.h"
 
 namespace retort::search {
 namespace {
 
 // Blocks by the least objective per parameter while the share is not reached and one still fits.
-State without_blocks(Journal& journal, State state, const StagedOptions& options) {
+State without_blocks(Journal& journal, State state, const StagedOptions& options, double end) {
   const Space& space = journal.space();
   const double goal = options.block_share * static_cast<double>(space.least_removed);
   while (static_cast<double>(space.removed(state)) < goal) {
@@ -18,15 +21,11 @@ State without_blocks(Journal& journal, State state, const StagedOptions& options
         steps.push_back(std::move(next));
     }
     if (steps.empty()) break;
-    const double here = journal.objective(state, options.greedy.rung);
-    const auto objectives = journal.objectives(steps, options.greedy.rung);
-    const auto cost = [&](std::size_t i) {
-      return (objectives[i] - here) / static_cast<double>(space.removed(steps[i]) - space.removed(state));
-    };
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < steps.size(); ++i)
-      if (cost(i) < cost(best)) best = i;
-    state = steps[best];
+    const double share = share_of_next(space, state, steps, std::max(0.0, end - journal.spent()));
+    state = compared(journal, state, steps, {.rung = options.greedy.rung, .share = share},
+                     [&](auto& all) { order_by_rise(space, state, all); })
+                .front()
+                .state;
   }
   return state;
 }
@@ -41,9 +40,11 @@ bool suffice(const Space& space, State state, const std::vector<std::size_t>& un
 
 State staged(Journal& journal, Proxy proxy, const StagedOptions& options) {
   const Space& space = journal.space();
+  const double end = journal.spent() + options.greedy.budget.value_or(0);
   auto greedy_options = options.greedy;
   greedy_options.start =
-      without_blocks(journal, options.start.empty() ? space.whole() : options.start, options);
+      without_blocks(journal, options.start.empty() ? space.whole() : options.start, options, end);
+  if (options.greedy.budget) greedy_options.budget = std::max(0.0, end - journal.spent());
   if (suffice(space, greedy_options.start, options.channels)) greedy_options.units = options.channels;
   return greedy(journal, std::move(proxy), greedy_options);
 }

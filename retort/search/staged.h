@@ -14,7 +14,7 @@ struct StagedOptions {
   std::vector<std::vector<std::size_t>> blocks = {};  ///< units that go together while blocks go
   std::vector<std::size_t> channels = {};             ///< units that rise afterwards; where they cannot, all
   double block_share = 0.5;   ///< of what is to go, removed as blocks; the paper does not say how much
-  GreedyOptions greedy = {};  ///< `start` and `units` are set by the search
+  GreedyOptions greedy = {};  ///< its budget is for the blocks too; `start` and `units` are set by the search
 };
 
 /// Blocks and then channels go by the least f per parameter, measured again after each step.  Returns the

@@ -14,6 +14,7 @@
 #include "retort/prune/moves.h"
 #include "retort/prune/plan.h"
 #include "retort/record/stopped.h"
+#include "retort/search/greedy.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/temporary_directory.h"
@@ -48,7 +49,6 @@ class Searched : public ::testing::TestWithParam<std::tuple<Units, SearchMethod>
 
 TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   const auto [units, method] = GetParam();
-  if (units == Units::uniform && method == SearchMethod::additive) return;  // its parts do not add up
   const auto input = small_model(6);
   const test::TemporaryDirectory directory;
   record::Observer observer;
@@ -75,8 +75,53 @@ INSTANTIATE_TEST_SUITE_P(
     Methods, Searched,
     ::testing::Combine(::testing::Values(Units::uniform, Units::blocks, Units::sub_blocks, Units::per_layer),
                        ::testing::Values(SearchMethod::greedy, SearchMethod::tabu, SearchMethod::evolution,
-                                         SearchMethod::random, SearchMethod::additive,
-                                         SearchMethod::influence, SearchMethod::staged)));
+                                         SearchMethod::random, SearchMethod::influence,
+                                         SearchMethod::staged)));
+// Uniform units do not add up.
+INSTANTIATE_TEST_SUITE_P(Additive, Searched,
+                         ::testing::Combine(::testing::Values(Units::blocks, Units::sub_blocks,
+                                                              Units::per_layer),
+                                            ::testing::Values(SearchMethod::additive)));
+
+class GreedyBudget : public ::testing::TestWithParam<Units> {
+ protected:
+  base::Json report(std::int64_t budget_tokens) const {
+    auto options = options_of(GetParam(), SearchMethod::greedy);
+    options.search.budget_tokens = budget_tokens;
+    options.compensate = false;
+    const test::TemporaryDirectory directory;
+    record::Observer observer;
+    return prune_searched(input_, text(), options, {directory / "search.jsonl"}, observer).report;
+  }
+  // Budgets of many evaluations on all of the text.
+  const model::Weights input_ = small_model(GetParam() == Units::blocks ? 12 : 5);
+};
+
+// A space of few units ends after few steps: what they do not need goes into candidates and text.
+TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
+  const auto unlimited = report(0);
+  const auto all = unlimited.at("tokens_spent").get<double>();
+  const auto budget = static_cast<std::int64_t>(0.6 * all);
+  EXPECT_GE(report(budget).at("tokens_spent").get<double>(), 0.9 * static_cast<double>(budget));
+  // Without end it is greedy search over all steps, each on all of the text.
+  const auto options = options_of(GetParam(), SearchMethod::greedy);
+  const prune::ModelSpace space(input_.config, options, prune::target_parameters(input_.config, options),
+                                prune::unit_scores(prune::measured_scores(
+                                    input_, prune::calibration_batches(text(), input_.config, at::kCPU),
+                                    prune::ranking_options(options))));
+  const prune::Evaluator evaluator(input_, text(), {});
+  search::Journal journal(space.space(),
+                          [&](std::span<const search::Task> tasks, const search::Journal::Tell& tell) {
+                            for (std::size_t i = 0; i < tasks.size(); ++i)
+                              tell(i, {evaluator.evaluate(space.candidate(tasks[i].state)).mean.objective});
+                          },
+                          {});
+  const auto expected = journal.objective(search::greedy(journal), 0);
+  EXPECT_NEAR(unlimited.at("searched_objective").get<double>(), expected, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Units, GreedyBudget,
+                         ::testing::Values(Units::blocks, Units::sub_blocks, Units::per_layer));
 
 TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   const auto input = small_model();

@@ -69,6 +69,18 @@ TEST(Journal, AnswersFromMemoryWithoutCharge) {
   EXPECT_EQ(journal.spent(), 17) << "what is known on more text is known on less";
 }
 
+TEST(Journal, SaysWhatAnObjectiveWillCost) {
+  const auto problem = test::random_problem(1, 2, 0);
+  Journal journal(problem.space, noisy(problem), racing(0));
+  const State state{0, 1, 0, 0};
+  double spent = 0;
+  for (const auto& [rung, price] : {std::pair(1, 4.0), {0, 0.0}, {2, 12.0}, {2, 0.0}}) {
+    EXPECT_EQ(journal.price(state, rung), price);
+    journal.objective(state, rung);
+    EXPECT_EQ(journal.spent(), spent += price);
+  }
+}
+
 TEST(Journal, AnObjectiveIsTheWeightedSumOfThePieces) {
   const auto problem = test::random_problem(1, 2, 0);
   const auto evaluate = [](std::span<const Task> tasks, const Journal::Tell& tell) {
@@ -364,6 +376,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Search{"evolution", [](Journal& journal) { evolution(journal, {}, {.seed = 3}); }},
                       Search{"random", [](Journal& journal) { random_search(journal, 3, 1000); }},
                       Search{"greedy", [](Journal& journal) { greedy(journal); }},
+                      Search{"greedy_with_budget",
+                             [](Journal& journal) {
+                               greedy(journal, Proxy::probed(journal.space(), journal, 2),
+                                      {.candidates = 2, .budget = 400});
+                             }},
                       Search{"additive",
                              [](Journal& journal) {
                                const auto proxy = Proxy::probed(journal.space(), journal, 8);
@@ -375,7 +392,14 @@ INSTANTIATE_TEST_SUITE_P(
                                staged(journal, Proxy::probed(journal.space(), journal, 2),
                                       {.blocks = {{0, 1}, {2, 3}}, .channels = {1, 3}});
                              },
-                             15}),
+                             15},
+                      Search{"staged_with_budget",
+                             [](Journal& journal) {
+                               staged(journal, Proxy::probed(journal.space(), journal, 2),
+                                      {.blocks = {{0, 1}, {2, 3}, {4, 5}},
+                                       .channels = {1, 3, 5, 7},
+                                       .greedy = {.candidates = 2, .budget = 400}});
+                             }}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
