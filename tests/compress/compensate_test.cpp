@@ -80,19 +80,6 @@ TEST(Compensate, RestoresWhatAnotherHeadKnows) {
             1e-5);
 }
 
-// Without the last hidden feature every matrix that writes the others is fitted again.
-TEST(Compensate, FitsWhatHiddenFeaturesLeaveBehind) {
-  const auto input = test::tiny_model(test::tiny_config());
-  auto candidate = architecture::whole(input.config);
-  candidate.hidden = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-  auto sliced = compress::sliced(input, candidate);
-  record::Observer observer;
-  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
-  EXPECT_EQ(report.at("layers").size(), 6U);
-  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
-                                               report.at("held_out_objective_before").get<double>());
-}
-
 // A row of up_proj times s and the column of down_proj divided by s make the same model, so what is fitted
 // has to be the same too.
 TEST(Compensate, AMassiveChannelChangesNoFit) {

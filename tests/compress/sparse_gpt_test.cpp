@@ -265,8 +265,8 @@ TEST(SparseGpt, DeadColumnsBecomeZeroAndThePatternHolds) {
     EXPECT_EQ(result.weight_RC.select(1, dead).abs().max().item<double>(), 0) << dead;
   EXPECT_TRUE(model::holds({2, 4}, result.weight_RC));
   EXPECT_LT(result.identity_residual, 1e-12);
-  EXPECT_TRUE(at::equal(result.weight_RC.select(1, 7), weight.select(1, 7)) ||
-              result.weight_RC.select(1, 7).ne(0).all().item<bool>());
+  EXPECT_TRUE(result.weight_RC.select(1, 7).ne(0).all().item<bool>())
+      << "where three are dead, all rows keep it";
 }
 
 TEST(SparseGpt, SparseWeightsStayAsTheyAre) {

@@ -127,8 +127,8 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   EXPECT_LE(relative(exact), 1.05 * relative(sweep)) << "greedy over groups, so not always less";
   EXPECT_FALSE(wanda.contains("dampening"));
   EXPECT_TRUE(sweep.contains("identity_residual"));
-  EXPECT_EQ(polish.at("kept").get<bool>(), polish.at("held_out_error_after").get<double>() <
-                                               polish.at("held_out_error_before").get<double>());
+  EXPECT_TRUE(polish.at("kept").get<bool>()) << "much text, few columns";
+  EXPECT_LT(polish.at("held_out_error_after"), polish.at("held_out_error_before"));
   EXPECT_GT(polish.at("iterations"), 0);
   options.pattern = "1:4";
   first_layer();
