@@ -1,13 +1,16 @@
 #include "retort/search/best_states.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace retort::search {
 
 std::vector<State> best_states(const Journal& journal, std::size_t count) {
   std::vector<const Journal::Entry*> found;
   for (const auto& entry : journal.entries())
-    if (entry.rung == journal.last_rung() && journal.space().feasible(entry.state)) found.push_back(&entry);
+    if (entry.rung == journal.last_rung() && std::isfinite(entry.objective) &&
+        journal.space().feasible(entry.state))
+      found.push_back(&entry);
   std::stable_sort(found.begin(), found.end(),
                    [](const auto* a, const auto* b) { return a->objective < b->objective; });
   if (found.size() > count) found.resize(count);

@@ -13,7 +13,8 @@ std::vector<Step> measured(Journal& journal, const State& from, const std::vecto
   const auto objectives = journal.objectives(states, rung);
   std::vector<Step> steps;
   for (std::size_t i = 0; i < states.size(); ++i)
-    steps.push_back({states[i], objectives[i], objectives[i] - before});
+    steps.push_back(
+        {states[i], objectives[i], std::isinf(objectives[i]) ? objectives[i] : objectives[i] - before});
   return steps;
 }
 

@@ -1,6 +1,7 @@
 #include "retort/search/journal.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -82,12 +83,14 @@ void Journal::evaluate(std::vector<Entry> planned, std::span<const Task> fresh) 
 // `pieces`: those that are not in the memory.
 void Journal::complete(Entry& entry, std::vector<double> pieces) const {
   const auto& weights = this->weights(entry.rung);
+  for (auto& piece : pieces)
+    if (!std::isfinite(piece)) piece = std::numeric_limits<double>::infinity();
   auto all = known(entry.state) > 0 ? memo_.at(entry.state) : std::vector<double>{};
   all.insert(all.end(), pieces.begin(), pieces.end());
   entry.objective = std::inner_product(weights.begin(), weights.end(), all.begin(), 0.0);
-  base::require<base::ValidationError>(std::isfinite(entry.objective),
-                                       "search: the objective of a candidate is not finite; the model is "
-                                       "damaged, evaluate it first.");
+  base::require<base::ValidationError>(std::isfinite(entry.objective) || entry.state != space_.whole(),
+                                       "search: the objective of the whole model is not finite; the model "
+                                       "is damaged, evaluate it first.");
   entry.pieces = std::move(pieces);
 }
 
@@ -95,7 +98,7 @@ void Journal::record(const Entry& entry) {
   auto& pieces = memo_[entry.state];
   pieces.insert(pieces.end(), entry.pieces.begin(), entry.pieces.end());
   spent_ += entry.charge;
-  if (entry.rung == last_rung() && space_.feasible(entry.state) &&
+  if (entry.rung == last_rung() && std::isfinite(entry.objective) && space_.feasible(entry.state) &&
       (!best_ || entry.objective < best_->objective)) {
     best_ = entry;
     curve_.emplace_back(spent_, entry.objective);

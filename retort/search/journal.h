@@ -44,7 +44,8 @@ class Journal {
     std::int32_t rung = 0;
     double objective = 0;
     double charge = 0;
-    std::vector<double> pieces = {};  ///< those that were not known of the state before
+    /// Those that were not known of the state before; infinite where they were not finite.
+    std::vector<double> pieces = {};
     bool operator==(const Entry&) const = default;
   };
   struct Options {
@@ -56,7 +57,8 @@ class Journal {
     std::function<void(const Entry&)> on_entry = {};  ///< after each new evaluation, as told, to save it
   };
   /// Takes the pieces of one of the tasks, by its place among them; each is saved at once, so that nothing is
-  /// lost when another one fails.  To be called by one thread at a time.
+  /// lost when another one fails.  A piece that is not finite counts as infinite, so its state loses
+  /// everywhere; of the whole model it is a ValidationError.  To be called by one thread at a time.
   using Tell = std::function<void(std::size_t task, std::vector<double> pieces)>;
   /// Tells of every task once, in any order, so that several evaluators can share them; may throw.  The
   /// search is the same whatever the order.
@@ -86,7 +88,7 @@ class Journal {
   double spent() const { return spent_; }
   const std::vector<Entry>& entries() const { return entries_; }
 
-  /// The feasible state with the least objective at the last rung; of equals the first.
+  /// The feasible state with the least finite objective at the last rung; of equals the first.
   const std::optional<Entry>& best() const { return best_; }
   /// What was spent, and the best objective, each time that it improved.
   const std::vector<std::pair<double, double>>& curve() const { return curve_; }

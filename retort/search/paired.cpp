@@ -29,7 +29,8 @@ double student_t_probability(double t, std::size_t degrees) {
 PairedDifference paired_difference(std::span<const double> differences) {
   PairedDifference result{std::accumulate(differences.begin(), differences.end(), 0.0),
                           std::numeric_limits<double>::infinity()};
-  if (differences.size() < kFewestPieces) return result;
+  if (std::isinf(result.value)) result.significant = result.value > 0;  // no chance makes up for that
+  if (differences.size() < kFewestPieces || !std::isfinite(result.value)) return result;
   const auto count = static_cast<double>(differences.size());
   double squares = 0;
   for (const double difference : differences)

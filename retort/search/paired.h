@@ -11,7 +11,7 @@ struct PairedDifference {
   /// Standard error of the sum, were the pieces drawn at random; infinite below three pieces.
   double error = 0;
   /// Whether the sum is above 0 beyond chance: by Student's t with pieces - 1 degrees of freedom, one-sided,
-  /// at 5 %.
+  /// at 5 %, or because it is infinite.
   bool significant = false;
 };
 

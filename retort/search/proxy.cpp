@@ -1,6 +1,7 @@
 #include "retort/search/proxy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace retort::search {
@@ -8,6 +9,7 @@ namespace {
 
 constexpr double kLearningRate = 0.5;
 constexpr int kPasses = 5;
+constexpr double kHopeless = 10;
 
 // The levels to probe: the highest and others below it at equal distances.
 std::vector<std::int32_t> probed_levels(std::int32_t highest, std::int32_t probes) {
@@ -15,6 +17,17 @@ std::vector<std::int32_t> probed_levels(std::int32_t highest, std::int32_t probe
   const auto count = std::min(std::max(probes, 1), highest);
   for (std::int32_t i = 1; i <= count; ++i) levels.push_back(highest * i / count);
   return levels;
+}
+
+// Where there is no finite value, one far above all others, so that sums of guesses stay numbers.
+std::vector<double> finite(std::vector<double> objectives) {
+  double highest = objectives.front();
+  for (const double objective : objectives)
+    if (std::isfinite(objective)) highest = std::max(highest, objective);
+  const double hopeless = objectives.front() + kHopeless * (1 + highest - objectives.front());
+  for (auto& objective : objectives)
+    if (!std::isfinite(objective)) objective = hopeless;
+  return objectives;
 }
 
 }  // namespace
@@ -35,7 +48,7 @@ Proxy Proxy::probed(const Space& space, Journal& journal, std::int32_t probes) {
       states.push_back(space.whole());
       states.back()[unit] = level;
     }
-  const auto objectives = journal.objectives(states, 0);
+  const auto objectives = finite(journal.objectives(states, 0));
 
   Proxy proxy(space);
   std::size_t next = 1;
@@ -102,7 +115,8 @@ double Proxy::difference(const State& from, const State& to) const {
 }
 
 void Proxy::learn(std::vector<Measured> measured) {
-  for (auto& one : measured) measured_.push_back(std::move(one));
+  for (auto& one : measured)
+    if (std::isfinite(one.difference)) measured_.push_back(std::move(one));
   for (int pass = 0; pass < kPasses; ++pass)
     for (auto one = measured_.rbegin(); one != measured_.rend(); ++one) correct(*one);
 }

@@ -19,7 +19,7 @@ class Proxy {
 
   /// From the objectives of single units: the highest level and `probes` - 1 in between are evaluated at rung
   /// 0, the levels between them are interpolated in the parameters removed, with two probes by a parabola
-  /// where it is convex.
+  /// where it is convex.  An objective that is not finite counts as one far above all others.
   static Proxy probed(const Space& space, Journal& journal, std::int32_t probes);
   /// The evaluations that this takes.
   static std::int64_t evaluations(const Space& space, std::int32_t probes);
@@ -39,7 +39,7 @@ class Proxy {
   };
   /// Goes a few times over all that was ever measured, the newest first, and spreads half of each error
   /// evenly over what the guess is made of.  Source: normalised least mean squares (Widrow & Hoff 1960;
-  /// Kaczmarz 1937).
+  /// Kaczmarz 1937).  Differences that are not finite teach nothing.
   void learn(std::vector<Measured> measured);
 
  private:

@@ -135,15 +135,22 @@ TEST(Journal, KeepsTheBestFeasibleStateOfTheLastRung) {
   EXPECT_EQ(journal.curve().size(), 1U);
 }
 
-TEST(Journal, RefusesAnObjectiveThatIsNotFinite) {
+TEST(Journal, AnObjectiveThatIsNotFiniteLosesUnlessItIsTheWholeModels) {
   const auto problem = test::random_problem(1, 2, 0);
+  const State lost{1, 3, 0, 0}, fine{1, 4, 0, 0};
+  ASSERT_TRUE(problem.space.feasible(lost));
   Journal journal(
       problem.space,
-      [](auto tasks, const auto& tell) {
+      [&](auto tasks, const auto& tell) {
         for (std::size_t i = 0; i < tasks.size(); ++i)
-          tell(i, std::vector<double>(tasks[i].last - tasks[i].first, NAN));
+          tell(i, std::vector<double>(tasks[i].last - tasks[i].first, tasks[i].state == fine ? 1 : NAN));
       },
       racing(0));
+  EXPECT_EQ(journal.objective(lost, 2), INFINITY);
+  EXPECT_FALSE(journal.best());
+  EXPECT_TRUE(best_states(journal, 3).empty());
+  journal.objective(fine, 2);
+  EXPECT_EQ(race(journal, {lost, fine}, {.survivors = 2}).size(), 1U) << "worse beyond chance";
   EXPECT_SAYS(test::message_of<base::ValidationError>([&] { journal.objective(problem.space.whole(), 0); }),
               "not finite");
 }
@@ -329,6 +336,33 @@ TEST_P(EverySearch, ResumedAtAnyEvaluationTakesTheSamePath) {
     EXPECT_EQ(second.spent(), undisturbed.spent());
     EXPECT_EQ(static_cast<std::size_t>(evaluations), undisturbed.entries().size() - kill);
   }
+}
+
+// Every seventh state, by its levels, is not a number on its last pieces.
+TEST_P(EverySearch, StatesThatAreNotFiniteLose) {
+  const auto evaluate = [&](std::span<const Task> tasks, const Journal::Tell& tell) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      auto pieces = noisy_pieces(problem_, tasks[i]);
+      std::int64_t sum = 0;
+      for (std::size_t unit = 0; unit < tasks[i].state.size(); ++unit)
+        sum += static_cast<std::int64_t>(unit + 1) * tasks[i].state[unit];
+      if (sum % 7 == 3) pieces.back() = NAN;
+      tell(i, std::move(pieces));
+    }
+  };
+  std::vector<Entry> saved;
+  auto options = racing(600);
+  options.on_entry = [&](const Entry& entry) { saved.push_back(entry); };
+  Journal journal(problem_.space, evaluate, options);
+  search(journal);
+  EXPECT_TRUE(
+      std::any_of(saved.begin(), saved.end(), [](const Entry& one) { return std::isinf(one.objective); }));
+  ASSERT_TRUE(journal.best());
+  EXPECT_TRUE(std::isfinite(journal.best()->objective));
+  Journal again(
+      problem_.space, [](auto, const auto&) { FAIL() << "all is known"; }, racing(600), saved);
+  search(again);
+  EXPECT_EQ(again.entries(), journal.entries());
 }
 
 // Two evaluators share each batch; the second is faster, and each hands over its last task first.
