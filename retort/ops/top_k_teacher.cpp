@@ -44,9 +44,13 @@ TopKScores score_top_k(const at::Tensor& student_NV, const TopKTeacher& teacher,
   const auto log_rest_N = (sums.others_N1 - sums.all_N1).squeeze(1);
   const auto rest_N = teacher.log_rest_N.exp() * (teacher.log_rest_N - log_rest_N);
   const auto zero_N = at::zeros_like(top_N);
-  const auto kl_N = top_N + at::where(teacher.log_rest_N.isinf(), zero_N, rest_N);
+  const auto none_N = teacher.log_rest_N.isinf();
+  const auto kl_N = top_N + at::where(none_N, zero_N, rest_N);
+  const auto least_q_N = logits.amin(-1) - sums.all_N1.squeeze(1);
+  const auto gap_N = teacher.log_rest_N.exp() * (teacher.log_p_NK.amin(-1) - least_q_N) - rest_N;
   const auto counted_N = targets_N.ge(0);
-  return {at::where(counted_N, nll_N, zero_N), at::where(counted_N, kl_N, zero_N)};
+  return {at::where(counted_N, nll_N, zero_N), at::where(counted_N, kl_N, zero_N),
+          at::where(counted_N.logical_and(none_N.logical_not()), gap_N, zero_N)};
 }
 
 }  // namespace retort::ops

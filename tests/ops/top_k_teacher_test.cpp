@@ -33,6 +33,7 @@ TEST(TopKTeacher, OfTheWholeVocabularyIsTheFullKl) {
                  test::tolerance(at::kFloat));
     EXPECT_EQ(scores.kl_N[4].item<float>(), 0);
     EXPECT_EQ(scores.nll_N[4].item<float>(), 0);
+    EXPECT_TRUE(scores.kl_gap_N.eq(0).all().item<bool>());
   }
 }
 
@@ -63,6 +64,8 @@ TEST(TopKTeacher, IsALowerBoundThatGrowsTightWithK) {
   for (const std::int64_t k : {1, 4, 16, 64, 256, 299}) {
     const auto kl = c.scores(k).kl_N.to(at::kDouble);
     EXPECT_TRUE((kl - full).le(1e-5).all().item<bool>()) << k;
+    const auto most = kl + c.scores(k).kl_gap_N;
+    EXPECT_TRUE((full - most).le(1e-5).all().item<bool>()) << k << ": what is missing is within the gap";
     EXPECT_TRUE((before - kl).le(1e-5).all().item<bool>()) << k << ": splitting an outcome never lowers KL";
     before = kl;
   }
