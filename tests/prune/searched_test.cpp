@@ -106,8 +106,8 @@ TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
   // Without end it is greedy search over all steps, each on all of the text.
   const auto options = options_of(GetParam(), SearchMethod::greedy);
   const prune::ModelSpace space(input_.config, options, prune::target_parameters(input_.config, options),
-                                prune::unit_scores(prune::measured_scores(
-                                    input_, prune::calibration_batches(text(), input_.config, at::kCPU),
+                                calibrate::unit_scores(calibrate::measured_scores(
+                                    input_, calibrate::calibration_batches(text(), input_.config, at::kCPU),
                                     prune::ranking_options(options))));
   const prune::Evaluator evaluator(input_, text(), {});
   search::Journal journal(space.space(),

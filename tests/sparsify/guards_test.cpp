@@ -1,21 +1,21 @@
 // What is fitted has to prove itself on text that it was not fitted to; and what it is fitted to.
 #include <gtest/gtest.h>
 
-#include "retort/model/forward.h"
-#include "support/models_for_tests.h"
-#include "support/random_text.h"
+#include "retort/calibrate/hessian.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/compensated_layers.h"
-#include "retort/calibrate/hessian.h"
 #include "retort/compress/least_squares.h"
-#include "retort/sparsify/sparsify.h"
 #include "retort/compress/surgery.h"
+#include "retort/model/forward.h"
+#include "retort/sparsify/sparsify.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
 
 namespace retort {
 namespace {
 
-using architecture::Role;
 using architecture::Kept;
+using architecture::Role;
 
 using Domains = std::vector<calibrate::SourceText>;
 
@@ -56,7 +56,7 @@ TEST(CompensationGuard, ALayerThatErrsMoreElsewhereStaysAsItWas) {
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
   const auto report = compress::compensate(input, candidate, fitted, little_text(),
-                                        {.batch_tokens = kFewTokens, .objective = {}}, observer);
+                                           {.batch_tokens = kFewTokens, .objective = {}}, observer);
   ASSERT_TRUE(report.at("kept").get<bool>());
   ASSERT_EQ(report.at("layers").size(), 2U);
   EXPECT_TRUE(report.at("layers")[0].at("kept").get<bool>());
@@ -74,7 +74,7 @@ TEST(CompensationGuard, AModelWithAHigherFStaysAsItWas) {
   int refused = 0;
   for (const std::int64_t first : {0, 1, 2, 3, 5, 6, 8, 10}) {
     const auto candidate = architecture::with_channels(architecture::whole(input.config), 1,
-                                                without(16, {first, first + 2, first + 3, first + 5}));
+                                                       without(16, {first, first + 2, first + 3, first + 5}));
     const auto compensated = [&](const calibrate::ObjectiveWeights& objective) {
       auto model = compress::sliced(input, candidate);
       const auto report =
@@ -97,7 +97,7 @@ TEST(CompensationGuard, OfMaskedCandidatesLeavesALayerThatErrsMoreElsewhere) {
   const auto input = model_with_a_twin();
   record::Observer observer;
   compress::CompensatedLayers layers(input, little_text(), {.batch_tokens = kFewTokens, .objective = {}}, {},
-                                  observer);
+                                     observer);
   ASSERT_TRUE(layers.fits());
   EXPECT_TRUE(layers.weight_DC(0, Role::down, without(16, {7})).defined());
   EXPECT_FALSE(layers.weight_DC(2, Role::down, without(16, {0, 3, 4, 9})).defined());
@@ -138,7 +138,7 @@ TEST(CompensationFit, SeesTheFittedLayersBeforeIt) {
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
   const auto report = compress::compensate(input, candidate, fitted, much_text(),
-                                        {.dampening_fraction = 0, .objective = {}}, observer);
+                                           {.dampening_fraction = 0, .objective = {}}, observer);
   ASSERT_TRUE(report.at("kept").get<bool>());
   ASSERT_EQ(report.at("layers").size(), 3U);
   for (const auto& layer : report.at("layers")) ASSERT_TRUE(layer.at("kept").get<bool>()) << layer;
@@ -165,7 +165,7 @@ TEST(CompensationFit, OfHiddenFeaturesIsToTheRowsThatStay) {
   const auto plain = compress::sliced(input, candidate);
   record::Observer observer;
   const auto report = compress::compensate(input, candidate, fitted, much_text(),
-                                        {.dampening_fraction = 0, .objective = {}}, observer);
+                                           {.dampening_fraction = 0, .objective = {}}, observer);
   ASSERT_TRUE(report.at("kept").get<bool>());
   ASSERT_EQ(report.at("layers").size(), 6U);
   const auto rows = model::index_tensor(candidate.hidden, at::kCPU);
@@ -196,7 +196,7 @@ class PolishGuard : public ::testing::Test {
     options.layers = {"q_proj"};
     options.blocks = {0};
     return sparsify::sparsify(input_, {.fitted = fitted, .choosing = choosing, .judging = {}}, options, {},
-                           observer)
+                              observer)
         .weights;
   }
   double error(const Domains& domains, const model::Weights& weights) const {
