@@ -22,7 +22,7 @@ TopKTeacher top_k_teacher(const at::Tensor& logits_NV, std::int64_t k);
 struct TopKScores {
   at::Tensor nll_N;  ///< of the type of log_p_NK; 0 where a row does not count
   at::Tensor kl_N;
-  at::Tensor kl_gap_N;  ///< at most so much is the KL over the vocabulary above kl_N
+  at::Tensor kl_gap_N = {};  ///< at most so much is the KL over the vocabulary above kl_N
 };
 
 /// NLL, and KL(teacher || student) over K + 1 outcomes, the last being any other token: a lower bound of the

@@ -78,7 +78,7 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
                                                          context.observer, given, place)
                                    : prune::prune_searched(model.weights, model.domains, options, place,
                                                            context.observer, given, saver(context, stage));
-  result.report["calibration"] = prune::describe(model.domains);
+  result.report["calibration"] = calibrate::describe(model.domains);
   save_compressed(context, stage, model.path, result.weights);
   return result.report;
 }

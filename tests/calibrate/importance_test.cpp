@@ -7,7 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "retort/base/error.h"
 #include "retort/calibrate/histogram.h"
+#include "retort/calibrate/ranking.h"
 #include "retort/model/forward.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"

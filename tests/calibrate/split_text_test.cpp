@@ -84,7 +84,7 @@ TEST(TextParts, HoldWholeDocumentsThatNoOtherPartHas) {
 }
 
 TEST(TextParts, CountTokensAndDocumentsByDomain) {
-  const auto json = prune::describe(split_by_document({packed("a", {30, 9, 9, 9, 9, 9}, 24)}));
+  const auto json = calibrate::describe(split_by_document({packed("a", {30, 9, 9, 9, 9, 9}, 24)}));
   EXPECT_EQ(json.at("a").at("fitted"), (base::Json{{"tokens", 57}, {"documents", 4}}));
   EXPECT_EQ(json.at("a").at("choosing"), (base::Json{{"tokens", 9}, {"documents", 1}}));
   EXPECT_EQ(json.at("a").at("judging"), (base::Json{{"tokens", 9}, {"documents", 1}}));
@@ -118,8 +118,8 @@ TEST(TextParts, CutADomainOfFewDocumentsByItsSequences) {
     const auto text =
         split_by_document({packed("good", {9, 9, 9, 9, 9, 9}, 24), packed("book", lengths, 24)});
     EXPECT_EQ(text.cut, std::set<std::string>{"book"});
-    EXPECT_EQ(prune::describe(text).at("book").at("whole_documents"), false);
-    EXPECT_EQ(prune::describe(text).at("good").at("whole_documents"), true);
+    EXPECT_EQ(calibrate::describe(text).at("book").at("whole_documents"), false);
+    EXPECT_EQ(calibrate::describe(text).at("good").at("whole_documents"), true);
     std::size_t tokens = 0;
     for (const auto* part : {&text.fitted, &text.choosing, &text.judging}) {
       ASSERT_EQ(part->size(), 2U);

@@ -388,7 +388,7 @@ TEST(ScoresJson, IntervalsOfTheDifferenceNeedEightDocumentsOfEverySource) {
     model.sources[1].documents.push_back(document(i, 5, 5, 5));
     terms.push_back({4.0 + i, 5});
   }
-  const auto expected = eval::bootstrap_interval(std::vector{terms});
+  const auto expected = eval::bootstrap_interval(std::vector<std::vector<eval::RatioTerm>>{terms});
   ASSERT_TRUE(expected);
   const auto json = [&] { return eval::to_json(512, Windowing::fixed, "teacher", {model}).at("models")[0]; };
   auto scores = json();

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace retort::prune {
+namespace retort::model {
 namespace {
 
 using Cache = RecentTensors<std::pair<std::size_t, std::string>>;
@@ -31,4 +31,4 @@ TEST(RecentTensors, DoesNotTakeWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace retort::prune
+}  // namespace retort::model

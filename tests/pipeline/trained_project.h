@@ -64,7 +64,11 @@ class TrainedProject {
   }
 
   pipeline::RunRequest request(bool dry_run = true) const {
-    return {.run_directory = path("run"), .only_stage = {}, .dry_run = dry_run, .command = {"retort", "run"}};
+    pipeline::RunRequest request;
+    request.run_directory = path("run");
+    request.dry_run = dry_run;
+    request.command = {"retort", "run"};
+    return request;
   }
 
   static constexpr const char* kPacking =

@@ -131,8 +131,7 @@ base::Json untimed(base::Json report) {
 }
 
 Kept kept(const base::Json& report) {
-  return {report["kept"]["blocks"].get<std::vector<std::int64_t>>(),
-          report["kept"]["channels"].get<std::vector<std::vector<std::int64_t>>>()};
+  return architecture::kept_from_json(report["kept"]);
 }
 
 TEST(Greedy, TakesTheStepsOfABruteForceSearch) {
@@ -256,7 +255,7 @@ TEST(Greedy, ComparesCandidatesAfterCompensation) {
   const auto report = prune_greedy(input, domains, options, observer).report;
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
-  const Kept candidate{report.at("kept").at("blocks"), report.at("kept").at("channels")};
+  const auto candidate = architecture::kept_from_json(report.at("kept"));
   const prune::Evaluator after(input, domains, {.weights = {}, .after_compensation = true});
   const prune::Evaluator before(input, domains, {});
   EXPECT_NEAR(after.evaluate(candidate).mean.objective, last.at("objective").get<double>(), 1e-9);
