@@ -27,7 +27,8 @@ endif()
 
 # One Python process writes the outputs of all oracles before the first C++ test starts.
 add_test(NAME oracles COMMAND ${RETORT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/make_oracles.py ${_retort_oracle_arguments})
-set_tests_properties(oracles PROPERTIES FIXTURES_SETUP oracles TIMEOUT 1200 RUN_SERIAL ON)
+# One thread, as in the tests: a matrix product with another number of them has other last bits.
+set_tests_properties(oracles PROPERTIES FIXTURES_SETUP oracles TIMEOUT 1200 RUN_SERIAL ON ENVIRONMENT OMP_NUM_THREADS=1)
 
 function(retort_test_environment name)
   cmake_parse_arguments(T "" "THREADS;TIMEOUT" "" ${ARGN})

@@ -276,6 +276,7 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
 
 // With much text for a small model, so that what depends on the text is what counts.
 TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
+  ops::install_tensor_allocator();
   auto config = test::tiny_config();
   config.hidden_size = 64;
   config.blocks.assign(4,

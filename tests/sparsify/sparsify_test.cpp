@@ -440,6 +440,7 @@ std::int64_t planned(const model::Weights& weights, const calibrate::TextParts& 
 }
 
 TEST(Sparsify, NeedsTheMemoryThatItStates) {
+  ops::install_tensor_allocator();
   auto config = test::tiny_config();
   config.hidden_size = 128;
   config.blocks.assign(3,
