@@ -206,7 +206,7 @@ TEST_F(CheckpointTest, LeftoversOfAnUnfinishedWriteAreNeverLoadedAndGo) {
   save(place_, 10);
   save(place_, 20);
   std::filesystem::rename(step_path(place_, 20), place_.directory / ".step-00000020.unfinished-4711");
-  std::filesystem::copy(step_path(place_, 10), place_.directory / ".step-00000030.unfinished-4711-old");
+  std::filesystem::copy(step_path(place_, 10), place_.directory / ".step-00000010.unfinished-4711-old");
   expect_loads(10, 0);
   EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000010"});
 }

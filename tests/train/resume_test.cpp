@@ -129,6 +129,14 @@ TEST_F(ResumeTest, BeingKilledBetweenCheckpointsRepeatsStepsWithTheSameBits) {
   }
 }
 
+// The metrics file has its own warning of a disk that cannot sync.
+std::vector<std::string> of_checkpoints(const std::vector<std::string>& warnings) {
+  std::vector<std::string> found;
+  for (const auto& warning : warnings)
+    if (warning.find("without a checkpoint") != std::string::npos) found.push_back(warning);
+  return found;
+}
+
 TEST_F(ResumeTest, AFullDiskAtACheckpointDoesNotEndTraining) {
   const auto given = this->given(at::kFloat);
   const auto straight = place("straight"), full = place("full");
@@ -144,10 +152,11 @@ TEST_F(ResumeTest, AFullDiskAtACheckpointDoesNotEndTraining) {
     }
   };
   EXPECT_TRUE(training.run(witness, held_out(given)).finished);
-  ASSERT_EQ(witness.warnings.size(), 1U);
-  EXPECT_SAYS(witness.warnings[0],
+  const auto warnings = of_checkpoints(witness.warnings);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_SAYS(warnings[0],
               "stage: training goes on without a checkpoint of step 6, the next is written after step 7");
-  EXPECT_SAYS(witness.warnings[0], "No space left on device");
+  EXPECT_SAYS(warnings[0], "No space left on device");
   expect_same_run(straight, full);
 }
 
@@ -165,7 +174,7 @@ TEST_F(ResumeTest, AFullDiskAtTheLastCheckpointIsAnError) {
     const auto message =
         test::message_of<base::StorageError>([&] { (void)training.run(witness, held_out(given)); });
     EXPECT_SAYS(message, "No space left on device");
-    EXPECT_EQ(witness.warnings.size(), 1U);
+    EXPECT_EQ(of_checkpoints(witness.warnings).size(), 1U);
   }
   run_to_the_end(given, full);  // from step 3
   expect_same_run(straight, full);
