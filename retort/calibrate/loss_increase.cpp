@@ -10,9 +10,10 @@
 namespace retort::calibrate {
 
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
-                   std::vector<DocumentSums>& documents) {
+                   const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents) {
   const auto on_cpu = [](const at::Tensor& of_N) { return of_N.to(at::kCPU, at::kDouble).contiguous(); };
   const auto nll = on_cpu(nll_N), kl = on_cpu(kl_N), targets = on_cpu(batch.targets_N.ge(0));
+  const auto gap = kl_gap_N.defined() ? on_cpu(kl_gap_N) : at::Tensor();
   const auto& starts = batch.layout.starts;
   for (std::size_t part = 0; part + 1 < starts.size(); ++part) {
     const bool goes_on = batch.goes_on[part] && !documents.empty() && documents.back().domain == batch.domain;
@@ -24,11 +25,13 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
     documents.back().targets += sum(targets);
     documents.back().nll += sum(nll);
     documents.back().kl += sum(kl);
+    if (gap.defined()) documents.back().kl_gap += sum(gap);
   }
 }
 
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents) {
-  add_documents(batch, rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N, documents);
+  add_documents(batch, rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N, {},
+                documents);
 }
 
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {
@@ -39,16 +42,20 @@ Evaluation evaluation_of(std::span<const DocumentSums> documents, const Objectiv
     domain.targets += document.targets;
     domain.nll += document.nll;
     domain.kl += document.kl;
+    domain.kl_gap += document.kl_gap;
   }
   Evaluation result;
   const auto share = 1 / static_cast<double>(domains.size());
   for (const auto& domain : domains) {
     const double targets = std::max(domain.targets, 1.0);
-    LossIncrease cost{.delta_log_perplexity = domain.nll / targets, .kl = domain.kl / targets};
+    LossIncrease cost{.delta_log_perplexity = domain.nll / targets,
+                      .kl = domain.kl / targets,
+                      .kl_gap = domain.kl_gap / targets};
     cost.objective = weights.perplexity * cost.delta_log_perplexity + weights.kl * cost.kl;
     result.mean.objective += share * cost.objective;
     result.mean.delta_log_perplexity += share * cost.delta_log_perplexity;
     result.mean.kl += share * cost.kl;
+    result.mean.kl_gap += share * cost.kl_gap;
     result.domains.push_back(cost);
     if (cost.objective > result.domains[result.worst_domain].objective)
       result.worst_domain = result.domains.size() - 1;

@@ -25,12 +25,14 @@ struct DocumentSums {
   double targets = 0;
   double nll = 0;  ///< above that of the model that it is compared with
   double kl = 0;
+  double kl_gap = 0;  ///< at most so much is the KL over the vocabulary above `kl`
 };
 
 struct LossIncrease {
   double objective = 0;  ///< f
   double delta_log_perplexity = 0;
   double kl = 0;
+  double kl_gap = 0;  ///< of DocumentSums, per target
 };
 
 struct Evaluation {
@@ -40,9 +42,9 @@ struct Evaluation {
 };
 
 /// Adds the scores of a batch's tokens, the losses above the other model's; batches come in the order of the
-/// text.  Sums are float64.
+/// text.  Sums are float64.  kl_gap_N may be undefined: 0.
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
-                   std::vector<DocumentSums>& documents);
+                   const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents);
 
 /// The same of scores that have the other model's beside them.
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);

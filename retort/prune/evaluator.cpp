@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 
 #include "retort/base/error.h"
@@ -52,6 +53,12 @@ std::string hash_of(const std::string& before, const std::vector<std::int64_t>& 
 // Output of the last block of the unmasked model.
 at::Tensor output_of(const model::Weights& weights, const calibrate::Batch& batch) {
   return model::forward_blocks(weights, model::embedded(weights, batch.ids_N), batch.layout);
+}
+
+// A candidate whose activations overflow is worse than all others.
+void replace_by_infinity(calibrate::LossIncrease& cost) {
+  for (double* value : {&cost.objective, &cost.delta_log_perplexity, &cost.kl, &cost.kl_gap})
+    if (!std::isfinite(*value)) *value = std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -137,6 +144,10 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     for (const auto& rows_RD : hidden_ND.split(chunk_rows(scorer_.vocab_size())))
       teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
     teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
+    base::require<base::ValidationError>(
+        teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
+        domain_names_[batches_[batch].domain],
+        "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
   }
   record::Observer silent;
   if (options.after_compensation)
@@ -178,20 +189,28 @@ at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
 ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
   const auto rows = chunk_rows(scorer_.vocab_size());
   const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
-  std::vector<at::Tensor> nll, kl;
+  std::vector<at::Tensor> nll, kl, gap;
   for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
     auto scores = ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
     nll.push_back(std::move(scores.nll_N));
     kl.push_back(std::move(scores.kl_N));
+    gap.push_back(std::move(scores.kl_gap_N));
   }
-  return {at::cat(nll), at::cat(kl)};
+  return {at::cat(nll), at::cat(kl), at::cat(gap)};
 }
 
-void Evaluator::add(std::size_t batch, const Pass& pass,
+void Evaluator::add(std::size_t batch, const Pass& pass, KlOver over,
                     std::vector<calibrate::DocumentSums>& documents) const {
-  const auto scores = score(batch, output(batch, pass));
+  const auto hidden_ND = output(batch, pass);
+  if (over == KlOver::vocabulary) {
+    eval::RowScores rows;
+    eval::score_hidden(scorer_, hidden_ND, &scorer_, teacher_hidden_.get(batch), batches_[batch].targets_N,
+                       chunk_rows(scorer_.vocab_size()), &rows);
+    return calibrate::add_documents(batches_[batch], rows, documents);
+  }
+  const auto scores = score(batch, hidden_ND);
   calibrate::add_documents(batches_[batch], scores.nll_N.to(at::kDouble) - teacher_nll_N_[batch], scores.kl_N,
-                           documents);
+                           scores.kl_gap_N, documents);
 }
 
 calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
@@ -203,16 +222,19 @@ calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSu
   return evaluation;
 }
 
-std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture::Kept& candidate) const {
+std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture::Kept& candidate,
+                                                              KlOver over) const {
   const auto pass = pass_of(candidate);
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, documents);
-  (void)checked(documents);
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, over, documents);
   return documents;
 }
 
-calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate) const {
-  return calibrate::evaluation_of(document_sums(candidate), weights_);
+calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate, KlOver over) const {
+  auto evaluation = calibrate::evaluation_of(document_sums(candidate, over), weights_);
+  replace_by_infinity(evaluation.mean);
+  for (auto& domain : evaluation.domains) replace_by_infinity(domain);
+  return evaluation;
 }
 
 calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
@@ -252,7 +274,7 @@ std::vector<double> Evaluator::piece_costs(const architecture::Kept& candidate, 
   std::vector<double> costs;
   for (std::size_t piece = first; piece < last; ++piece) {
     std::vector<calibrate::DocumentSums> documents;
-    add(pieces_[piece].batch, pass, documents);
+    add(pieces_[piece].batch, pass, KlOver::top_k, documents);
     double& cost = costs.emplace_back(0);
     for (const auto& document : documents)
       cost += weights_.perplexity * document.nll + weights_.kl * document.kl;

@@ -7,7 +7,8 @@
 // (recent_tensors.h), so that a candidate which first differs at block l from one seen before costs only the
 // blocks from l on.  While candidates are compared, the input's distributions are its 512 most likely tokens
 // and one outcome for all others, kept at 4 KiB a token: their KL is a lower bound, and the input's head is
-// not computed again.
+// not computed again.  Close candidates can be compared by the KL over the vocabulary, for one product with
+// the input's head more.
 //
 // Asked to, the evaluator gives the masked layers the weights that compensation would give them.
 //
@@ -53,21 +54,27 @@ struct EvaluatorOptions {
   record::Observer* observer = nullptr;    ///< of that pass over the text
 };
 
+enum class KlOver {
+  top_k,      ///< the most likely tokens and one outcome for all others: a lower bound
+  vocabulary  ///< exactly
+};
+
 class Evaluator {
  public:
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
-  /// Throws DataError for unusable text, ValidationError
-  /// naming the block whose activations are not finite, StorageError, StoppedError.
+  /// Throws DataError for unusable text, ValidationError for a model whose losses are not finite or naming
+  /// the block whose activations are not, StorageError, StoppedError.
   Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
             const EvaluatorOptions& options);
 
-  /// On all of the text.  The same f for a candidate whatever was evaluated before.  Throws ValidationError
-  /// when f is not finite, StorageError.
-  calibrate::Evaluation evaluate(const architecture::Kept& candidate) const;
+  /// On all of the text.  The same f for a candidate whatever was evaluated before; infinite where it is not
+  /// finite.  Throws StorageError.
+  calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over = KlOver::top_k) const;
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
-  std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate) const;
+  std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate,
+                                                     KlOver over = KlOver::top_k) const;
   /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
-  /// reported.  Throws as evaluate().
+  /// reported.  Throws ValidationError when f is not finite, StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
   const base::Path& hidden_scratch() const { return hidden_scratch_; }
   /// Whether candidates are compared after compensation: wanted, and the text can judge it.
@@ -100,7 +107,8 @@ class Evaluator {
   Pass pass_of(const architecture::Kept& candidate) const;
   at::Tensor output(std::size_t batch, const Pass& pass) const;
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
-  void add(std::size_t batch, const Pass& pass, std::vector<calibrate::DocumentSums>& documents) const;
+  void add(std::size_t batch, const Pass& pass, KlOver over,
+           std::vector<calibrate::DocumentSums>& documents) const;
   calibrate::Evaluation checked(const std::vector<calibrate::DocumentSums>& documents) const;
 
   const model::Weights& input_;

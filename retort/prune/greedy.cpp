@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iomanip>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -32,7 +34,7 @@ struct Trial {
   calibrate::Evaluation evaluation;
   std::int64_t parameters = 0;  // left
   std::int64_t removed = 0;     // by this move
-  double score = 0;             // growth of f per parameter removed
+  bool exact = false;           // the KL is over the vocabulary
 };
 
 base::Json to_json(const Move& move) {
@@ -40,24 +42,27 @@ base::Json to_json(const Move& move) {
   return {{"action", move.part->action}, {"width", move.width}};
 }
 
-base::Json to_json(const Trial& trial, const std::vector<std::string>& domains) {
+base::Json to_json(const Trial& trial, double score, const std::vector<std::string>& domains) {
   auto json = to_json(trial.move);
   json["objective"] = trial.evaluation.mean.objective;
   json["delta_log_perplexity"] = trial.evaluation.mean.delta_log_perplexity;
   json["kl"] = trial.evaluation.mean.kl;
   json["worst_domain"] = domains[trial.evaluation.worst_domain];
   json["parameters_removed"] = trial.removed;
-  json["score"] = trial.score;
+  json["score"] = score;
+  json["kl_gap"] = trial.evaluation.mean.kl_gap;
+  json["exact"] = trial.exact;
   json["candidate"] = architecture::stable_hash(trial.candidate);
   return json;
 }
 
 base::Json to_json(const calibrate::LossIncrease& cost) {
-  return {cost.objective, cost.delta_log_perplexity, cost.kl};
+  return {cost.objective, cost.delta_log_perplexity, cost.kl, cost.kl_gap};
 }
 
 calibrate::LossIncrease cost_from_json(const base::Json& json) {
-  return {json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>()};
+  return {record::number_or_infinity(json.at(0)), record::number_or_infinity(json.at(1)),
+          record::number_or_infinity(json.at(2)), record::number_or_infinity(json.at(3))};
 }
 
 base::Json to_json(const calibrate::Evaluation& evaluation) {
@@ -93,7 +98,9 @@ class Search {
       file_.emplace(place.saved_file,
                     objective_identity(input, evaluator_, domains, options.objective).dump(), observer);
       for (const auto& line : file_->earlier())
-        known_[line.at("candidate").get<std::string>()] = evaluation_from_json(line);
+        if (line.contains("exact"))  // else of an earlier version
+          known_[{line.at("candidate").get<std::string>(), line.at("exact").get<bool>()}] =
+              evaluation_from_json(line);
     }
   }
 
@@ -109,8 +116,19 @@ class Search {
  private:
   void step();
   calibrate::UnitScores scores();
-  calibrate::Evaluation evaluated(const architecture::Kept& candidate);
+  calibrate::Evaluation evaluated(const architecture::Kept& candidate, KlOver over);
   Trial measured(const Move& move, const calibrate::UnitScores& scores);
+  double score(const Trial& trial) const { return score(trial, trial.evaluation.mean.objective, objective_); }
+  static double score(const Trial& trial, double objective, double before) {
+    return (objective - before) / static_cast<double>(trial.removed);
+  }
+  double highest(const calibrate::Evaluation& evaluation) const {
+    return evaluation.mean.objective + options_.objective.kl * evaluation.mean.kl_gap;
+  }
+  void measure_exactly(Trial& trial);
+  bool may_cost_less_per_parameter(const Trial& second, const Trial& first) const;
+  template <typename Admitted, typename Value, typename MayBeLess>
+  std::size_t least(std::vector<Trial>& trials, Admitted admitted, Value value, MayBeLess may_be_less);
   std::size_t chosen(std::vector<Trial>& trials, const calibrate::UnitScores& scores);
   void record_decision(const Trial& trial, const std::vector<Trial>& trials);
 
@@ -122,12 +140,13 @@ class Search {
   PlannedEvaluation planned_;
   Evaluator evaluator_;
   architecture::Kept candidate_;
-  std::int64_t inactive_channels_ = 0;  // of the current candidate
-  std::int64_t parameters_;             // of the current candidate
-  double objective_ = 0;
+  std::int64_t inactive_channels_ = 0;            // of the current candidate
+  std::int64_t parameters_;                       // of the current candidate
+  double objective_ = 0, highest_objective_ = 0;  // of the current candidate, and what it is at most
   base::Json decisions_ = base::Json::array();
   std::optional<record::SavedLines> file_;
-  std::map<std::string, calibrate::Evaluation> known_;  // by the candidate's hash
+  std::map<std::pair<std::string, bool>, calibrate::Evaluation>
+      known_;  // by the candidate's hash, and whether exact
 };
 
 // Measured on the current candidate, if they are not given.
@@ -147,49 +166,85 @@ calibrate::UnitScores Search::scores() {
   return scores;
 }
 
-calibrate::Evaluation Search::evaluated(const architecture::Kept& candidate) {
-  const auto hash = architecture::stable_hash(candidate);
-  if (const auto found = known_.find(hash); found != known_.end()) return found->second;
+calibrate::Evaluation Search::evaluated(const architecture::Kept& candidate, KlOver over) {
+  const std::pair key(architecture::stable_hash(candidate), over == KlOver::vocabulary);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
   record::stop_if_asked(observer_, "prune", "the candidates measured so far");
-  const auto evaluation = evaluator_.evaluate(candidate);
+  const auto evaluation = evaluator_.evaluate(candidate, over);
   if (file_) {
     auto line = to_json(evaluation);
-    line["candidate"] = hash;
+    line["candidate"] = key.first;
+    line["exact"] = key.second;
     file_->append(line);
   }
-  return known_[hash] = evaluation;
+  return known_[key] = evaluation;
 }
 
 Trial Search::measured(const Move& move, const calibrate::UnitScores& scores) {
   Trial trial{.move = move, .candidate = moved(candidate(), move, scores), .evaluation = {}};
-  trial.evaluation = evaluated(trial.candidate);
+  trial.evaluation = evaluated(trial.candidate, KlOver::top_k);
   trial.parameters = architecture::parameters_of(input_.config, trial.candidate);
   trial.removed = parameters_ - trial.parameters;
-  trial.score = (trial.evaluation.mean.objective - objective_) / static_cast<double>(trial.removed);
+  if (!std::isfinite(trial.evaluation.mean.objective))
+    observer_.message(record::Level::warning, base::join("prune: f of the candidate '", describe(move),
+                                                         "' is not finite, so it loses against all others."));
   return trial;
 }
 
-// The first of those that satisfy `admitted` with the least value.
-template <typename Admitted, typename Value>
-std::size_t least(const std::vector<Trial>& trials, Admitted admitted, Value value) {
-  std::size_t best = trials.size();
-  for (std::size_t i = 0; i < trials.size(); ++i)
-    if (admitted(trials[i]) && (best == trials.size() || value(trials[i]) < value(trials[best]))) best = i;
-  base::ensure(best < trials.size(), "a reachable target leaves a move");
-  return best;
+void Search::measure_exactly(Trial& trial) {
+  if (trial.exact) return;
+  trial.evaluation = evaluated(trial.candidate, KlOver::vocabulary);
+  trial.exact = true;
+  // What they all are compared with has to be as exact.
+  if (highest_objective_ > objective_)
+    highest_objective_ = objective_ = evaluated(candidate_, KlOver::vocabulary).mean.objective;
+}
+
+// Whatever f of the current candidate is between its bounds; scores are linear in it.
+bool Search::may_cost_less_per_parameter(const Trial& second, const Trial& first) const {
+  for (const double before : {objective_, highest_objective_})
+    if (score(second, second.evaluation.mean.objective, before) <
+        score(first, highest(first.evaluation), before))
+      return true;
+  return false;
+}
+
+// The first of those that satisfy `admitted` with the least value.  Values are lower bounds: while the first
+// two may change places, both are measured exactly.
+template <typename Admitted, typename Value, typename MayBeLess>
+std::size_t Search::least(std::vector<Trial>& trials, Admitted admitted, Value value, MayBeLess may_be_less) {
+  for (;;) {
+    std::size_t best = trials.size(), second = trials.size();
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      if (!admitted(trials[i])) continue;
+      if (best == trials.size() || value(trials[i]) < value(trials[best]))
+        second = std::exchange(best, i);
+      else if (second == trials.size() || value(trials[i]) < value(trials[second]))
+        second = i;
+    }
+    base::ensure(best < trials.size(), "a reachable target leaves a move");
+    if (trials[best].exact || second == trials.size() || !may_be_less(trials[second], trials[best]))
+      return best;
+    for (const auto close : {best, second}) measure_exactly(trials[close]);
+  }
 }
 
 std::size_t Search::chosen(std::vector<Trial>& trials, const calibrate::UnitScores& scores) {
   const auto reaches = [&](const Trial& trial) { return trial.parameters <= target_; };
   const auto best = least(
-      trials, [](const Trial&) { return true; }, [](const Trial& trial) { return trial.score; });
+      trials, [](const Trial&) { return true; }, [this](const Trial& trial) { return score(trial); },
+      [this](const Trial& second, const Trial& first) { return may_cost_less_per_parameter(second, first); });
   if (!reaches(trials[best])) return best;
   const auto finish = narrowing_to(input_.config, candidate(), options_, target_);
   const auto known = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
     return trial.move.part == finish.part && trial.move.width == finish.width;
   });
   if (finish.width > 0 && !known) trials.push_back(measured(finish, scores));
-  return least(trials, reaches, [](const Trial& trial) { return trial.evaluation.mean.objective; });
+  return least(
+      trials, reaches, [](const Trial& trial) { return trial.evaluation.mean.objective; },
+      [this](const Trial& second, const Trial& first) {
+        return second.evaluation.mean.objective < highest(first.evaluation);
+      });
 }
 
 void Search::step() {
@@ -204,22 +259,27 @@ void Search::step() {
   }
   observer_.progress(what, static_cast<std::int64_t>(moves.size()), static_cast<std::int64_t>(moves.size()));
   const auto& trial = trials[chosen(trials, scores)];
+  base::require<base::ValidationError>(std::isfinite(trial.evaluation.mean.objective),
+                                       "prune: expected a candidate of step ", decisions_.size() + 1,
+                                       " with a finite f, found none of ", trials.size(),
+                                       "; use float32 or a larger target.");
   record_decision(trial, trials);
   parameters_ = trial.parameters;
   objective_ = trial.evaluation.mean.objective;
+  highest_objective_ = highest(trial.evaluation);
   candidate_ = trial.candidate;
 }
 
 void Search::record_decision(const Trial& trial, const std::vector<Trial>& trials) {
   const auto& evaluation = trial.evaluation;
   base::Json decision = {{"step", decisions_.size() + 1}};
-  decision.update(to_json(trial, evaluator_.domain_names()));
+  decision.update(to_json(trial, score(trial), evaluator_.domain_names()));
   decision["parameters"] = trial.parameters;
   if (options_.channels) decision["inactive_channels"] = inactive_channels_;
   decision.update(to_json(evaluation, evaluator_.domain_names()));
   decision["candidates"] = base::Json::array();
   for (const auto& other : trials)
-    decision["candidates"].push_back(to_json(other, evaluator_.domain_names()));
+    decision["candidates"].push_back(to_json(other, score(other), evaluator_.domain_names()));
   decisions_.push_back(std::move(decision));
   observer_.message(
       record::Level::info,

@@ -83,9 +83,11 @@ std::vector<Journal::Entry> entries_of(const std::vector<base::Json>& lines, con
     if (!space.space().holds(state) ||
         architecture::stable_hash(space.candidate(state)) != line.at("candidate"))
       continue;
+    std::vector<double> pieces;
+    for (const auto& piece : line.at("pieces")) pieces.push_back(record::number_or_infinity(piece));
     entries.push_back({std::move(state), line.at("rung").get<std::int32_t>(),
-                       line.at("objective").get<double>(), line.at("charge").get<double>(),
-                       line.at("pieces").get<std::vector<double>>()});
+                       record::number_or_infinity(line.at("objective")), line.at("charge").get<double>(),
+                       std::move(pieces)});
   }
   return entries;
 }
@@ -121,18 +123,21 @@ class Searched {
                  [this](const search::Task& task) {
                    return tokens(task.first, task.last) * space_.work(task.state);
                  },
-             .on_entry = [this](const Journal::Entry& entry) { file_.append(to_json(entry, space_)); }},
+             .on_entry = [this](const Journal::Entry& entry) { save(entry); }},
             entries_of(file_.earlier(), space_)) {}
 
   void run() {
     search::run_search([this] { search_by_method(); });
+    base::require<base::ValidationError>(
+        journal_.best().has_value() || count_not_finite() == 0, "prune: f of ", count_not_finite(),
+        " candidates is not finite, and no other one reaches the target; use float32 or a larger target.");
     base::require<base::UsageError>(
         journal_.best().has_value(), "prune: search.budget_tokens of ", options_.search.budget_tokens,
         " did not suffice to evaluate one candidate on the whole calibration text of ", evaluator_.tokens(),
         " tokens; give more, or less calibration text.");
     find_finalists();
   }
-  architecture::Kept candidate() const { return space_.candidate(journal_.best()->state); }
+  architecture::Kept candidate() const { return space_.candidate(finalists_.front().state); }
   /// The best and those that are tied with it, as many as the options want.
   std::vector<architecture::Kept> tied() const;
   const Evaluator& evaluator() const { return evaluator_; }
@@ -140,6 +145,8 @@ class Searched {
 
  private:
   double tokens(std::size_t first_piece, std::size_t last_piece) const;
+  void save(const Journal::Entry& entry);
+  std::int64_t count_not_finite() const;
   void evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell);
   void search_by_method();
   double affordable(double share) const;
@@ -153,6 +160,7 @@ class Searched {
   void greedy();
   void staged();
   void tabu_from(search::Proxy proxy, const std::vector<State>& starts);
+  double searched_objective(const State& state) { return journal_.objective(state, journal_.last_rung()); }
   const std::vector<calibrate::DocumentSums>& documents_of(const State& state);
   base::Json parts_of(const State& state);
   void find_finalists();
@@ -181,6 +189,20 @@ double Searched::tokens(std::size_t first_piece, std::size_t last_piece) const {
   std::int64_t sum = 0;
   for (auto piece = first_piece; piece < last_piece; ++piece) sum += evaluator_.pieces()[piece].tokens;
   return static_cast<double>(sum);
+}
+
+void Searched::save(const Journal::Entry& entry) {
+  file_.append(to_json(entry, space_));
+  if (!std::isfinite(entry.objective))
+    observer_.message(
+        record::Level::warning,
+        base::join("prune: f of candidate ", architecture::stable_hash(space_.candidate(entry.state)),
+                   " is not finite, so it loses against all others."));
+}
+
+std::int64_t Searched::count_not_finite() const {
+  return std::count_if(journal_.entries().begin(), journal_.entries().end(),
+                       [](const auto& entry) { return !std::isfinite(entry.objective); });
 }
 
 void Searched::evaluate(std::span<const search::Task> tasks, const Journal::Tell& tell) {
@@ -345,12 +367,13 @@ std::vector<architecture::Kept> Searched::tied() const {
   return candidates;
 }
 
-// By document, which the journal does not keep; not charged to the search, which knows f already.
+// By document, which the journal does not keep, and with the KL over the vocabulary: of candidates that are
+// close the bound may favour the worse one.  Not charged to the search.
 const std::vector<calibrate::DocumentSums>& Searched::documents_of(const State& state) {
   const auto [found, added] = documents_.try_emplace(state);
   if (!added) return found->second;
   record::stop_if_asked(observer_, "prune", "the candidates measured so far");
-  return found->second = evaluator_.document_sums(space_.candidate(state));
+  return found->second = evaluator_.document_sums(space_.candidate(state), KlOver::vocabulary);
 }
 
 base::Json Searched::parts_of(const State& state) {
@@ -362,8 +385,13 @@ base::Json Searched::parts_of(const State& state) {
 
 // Simultaneous intervals: each is as much wider as there are of them.
 void Searched::find_finalists() {
-  const auto states = search::best_states(
+  auto states = search::best_states(
       journal_, static_cast<std::size_t>(std::max(kFinalistsShown, options_.search.finalists)));
+  std::map<State, double> objectives;
+  for (const auto& state : states)
+    objectives[state] = calibrate::evaluation_of(documents_of(state), options_.objective).mean.objective;
+  std::stable_sort(states.begin(), states.end(),
+                   [&](const State& a, const State& b) { return objectives.at(a) < objectives.at(b); });
   const double level = 1 - 0.05 / static_cast<double>(std::max<std::size_t>(states.size(), 2) - 1);
   for (const auto& state : states)
     finalists_.push_back({state, calibrate::difference_of(documents_of(state), documents_of(states.front()),
@@ -381,7 +409,8 @@ base::Json Searched::finalist_json(const Finalist& finalist, const eval::SpeedTa
   const auto& interval = finalist.behind.interval;
   auto json = parts_of(finalist.state);
   json.update(speed.cost(config));
-  json.update({{"behind", finalist.behind.value},
+  json.update({{"searched_objective", searched_objective(finalist.state)},
+               {"behind", finalist.behind.value},
                {"interval", interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
                {"tied", finalist.tied()},
                {"blocks", config.blocks.size()}});
@@ -402,8 +431,9 @@ base::Json Searched::report() {
                        {"memory_planned_bytes", planned_.memory_bytes},
                        {"method", kMethodNames[static_cast<std::size_t>(options_.search.method)]},
                        {"units", kUnitNames[static_cast<std::size_t>(options_.units)]},
-                       {"searched_objective", journal_.best()->objective},
+                       {"searched_objective", searched_objective(finalists_.front().state)},
                        {"evaluations", journal_.entries().size()},
+                       {"evaluations_not_finite", count_not_finite()},
                        {"tokens_spent", journal_.spent()},
                        {"tokens_budget", options_.search.budget_tokens},
                        {"starts", base::Json::object()},

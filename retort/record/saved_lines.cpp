@@ -1,5 +1,6 @@
 #include "retort/record/saved_lines.h"
 
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -13,6 +14,10 @@ std::string first_line(const std::string& fingerprint) {
 }
 
 }  // namespace
+
+double number_or_infinity(const base::Json& json) {
+  return json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>();
+}
 
 SavedLines::SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer)
     : path_(std::move(path)) {

@@ -13,6 +13,9 @@
 
 namespace retort::record {
 
+/// JSON knows no infinity: null.
+double number_or_infinity(const base::Json& json);
+
 class SavedLines {
  public:
   /// Reads what is there; a file with another `fingerprint`, or none, begins anew, and the observer is told.

@@ -178,6 +178,10 @@ TEST(Objective, WithTheMostLikelyTokensIsALowerBound) {
   EXPECT_NEAR(bound.mean.delta_log_perplexity, exact.mean.delta_log_perplexity, 1e-9);
   EXPECT_LT(bound.mean.kl, exact.mean.kl);
   EXPECT_GT(bound.mean.kl, 0);
+  EXPECT_GT(bound.mean.kl + bound.mean.kl_gap, exact.mean.kl);
+  const auto masked = evaluator.evaluate(candidate, prune::KlOver::vocabulary);
+  EXPECT_NEAR(masked.mean.objective, exact.mean.objective, 1e-9);
+  EXPECT_EQ(masked.mean.kl_gap, 0);
 }
 
 TEST(Objective, OfTheWholeModelIsZero) {

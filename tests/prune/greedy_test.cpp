@@ -146,6 +146,88 @@ TEST(Greedy, TakesTheStepsOfABruteForceSearch) {
     }
 }
 
+// Of 3,000 tokens the 512 most likely have a fraction of a flat distribution: by them alone other steps win.
+model::Weights flat_model(std::uint64_t seed, std::size_t blocks = 4) {
+  auto config = test::tiny_config(blocks, 24, /*tied=*/false);
+  config.vocab_size = 3000;
+  return test::tiny_model(config, seed);
+}
+
+TEST(Greedy, MeasuresCloseLeadersByTheWholeVocabulary) {
+  record::Observer observer;
+  int exact = 0, bounds = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed)
+    for (const double fraction : {0.985, 0.95}) {
+      const auto input = flat_model(seed);
+      const auto domains = test::random_domains(3000, 2);
+      const auto report = prune_greedy(input, domains, options_for(fraction), observer).report;
+      EXPECT_EQ(kept(report), BruteForce(input, domains).run(report["parameters_target"]))
+          << seed << " " << fraction;
+      for (const auto& decision : report["decisions"])
+        for (const auto& candidate : decision["candidates"]) ++(candidate["exact"] ? exact : bounds);
+    }
+  EXPECT_GT(exact, 0);
+  EXPECT_GT(bounds, exact) << "only those that are close are measured twice";
+}
+
+// One of six blocks goes; by the lower bound it would be another one.
+TEST(Greedy, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
+  record::Observer observer;
+  auto options = options_for(0.985);
+  options.channels = options.heads = false;
+  for (const std::uint64_t seed : {7, 29, 30, 39}) {
+    const auto input = flat_model(seed, 6);
+    const auto domains = test::random_domains(3000, 2);
+    const prune::Evaluator evaluator(input, domains, {});
+    std::vector<double> bounds, exact;
+    for (std::int64_t block = 0; block < 6; ++block) {
+      const auto candidate = architecture::without_block(architecture::whole(input.config), block);
+      bounds.push_back(evaluator.evaluate(candidate).mean.objective);
+      exact.push_back(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective);
+    }
+    const auto least = [](const std::vector<double>& values) {
+      return std::min_element(values.begin(), values.end()) - values.begin();
+    };
+    ASSERT_NE(least(bounds), least(exact)) << seed;
+    const auto report = prune_greedy(input, domains, options, observer).report;
+    ASSERT_EQ(report["decisions"].size(), 1U);
+    EXPECT_EQ(report["decisions"][0]["block"], least(exact)) << seed;
+    EXPECT_TRUE(report["decisions"][0]["exact"]);
+  }
+}
+
+class Impatient : public record::Observer {
+ public:
+  explicit Impatient(int patience) : patience_(patience) {}
+  bool stop_requested() const override { return ++asked_ > patience_; }
+
+ private:
+  int patience_;
+  mutable int asked_ = 0;
+};
+
+TEST(Greedy, GoesOnAfterEveryEvaluationOfCloseLeaders) {
+  const auto input = flat_model(1);
+  const auto domains = test::random_domains(3000, 2);
+  const test::TemporaryDirectory directory;
+  const auto run = [&](const std::string& file, record::Observer& observer) {
+    return untimed(
+        prune_greedy(input, domains, options_for(0.95), observer, nullptr, {directory / file}).report);
+  };
+  record::Observer patient;
+  const auto expected = run("whole.jsonl", patient);
+  const auto lines = base::read_file(directory / "whole.jsonl");
+  ASSERT_NE(lines.find("\"exact\":true"), std::string::npos);
+  const auto evaluations = std::count(lines.begin(), lines.end(), '\n') - 1;
+  for (int patience = 0; patience < evaluations; ++patience) {
+    const auto file = base::join("parts", patience, ".jsonl");
+    Impatient observer(patience);
+    EXPECT_THROW(run(file, observer), record::StoppedError) << patience;
+    EXPECT_EQ(run(file, patient), expected) << patience;
+    EXPECT_EQ(base::read_file(directory / file), lines) << patience << ": nothing was measured twice";
+  }
+}
+
 TEST(Greedy, ReachesEveryTargetWithAUniformModel) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
@@ -234,16 +316,6 @@ TEST(Greedy, AnUnreachableTargetIsRefusedBeforeAnyWork) {
   const auto input = test::tiny_model(test::tiny_config());
   EXPECT_THROW(prune_greedy(input, {}, options_for(0.01), observer), base::UsageError);
 }
-
-class Impatient : public record::Observer {
- public:
-  explicit Impatient(int patience) : patience_(patience) {}
-  bool stop_requested() const override { return ++asked_ > patience_; }
-
- private:
-  int patience_;
-  mutable int asked_ = 0;
-};
 
 // f of its decisions is that of the evaluator that compensates, where the text can judge that.
 TEST(Greedy, ComparesCandidatesAfterCompensation) {

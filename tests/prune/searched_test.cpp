@@ -92,8 +92,9 @@ class GreedyBudget : public ::testing::TestWithParam<Units> {
     options.compensate = false;
     const test::TemporaryDirectory directory;
     record::Observer observer;
-    return prune_searched(input_, text(), options, {directory / "search.jsonl"}, observer).report;
+    return prune_searched(input_, text_, options, {directory / "search.jsonl"}, observer).report;
   }
+  const std::vector<calibrate::SourceText> text_ = test::random_domains(40, 24, 64);  // three batches
   // Budgets of many evaluations on all of the text.
   const model::Weights input_ = small_model(GetParam() == Units::blocks ? 12 : 5);
 };
@@ -108,9 +109,9 @@ TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
   const auto options = options_of(GetParam(), SearchMethod::greedy);
   const prune::ModelSpace space(input_.config, options, prune::target_parameters(input_.config, options),
                                 calibrate::unit_scores(calibrate::measured_scores(
-                                    input_, calibrate::calibration_batches(text(), input_.config, at::kCPU),
+                                    input_, calibrate::calibration_batches(text_, input_.config, at::kCPU),
                                     prune::ranking_options(options))));
-  const prune::Evaluator evaluator(input_, text(), {});
+  const prune::Evaluator evaluator(input_, text_, {});
   search::Journal journal(space.space(),
                           [&](std::span<const search::Task> tasks, const search::Journal::Tell& tell) {
                             for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -176,6 +177,34 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   }
   EXPECT_GT(feasible, 5);
   EXPECT_NEAR(result.report.at("objective").get<double>(), best, 1e-12);
+}
+
+// The 512 most likely of 3,000 tokens order candidates otherwise than all of them.
+TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
+  record::Observer observer;
+  int other_order = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    auto config = test::tiny_config(6, 16, /*tied=*/false);
+    config.vocab_size = 3000;
+    const auto input = test::tiny_model(config, seed);
+    auto options = options_of(Units::blocks, SearchMethod::random);
+    options.target.parameters_fraction = 0.97;
+    options.search.tolerance = 0.02;
+    const test::TemporaryDirectory directory;
+    const auto report =
+        prune_searched(input, test::random_domains(3000, 3), options, {directory / "search.jsonl"}, observer)
+            .report;
+    const auto& finalists = report.at("finalists");
+    ASSERT_GT(finalists.size(), 2U);
+    EXPECT_NEAR(finalists[0].at("objective"), report.at("objective").get<double>(), 1e-9);
+    EXPECT_EQ(finalists[0].at("searched_objective"), report.at("searched_objective"));
+    for (std::size_t i = 1; i < finalists.size(); ++i) {
+      EXPECT_LE(finalists[i - 1].at("objective"), finalists[i].at("objective"));
+      other_order +=
+          finalists[i - 1].at("searched_objective") > finalists[i].at("searched_objective") ? 1 : 0;
+    }
+  }
+  EXPECT_GT(other_order, 0);
 }
 
 // Asks to stop after some evaluations.
