@@ -12,7 +12,8 @@
 
 namespace retort::calibrate {
 
-/// Up to so many columns sums and factors are float64, beyond float32: at 8192 one matrix takes 512 MiB.
+/// Sums and factors with at most so many columns are float64: at 8192 one matrix takes 512 MiB.
+/// Wider ones are float32.
 inline constexpr std::int64_t kDoubleColumns = 8192;
 
 /// Sums over calibration text; those of several parts add up to those of the whole.
@@ -46,10 +47,10 @@ struct ScaledInverse {
   at::Tensor inverse_CC;  ///< of (R^-1 H R^-1 + fraction I) with R = diag(root), 1 for columns without input
 };
 
-/// Raises the fraction as factorise() does; throws as it.
+/// Raises the fraction as factorise() does, and throws what it throws.
 ScaledInverse scaled_inverse(const HessianSums& sums, double dampening_fraction, const std::string& who);
 
-/// None when a Cholesky factorisation fails.  Arithmetic in H's type.
+/// Returns nothing when a Cholesky factorisation fails.  Computes in H's type.
 std::optional<HessianFactor> try_factorise(const at::Tensor& hessian_CC, double dampening_fraction);
 
 /// Tries dampening_fraction, then ten times as much, and again up to 1: what it took is in the result.

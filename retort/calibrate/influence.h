@@ -19,8 +19,8 @@ struct Influence {
   double mlp = 0;
 };
 
-/// For each block of the model, from one pass over the text.  Throws ValidationError naming the block whose
-/// output is not finite.
+/// Measures each block of the model in one pass over the text.  Throws ValidationError naming the
+/// block whose output is not finite.
 std::vector<Influence> influences(const model::Weights& weights, const std::vector<Batch>& batches);
 
 }  // namespace retort::calibrate

@@ -19,11 +19,12 @@
 
 namespace retort::calibrate {
 
-/// Over the targets of a document, nats; a document that several sequences hold parts of is one.
+/// Sums over the targets of a document, in nats.  Its parts in several sequences count as one
+/// document.
 struct DocumentSums {
   std::size_t domain = 0;
   double targets = 0;
-  double nll = 0;  ///< above that of the model that it is compared with
+  double nll = 0;  ///< loss above that of the model that it is compared with
   double kl = 0;
   double kl_gap = 0;  ///< at most so much is the KL over the vocabulary above `kl`
 };
@@ -36,8 +37,8 @@ struct LossIncrease {
 };
 
 struct Evaluation {
-  LossIncrease mean;                  ///< over domains
-  std::vector<LossIncrease> domains;  ///< in the order of the calibration text
+  LossIncrease mean;                  ///< average over domains
+  std::vector<LossIncrease> domains;  ///< one for each, in the order of the calibration text
   std::size_t worst_domain = 0;       ///< the one with the largest f
 };
 
@@ -46,10 +47,10 @@ struct Evaluation {
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
                    const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents);
 
-/// The same of scores that have the other model's beside them.
+/// Does the same with scores that have the other model's beside them.
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
 
-/// Per domain, then averaged over domains with equal weights; not finite where the sums are not.
+/// Evaluates each domain, then averages with equal weights.  Is not finite where the sums are not.
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights);
 
 /// What each document adds to f, by domain.

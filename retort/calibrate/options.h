@@ -11,11 +11,11 @@ struct ObjectiveWeights {
   double kl = 1.0;
 };
 
-/// By what channels, KV groups and hidden features are ranked; see importance.h.
+/// The score that ranks channels, KV groups and hidden features; see importance.h.
 enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
 
 struct ProfileOptions {
-  std::int64_t calibration_tokens = 131072;  ///< over all domains
+  std::int64_t calibration_tokens = 131072;  ///< sum over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };

@@ -18,16 +18,17 @@
 namespace retort::calibrate {
 
 inline constexpr std::int64_t kPanelTokens =
-    2048;  ///< at most, whole sequences; a longer sequence is a panel
+    2048;  ///< most tokens of a panel of whole sequences; a longer sequence is a panel
 
-/// Memory of a pass; `panel_tokens` of the longest panel.  Only the text itself grows with `text_tokens`.
+/// Plans the memory of a pass whose longest panel has `panel_tokens`.  Only the text itself grows
+/// with `text_tokens`.
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
                                std::int64_t text_tokens, std::int64_t panel_tokens);
 
 struct ProfilePlace {
-  base::Path directory;     ///< of the result
-  base::Path scratch;       ///< for hidden states; removed at the end
-  base::Json identity;      ///< of model, text and options; what is there of another identity is begun anew
+  base::Path directory;     ///< folder of the result
+  base::Path scratch;       ///< folder for hidden states; removed at the end
+  base::Json identity;      ///< names model, text and options; another identity there is begun anew
   std::int64_t memory = 0;  ///< bytes that the pass may use; 0: not checked
 };
 

@@ -21,8 +21,8 @@ std::string profile_file_name(std::int64_t block);
 /// Throws StorageError.
 void write_block_profile(const base::Path& path, const BlockStatistics& statistics);
 
-/// With the Hessian sums of those taps only that are ranked by obs.  Throws StorageError, ModelError for a
-/// file that holds something else.
+/// Reads Hessian sums only for the taps that are ranked by obs.  Throws StorageError, ModelError
+/// for a file that holds something else.
 BlockStatistics read_block_profile(const base::Path& path, const RankingOptions& options);
 
 /// Written last: a directory that has it is complete.

@@ -20,14 +20,14 @@
 
 namespace retort::calibrate {
 
-inline constexpr double kInactiveContribution = 1e-6;  ///< of the block's largest
-inline constexpr double kMassiveChannels = 0.001;      ///< of a block's channels
+inline constexpr double kInactiveContribution = 1e-6;  ///< part of the block's largest
+inline constexpr double kMassiveChannels = 0.001;      ///< part of a block's channels
 
 struct RankingOptions {
   ChannelRanking ranking = ChannelRanking::wanda;
   double winsorise_quantile = 0.999;          ///< |a| of each channel is cut there; 1: nowhere
   bool hidden = false;                        ///< score hidden features too
-  std::optional<ChannelRanking> groups = {};  ///< of KV groups; empty: as all others
+  std::optional<ChannelRanking> groups = {};  ///< ranks KV groups; empty: as all others
 
   ChannelRanking at(model::Tap tap) const {
     return tap == model::Tap::output_input ? groups.value_or(ranking) : ranking;
@@ -38,12 +38,12 @@ struct RankingOptions {
 /// Inputs of the linear layers of a block; without tokens where the block lacks the layer, or
 /// nobody wants its scores.
 struct BlockStatistics {
-  std::array<InputStatistics, 4> taps = {};  ///< by model::Tap
+  std::array<InputStatistics, 4> taps = {};  ///< indexed by model::Tap
 
   InputStatistics& operator[](model::Tap tap) { return taps[static_cast<std::size_t>(tap)]; }
   const InputStatistics& operator[](model::Tap tap) const { return taps[static_cast<std::size_t>(tap)]; }
 };
-/// In the order in which a block computes them.
+/// The taps in the order in which a block computes them.
 inline constexpr std::array kTaps = {model::Tap::qkv_input, model::Tap::output_input,
                                      model::Tap::gate_up_input, model::Tap::down_input};
 /// What reads a tap, q, k and v or gate and up as one matrix; undefined where the block lacks it.
@@ -54,7 +54,7 @@ inline bool is_inactive(double score) {
   return score == -std::numeric_limits<double>::infinity();
 }
 
-/// The higher, the later it goes; empty where the block has none.
+/// Scores of a block's parts: the higher, the later a part goes.  Empty where the block has none.
 struct BlockScores {
   std::vector<double> channels, groups;
   std::vector<double> hidden;  ///< sum over the columns of q, k, v, gate and up

@@ -19,10 +19,10 @@
 namespace retort::compress {
 
 struct CompensationOptions {
-  double dampening_fraction = 0.01;  ///< of the mean square of each kept input
-  std::int64_t batch_tokens = 512;   ///< that pass the model together; a fifth of the batches judges
+  double dampening_fraction = 0.01;  ///< share of the mean square of each kept input
+  std::int64_t batch_tokens = 512;   ///< tokens passed together; a fifth of the batches judges
   calibrate::ObjectiveWeights objective;
-  base::Path hidden_scratch = {};  ///< for hidden states of the text; empty: in memory
+  base::Path hidden_scratch = {};  ///< folder for hidden states; empty: in memory
 };
 
 /// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's

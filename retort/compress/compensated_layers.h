@@ -29,7 +29,7 @@ namespace retort::compress {
 /// The bytes that CompensatedLayers keeps in memory, at most.
 struct CompensatedBytes {
   std::int64_t sums = 0;     ///< beyond kSumsBytes they are in a file, and these are of one block
-  std::int64_t weights = 0;  ///< of recent candidates
+  std::int64_t weights = 0;  ///< those of recent candidates' weights
 };
 CompensatedBytes compensated_bytes(const architecture::Config& config, std::int64_t item_bytes);
 inline constexpr std::int64_t kSumsBytes = std::int64_t{1} << 30, kRecentWeightsBytes = std::int64_t{1} << 30;
@@ -39,13 +39,14 @@ class CompensatedLayers {
   struct Memory {
     std::int64_t sums_bytes = kSumsBytes;  ///< beyond it they are in a file in `scratch`
     base::Path scratch = {};               ///< empty: always in memory
-    base::Path hidden_scratch = {};        ///< for hidden states of the text; empty: in memory
+    base::Path hidden_scratch = {};        ///< folder for hidden states; empty: in memory
     std::int64_t weights_bytes =
-        kRecentWeightsBytes;  ///< of the last ones, between 2 and 32 candidates' worth
+        kRecentWeightsBytes;  ///< room for the last ones, between 2 and 32 candidates' worth
   };
-  /// Block after block.  Sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers for each block,
-  /// twice, for the text that is fitted to and that which judges.  `input` must outlive this.  Throws
-  /// ValidationError naming the layer for inputs that are not finite, StorageError, StoppedError.
+  /// Sums block after block.  The sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers
+  /// for each block, twice, for the text that is fitted to and that which judges.  `input` must
+  /// outlive this.  Throws ValidationError naming the layer for inputs that are not finite,
+  /// StorageError, StoppedError.
   CompensatedLayers(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                     const CompensationOptions& options, const Memory& memory, record::Observer& observer);
 

@@ -17,9 +17,10 @@ struct LeastSquaresSums {
   at::Tensor kept_KK;   ///< sum of x'^T x'; undefined before the first tokens
   at::Tensor cross_IK;  ///< sum of x^T x'
 
-  /// In float64.
+  /// Adds tokens, in float64.
   void add(const at::Tensor& x_NI, const at::Tensor& kept_NK);
-  /// By how much ||W' X' - W X||^2 falls when W' is `fitted_DK` instead of `kept_DK`, W `weight_DI`.
+  /// Returns by how much ||W' X' - W X||^2 falls when W' is `fitted_DK` instead of `kept_DK`, W
+  /// `weight_DI`.
   double gain(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const at::Tensor& fitted_DK) const;
 };
 
@@ -35,7 +36,7 @@ void require_finite_inputs(const at::Tensor& sums, const std::string& layer);
 /// The text of a fit: every fifth batch of a domain judges and is kept out of the sums.
 struct FitText {
   std::vector<calibrate::Batch> batches;
-  std::vector<bool> guards;  ///< by batch
+  std::vector<bool> guards;  ///< for each batch
   /// Whether every domain has a batch that judges; without it nothing is fitted.
   bool judges_every_domain() const;
 };

@@ -11,13 +11,13 @@
 namespace retort::compress {
 
 struct PolishOptions {
-  std::int64_t iterations = 200;  ///< at most
+  std::int64_t iterations = 200;  ///< upper limit
   double tolerance = 1e-6;        ///< a row ends when its gradient has shrunk to this part of its length
 };
 
 struct Polished {
-  at::Tensor weight_RC;         ///< in the type of `sparse_RC`
-  std::int64_t iterations = 0;  ///< of the row that took most
+  at::Tensor weight_RC;         ///< weights in the type of `sparse_RC`
+  std::int64_t iterations = 0;  ///< number for the row that took most
 };
 
 /// Conjugate gradients on all rows at once, from `sparse_RC`, preconditioned by the diagonal of H; each row

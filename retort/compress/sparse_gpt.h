@@ -20,12 +20,12 @@ struct SweepOptions {
   model::Pattern pattern;
   std::int64_t block_size =
       128;  ///< columns between two updates of all later columns; does not change the result
-  double dampening_fraction = 0.01;  ///< of the mean diagonal of the Hessian, where the ladder begins
+  double dampening_fraction = 0.01;  ///< share of the mean diagonal where the ladder begins
   MaskChoice mask = MaskChoice::saliency;
 };
 
 struct SparseResult {
-  at::Tensor weight_RC;  ///< in the type of the weight that came in
+  at::Tensor weight_RC;  ///< has the type of the weight that came in
   at::Tensor mask_RC;  ///< bool, true where the sweep kept a weight; a dead column is kept by the mask and 0
   double loss = 0;     ///< sum e^2 / 2 over all removed weights; without a sweep 1/2 tr(dW H dW^T)
   double identity_residual =
@@ -40,13 +40,13 @@ struct SparseResult {
 SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
                              const SweepOptions& options, const std::string& who);
 
-/// The same with a factor that several layers of one input share.
+/// Does the same with a factor that several layers of one input share.
 SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
                              const calibrate::HessianFactor& factor, const SweepOptions& options,
                              const std::string& who);
 
-/// The methods without update, for comparison: wanda or magnitude; of equals the first goes.  No
-/// factorisation, so any amount of text will do.  Throws UsageError as above.
+/// Applies a method without update, for comparison: wanda or magnitude; of equals the first goes.
+/// No factorisation, so any amount of text will do.  Throws UsageError as above.
 SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC, SparseMethod method,
                          const model::Pattern& pattern, const std::string& who);
 

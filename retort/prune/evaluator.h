@@ -38,20 +38,20 @@ namespace retort::prune {
 
 /// Tokens of the input's distributions that are kept while candidates are compared.
 inline constexpr std::int64_t kTopK = 512;
-/// Whose hidden states are kept: the one at hand and its neighbours; at most so many bytes.
+/// Candidates whose hidden states are kept, the one at hand and its neighbours; most bytes of them.
 inline constexpr std::int64_t kCachedCandidates = 3, kCacheBytes = std::int64_t{2} << 30;
-/// Of logits at a time.
+/// Number of logit rows computed at a time.
 std::int64_t chunk_rows(std::int64_t vocab_size);
 
 struct EvaluatorOptions {
   calibrate::ObjectiveWeights weights;
   std::int64_t cache_bytes = kCacheBytes;
   std::int64_t batch_tokens =
-      calibrate::kCalibrationBatchTokens;  ///< that pass the model together, and the size of a piece
+      calibrate::kCalibrationBatchTokens;  ///< tokens passed together, and the size of a piece
   bool after_compensation = false;         ///< see compensated_layers.h
-  base::Path scratch = {};                 ///< for what that needs, where memory is short; empty: nowhere
-  base::Path hidden_scratch = {};          ///< for hidden states of the text; empty: in memory
-  record::Observer* observer = nullptr;    ///< of that pass over the text
+  base::Path scratch = {};                 ///< folder for sums if memory is short; empty: none
+  base::Path hidden_scratch = {};          ///< folder for hidden states; empty: in memory
+  record::Observer* observer = nullptr;    ///< watches the pass that compensation needs
 };
 
 enum class KlOver {
@@ -67,14 +67,14 @@ class Evaluator {
   Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
             const EvaluatorOptions& options);
 
-  /// On all of the text.  The same f for a candidate whatever was evaluated before; infinite where it is not
-  /// finite.  Throws StorageError.
+  /// Evaluates a candidate on all of the text.  Its f is the same whatever was evaluated before; it is
+  /// infinite where it is not finite.  Throws StorageError.
   calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over = KlOver::top_k) const;
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
   std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate,
                                                      KlOver over = KlOver::top_k) const;
-  /// Of a model that was cut from the input, as it is, and with the KL over the whole vocabulary: for what is
-  /// reported.  Throws ValidationError when f is not finite, StorageError.
+  /// Evaluates a model that was cut from the input, as it is and with the KL over the whole
+  /// vocabulary. Serves what is reported.  Throws ValidationError when f is not finite, StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
   const base::Path& hidden_scratch() const { return hidden_scratch_; }
   /// Whether candidates are compared after compensation: wanted, and the text can judge it.

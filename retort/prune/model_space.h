@@ -28,7 +28,8 @@ class ModelSpace {
 
   const search::Space& space() const { return space_; }
   architecture::Kept candidate(const search::State& state) const;
-  /// Scores for one_shot: the influence of what a level removes, of a width in proportion.
+  /// Returns scores for one_shot: the influence of what a level removes; a width has its
+  /// proportion.
   search::Proxy proxy_of(const std::vector<calibrate::Influence>& influences) const;
   /// The share of the whole model's matrix products that a token still passes in the blocks.
   double work(const search::State& state) const;
@@ -37,7 +38,7 @@ class ModelSpace {
   struct Removable {
     const compress::Part* part = nullptr;   ///< null: the whole block
     std::int64_t block = -1;                ///< -1: every block alike, or the whole model
-    std::vector<std::int64_t> widths = {};  ///< by level: how many of the part are left
+    std::vector<std::int64_t> widths = {};  ///< how many of the part each level leaves
   };
   void add_uniform(const PruneOptions& options);
   void add_by_block(const PruneOptions& options, std::int64_t block);

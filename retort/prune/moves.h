@@ -15,15 +15,15 @@ namespace retort::prune {
 /// Drop one block, or narrow one part of all blocks, or the hidden state, to one width.
 struct Move {
   const compress::Part* part = nullptr;  ///< null: drop a block
-  std::int64_t block = -1;               ///< that is dropped: its number in the input
+  std::int64_t block = -1;               ///< number in the input of the block that is dropped
   std::int64_t width = -1;  ///< afterwards: channels of every MLP, KV groups of every attention, hidden size
 };
 
 /// "drop block 3", "narrow MLPs to 448"
 std::string describe(const Move& move);
 
-/// Every block in turn, while more than one is left; then one KV group less, and channels and hidden size at
-/// the next multiple of width_multiple below.
+/// Lists the moves: every block in turn, while more than one is left; then one KV group less; then
+/// channels and hidden size at the next multiple of width_multiple below.
 std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOptions& options);
 architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
                          const calibrate::UnitScores& scores);

@@ -9,7 +9,7 @@ namespace retort::prune {
 
 /// Exactly one of the two is set.
 struct Target {
-  double parameters_fraction = 0;  ///< of the model's unique saved parameters, in (0, 1)
+  double parameters_fraction = 0;  ///< share of the model's unique saved parameters, in (0, 1)
   std::int64_t parameters = 0;     ///< absolute
 };
 
@@ -34,8 +34,8 @@ enum class SearchMethod {
 
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;
-  std::int64_t budget_tokens = 400'000;  ///< of forward passes of the whole model; 0: without limit
-  double tolerance = 0.005;  ///< of the model's parameters: how far below the target the result may end
+  std::int64_t budget_tokens = 400'000;  ///< tokens through the whole model; 0: no limit
+  double tolerance = 0.005;              ///< how far below the target to end, as a share of the model
   bool after_compensation =
       true;                    ///< candidates are compared as compensation would leave them, where it is on
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
@@ -51,12 +51,12 @@ struct PruneOptions {
   bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
   std::int64_t width_multiple = 32;
   calibrate::ChannelRanking channel_ranking =
-      calibrate::ChannelRanking::wanda;  ///< of channels and hidden features
-  calibrate::ChannelRanking head_ranking = calibrate::ChannelRanking::obs;  ///< of KV groups
-  double winsorise_quantile = 0.999;  ///< for the ranking |a| of each channel is cut there; 1: nowhere
+      calibrate::ChannelRanking::wanda;  ///< ranks channels and hidden features
+  calibrate::ChannelRanking head_ranking = calibrate::ChannelRanking::obs;  ///< ranks KV groups
+  double winsorise_quantile = 0.999;  ///< cuts |a| of each channel for the ranking; 1: nowhere
   bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
   calibrate::ObjectiveWeights objective;
-  std::int64_t calibration_tokens = 16384;  ///< over all domains
+  std::int64_t calibration_tokens = 16384;  ///< sum over all domains
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 

@@ -11,11 +11,11 @@ namespace retort::prune {
 /// Where a prune stage has its hidden states.
 struct HiddenStates {
   bool on_disk = false;                    ///< those of the text are in files
-  std::int64_t cache_bytes = kCacheBytes;  ///< at most, for those that candidates share
+  std::int64_t cache_bytes = kCacheBytes;  ///< most bytes of the states that candidates share
 };
 
-/// `text_tokens` of all domains, `batch_tokens` of the longest batch.  Throws UsageError for an impossible
-/// target.
+/// Plans a stage with `text_tokens` in all domains and `batch_tokens` in the longest batch.  Throws
+/// UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
                              const HiddenStates& states);

@@ -42,7 +42,7 @@ model::Weights make_weights(const model::Weights& input, const Evaluator& evalua
                             const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
                             record::Observer& observer);
 
-/// The same with everything that is reported of it.
+/// Makes the same weights, with everything that is reported of them.
 PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
                         const architecture::Kept& candidate,
                         const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,

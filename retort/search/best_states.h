@@ -8,8 +8,8 @@
 
 namespace retort::search {
 
-/// Feasible states whose objective at the last rung is known and finite, at most `count`, the least objective
-/// first; of equals the one that was found first.
+/// Returns feasible states whose objective at the last rung is known and finite, at most `count`,
+/// the least objective first; of equals the one that was found first.
 std::vector<State> best_states(const Journal& journal, std::size_t count);
 
 }  // namespace retort::search

@@ -14,8 +14,8 @@ void random_search(Journal& journal, std::uint64_t seed, std::int64_t states);
 
 struct EvolutionOptions {
   std::uint64_t seed = 0;
-  std::int64_t generations = 1000;  ///< at most; the journal's budget ends most searches before
-  std::int64_t offspring = 16;      ///< of a generation
+  std::int64_t generations = 1000;  ///< upper limit; the journal's budget ends most searches before
+  std::int64_t offspring = 16;      ///< number of offspring in a generation
   std::int64_t starts = 32;         ///< random states that compete to be the first parent
   std::int64_t survivors = 1;       ///< offspring that meet their parent at the last rung, at most
 };

@@ -12,14 +12,14 @@
 namespace retort::search {
 
 struct GreedyOptions {
-  std::int32_t rung = 0;        ///< at which steps are compared; the result is evaluated at the last rung too
+  std::int32_t rung = 0;        ///< rung of comparisons; the result is evaluated at the last too
   std::int64_t candidates = 0;  ///< steps that are evaluated, the best by the proxy's guess; 0: all
-  /// For all comparisons, the result not included.  Set: each has a share of it, for more steps than
+  /// Budget of all comparisons without the result.  If set, each has a share, for more steps than
   /// `candidates` and then, where all are in, for higher rungs.
   std::optional<double> budget = {};
   std::int64_t steps = 0;  ///< a step removes at least this part of what is to go; 0: a level at a time
   State start = {};        ///< empty: the whole model
-  std::vector<std::size_t> units = {};  ///< that may rise; empty: all
+  std::vector<std::size_t> units = {};  ///< units that may rise; empty: all
 };
 
 /// A step raises one unit.  The score of a step is (f after - f before) / parameters that it removes. Once
@@ -28,7 +28,7 @@ struct GreedyOptions {
 /// is the least additive one by them.  Returns the state; it is feasible.  Throws UsageError when none is
 /// found.
 State greedy(Journal& journal, const GreedyOptions& options = {});
-/// The same with guesses for the shortlists.
+/// Does the same with guesses for the shortlists.
 State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options);
 
 }  // namespace retort::search

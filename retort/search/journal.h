@@ -44,13 +44,14 @@ class Journal {
     std::int32_t rung = 0;
     double objective = 0;
     double charge = 0;
-    /// Those that were not known of the state before; infinite where they were not finite.
+    /// Pieces of the state that were not known before; infinite where they were not finite.
     std::vector<double> pieces = {};
     bool operator==(const Entry&) const = default;
   };
   struct Options {
-    double budget = 0;  ///< in the unit of `charge`; 0: without limit
-    /// From the cheapest to the one at which results count; each has more pieces than the one before.
+    double budget = 0;  ///< counted in the unit of `charge`; 0: without limit
+    /// The rungs, cheapest first; results count at the last.  Each has more pieces than the one
+    /// before.
     std::vector<Rung> rungs = {{{1.0}}};
     /// What a task counts, whatever a cache saves: searches with and without it take one path.  Empty: 1.
     std::function<double(const Task&)> charge = {};
@@ -68,20 +69,20 @@ class Journal {
   /// again.
   Journal(const Space& space, Evaluate evaluate, Options options, std::span<const Entry> earlier = {});
 
-  /// In the order of `states`.  Throws BudgetSpent once the budget is used up; what it still covered of a
-  /// batch is evaluated and recorded.
+  /// Returns objectives in the order of `states`.  Throws BudgetSpent once the budget is used up;
+  /// what it still covered of a batch is evaluated and recorded.
   std::vector<double> objectives(std::span<const State> states, std::int32_t rung);
   double objective(const State& state, std::int32_t rung) { return objectives({&state, 1}, rung).front(); }
-  /// For work on candidates that is not an evaluation.  Throws BudgetSpent where the budget does not cover
-  /// it.
+  /// Charges work on candidates that is not an evaluation.  Throws BudgetSpent where the budget
+  /// does not cover it.
   void spend(double charge);
   /// What objective() would add to what is spent.
   double price(const State& state, std::int32_t rung) const;
-  /// Of two states that were evaluated at `rung` or a higher one: by each piece of the rung, what it adds to
-  /// the objective of `a` more than to that of `b`.
+  /// Compares two states that were evaluated at `rung` or a higher one.  Returns for each piece of
+  /// the rung what it adds to the objective of `a` more than to that of `b`.
   std::vector<double> differences(const State& a, const State& b, std::int32_t rung) const;
 
-  /// Of a rung.
+  /// Number of pieces of a rung.
   std::size_t pieces(std::int32_t rung) const { return weights(rung).size(); }
   std::int32_t last_rung() const { return static_cast<std::int32_t>(options_.rungs.size()) - 1; }
   const Space& space() const { return space_; }

@@ -17,9 +17,10 @@ class Proxy {
   /// Guesses 0 everywhere.
   explicit Proxy(const Space& space);
 
-  /// From the objectives of single units: the highest level and `probes` - 1 in between are evaluated at rung
-  /// 0, the levels between them are interpolated in the parameters removed, with two probes by a parabola
-  /// where it is convex.  An objective that is not finite counts as one far above all others.
+  /// Learns from the objectives of single units: the highest level and `probes` - 1 in between are
+  /// evaluated at rung 0, the levels between them are interpolated in the parameters removed, with
+  /// two probes by a parabola where it is convex.  An objective that is not finite counts as one
+  /// far above all others.
   static Proxy probed(const Space& space, Journal& journal, std::int32_t probes);
   /// The evaluations that this takes.
   static std::int64_t evaluations(const Space& space, std::int32_t probes);

@@ -9,15 +9,15 @@
 namespace retort::search {
 
 struct RaceOptions {
-  std::int64_t survivors = 1;  ///< at most, of the last rung
-  /// Evaluated at the last rung before.  Once every state that is left is worse beyond chance, the race is
-  /// over.
+  std::int64_t survivors = 1;  ///< most states that the last rung leaves
+  /// A state that was evaluated at the last rung before.  The race is over once every state that is
+  /// left is worse than it beyond chance.
   const State* incumbent = nullptr;
 };
 
 struct Ranked {
   State state;
-  double objective = 0;  ///< at `rung`
+  double objective = 0;  ///< measured at `rung`
   std::int32_t rung = 0;
 };
 

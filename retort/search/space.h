@@ -16,7 +16,7 @@ using State = std::vector<std::int32_t>;
 
 struct Unit {
   std::string name;                   ///< "block 3 attention"
-  std::vector<std::int64_t> removed;  ///< by each level, in parameters; removed[0] is 0, then rising
+  std::vector<std::int64_t> removed;  ///< parameters that each level removes, rising from 0
 };
 
 struct Space {
@@ -32,7 +32,7 @@ struct Space {
   std::int64_t removed(const State& state) const;
   /// Whether it is a state of this space, feasible or not.
   bool holds(const State& state) const;
-  /// Within the bounds, and admitted.
+  /// Whether a state is within the bounds and admitted.
   bool feasible(const State& state) const;
   std::int32_t highest(std::size_t unit) const {
     return static_cast<std::int32_t>(units[unit].removed.size()) - 1;

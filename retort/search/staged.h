@@ -13,7 +13,7 @@ struct StagedOptions {
   State start = {};                                   ///< without what is inactive; empty: the whole model
   std::vector<std::vector<std::size_t>> blocks = {};  ///< units that go together while blocks go
   std::vector<std::size_t> channels = {};             ///< units that rise afterwards; where they cannot, all
-  double block_share = 0.5;   ///< of what is to go, removed as blocks; the paper does not say how much
+  double block_share = 0.5;   ///< share of what is to go that goes as blocks; the paper names none
   GreedyOptions greedy = {};  ///< its budget is for the blocks too; `start` and `units` are set by the search
 };
 

@@ -13,7 +13,7 @@ namespace retort::search {
 
 struct TabuOptions {
   std::uint64_t seed = 0;
-  std::int64_t iterations = 1000;  ///< at most; the journal's budget ends most searches before
+  std::int64_t iterations = 1000;  ///< upper limit; the journal's budget ends most searches before
   std::int64_t candidates = 16;    ///< neighbours evaluated in an iteration: the best by the proxy's guess
   std::int64_t random_candidates = 4;  ///< and so many others
   std::int64_t tenure_min = 0;         ///< iterations for which a unit may not go back; 0: floor(sqrt(units))

@@ -17,7 +17,7 @@ namespace retort::sparsify {
 /// Layers of one input share its Hessian and its factor.
 struct LayerGroup {
   model::Tap tap;
-  std::vector<const architecture::Tensor*> layers;  ///< of the model's layout
+  std::vector<const architecture::Tensor*> layers;  ///< tensors of the model's layout
 };
 
 class ChosenLayers {

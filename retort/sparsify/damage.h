@@ -20,7 +20,7 @@
 
 namespace retort::sparsify {
 
-inline constexpr std::int64_t kDamageRows = 512;  ///< of logits at a time
+inline constexpr std::int64_t kDamageRows = 512;  ///< logit rows computed at a time
 
 /// f of the changed model relative to the reference, and its parts, over domains.
 struct Damage : calibrate::Evaluation {
@@ -37,8 +37,8 @@ class DamageTest {
   DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
              const calibrate::ObjectiveWeights& objective);
 
-  /// Of the model that `walk` takes the batches through, changed from the block on before which it stands. It
-  /// has the reference's shape, embedding and head.
+  /// Measures the model that `walk` takes the batches through.  The model is changed only from the
+  /// block on that the walk stands before; it has the reference's shape, embedding and head.
   Damage measure(const calibrate::Walk& walk) const;
 
  private:

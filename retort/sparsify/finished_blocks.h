@@ -19,12 +19,12 @@ namespace retort::sparsify {
 
 class FinishedBlocks {
  public:
-  /// Changes nothing on disk before the first write; an empty path keeps nothing.
+  /// Touches the disk only at the first write.  With an empty path nothing is stored.
   FinishedBlocks(base::Path directory, base::Json identity);
 
   bool keep_any() const { return !directory_.empty(); }
-  /// What was kept of a block in a pass, with its weights copied into `weights_W` where that is defined.
-  /// Empty when it is not there, or damaged: the block is then made again.
+  /// Returns what a pass kept of a block, and copies its weights into `weights_W` where that is
+  /// defined. Empty when it is not there, or damaged: the block is then made again.
   std::optional<base::Json> read(const char* pass, std::int64_t block, const at::Tensor& weights_W) const;
   /// The file appears whole or not at all; what is there of another identity goes.  Throws StorageError.
   void write(const char* pass, std::int64_t block, const base::Json& report, const at::Tensor& weights_W);

@@ -16,16 +16,17 @@
 
 namespace retort::sparsify {
 
-/// What the inputs of a layer say: of the text that weights are fitted to, and of other text for polishing.
+/// Hessians of a layer's inputs on the text that weights are fitted to, and on other text for
+/// polishing.
 struct LayerInputs {
   at::Tensor hessian_CC;
   at::Tensor guard_CC;                             ///< undefined: nothing is polished
-  std::optional<calibrate::HessianFactor> factor;  ///< of hessian_CC; only sparse_gpt needs it
+  std::optional<calibrate::HessianFactor> factor;  ///< made of hessian_CC; only sparse_gpt needs it
 };
 
 /// Relative output errors on text that was not fitted to.
 struct PolishResult {
-  bool kept = false;  ///< because the error fell
+  bool kept = false;  ///< whether the polished weights were taken, because the error fell
   double held_out_error_before = 0, held_out_error_after = 0;
   std::int64_t iterations = 0;
 };

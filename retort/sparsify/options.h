@@ -13,14 +13,14 @@ namespace retort::sparsify {
 struct SparsifyOptions {
   std::string pattern = "2:4";
   compress::SparseMethod method = compress::SparseMethod::sparse_gpt;
-  compress::MaskChoice mask = compress::MaskChoice::saliency;  ///< of sparse_gpt
+  compress::MaskChoice mask = compress::MaskChoice::saliency;  ///< used by sparse_gpt
   bool polish = true;  ///< least squares for the chosen masks, kept per layer where held-out inputs agree
-  double share = 1;  ///< of the chosen layers' weights that become sparse, those with the least damage first
-  calibrate::ObjectiveWeights objective;  ///< of the damage
+  double share = 1;    ///< part of the chosen weights that becomes sparse, the least damage first
+  calibrate::ObjectiveWeights objective;  ///< weights of the damage
   std::vector<std::string>
       layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks
   std::vector<std::int64_t> blocks;  ///< empty: every block
-  double dampening_fraction = 0.01;  ///< of the mean diagonal of the Hessian
+  double dampening_fraction = 0.01;  ///< share of the mean diagonal of the Hessian
   std::int64_t block_size = 128;     ///< columns of one sweep block
   std::int64_t calibration_tokens = 32768;
   std::int64_t sequence_length = 512;

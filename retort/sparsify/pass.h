@@ -15,11 +15,11 @@
 namespace retort::sparsify {
 
 struct Pass {
-  const char* name;      ///< in the names of files
+  const char* name;      ///< part of the names of files
   const char* progress;  ///< what the observer is told
   calibrate::Walk* fitted;
   calibrate::Walk* guard = nullptr;           ///< null: nothing is polished
-  std::vector<calibrate::Walk*> others = {};  ///< that go along
+  std::vector<calibrate::Walk*> others = {};  ///< walks that go along
   bool changes_weights = false;
   /// Returns what to report of a layer.
   std::function<base::Json(const architecture::Tensor& layer, const LayerInputs& inputs)> visit;
@@ -27,7 +27,7 @@ struct Pass {
   std::function<base::Json(std::int64_t block)> end = {};
 };
 
-/// What was found of a block, now or by an earlier run.
+/// Reports of a block, made now or by an earlier run.
 struct BlockFound {
   std::vector<base::Json> layers;
   base::Json end;
@@ -35,7 +35,7 @@ struct BlockFound {
 
 struct PassResult {
   std::vector<BlockFound> blocks;
-  double seconds_before = 0;  ///< that earlier runs spent on the blocks that were kept
+  double seconds_before = 0;  ///< time of earlier runs for the blocks that were kept
 };
 
 /// Goes on after the last block that `finished` holds, with the inputs that the block would have had, because

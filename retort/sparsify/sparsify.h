@@ -21,8 +21,8 @@ struct SparsifyResult {
 };
 
 struct SparsifyPlace {
-  base::Path scratch;   ///< for finished blocks; whoever saves the result removes it.  Empty: none is kept
-  base::Json identity;  ///< of model, text and options; what is there of another identity is begun anew
+  base::Path scratch;       ///< for finished blocks; whoever saves the result removes it; empty: none
+  base::Json identity;      ///< names model, text and options; another identity there is begun anew
   std::int64_t memory = 0;  ///< bytes that the stage may use; 0: not checked
 };
 
@@ -38,7 +38,7 @@ struct SparsifyPlace {
 SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts& text,
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer);
-/// Of text that is split by document; keeps nothing.
+/// Does the same with text that it splits by document; stores nothing.
 SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                         const SparsifyOptions& options, record::Observer& observer);
 
