@@ -14,8 +14,8 @@ void require_range(const char* who, const char* what, const at::Tensor& x, at::S
                    std::int64_t count) {
   base::require<base::InternalError>(
       x.scalar_type() == type && x.numel() == count && x.is_contiguous(), who, ": ", what,
-      ": expected a dense range of ", count, " elements of ", at::toString(type), ", found ", x.numel(), " of ",
-      at::toString(x.scalar_type()), "; keep master parameters and optimizer state in float32.");
+      ": expected a dense range of ", count, " elements of ", at::toString(type), ", found ", x.numel(),
+      " of ", at::toString(x.scalar_type()), "; keep master parameters and optimizer state in float32.");
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ class TrainedProject {
  public:
   TrainedProject() {
     std::ofstream text(directory_ / "text.txt");
+    std::uint64_t state = 1;  // no two documents share a row of words
     for (int document = 0; document < 120; ++document) {
       text << "document " << document << ' ';
-      for (int word = 0; word < 40; ++word) text << "word" << (document * 31 + word * word) % 97 << ' ';
+      for (int word = 0; word < 40; ++word)
+        text << "word" << (state = (state * 75 + 74) % 65537) % 997 << ' ';
       text << "\n\n";
     }
     std::ofstream(directory_ / "config.json")
