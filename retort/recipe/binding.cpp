@@ -183,7 +183,8 @@ void bind(Binder& b, Recipe& recipe) {
           {.doc = "of the recipe format: 1", .required = true, .at_least = 1, .at_most = 1});
   b.one_of("device", recipe.device, {"cpu", "cuda"}, {.doc = "where models run"});
   b.one_of("dtype", recipe.dtype, {"auto", "fp32", "bf16"},
-           {.doc = "of computing; auto: bf16 with matrix units that have it, else fp32; weights and moments "
+           {.doc = "of computing; auto: bf16 where a product of the model's shape is faster in it, else "
+                   "fp32; weights and moments "
                    "stay fp32"});
   b.seed("seed", recipe.seed, {.doc = "of every stage that names none"});
   b.count("memory_bytes", recipe.memory_bytes,
