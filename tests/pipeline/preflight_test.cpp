@@ -114,12 +114,12 @@ TEST_F(PreflightTest, RefusesToLearnWhatIsMeasured) {
 TEST_F(PreflightTest, WarnsWhereAChoiceIsMadeByWhatIsMeasured) {
   run(project_.recipe({project_.train_stage("born"), select("text"), evaluate("text")}), project_.request(),
       told_);
-  ASSERT_EQ(told_.warnings.size(), 1U);
-  EXPECT_SAYS(told_.warnings[0], "a select stage chooses by held-out documents of data.text");
+  const char* chosen = "a select stage chooses by held-out documents of data.text";
+  EXPECT_TRUE(told_.has(told_.warnings, chosen));
 
   told_.warnings.clear();
   run(project_.recipe({project_.train_stage("born"), select("text")}), project_.request(), told_);
-  EXPECT_TRUE(told_.warnings.empty());
+  EXPECT_FALSE(told_.has(told_.warnings, chosen));
 }
 
 // What a finished stage was given is no longer needed.
