@@ -115,7 +115,7 @@ TEST_F(BadRun, TooFewHeldOutDocumentsAreSaidBeforeTheFirstStageWithWhatToSet) {
                                       held_out + "}\nstages:\n  - " + stage + "\n");
   };
   const std::string evaluate = "{name: s, kind: evaluate, models: [./m], data: [few], context: 64}";
-  recipe("", evaluate);
+  recipe(", held_out: {fraction: 0.001}", evaluate);
   const auto found = project_.run({"run", "recipe.yaml", "--run-dir", "new/run", "--dry-run"});
   EXPECT_EQ(found.code, 3);
   EXPECT_SAYS(found.err,
