@@ -61,7 +61,8 @@ TEST_F(RunContentsTest, ReadsARunOfAnEarlierVersionWithoutWhatItDoesNotTell) {
   write("metrics.jsonl",
         "{\"stage\": \"s\", \"step\": 2, \"tokens\": 64, \"loss\": 2.5, \"cross_entropy\": 2.5, "
         "\"gradient_norm\": 1}\n");
-  const auto& line = read().stages.at(0).metrics.at(0);
+  const auto run = read();
+  const auto& line = run.stages.at(0).metrics.at(0);
   EXPECT_EQ(line.step, 2);
   EXPECT_EQ(line.loss, 2.5);
   EXPECT_EQ(line.gradient_norm, 1.0);
