@@ -60,8 +60,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
-  (void)inspect_model(request.model.model, observer);
-  const auto config = architecture::read_config(request.model.model);
+  const auto config = inspect_model(request.model.model, observer);
   std::optional<architecture::Config> teacher_config;
   if (!request.teacher.empty()) teacher_config = architecture::read_config(request.teacher);
   const auto* teacher_shape = teacher_config ? &*teacher_config : nullptr;
@@ -115,9 +114,8 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
 base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
   ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
-  (void)inspect_model(request.model.model, observer);
+  const auto config = inspect_model(request.model.model, observer);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
-  const auto config = architecture::read_config(request.model.model);
   const auto text = read_model_text(request.model.model, config);
   const auto prompt = text.prompt_ids(request.prompt, request.bos);
   const auto room = std::max<std::int64_t>(0, config.max_position_embeddings - std::ssize(prompt));
