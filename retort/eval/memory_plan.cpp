@@ -44,7 +44,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   if (two)
     plan.items.push_back(
         {"teacher weights", weight_bytes(*teacher, item_bytes) + head_copy_bytes(*teacher, item_bytes)});
-  plan.items.push_back({"token ids and positions", 16 * tokens + positions});
+  // Ids and targets, and at most one start of a window for each token.
+  plan.items.push_back({"token ids and positions", 24 * tokens + positions});
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
   const auto logits = (teacher ? kLogitMatricesWithTeacher : kLogitMatrices) * rows * model.vocab_size +
                       3 * rows * wider.hidden_size;

@@ -58,9 +58,11 @@ struct BlockBytes {
   }
 
   std::int64_t forward() const {
-    const auto rotation = of(s.hidden + s.qkv) + rotary_work();
-    const auto attention = of(s.hidden + s.qkv + s.joined + s.hidden) + attention_work();
-    const auto mlp = of(s.hidden + s.hidden + 3 * s.width + s.hidden);
+    // A norm holds one float a token beside its output, attention one for each head.
+    const auto norm = of(s.hidden) + tokens() * 4;
+    const auto rotation = norm + of(s.qkv) + rotary_work();
+    const auto attention = norm + of(s.qkv + s.joined + s.hidden) + tokens() * 4 * s.heads + attention_work();
+    const auto mlp = norm + of(s.hidden + 3 * s.width + s.hidden);
     return std::max({of(2 * s.hidden) + norm_work(), rotation, attention, mlp});
   }
 

@@ -34,7 +34,8 @@ class MadeUpWindows final : public Windows {
     documents_.emplace_back();
   }
   bool next(Window& window) override {
-    if (left_-- == 0) return false;
+    if (left_ == 0) return false;
+    --left_;
     window = {};
     window.ids.assign(static_cast<std::size_t>(context_), 3);
     window.targets.assign(static_cast<std::size_t>(context_), 5);
