@@ -7,7 +7,6 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
-#include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {

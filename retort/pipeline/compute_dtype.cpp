@@ -2,24 +2,18 @@
 
 #include <algorithm>
 
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/model/dtype.h"
-#include "retort/pipeline/stages.h"
+#include "retort/pipeline/known_models.h"
 #include "retort/record/run_files.h"
 
 namespace retort::pipeline {
 namespace {
 
-using recipe::Stage;
-using recipe::StageKind;
-
 // Of the model that a line of stages begins with, which is as wide as any that comes of it.
-architecture::Config first_config(const recipe::Recipe& recipe, const Stage& stage) {
-  if (stage.kind == StageKind::train) return starting_config(stage);
-  const auto& from = stage.kind == StageKind::select ? stage.models.front() : stage.from;
-  const auto* earlier = recipe.find_stage(from);
-  return earlier ? first_config(recipe, *earlier) : architecture::read_config(from);
+architecture::Config first_config(const recipe::Recipe& recipe, const recipe::Stage& stage) {
+  const auto origins = stage.origins();
+  return origins.empty() ? starting_config(stage) : KnownModels(recipe).config_of_line(origins.front());
 }
 
 std::optional<std::string> begun_with(const base::Path& run_directory) {

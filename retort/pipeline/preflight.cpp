@@ -4,203 +4,102 @@
 #include <set>
 #include <utility>
 
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
-#include "retort/calibrate/options.h"
-#include "retort/calibrate/ranking.h"
 #include "retort/data/file_form.h"
 #include "retort/data/held_out_part.h"
 #include "retort/data/overlap.h"
-#include "retort/eval/bootstrap.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
-#include "retort/prune/options.h"
-#include "retort/prune/part_scores.h"
 #include "retort/record/run_files.h"
-#include "retort/sparsify/options.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
-using recipe::StageKind;
+
+std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, const Stage& stage) {
+  std::vector<data::SourceOptions> sources;
+  for (const auto& name : stage.data) sources.push_back(recipe.source(name));
+  return sources;
+}
 
 class Preflight {
  public:
-  Preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
-            std::int64_t available_bytes, record::Observer& observer)
-      : recipe_(recipe),
-        request_(request),
-        run_(request.run_directory),
-        dtype_(dtype),
-        available_bytes_(available_bytes),
-        observer_(observer) {}
+  Preflight(const PlanContext& context, const RunRequest& request) : context_(context), request_(request) {}
 
   void check(const Stage& stage) {
-    if (run_.finished(stage.name)) return;
-    for (const auto& name : stage.data) check_source(recipe_.source(name));
-    for (const auto& name : models_of(stage)) check_model(stage, name);
-    if (stage.kind == StageKind::train) check_beginning(stage);
-    check_profile(stage);
-    check_lengths(stage);
+    if (context_.models.finished(stage.name)) return;
+    const auto& functions = functions_of(stage.kind);
+    for (const auto& source : sources_of(context_.recipe, stage)) data::check_files(source);
+    for (const auto& name : stage.models_read()) check_model(stage, name);
+    if (!stage.profile.empty()) require_finished(stage, "profile", stage.profile);
+    check_lengths(stage, functions.sequence_length(stage));
     check_vocabularies(stage);
-    check_held_out(stage);
-    if (const auto plan = known_memory(recipe_, stage, dtype_, available_bytes_))
-      shard::require_fits(*plan, available_bytes_);
+    if (functions.text_use(stage).reads_held_out) check_held_out(stage);
+    if (functions.check) functions.check(context_, stage);
+    if (const auto plan = functions.plan(context_, stage))
+      shard::require_fits(*plan, context_.available_bytes);
   }
 
  private:
-  static std::vector<std::string> models_of(const Stage& stage) {
-    auto names = stage.models;
-    for (const auto& name : {stage.from, stage.teacher})
-      if (!name.empty()) names.push_back(name);
-    return names;
+  void require_finished(const Stage& stage, const char* what, const std::string& earlier) const {
+    base::require<base::UsageError>(request_.only_stage.empty() || context_.models.finished(earlier),
+                                    "stage '", stage.name, "': needs the ", what, " of stage '", earlier,
+                                    "', which is not finished in ", request_.run_directory.string(),
+                                    "; run that stage first.");
   }
-
-  static void check_source(const data::SourceOptions& source) { data::check_files(source); }
 
   // A directory is opened and its headers are read; values are read by the stage.
   void check_model(const Stage& stage, const std::string& name) {
-    if (recipe_.find_stage(name)) {
-      base::require<base::UsageError>(request_.only_stage.empty() || run_.finished(name), "stage '",
-                                      stage.name, "': needs the model of stage '", name,
-                                      "', which is not finished in ", request_.run_directory.string(),
-                                      "; run that stage first.");
-      return;
-    }
-    if (name == stage.from || stage.kind == StageKind::select) (void)io::accompanying_files(name);
+    if (context_.recipe.find_stage(name)) return require_finished(stage, "model", name);
+    if (std::ranges::count(stage.origins(), name) > 0) (void)io::accompanying_files(name);
     std::error_code ignored;
     if (!checked_.insert(std::filesystem::weakly_canonical(name, ignored)).second) return;
-    (void)read_model_text(name, inspect_model(name, observer_));
+    (void)read_model_text(name, inspect_model(name, context_.observer));
   }
 
-  void check_profile(const Stage& stage) const {
-    base::require<base::UsageError>(
-        stage.profile.empty() || request_.only_stage.empty() || run_.finished(stage.profile), "stage '",
-        stage.name, "': needs the profile of stage '", stage.profile, "', which is not finished in ",
-        request_.run_directory.string(), "; run that stage first.");
-    const auto* options = std::get_if<prune::PruneOptions>(&stage.options);
-    base::require<base::UsageError>(
-        stage.profile.empty() || !options ||
-            !prune::ranking_options(*options).uses(calibrate::ChannelRanking::taylor),
-        "stage '", stage.name,
-        "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
-        "another ranking.");
-  }
-
-  void check_beginning(const Stage& stage) const {
-    std::error_code ignored;
-    base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
-                                    "': tokenizer: there is no file or directory '", stage.tokenizer,
-                                    "'; give a model directory or a tokenizer.json.");
-    (void)read_model_text(stage.tokenizer, starting_config(stage));
-    (void)io::accompanying_files(stage.tokenizer);
-    inspect_config(stage.config, observer_);
+  void check_lengths(const Stage& stage, const SequenceLength& length) const {
+    for (const auto& name : stage.models_read())
+      require_context(stage.name, length.key, length.tokens, context_.models.config_of_line(name));
   }
 
   void check_vocabularies(const Stage& stage) {
     if (stage.teacher.empty()) return;
     auto students = stage.models;
-    if (stage.kind == StageKind::distill) students.push_back(stage.from);
-    const NamedTokenizer teacher{stage.teacher, tokenizer_of(stage.teacher)};
+    if (!stage.from.empty()) students.push_back(stage.from);
+    const NamedTokenizer teacher{stage.teacher, context_.models.tokenizer_of_line(stage.teacher)};
     for (const auto& name : students) {
-      const NamedTokenizer student{name, tokenizer_of(name)};
+      const NamedTokenizer student{name, context_.models.tokenizer_of_line(name)};
       if (compared_.insert({student.path, teacher.path}).second)
         (void)require_same_tokens(base::join("stage '", stage.name, "'"), student, teacher);
     }
   }
 
-  static bool needs_held_out(const Stage& stage) {
-    const auto* training = std::get_if<train::TrainOptions>(&stage.options);
-    return stage.kind == StageKind::evaluate || (training && training->evaluate_every_steps > 0);
-  }
-
   void check_held_out(const Stage& stage) const {
-    const auto sources = sources_of(stage);
-    for (const auto& source : sources)
-      if (needs_held_out(stage) && data::held_out_documents(source, 1) == 0)
+    for (const auto& source : sources_of(context_.recipe, stage))
+      if (data::held_out_documents(source, 1) == 0)
         throw base::DataError(base::join("stage '", stage.name,
                                          "': expected held-out documents with text in '", source.name,
                                          "', found none; ", data::held_out_advice(source, 1), "."));
-    if (stage.kind != StageKind::select) return;
-    const auto& model = stage.models.front();
-    const auto found =
-        require_documents(stage, sources, read_model_text(tokenizer_of(model), config_of(model)));
-    if (found < static_cast<std::int64_t>(eval::kLeastDocuments))
-      observer_.message(
-          record::Level::warning,
-          base::join("stage '", stage.name, "': a source has only ", found,
-                     " held-out documents in evaluate_tokens; ", "with fewer than ", eval::kLeastDocuments,
-                     " there is no interval, so the least loss alone decides: raise evaluate_tokens or hold "
-                     "out more."));
   }
 
-  std::vector<data::SourceOptions> sources_of(const Stage& stage) const {
-    std::vector<data::SourceOptions> sources;
-    for (const auto& name : stage.data) sources.push_back(recipe_.source(name));
-    return sources;
-  }
-
-  // A model directory or a file: no stage changes the tokenizer that its line of stages began with.
-  base::Path tokenizer_of(const std::string& name) const {
-    const Stage* stage = recipe_.find_stage(name);
-    if (!stage) return name;
-    if (run_.finished(name)) return run_.model_directory(name);
-    if (stage->kind == StageKind::train) return stage->tokenizer;
-    return tokenizer_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
-  }
-
-  // What a model has that no stage changes, vocabulary and context, it has from where its line of stages
-  // began.
-  architecture::Config config_of(const std::string& name) const {
-    const Stage* stage = recipe_.find_stage(name);
-    if (!stage) return architecture::read_config(name);
-    if (run_.finished(name)) return architecture::read_config(run_.model_directory(name));
-    if (stage->kind == StageKind::train) return starting_config(*stage);
-    return config_of(stage->kind == StageKind::select ? stage->models.front() : stage->from);
-  }
-
-  void check_lengths(const Stage& stage) const {
-    if (const auto* options = std::get_if<train::TrainOptions>(&stage.options)) {
-      const auto length = options->packing.sequence_length;
-      const auto check = [&](const architecture::Config& config) {
-        require_context(stage.name, "packing.sequence_length", length, config);
-      };
-      if (stage.kind == StageKind::train) check(starting_config(stage));
-      if (!stage.from.empty()) check(config_of(stage.from));
-      for (const auto& name : stage.models) check(config_of(name));
-    }
-    if (const auto* options = std::get_if<prune::PruneOptions>(&stage.options))
-      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
-    if (const auto* options = std::get_if<calibrate::ProfileOptions>(&stage.options))
-      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
-    if (const auto* options = std::get_if<sparsify::SparsifyOptions>(&stage.options))
-      require_context(stage.name, "sequence_length", options->sequence_length, config_of(stage.from));
-    if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
-      for (const auto& name : models_of(stage))
-        require_context(stage.name, "context", options->context, config_of(name));
-  }
-
-  const recipe::Recipe& recipe_;
+  const PlanContext& context_;
   const RunRequest& request_;
-  const record::RunFiles run_;
-  at::ScalarType dtype_;
-  std::int64_t available_bytes_;
-  record::Observer& observer_;
   std::set<base::Path> checked_;  ///< directories
   std::set<std::pair<base::Path, base::Path>> compared_;
 };
 
-// Sources of the stages that `wanted` accepts.
+// Sources of the stages whose use of text `wanted` accepts.
 template <typename Wanted>
-std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, Wanted wanted) {
+std::vector<data::SourceOptions> sources_where(const recipe::Recipe& recipe, Wanted wanted) {
   std::set<std::string> names;
   std::vector<data::SourceOptions> sources;
   for (const auto& stage : recipe.stages)
     for (const auto& name : stage.data)
-      if (wanted(stage) && names.insert(name).second) sources.push_back(recipe.source(name));
+      if (wanted(functions_of(stage.kind).text_use(stage)) && names.insert(name).second)
+        sources.push_back(recipe.source(name));
   return sources;
 }
 
@@ -238,16 +137,10 @@ void warn_of_choices(const std::vector<data::SourceOptions>& chosen_by,
 }
 
 void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
-  const auto learned =
-      sources_of(recipe, [](const Stage& stage) { return stage.kind != StageKind::evaluate; });
-  const auto chosen_by =
-      sources_of(recipe, [](const Stage& stage) { return stage.kind == StageKind::select; });
-  const auto is_measured = [](const Stage& stage) {
-    const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options);
-    return options && !options->seen;
-  };
-  const auto judged = sources_of(
-      recipe, [&](const Stage& stage) { return stage.kind == StageKind::select || is_measured(stage); });
+  const auto learned = sources_where(recipe, [](const TextUse& use) { return use.learns; });
+  const auto chosen_by = sources_where(recipe, [](const TextUse& use) { return use.chooses; });
+  const auto measured = sources_where(recipe, [](const TextUse& use) { return use.measures; });
+  const auto judged = sources_where(recipe, [](const TextUse& use) { return use.chooses || use.measures; });
   const auto training = data::overlaps(learned, data::Split::training, judged);
   for (const auto& overlap : training.found)
     throw base::DataError(base::join(
@@ -265,17 +158,16 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
             " were not searched for documents that the run is evaluated on or chooses by, because their "
             "text is longer than 1 GiB; the same separator and the same held_out.fraction or held_out.path "
             "for all sources keep them apart without a search."));
-  warn_of_choices(chosen_by, sources_of(recipe, is_measured), observer);
+  warn_of_choices(chosen_by, measured, observer);
 }
 
 }  // namespace
 
-void preflight(const recipe::Recipe& recipe, const RunRequest& request, at::ScalarType dtype,
-               std::int64_t available_bytes, record::Observer& observer) {
-  Preflight preflight(recipe, request, dtype, available_bytes, observer);
-  for (const auto& stage : recipe.stages)
+void preflight(const PlanContext& context, const RunRequest& request) {
+  Preflight preflight(context, request);
+  for (const auto& stage : context.recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
-  if (!record::RunFiles(request.run_directory).holds_run()) check_overlaps(recipe, observer);
+  if (!record::RunFiles(request.run_directory).holds_run()) check_overlaps(context.recipe, context.observer);
 }
 
 }  // namespace retort::pipeline

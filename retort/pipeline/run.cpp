@@ -24,8 +24,6 @@
 namespace retort::pipeline {
 namespace {
 
-using recipe::StageKind;
-
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
   const auto resolved = recipe::to_json(recipe);
@@ -39,66 +37,44 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
-std::optional<base::Json> run_stage(const Context& context, const recipe::Stage& stage) {
-  switch (stage.kind) {
-    case StageKind::profile:
-      return run_profile_stage(context, stage);
-    case StageKind::prune:
-      return run_prune_stage(context, stage);
-    case StageKind::sparsify:
-      return run_sparsify_stage(context, stage);
-    case StageKind::evaluate:
-      return run_evaluate_stage(context, stage);
-    case StageKind::select:
-      return run_select_stage(context, stage);
-    case StageKind::train:
-    case StageKind::finetune:
-    case StageKind::distill:
-      return run_train_stage(context, stage);
-  }
-  throw base::InternalError("a stage of no kind.");
-}
-
 // False: stopped on request.
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
-  std::optional<base::Json> result;
+  base::Json result;
   ops::reset_peak_tensor_bytes();
   try {
-    result = run_stage(context, stage);
+    result = functions_of(stage.kind).run(context, stage);
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
+    return false;
   }
-  if (!result) return false;
   namespace keys = record::keys;
-  if (!result->contains(keys::kSeconds)) (*result)[keys::kSeconds] = base::monotonic_seconds() - start;
-  (*result)[keys::kPeakTensorBytes] = ops::peak_tensor_bytes();
-  (*result)[keys::kProcessPeakBytes] = ops::process_peak_bytes();
+  if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = base::monotonic_seconds() - start;
+  result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes();
+  result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
-    (*result)[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
-  context.directory.write_result(stage.name, *result);
+    result[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
+  context.directory.write_result(stage.name, result);
   return true;
 }
 
-void dry_run(const recipe::Recipe& recipe, at::ScalarType dtype, std::int64_t available_bytes,
-             record::Observer& observer) {
-  for (const auto& stage : recipe.stages) {
-    const auto memory = known_memory(recipe, stage, dtype, available_bytes);
-    observer.message(record::Level::info,
-                     base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
-                                memory ? "memory plan\n" + shard::describe(*memory)
-                                       : "memory is planned when its models are there"));
+void dry_run(const PlanContext& context) {
+  for (const auto& stage : context.recipe.stages) {
+    const auto memory = functions_of(stage.kind).plan(context, stage);
+    context.observer.message(record::Level::info,
+                             base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
+                                        memory ? "memory plan\n" + shard::describe(*memory)
+                                               : "memory is planned when its models are there"));
   }
 }
 
-std::string scores_of(const record::RunDirectory& directory, const recipe::Recipe& recipe) {
-  std::string tables;
+std::string summary_of(const record::RunDirectory& directory, const recipe::Recipe& recipe) {
+  std::string text;
   for (const auto& stage : recipe.stages)
-    if (stage.kind == StageKind::evaluate && directory.finished(stage.name))
-      tables += report::scores_table(directory.result(stage.name)) +
-                report::generated_texts(directory.result(stage.name));
-  return tables;
+    if (const auto summary = functions_of(stage.kind).summary; summary && directory.finished(stage.name))
+      text += summary(directory.result(stage.name));
+  return text;
 }
 
 RunOutcome work_through(const Context& context, const RunRequest& request) {
@@ -119,7 +95,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
   }
   report::write_report(context.directory.path());
   outcome.report = context.directory.report_path();
-  outcome.summary = scores_of(context.directory, context.recipe);
+  outcome.summary = summary_of(context.directory, context.recipe);
   return outcome;
 }
 
@@ -159,10 +135,12 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const auto chosen = compute_dtype(recipe, request.run_directory, device);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
-  preflight(recipe, request, dtype, available, observer);
+  const KnownModels models(recipe, record::RunFiles(request.run_directory));
+  const PlanContext planned{recipe, models, observer, device, dtype, available};
+  preflight(planned, request);
   say_what_is_used(recipe, chosen, available, observer);
   if (request.dry_run) {
-    dry_run(recipe, dtype, available, observer);
+    dry_run(planned);
     return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   }
   auto directory = record::RunDirectory::open(

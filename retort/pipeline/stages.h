@@ -1,48 +1,71 @@
 #pragma once
-// One function per kind of stage; each reads its models, works, and leaves a model directory or a result.
+// What a run does with each kind of stage: a row for each, in a file of its own under stages/.  What a recipe
+// knows of it is in recipe/stage_kinds.h, what the report shows of it in report/sections.h.
 
-#include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "retort/base/error.h"
 #include "retort/base/json.h"
-#include "retort/eval/options.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/known_models.h"
 #include "retort/recipe/recipe.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::pipeline {
 
-/// The stage's result, or nothing when it was stopped on request with its state saved.
-std::optional<base::Json> run_train_stage(const Context& context, const recipe::Stage& stage);
-base::Json run_profile_stage(const Context& context, const recipe::Stage& stage);
-base::Json run_prune_stage(const Context& context, const recipe::Stage& stage);
-base::Json run_sparsify_stage(const Context& context, const recipe::Stage& stage);
-/// Or nothing when it was stopped on request; nothing of it is kept.
-std::optional<base::Json> run_evaluate_stage(const Context& context, const recipe::Stage& stage);
+/// What a stage is checked and planned by, before the run begins.
+struct PlanContext {
+  const recipe::Recipe& recipe;
+  const KnownModels& models;
+  record::Observer& observer;
+  at::Device device;
+  at::ScalarType dtype;
+  std::int64_t available_bytes;
+};
 
-/// Distils each of the models for a while, and leaves the best of them as it came in.
-std::optional<base::Json> run_select_stage(const Context& context, const recipe::Stage& stage);
+/// What a stage does with the text of its sources.
+struct TextUse {
+  bool learns = false;          ///< from the part that is not held out
+  bool reads_held_out = false;  ///< so every source must hold some out
+  bool chooses = false;         ///< by held-out documents
+  bool measures = false;        ///< held-out documents, which nothing may have learned from
+};
 
-/// How a select stage measures its students.
-eval::EvaluateOptions measuring(const recipe::Stage& select);
-/// Documents of the source that measures with the fewest, counted up to those that an interval needs.  Throws
-/// DataError with what to set when a source has fewer than two.
-std::int64_t require_documents(const recipe::Stage& select, const std::vector<data::SourceOptions>& sources,
-                               const ModelText& text);
+/// The recipe's key for the longest sequence that a stage shows its models, and its tokens.
+struct SequenceLength {
+  const char* key;
+  std::int64_t tokens;
+};
 
-/// The stage that distils one of the models of a select stage.
-recipe::Stage distillation_of(const recipe::Stage& select, const std::string& name, const std::string& from);
+struct StageFunctions {
+  TextUse (*text_use)(const recipe::Stage& stage);
+  SequenceLength (*sequence_length)(const recipe::Stage& stage);
+  /// Null, or what is checked beyond sources, models, lengths and vocabularies of every stage.
+  void (*check)(const PlanContext& context, const recipe::Stage& stage);
+  /// The stage's memory when its models are there: what it will plan itself, or a little more where that
+  /// depends on its text.
+  std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
+  /// Reads the models, works, and leaves a model directory or a result.  Returns what is reported; throws
+  /// record::StoppedError when the user asked to stop.
+  base::Json (*run)(const Context& context, const recipe::Stage& stage);
+  /// Null, or what is printed of the result when the run ends.
+  std::string (*summary)(const base::Json& result);
+};
 
-/// The memory of a stage when its models are known before the run begins: what the stage itself will plan, or
-/// a little more where that depends on its text.
-std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const recipe::Stage& stage,
-                                              at::ScalarType dtype, std::int64_t available_bytes);
-/// The largest plan among the models of an evaluate stage; `config_of` has nothing for a model that is not
-/// there yet.
-using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
-std::optional<shard::MemoryPlan> plan_evaluation(const recipe::Stage& stage, at::Device device,
-                                                 const KnownConfig& config_of);
-/// config.json of a stage that begins with random weights; throws ModelError.
-architecture::Config starting_config(const recipe::Stage& stage);
+extern const StageFunctions kTraining, kProfiling, kPruning, kSparsifying, kSelecting, kEvaluating;
+
+/// Of a kind of stage.
+inline const StageFunctions& functions_of(recipe::StageKind kind) {
+  using recipe::StageKind;
+  static const std::pair<StageKind, const StageFunctions&> rows[] = {
+      {StageKind::train, kTraining},   {StageKind::finetune, kTraining},    {StageKind::profile, kProfiling},
+      {StageKind::prune, kPruning},    {StageKind::sparsify, kSparsifying}, {StageKind::distill, kTraining},
+      {StageKind::select, kSelecting}, {StageKind::evaluate, kEvaluating}};
+  for (const auto& [row, functions] : rows)
+    if (row == kind) return functions;
+  throw base::InternalError("a stage of no kind.");
+}
 
 }  // namespace retort::pipeline

@@ -93,7 +93,7 @@ void bind_loss(Binder& b, loss::LossOptions& options) {
          });
 }
 
-void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind kind) {
+void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, bool with_teacher) {
   b.items("loss",
           {.shape = Binder::Shape::list,
            .size = [&] { return losses.size(); },
@@ -101,9 +101,9 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
            .name = {},
            .body = [&](Binder& inner, std::size_t i) { bind_loss(inner, losses[i]); }},
           {.doc = "the losses that are summed",
-           .unset = has_teacher(kind) ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
+           .unset = with_teacher ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
   if (b.fills() && !b.given("loss")) {
-    losses = has_teacher(kind) ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+    losses = with_teacher ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
     return;
   }
   for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -111,7 +111,7 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, StageKind ki
       if (losses[i].kind == losses[j].kind)
         b.mistake("loss", "a kind of loss is given twice; keep one of them");
     const auto& traits = loss::traits_of(losses[i].kind);
-    if (!has_teacher(kind) && traits.needs_teacher)
+    if (!with_teacher && traits.needs_teacher)
       b.mistake("loss", std::string(traits.name) + " needs a teacher; use kind distill or select");
   }
 }
@@ -130,10 +130,6 @@ void bind_objective(Binder& b, calibrate::ObjectiveWeights& objective) {
 
 }  // namespace
 
-bool has_teacher(StageKind kind) {
-  return kind == StageKind::distill || kind == StageKind::select;
-}
-
 void bind_source(Binder& b, data::SourceOptions& source) {
   b.texts("path", source.paths,
           {.doc = "files or globs: text or .jsonl, either also with .gz or .zst", .required = true});
@@ -148,7 +144,7 @@ void bind_source(Binder& b, data::SourceOptions& source) {
          {.doc = "JSONL: count and skip a bad line, instead of an error"});
 }
 
-void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
+void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
   b.count("tokens", options.tokens,
           {.doc = "budget, rounded up to whole steps", .required = true, .above = 0});
   b.seed("seed", options.seed,
@@ -158,7 +154,7 @@ void bind_train(Binder& b, train::TrainOptions& options, StageKind kind) {
   b.group("batch", [&](Binder& inner) { bind_batch(inner, options.batch); },
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
-  bind_losses(b, options.losses, kind);
+  bind_losses(b, options.losses, with_teacher);
   b.choice("recompute", options.recompute, {"auto", "always", "never"},
            {.doc = "blocks in backward; auto: unless the plan says that keeping them fits"});
   b.count("head_rows", options.head_rows,

@@ -2,18 +2,18 @@
 // The keys of the layers' Options.
 
 #include "retort/calibrate/options.h"
+#include "retort/data/options.h"
+#include "retort/eval/options.h"
 #include "retort/prune/options.h"
 #include "retort/recipe/binder.h"
-#include "retort/recipe/recipe.h"
 #include "retort/sparsify/options.h"
+#include "retort/train/options.h"
 
 namespace retort::recipe {
 
-/// Whether a kind of training compares with a teacher.
-bool has_teacher(StageKind kind);
-
 void bind_source(Binder& binder, data::SourceOptions& source);
-void bind_train(Binder& binder, train::TrainOptions& options, StageKind kind);
+/// `with_teacher`: losses that compare with a teacher may be asked for, and are the default.
+void bind_train(Binder& binder, train::TrainOptions& options, bool with_teacher);
 void bind_prune(Binder& binder, prune::PruneOptions& options);
 void bind_sparsify(Binder& binder, sparsify::SparsifyOptions& options);
 void bind_profile(Binder& binder, calibrate::ProfileOptions& options);

@@ -5,6 +5,7 @@
 #include "retort/recipe/binding.h"
 #include "retort/recipe/document.h"
 #include "retort/recipe/reader.h"
+#include "retort/recipe/stage_kinds.h"
 
 namespace retort::recipe {
 namespace {
@@ -22,7 +23,19 @@ std::string all_of(const std::vector<std::string>& mistakes, const std::string& 
 }  // namespace
 
 std::string_view name(StageKind kind) {
-  return stage_kinds().at(static_cast<std::size_t>(kind));
+  return traits_of(kind).name;
+}
+
+std::vector<std::string> Stage::origins() const {
+  if (!traits_of(kind).makes_model || !config.empty()) return {};
+  return from.empty() ? models : std::vector<std::string>{from};
+}
+
+std::vector<std::string> Stage::models_read() const {
+  auto names = models;
+  for (const auto& one : {from, teacher})
+    if (!one.empty()) names.push_back(one);
+  return names;
 }
 
 void Binder::one_of(const char* key, std::string& value, const Words& words, const Field& field) {

@@ -42,6 +42,11 @@ struct Stage {
   std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none
   std::vector<std::string> data;  ///< names of sources, never empty
   StageOptions options;
+
+  /// The models that its own may be made of: `from`, or those that it chooses from.  Empty: random weights.
+  std::vector<std::string> origins() const;
+  /// Every model that it reads.
+  std::vector<std::string> models_read() const;
 };
 
 struct Recipe {

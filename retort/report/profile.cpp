@@ -74,24 +74,19 @@ Html totals(const Json& result) {
                           " of " + fixed(channels, 0) + " MLP channels are inactive.");
 }
 
+Html outliers(const Stage& stage) {
+  const Chart chart = outlier_chart(stage.result);
+  const Html table = block_table(stage.result);
+  return totals(stage.result) +
+         (chart.views.empty()
+              ? table
+              : figure(chart, "Magnitudes of MLP channels on calibration text, block by block.", table));
+}
+
 }  // namespace
 
 Html profiles(const Run& run) {
-  Html body;
-  const auto stages = std::count_if(run.stages.begin(), run.stages.end(),
-                                    [](const Stage& stage) { return stage.kind == "profile"; });
-  for (const Stage& stage : run.stages) {
-    if (stage.kind != "profile" || !stage.result.is_object()) continue;
-    if (stages > 1) body += element("h3", stage.name);
-    body += totals(stage.result);
-    const Chart chart = outlier_chart(stage.result);
-    const Html table = block_table(stage.result);
-    if (!chart.views.empty())
-      body += figure(chart, "Magnitudes of MLP channels on calibration text, block by block.", table);
-    else
-      body += table;
-  }
-  return body;
+  return each_stage(run, "profile", outliers);
 }
 
 }  // namespace retort::report

@@ -358,20 +358,16 @@ Html totals(const Json& result) {
   return element("p", line + ".") + costs(result);
 }
 
+Html what_was_pruned(const Stage& stage) {
+  const auto& result = stage.result;
+  return totals(result) + picture(survivors_of(result)) + decision_table(result) + candidate_table(result) +
+         start_table(result) + finalist_table(result) + compensation_table(result);
+}
+
 }  // namespace
 
 Html pruning(const Run& run) {
-  Html body;
-  const auto prunings = std::count_if(run.stages.begin(), run.stages.end(),
-                                      [](const Stage& stage) { return stage.kind == "prune"; });
-  for (const Stage& stage : run.stages) {
-    if (stage.kind != "prune" || !stage.result.is_object()) continue;
-    if (prunings > 1) body += element("h3", stage.name);
-    body += totals(stage.result) + picture(survivors_of(stage.result)) + decision_table(stage.result) +
-            candidate_table(stage.result) + start_table(stage.result) + finalist_table(stage.result) +
-            compensation_table(stage.result);
-  }
-  return body + search_figure(run);
+  return each_stage(run, "prune", what_was_pruned) + search_figure(run);
 }
 
 }  // namespace retort::report

@@ -1,5 +1,7 @@
 #include "retort/report/report.h"
 
+#include <algorithm>
+
 #include "retort/record/run_files.h"
 #include "retort/report/assets.h"
 #include "retort/report/sections.h"
@@ -7,40 +9,27 @@
 namespace retort::report {
 namespace {
 
-struct Section {
-  std::string id;
-  std::string title;
+struct Shown {
+  const Section& section;
   Html body;
 };
 
-std::vector<Section> sections_of(const Run& run) {
+std::vector<Shown> shown(const Run& run) {
   Palette palette;
   for (const Stage& stage : run.stages)
     if (stage.kind != "evaluate" && stage.kind != "profile" && stage.kind != "select")
       palette.color(stage.name);
-  std::vector<Section> sections;
-  const auto add = [&](const char* id, const char* title, Html body) {
-    if (!body.empty()) sections.push_back({id, title, std::move(body)});
-  };
-  add("scores", "Scores", scores(run, palette));
-  add("trade-off", "Size and quality", trade_offs(run));
-  add("training", "Training", training(run, palette));
-  add("profile", "Activations", profiles(run));
-  add("pruning", "What was pruned", pruning(run));
-  add("selection", "Models after a short distillation", selection(run));
-  add("sparsity", "2:4 sparsity", sparsity(run));
-  add("memory", "Time and memory", costs(run) + memory(run));
-  add("text", "Generated text", generated(run));
-  add("recipe", "Recipe", recipe(run));
-  add("provenance", "Provenance", provenance(run));
-  return sections;
+  std::vector<Shown> parts;
+  for (const Section& section : kSections)
+    if (Html body = section.body(run, palette); !body.empty()) parts.push_back({section, std::move(body)});
+  return parts;
 }
 
-Html contents(const std::vector<Section>& sections) {
-  if (sections.size() < 2) return {};
+Html contents(const std::vector<Shown>& parts) {
+  if (parts.size() < 2) return {};
   Html items;
-  for (const Section& section : sections)
-    items += element("li", element("a", {{"href", "#" + section.id}}, section.title));
+  for (const Shown& part : parts)
+    items += element("li", element("a", {{"href", std::string("#") + part.section.id}}, part.section.title));
   return element("nav", {{"aria-label", "Contents"}}, element("ol", items));
 }
 
@@ -52,12 +41,11 @@ Html notes(const Run& run) {
 }
 
 Html body_of(const Run& run) {
-  const std::vector<Section> sections = sections_of(run);
-  Html body = headline(run) + pipeline(run) + notes(run) + contents(sections);
-  if (sections.empty())
-    body += element("p", {{"class", "empty"}}, "This run has not written any results yet.");
-  for (const Section& section : sections)
-    body += element("section", {{"id", section.id}}, element("h2", section.title) + section.body);
+  const std::vector<Shown> parts = shown(run);
+  Html body = headline(run) + pipeline(run) + notes(run) + contents(parts);
+  if (parts.empty()) body += element("p", {{"class", "empty"}}, "This run has not written any results yet.");
+  for (const Shown& part : parts)
+    body += element("section", {{"id", part.section.id}}, element("h2", part.section.title) + part.body);
   body += element(
       "footer",
       element("p", "Written by Retort. Charts by Chart.js 3.9 (MIT licence), contained in this page."));
@@ -70,6 +58,17 @@ Html script(std::string_view code) {
 }
 
 }  // namespace
+
+Html each_stage(const Run& run, std::string_view kind, Html (*body)(const Stage& stage)) {
+  const auto stages = std::ranges::count(run.stages, kind, &Stage::kind);
+  Html all;
+  for (const Stage& stage : run.stages) {
+    if (stage.kind != kind || !stage.result.is_object()) continue;
+    if (stages > 1) all += element("h3", stage.name);
+    all += body(stage);
+  }
+  return all;
+}
 
 std::string html_report(const base::Path& run_directory) {
   const Run run = record::read_run(run_directory);

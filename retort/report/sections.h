@@ -37,6 +37,31 @@ Html generated(const Run& run);
 Html recipe(const Run& run);
 Html provenance(const Run& run);
 
+struct Section {
+  const char* id;
+  const char* title;
+  Html (*body)(const Run& run, Palette& palette);
+};
+
+/// In the order of the page.  A kind of stage that has something of its own to show has a row here.
+inline constexpr Section kSections[] = {
+    {"scores", "Scores", scores},
+    {"trade-off", "Size and quality", [](const Run& run, Palette&) { return trade_offs(run); }},
+    {"training", "Training", training},
+    {"profile", "Activations", [](const Run& run, Palette&) { return profiles(run); }},
+    {"pruning", "What was pruned", [](const Run& run, Palette&) { return pruning(run); }},
+    {"selection", "Models after a short distillation",
+     [](const Run& run, Palette&) { return selection(run); }},
+    {"sparsity", "2:4 sparsity", [](const Run& run, Palette&) { return sparsity(run); }},
+    {"memory", "Time and memory", [](const Run& run, Palette&) { return costs(run) + memory(run); }},
+    {"text", "Generated text", [](const Run& run, Palette&) { return generated(run); }},
+    {"recipe", "Recipe", [](const Run& run, Palette&) { return recipe(run); }},
+    {"provenance", "Provenance", [](const Run& run, Palette&) { return provenance(run); }},
+};
+
+/// What `body` shows of each stage of this kind that has a result, under its name where there are several.
+Html each_stage(const Run& run, std::string_view kind, Html (*body)(const Stage& stage));
+
 /// The parameters of a stage's model as far as the run tells.
 Number parameters_of(const Run& run, const Stage& stage);
 bool is_training(const Stage& stage);

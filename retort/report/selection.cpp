@@ -35,16 +35,14 @@ Html table_of(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
+Html choice(const Stage& stage) {
+  return table_of(stage.result) + element("p", "Taken: " + text(stage.result, keys::kChosen) + ".");
+}
+
 }  // namespace
 
 Html selection(const Run& run) {
-  Html body;
-  for (const Stage& stage : run.stages) {
-    if (stage.kind != "select" || !stage.result.is_object()) continue;
-    body += element("h3", stage.name) + table_of(stage.result);
-    body += element("p", "Taken: " + text(stage.result, keys::kChosen) + ".");
-  }
-  return body;
+  return each_stage(run, "select", choice);
 }
 
 }  // namespace retort::report

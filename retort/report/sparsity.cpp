@@ -159,27 +159,20 @@ Html changes(const Json& evaluation) {
   return table.empty() ? Html() : table.html();
 }
 
+Html layers_and_damages(const Stage& stage) {
+  const Chart chart = layer_chart(field(stage.result, keys::kLayers), keys::kRelativeError,
+                                  "relative error of the layer (fraction)");
+  const Html table = layer_table(stage.result);
+  const char* caption =
+      "Error that sparsity leaves in each layer, relative to its output on calibration text.";
+  return totals(stage.result) + (chart.views.empty() ? table : figure(chart, caption, table)) +
+         damages(stage.result);
+}
+
 }  // namespace
 
 Html sparsity(const Run& run) {
-  Html body;
-  const auto stages = std::count_if(run.stages.begin(), run.stages.end(),
-                                    [](const Stage& stage) { return stage.kind == "sparsify"; });
-  for (const Stage& stage : run.stages) {
-    if (stage.kind != "sparsify" || !stage.result.is_object()) continue;
-    if (stages > 1) body += element("h3", stage.name);
-    body += totals(stage.result);
-    const Chart chart = layer_chart(field(stage.result, keys::kLayers), keys::kRelativeError,
-                                    "relative error of the layer (fraction)");
-    const Html table = layer_table(stage.result);
-    if (!chart.views.empty())
-      body += figure(chart,
-                     "Error that sparsity leaves in each layer, relative to its output on calibration text.",
-                     table);
-    else
-      body += table;
-    body += damages(stage.result);
-  }
+  Html body = each_stage(run, "sparsify", layers_and_damages);
   for (const Stage& stage : run.stages)
     if (stage.kind == "evaluate") body += changes(stage.result);
   return body;

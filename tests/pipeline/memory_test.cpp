@@ -17,6 +17,13 @@ using test::Project;
 
 constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
 
+std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recipe) {
+  const KnownModels models(recipe);
+  Listener listener;
+  return functions_of(recipe.stages[0].kind)
+      .plan({recipe, models, listener, at::kCPU, at::kFloat, kPlenty}, recipe.stages[0]);
+}
+
 class RunMemory : public testing::Test {
  protected:
   static void SetUpTestSuite() { ops::install_tensor_allocator(); }
@@ -39,7 +46,7 @@ class AcceptedByPreflight : public RunMemory, public testing::WithParamInterface
 // Each model was loaded when the stage asked what is available, and then counted again by its plan.
 TEST_P(AcceptedByPreflight, IsAcceptedByTheStage) {
   const auto recipe = project_.recipe_of({GetParam()}, "dtype: fp32\n");
-  const auto plan = known_memory(recipe, recipe.stages[0], at::kFloat, kPlenty);
+  const auto plan = plan_of_first_stage(recipe);
   ASSERT_TRUE(plan.has_value());
   auto request = test::run_in(project_.run_directory());
   request.available_memory = machine_with(plan->total_bytes());
@@ -68,7 +75,7 @@ TEST_F(RunMemory, OfASparseModelCountsItsMasks) {
   auto finetune = test::kFinetune;
   finetune.replace(finetune.find("MODEL"), 5, (project_.run_directory() / "models/sparse").string());
   recipe = project_.recipe_of({finetune}, "dtype: fp32\n");
-  const auto plan = known_memory(recipe, recipe.stages[0], at::kFloat, kPlenty);
+  const auto plan = plan_of_first_stage(recipe);
   ASSERT_TRUE(plan.has_value());
   auto request = test::run_in(project_.path("tuned"));
   request.available_memory = machine_with(plan->total_bytes());

@@ -3,23 +3,19 @@
 
 #include <algorithm>
 
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
-#include "retort/calibrate/options.h"
-#include "retort/calibrate/profile.h"
 #include "retort/data/windows.h"
+#include "retort/io/model_directory.h"
 #include "retort/loss/losses.h"
 #include "retort/model/common_blocks.h"
 #include "retort/model/dtype.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
-#include "retort/prune/options.h"
-#include "retort/prune/plan.h"
-#include "retort/sparsify/options.h"
-#include "retort/sparsify/plan.h"
+#include "retort/record/stopped.h"
 #include "retort/train/batches.h"
 #include "retort/train/trainer.h"
 
@@ -27,22 +23,24 @@ namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
-using recipe::StageKind;
+
+const train::TrainOptions& options_of(const Stage& stage) {
+  return std::get<train::TrainOptions>(stage.options);
+}
 
 std::vector<loss::LossOptions> losses_of(const Stage& stage, const train::TrainOptions& options) {
   if (!options.losses.empty()) return options.losses;
-  return stage.kind == StageKind::distill ? loss::default_distillation_losses()
-                                          : std::vector<loss::LossOptions>(1);
+  return !stage.teacher.empty() ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
 }
 
 // The directory that tokenizer files come from.
 base::Path tokenizer_path(const Context& context, const Stage& stage) {
-  return stage.kind == StageKind::train ? base::Path(stage.tokenizer) : context.model_path(stage.from);
+  return stage.origins().empty() ? base::Path(stage.tokenizer) : context.model_path(stage.from);
 }
 
 model::Weights starting_weights(const Context& context, const Stage& stage,
                                 const train::TrainOptions& options) {
-  if (stage.kind != StageKind::train)
+  if (!stage.origins().empty())
     return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
   auto weights = model::random_weights(starting_config(stage), options.seed, at::kFloat, context.device);
   weights.file_dtype = io::Dtype::f32;
@@ -157,17 +155,6 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   return models;
 }
 
-// Of the models that a select stage distils one after the other.
-std::optional<shard::MemoryPlan> largest_known_memory(const recipe::Recipe& recipe, const Stage& stage,
-                                                      at::ScalarType dtype, std::int64_t available_bytes) {
-  std::optional<shard::MemoryPlan> largest;
-  for (const auto& model : stage.models)
-    if (auto plan = known_memory(recipe, distillation_of(stage, stage.name, model), dtype, available_bytes);
-        plan && (!largest || plan->total_bytes() > largest->total_bytes()))
-      largest = std::move(plan);
-  return largest;
-}
-
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
 base::Json identity_of(const Stage& stage, const Models& models) {
   base::Json units = base::Json::array();
@@ -177,10 +164,44 @@ base::Json identity_of(const Stage& stage, const Models& models) {
   return {{"stage", stage.name}, {"units", units}, {"started_from", started_from}};
 }
 
-}  // namespace
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const bool begins = stage.origins().empty();
+  const auto student = begins ? starting_config(stage) : context.models.config(stage.from);
+  std::optional<architecture::Config> teacher;
+  if (!stage.teacher.empty()) teacher = context.models.config(stage.teacher);
+  if (!student || (!stage.teacher.empty() && !teacher)) return {};
+  const auto lineage = begins ? model::whole_lineage(*student)
+                              : model::read_lineage(*context.models.path(stage.from), *student);
+  loss::Blocks blocks{.student = std::ssize(student->blocks)};
+  const auto loss_options = losses_of(stage, options);
+  if (teacher) {
+    blocks.teacher = std::ssize(teacher->blocks);
+    blocks.survivors = survivors_of(stage, loss_options, lineage,
+                                    model::read_lineage(*context.models.path(stage.teacher), *teacher));
+  }
+  const auto losses = loss::make_losses(loss_options, blocks);
+  return shard::plan_memory(train::memory_shape(options, *student, teacher ? &*teacher : nullptr, losses,
+                                                !lineage.sparse_layers.empty(), context.dtype, context.device,
+                                                context.available_bytes));
+}
 
-std::optional<base::Json> run_train_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<train::TrainOptions>(stage.options);
+// Of a stage that begins with random weights.
+void check(const PlanContext& context, const Stage& stage) {
+  if (!stage.origins().empty()) return;
+  std::error_code ignored;
+  base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
+                                  "': tokenizer: there is no file or directory '", stage.tokenizer,
+                                  "'; give a model directory or a tokenizer.json.");
+  const auto config = starting_config(stage);
+  require_context(stage.name, "packing.sequence_length", options_of(stage).packing.sequence_length, config);
+  (void)read_model_text(stage.tokenizer, config);
+  (void)io::accompanying_files(stage.tokenizer);
+  inspect_config(stage.config, context.observer);
+}
+
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
   const auto loss_options = losses_of(stage, options);
   auto models = load_models(context, stage, options, loss_options);
   const auto losses = loss::make_losses(loss_options, models.blocks);
@@ -205,7 +226,9 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
                           .dtype = context.dtype,
                           .available_bytes = context.available_bytes};
   auto outcome = train::train(setup);
-  if (!outcome.finished) return std::nullopt;
+  base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
+                                      outcome.progress.step, " of ", outcome.steps,
+                                      "; a checkpoint is kept, the same command again goes on there.");
   const auto trained = models.student->gathered();
   model::check_pattern(trained);
   model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
@@ -215,71 +238,20 @@ std::optional<base::Json> run_train_stage(const Context& context, const Stage& s
   return result;
 }
 
-architecture::Config starting_config(const Stage& stage) {
-  std::error_code ignored;
-  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
-                                  stage.name, "': config: there is no file '", stage.config,
-                                  "'; give the path of a config.json.");
-  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
-}
+}  // namespace
 
-Stage distillation_of(const Stage& select, const std::string& name, const std::string& from) {
-  Stage stage = select;
-  stage.kind = StageKind::distill;
-  stage.name = name;
-  stage.from = from;
-  stage.models.clear();
-  return stage;
-}
-
-std::optional<shard::MemoryPlan> known_memory(const recipe::Recipe& recipe, const Stage& stage,
-                                              at::ScalarType dtype, std::int64_t available_bytes) {
-  const auto made_here = [&](const std::string& name) { return recipe.find_stage(name) != nullptr; };
-  if (const auto* profile = std::get_if<calibrate::ProfileOptions>(&stage.options);
-      profile && !made_here(stage.from))
-    return calibrate::plan_profile(
-        architecture::read_config(stage.from), sizeof(float),
-        calibration_tokens(stage, profile->calibration_tokens, profile->sequence_length),
-        std::max(calibrate::kPanelTokens, profile->sequence_length));
-  if (const auto* pruning = std::get_if<prune::PruneOptions>(&stage.options);
-      pruning && !made_here(stage.from))
-    return prune::plan_prune_within(
-               available_bytes, /*may_use_disk=*/true, architecture::read_config(stage.from), sizeof(float),
-               calibration_tokens(stage, pruning->calibration_tokens, pruning->sequence_length),
-               std::max(calibrate::kCalibrationBatchTokens, pruning->sequence_length), *pruning)
-        .memory;
-  if (const auto* sparsify = std::get_if<sparsify::SparsifyOptions>(&stage.options);
-      sparsify && !made_here(stage.from))
-    return sparsify::plan_sparsify(
-        architecture::read_config(stage.from), sizeof(float),
-        sparsify::most_tokens(
-            *sparsify, calibration_tokens(stage, sparsify->calibration_tokens, sparsify->sequence_length)),
-        *sparsify, /*on_disk=*/true);
-  const auto* options = std::get_if<train::TrainOptions>(&stage.options);
-  if (stage.kind == StageKind::select) return largest_known_memory(recipe, stage, dtype, available_bytes);
-  if (stage.kind == StageKind::evaluate)
-    return plan_evaluation(stage, model::parse_device(recipe.device), [&](const std::string& name) {
-      return made_here(name) ? std::nullopt : std::optional(architecture::read_config(name));
-    });
-  if (!options || made_here(stage.from) || made_here(stage.teacher)) return {};
-  const auto student =
-      stage.kind == StageKind::train ? starting_config(stage) : architecture::read_config(stage.from);
-  std::optional<architecture::Config> teacher;
-  if (stage.kind == StageKind::distill) teacher = architecture::read_config(stage.teacher);
-  const auto lineage = stage.kind == StageKind::train ? model::whole_lineage(student)
-                                                      : model::read_lineage(stage.from, student);
-  loss::Blocks blocks{.student = std::ssize(student.blocks)};
-  const auto loss_options = losses_of(stage, *options);
-  if (teacher) {
-    blocks.teacher = std::ssize(teacher->blocks);
-    blocks.survivors =
-        survivors_of(stage, loss_options, lineage, model::read_lineage(stage.teacher, *teacher));
-  }
-  const auto losses = loss::make_losses(loss_options, blocks);
-  const auto shape = train::memory_shape(*options, student, teacher ? &*teacher : nullptr, losses,
-                                         !lineage.sparse_layers.empty(), dtype,
-                                         model::parse_device(recipe.device), available_bytes);
-  return shard::plan_memory(shape);
-}
+const StageFunctions kTraining = {
+    .text_use =
+        [](const Stage& stage) {
+          return TextUse{.learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0};
+        },
+    .sequence_length =
+        [](const Stage& stage) {
+          return SequenceLength{"packing.sequence_length", options_of(stage).packing.sequence_length};
+        },
+    .check = check,
+    .plan = plan,
+    .run = run,
+    .summary = nullptr};
 
 }  // namespace retort::pipeline

@@ -1,7 +1,7 @@
 // Stage evaluate: every model of the stage over the held-out part of every source, beside the teacher.
 #include <ATen/ATen.h>
 
-#include <map>
+#include <functional>
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
@@ -14,12 +14,18 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/keys.h"
+#include "retort/record/stopped.h"
+#include "retort/report/report.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
 namespace keys = record::keys;
+
+const eval::EvaluateOptions& options_of(const Stage& stage) {
+  return std::get<eval::EvaluateOptions>(stage.options);
+}
 
 std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
   if (options.prompt.empty()) return std::nullopt;
@@ -33,7 +39,7 @@ std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eva
 
 eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
                         const LoadedModel& teacher) {
-  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+  const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher);
   scores.generation = generated(model, options);
   return scores;
@@ -65,23 +71,12 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
   return changes;
 }
 
-// Before a model is loaded; returns the bytes.
-std::int64_t planned(const Context& context, const Stage& stage) {
-  const auto plan = plan_evaluation(stage, context.device, [&](const std::string& name) {
-    return architecture::read_config(context.model_path(name));
-  });
-  if (!plan) return 0;
-  context.observer.message(record::Level::info,
-                           base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
-  shard::require_fits(*plan, context.available_bytes);
-  return plan->total_bytes();
-}
+// The largest plan among the models; `config_of` has nothing for a model that is not there yet.
+using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 
-}  // namespace
-
-std::optional<shard::MemoryPlan> plan_evaluation(const Stage& stage, at::Device device,
-                                                 const KnownConfig& config_of) {
-  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device device,
+                                              const KnownConfig& config_of) {
+  const auto& options = options_of(stage);
   const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
   // A token has at least one byte of the prompt; a post-processor may add some.
   const auto generated = options.prompt.empty() ? 0 : std::ssize(options.prompt) + 2 + options.max_new_tokens;
@@ -99,14 +94,33 @@ std::optional<shard::MemoryPlan> plan_evaluation(const Stage& stage, at::Device 
   return largest;
 }
 
-std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<eval::EvaluateOptions>(stage.options);
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  return largest_plan(stage, context.device,
+                      [&](const std::string& name) { return context.models.config(name); });
+}
+
+// Before a model is loaded; returns the bytes.
+std::int64_t planned(const Context& context, const Stage& stage) {
+  const auto plan = largest_plan(stage, context.device, [&](const std::string& name) {
+    return architecture::read_config(context.model_path(name));
+  });
+  if (!plan) return 0;
+  context.observer.message(record::Level::info,
+                           base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
+  shard::require_fits(*plan, context.available_bytes);
+  return plan->total_bytes();
+}
+
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
   const auto planned_bytes = planned(context, stage);
   const auto teacher = load_for_scoring(context, stage.teacher);
   base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
   for (std::int64_t done = 0; const auto& name : stage.models) {
-    if (context.observer.stop_requested()) return std::nullopt;
+    base::require<record::StoppedError>(!context.observer.stop_requested(), stage.name,
+                                        ": stopped on request; nothing is kept, the same command again "
+                                        "measures all models.");
     context.observer.progress(base::join(stage.name, ": models evaluated"), done++,
                               static_cast<std::int64_t>(stage.models.size()));
     if (name == stage.teacher) {
@@ -126,5 +140,25 @@ std::optional<base::Json> run_evaluate_stage(const Context& context, const Stage
   result[keys::kMemoryPlannedBytes] = planned_bytes;
   return result;
 }
+
+std::string summary(const base::Json& result) {
+  return report::scores_table(result) + report::generated_texts(result);
+}
+
+}  // namespace
+
+const StageFunctions kEvaluating = {.text_use =
+                                        [](const Stage& stage) {
+                                          return TextUse{.reads_held_out = true,
+                                                         .measures = !options_of(stage).seen};
+                                        },
+                                    .sequence_length =
+                                        [](const Stage& stage) {
+                                          return SequenceLength{"context", options_of(stage).context};
+                                        },
+                                    .check = nullptr,
+                                    .plan = plan,
+                                    .run = run,
+                                    .summary = summary};
 
 }  // namespace retort::pipeline

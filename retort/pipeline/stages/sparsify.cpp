@@ -1,4 +1,4 @@
-// Stage sparsify.
+// Stage sparsify: 2:4 sparsity of the layers that it harms least.
 #include <ATen/ATen.h>
 
 #include "retort/base/files.h"
@@ -6,12 +6,26 @@
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/sparsify/options.h"
+#include "retort/sparsify/plan.h"
 #include "retort/sparsify/sparsify.h"
 
 namespace retort::pipeline {
 namespace {
 
 using recipe::Stage;
+
+const sparsify::SparsifyOptions& options_of(const Stage& stage) {
+  return std::get<sparsify::SparsifyOptions>(stage.options);
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const auto config = context.models.config(stage.from);
+  if (!config) return {};
+  const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
+  return sparsify::plan_sparsify(*config, sizeof(float), sparsify::most_tokens(options, tokens), options,
+                                 /*on_disk=*/true);
+}
 
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
@@ -22,10 +36,8 @@ base::Json identity_of(const Context& context, const Stage& stage,
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
-}  // namespace
-
-base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
   const auto scratch = context.directory.checkpoints(stage.name);
@@ -38,5 +50,18 @@ base::Json run_sparsify_stage(const Context& context, const Stage& stage) {
   base::remove_all(scratch);
   return result.report;
 }
+
+}  // namespace
+
+const StageFunctions kSparsifying = {
+    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
+    .sequence_length =
+        [](const Stage& stage) {
+          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
+        },
+    .check = nullptr,
+    .plan = plan,
+    .run = run,
+    .summary = nullptr};
 
 }  // namespace retort::pipeline

@@ -1,9 +1,9 @@
-// Stages profile and prune.
+// Stage prune: the model that loses least at the target size.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/base/error.h"
-#include "retort/calibrate/options.h"
-#include "retort/calibrate/profile.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
@@ -12,6 +12,7 @@
 #include "retort/prune/greedy.h"
 #include "retort/prune/options.h"
 #include "retort/prune/part_scores.h"
+#include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
 
 namespace retort::pipeline {
@@ -19,12 +20,28 @@ namespace {
 
 using recipe::Stage;
 
-base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& domains,
-                       const calibrate::ProfileOptions& options) {
-  return {{"model", model_fingerprint(model)},
-          {"text", calibrate::text_fingerprint(domains)},
-          {"sequence_length", options.sequence_length},
-          {"seed", options.seed}};
+const prune::PruneOptions& options_of(const Stage& stage) {
+  return std::get<prune::PruneOptions>(stage.options);
+}
+
+void check(const PlanContext&, const Stage& stage) {
+  base::require<base::UsageError>(
+      stage.profile.empty() ||
+          !prune::ranking_options(options_of(stage)).uses(calibrate::ChannelRanking::taylor),
+      "stage '", stage.name,
+      "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
+      "another ranking.");
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const auto config = context.models.config(stage.from);
+  if (!config) return {};
+  return prune::plan_prune_within(
+             context.available_bytes, /*may_use_disk=*/true, *config, sizeof(float),
+             calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
+             std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
+      .memory;
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
@@ -37,8 +54,7 @@ std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Conte
       description.at("identity").at("model") == model_fingerprint(context.model_path(stage.from)), "stage '",
       stage.name, "': profile '", stage.profile, "' is of another model than '", stage.from,
       "'; profile this one.");
-  const auto& options = std::get<prune::PruneOptions>(stage.options);
-  return calibrate::profile_scores(directory, input, prune::ranking_options(options));
+  return calibrate::profile_scores(directory, input, prune::ranking_options(options_of(stage)));
 }
 
 // Saves finalists as they come, from number 2.
@@ -52,22 +68,8 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
   };
 }
 
-}  // namespace
-
-base::Json run_profile_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<calibrate::ProfileOptions>(stage.options);
-  const auto model =
-      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  return calibrate::profile(model.weights, model.domains,
-                            {.directory = context.directory.stage_directory(stage.name),
-                             .scratch = context.directory.checkpoints(stage.name),
-                             .identity = identity_of(model.path, model.domains, options),
-                             .memory = context.available_bytes},
-                            context.observer);
-}
-
-base::Json run_prune_stage(const Context& context, const Stage& stage) {
-  const auto& options = std::get<prune::PruneOptions>(stage.options);
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
   const auto scores = scores_of_profile(context, stage, model.weights);
@@ -82,5 +84,18 @@ base::Json run_prune_stage(const Context& context, const Stage& stage) {
   save_compressed(context, stage, model.path, result.weights);
   return result.report;
 }
+
+}  // namespace
+
+const StageFunctions kPruning = {
+    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
+    .sequence_length =
+        [](const Stage& stage) {
+          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
+        },
+    .check = check,
+    .plan = plan,
+    .run = run,
+    .summary = nullptr};
 
 }  // namespace retort::pipeline

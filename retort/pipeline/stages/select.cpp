@@ -6,12 +6,14 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/data/held_out_part.h"
+#include "retort/eval/bootstrap.h"
 #include "retort/eval/selection.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/keys.h"
+#include "retort/record/stopped.h"
 
 namespace retort::pipeline {
 namespace {
@@ -52,29 +54,43 @@ base::Json started_from(const Context& context, const Stage& stage, const Conten
           describe_input(stage.teacher, context.model_path(stage.teacher)).at("xxh128")};
 }
 
-bool distilled(const Context& context, const Stage& stage, const Contender& contender) {
+// The stage that distils one of the models.
+Stage distillation_of(const Stage& select, const std::string& name, const std::string& from) {
+  Stage stage = select;
+  stage.kind = recipe::StageKind::distill;
+  stage.name = name;
+  stage.from = from;
+  stage.models.clear();
+  return stage;
+}
+
+// How the students are measured.
+eval::EvaluateOptions measuring(const Stage& stage) {
+  return {.windows = eval::Windowing::rolling,
+          .context = options_of(stage).packing.sequence_length,
+          .tokens = options_of(stage).evaluate_tokens};
+}
+
+void distil(const Context& context, const Stage& stage, const Contender& contender) {
   const auto identity = started_from(context, stage, contender);
   const auto& student = contender.student;
   if (context.directory.finished(student)) {
-    if (context.directory.result(student).value("started_from", base::Json()) == identity) return true;
+    if (context.directory.result(student).value("started_from", base::Json()) == identity) return;
     std::filesystem::remove_all(context.directory.checkpoints(student));
   }
   context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
-  auto result = run_train_stage(context, distillation_of(stage, student, contender.path.string()));
-  if (!result) return false;
-  (*result)[keys::kStartedFrom] = identity;
-  (*result)[keys::kParameters] = architecture::num_parameters(contender.config);
-  context.directory.write_result(student, *result);
-  return true;
+  auto result = kTraining.run(context, distillation_of(stage, student, contender.path.string()));
+  result[keys::kStartedFrom] = identity;
+  result[keys::kParameters] = architecture::num_parameters(contender.config);
+  context.directory.write_result(student, result);
 }
 
-// Empty: stopped on request.
 std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& stage,
                                          const std::vector<Contender>& contenders) {
   base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
   for (const auto& contender : contenders) {
-    if (context.observer.stop_requested()) return {};
+    record::stop_if_asked(context.observer, stage.name.c_str(), "the students distilled so far");
     const auto student =
         load_for_scoring(context, context.directory.model_directory(contender.student).string());
     scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr));
@@ -113,14 +129,8 @@ void save(const Context& context, const Stage& stage, const Contender& contender
                     provenance_of(stage, at::kFloat, base::Json::array({input})));
 }
 
-}  // namespace
-
-eval::EvaluateOptions measuring(const Stage& stage) {
-  return {.windows = eval::Windowing::rolling,
-          .context = options_of(stage).packing.sequence_length,
-          .tokens = options_of(stage).evaluate_tokens};
-}
-
+// Documents of the source that measures with the fewest, counted up to those that an interval needs.  Throws
+// DataError with what to set when a source has fewer than two.
 std::int64_t require_documents(const Stage& stage, const std::vector<data::SourceOptions>& sources,
                                const ModelText& text) {
   const auto options = measuring(stage);
@@ -144,14 +154,38 @@ std::int64_t require_documents(const Stage& stage, const std::vector<data::Sourc
   return static_cast<std::int64_t>(fewest);
 }
 
-std::optional<base::Json> run_select_stage(const Context& context, const Stage& stage) {
+void check(const PlanContext& context, const Stage& stage) {
+  std::vector<data::SourceOptions> sources;
+  for (const auto& name : stage.data) sources.push_back(context.recipe.source(name));
+  const auto& model = stage.models.front();
+  const auto text =
+      read_model_text(context.models.tokenizer_of_line(model), context.models.config_of_line(model));
+  const auto found = require_documents(stage, sources, text);
+  if (found < static_cast<std::int64_t>(eval::kLeastDocuments))
+    context.observer.message(
+        record::Level::warning,
+        base::join("stage '", stage.name, "': a source has only ", found,
+                   " held-out documents in evaluate_tokens; with fewer than ", eval::kLeastDocuments,
+                   " there is no interval, so the least loss alone decides: raise evaluate_tokens or hold "
+                   "out more."));
+}
+
+// The largest among the models, which are distilled one after the other.
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  std::optional<shard::MemoryPlan> largest;
+  for (const auto& model : stage.models)
+    if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model));
+        plan && (!largest || plan->total_bytes() > largest->total_bytes()))
+      largest = std::move(plan);
+  return largest;
+}
+
+base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
   for (const auto& contender : contenders)
     (void)require_documents(stage, context.sources(stage), read_model_text(contender.path, contender.config));
-  for (const auto& contender : contenders)
-    if (!distilled(context, stage, contender)) return std::nullopt;
+  for (const auto& contender : contenders) distil(context, stage, contender);
   const auto scores = scores_of(context, stage, contenders);
-  if (scores.empty()) return std::nullopt;
   const auto standings = eval::standings(scores);
   const auto table = timed(context, stage, contenders);
   std::vector<double> seconds;
@@ -173,5 +207,22 @@ std::optional<base::Json> run_select_stage(const Context& context, const Stage& 
                  options.tokens, " tokens, of ", contenders.size(), " models"));
   return result;
 }
+
+}  // namespace
+
+const StageFunctions kSelecting = {
+    .text_use =
+        [](const Stage& stage) {
+          return TextUse{
+              .learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0, .chooses = true};
+        },
+    .sequence_length =
+        [](const Stage& stage) {
+          return SequenceLength{"packing.sequence_length", options_of(stage).packing.sequence_length};
+        },
+    .check = check,
+    .plan = plan,
+    .run = run,
+    .summary = nullptr};
 
 }  // namespace retort::pipeline

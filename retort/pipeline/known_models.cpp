@@ -1,0 +1,41 @@
+#include "retort/pipeline/known_models.h"
+
+#include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
+
+namespace retort::pipeline {
+
+architecture::Config starting_config(const recipe::Stage& stage) {
+  std::error_code ignored;
+  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
+                                  stage.name, "': config: there is no file '", stage.config,
+                                  "'; give the path of a config.json.");
+  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
+}
+
+std::optional<base::Path> KnownModels::path(const std::string& name) const {
+  if (!recipe_.find_stage(name)) return name;
+  if (finished(name)) return run_->model_directory(name);
+  return {};
+}
+
+std::optional<architecture::Config> KnownModels::config(const std::string& name) const {
+  if (const auto directory = path(name)) return architecture::read_config(*directory);
+  return {};
+}
+
+architecture::Config KnownModels::config_of_line(const std::string& name) const {
+  if (auto known = config(name)) return *known;
+  const auto& stage = recipe_.stage(name);
+  const auto origins = stage.origins();
+  return origins.empty() ? starting_config(stage) : config_of_line(origins.front());
+}
+
+base::Path KnownModels::tokenizer_of_line(const std::string& name) const {
+  if (auto known = path(name)) return *known;
+  const auto& stage = recipe_.stage(name);
+  const auto origins = stage.origins();
+  return origins.empty() ? base::Path(stage.tokenizer) : tokenizer_of_line(origins.front());
+}
+
+}  // namespace retort::pipeline

@@ -1,0 +1,40 @@
+#pragma once
+// What is known of a run's models before the stages that make them have run.
+
+#include <optional>
+#include <string>
+
+#include "retort/architecture/config.h"
+#include "retort/base/files.h"
+#include "retort/recipe/recipe.h"
+#include "retort/record/run_files.h"
+
+namespace retort::pipeline {
+
+/// config.json of a stage that begins with random weights; throws ModelError.
+architecture::Config starting_config(const recipe::Stage& stage);
+
+class KnownModels {
+ public:
+  /// Without a run no stage is finished.
+  explicit KnownModels(const recipe::Recipe& recipe, std::optional<record::RunFiles> run = {})
+      : recipe_(recipe), run_(std::move(run)) {}
+
+  bool finished(const std::string& stage) const { return run_ && run_->finished(stage); }
+  /// The directory of a model, or nothing while the stage that makes it is not finished.
+  std::optional<base::Path> path(const std::string& name) const;
+  /// Its configuration, or nothing as above.  Throws ModelError.
+  std::optional<architecture::Config> config(const std::string& name) const;
+
+  /// A configuration with the vocabulary and the context of a model, which no stage changes: its own, or that
+  /// of the model that its line of stages begins with.  Throws ModelError.
+  architecture::Config config_of_line(const std::string& name) const;
+  /// The directory or file of its tokenizer, found in the same way.
+  base::Path tokenizer_of_line(const std::string& name) const;
+
+ private:
+  const recipe::Recipe& recipe_;
+  std::optional<record::RunFiles> run_;
+};
+
+}  // namespace retort::pipeline

@@ -1,0 +1,62 @@
+// Stage profile: what the model's activations are on calibration text.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "retort/calibrate/options.h"
+#include "retort/calibrate/profile.h"
+#include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/stages.h"
+
+namespace retort::pipeline {
+namespace {
+
+using recipe::Stage;
+
+const calibrate::ProfileOptions& options_of(const Stage& stage) {
+  return std::get<calibrate::ProfileOptions>(stage.options);
+}
+
+base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& domains,
+                       const calibrate::ProfileOptions& options) {
+  return {{"model", model_fingerprint(model)},
+          {"text", calibrate::text_fingerprint(domains)},
+          {"sequence_length", options.sequence_length},
+          {"seed", options.seed}};
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const auto config = context.models.config(stage.from);
+  if (!config) return {};
+  return calibrate::plan_profile(
+      *config, sizeof(float), calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
+      std::max(calibrate::kPanelTokens, options.sequence_length));
+}
+
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const auto model =
+      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  return calibrate::profile(model.weights, model.domains,
+                            {.directory = context.directory.stage_directory(stage.name),
+                             .scratch = context.directory.checkpoints(stage.name),
+                             .identity = identity_of(model.path, model.domains, options),
+                             .memory = context.available_bytes},
+                            context.observer);
+}
+
+}  // namespace
+
+const StageFunctions kProfiling = {
+    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
+    .sequence_length =
+        [](const Stage& stage) {
+          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
+        },
+    .check = nullptr,
+    .plan = plan,
+    .run = run,
+    .summary = nullptr};
+
+}  // namespace retort::pipeline
