@@ -73,7 +73,7 @@ TEST_F(Plans, OfScoringHoldAndAreNear) {
   const Case cases[] = {{"a wide MLP", 128, 1024, 512, 512, false},
                         {"a large vocabulary", 64, 64, 32000, 256, false},
                         {"a large vocabulary, teacher", 64, 64, 32000, 256, true},
-                        {"a long context", 128, 512, 512, 8192, false},
+                        {"a long context", 128, 512, 512, 6144, false},
                         {"a teacher", 128, 512, 2048, 1024, true}};
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const auto& test : cases) {
@@ -85,7 +85,7 @@ TEST_F(Plans, OfScoringHoldAndAreNear) {
       const Subject subject("model", *model);
       std::optional<Subject> teacher_subject;
       if (other) teacher_subject.emplace("teacher", *other);
-      MadeUpWindows windows(test.context, static_cast<int>(8192 / test.context + 1));
+      MadeUpWindows windows(test.context, static_cast<int>(BatchSettings().tokens / test.context + 1));
       evaluate_source(subject, teacher_subject ? &*teacher_subject : nullptr, "text", windows);
       expect_near(plan_scoring(config, test.teacher ? &teacher : nullptr,
                                static_cast<std::int64_t>(at::elementSize(dtype)), test.context),

@@ -98,7 +98,7 @@ class MemoryTest : public test::TrainingTest {
     given.options.packing.attend_across_documents = true;  // the longest segments that there can be
     given.options.batch = test.batch;
     given.options.recompute = test.keep ? train::Recompute::never : train::Recompute::always;
-    given.options.tokens = 2 * test.length * test.batch.sequences * test.batch.accumulate;
+    given.options.tokens = test.length * test.batch.sequences * test.batch.accumulate;  // a step
     given.options.evaluate_every_steps = test.evaluate ? 1 : 0;
     given.sources = {source("one", {std::string(5000, 'x'), std::string(3000, 'y')})};
     return given;
@@ -166,7 +166,7 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
 TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
   constexpr ModelShape kLargeVocabulary{
       .blocks = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .width = 16, .vocab = 50000};
-  constexpr std::int64_t kTokens = 4096;
+  constexpr std::int64_t kTokens = 3072;
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto given = this->given({.what = "",
                               .student = kLargeVocabulary,
