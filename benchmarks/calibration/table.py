@@ -6,9 +6,11 @@ usage: benchmarks/calibration/table.py RUN_DIRECTORY
 """
 import json
 import math
-import random
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import bootstrap  # noqa: E402
 
 TEXTS = {"seen": "training documents", "unseen": "other documents", "foreign": "foreign languages"}
 ROWS = {"europa-5m": ["models/europa-5m"], "europa-5m fine-tuned": ["tuned"], "the same, twice as long": ["tuned_longer"],
@@ -48,18 +50,16 @@ def mean(values):
 
 
 def bits_per_byte_difference(rows, models, others):
-    """Mean over sources of the difference, and its 95 % interval from 2,000 resamples of documents."""
+    """Mean over sources of the difference, and its 95 % interval over documents: (low, high), or None."""
     groups = {}
     for (source, _), row in rows.items():
         bits = (mean(row[m] for m in models) - mean(row[m] for m in others)) / math.log(2)
         groups.setdefault(source, []).append((bits, row["bytes"]))
+    return bootstrap.estimate(groups.values())[0], bootstrap.interval(groups.values())
 
-    def ratio(terms):
-        return sum(bits for bits, _ in terms) / sum(size for _, size in terms)
 
-    draw = random.Random(1)
-    resampled = sorted(mean(ratio(draw.choices(terms, k=len(terms))) for terms in groups.values()) for _ in range(2000))
-    return mean(ratio(terms) for terms in groups.values()), resampled[49], resampled[1949]
+def written(difference, interval):
+    return f"{difference:+.4f} ({interval[0]:+.4f} to {interval[1]:+.4f})" if interval else f"{difference:+.4f} (–)"
 
 
 def main():
@@ -82,11 +82,11 @@ def main():
                 cells.append(form.format(mean(values)) + each)
             print(f"| {label} | " + " | ".join(cells) + " |")
         print()
-    print("Change of bits per byte, with the 95 % interval of a paired bootstrap over documents:\n")
+    print("Change of bits per byte, with its 95 % interval over paired documents:\n")
     print("| what | " + " | ".join(TEXTS.values()) + " |\n|---|" + "---:|" * len(TEXTS))
     rows = {text: documents(run, text) for text in TEXTS}
     for label, (models, others) in EFFECTS.items():
-        cells = ["{:+.4f} ({:+.4f} to {:+.4f})".format(*bits_per_byte_difference(rows[text], models, others)) for text in TEXTS]
+        cells = [written(*bits_per_byte_difference(rows[text], models, others)) for text in TEXTS]
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 

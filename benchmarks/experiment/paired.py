@@ -3,37 +3,32 @@
 Scores are {source: [[targets, summed NLL] of each document]}.  NLL is the mean over sources of summed NLL / targets, in nats.
 """
 
-import random
+import sys
+from pathlib import Path
 
-RESAMPLES = 2000
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import bootstrap  # noqa: E402
 
 
 def nll(scores):
     return sum(sum(loss for _, loss in rows) / sum(targets for targets, _ in rows) for rows in scores.values()) / len(scores)
 
 
-def interval(pairs, resamples=RESAMPLES):
-    """(low, mean, high) of NLL(first) - NLL(second), the mean over pairs (one for each seed): 95 % by bootstrap over documents,
-    drawn within each source, the same for both of a pair and for all pairs."""
-    rng = random.Random(0)
-    sources = list(pairs[0][0])
-    means = []
-    # Of each source its document's summed difference over all pairs, and its targets; both models score the same targets.
-    rows = {}
-    for source in sources:
-        documents = zip(*(zip(first[source], second[source]) for first, second in pairs))
-        rows[source] = [(sum(a[1] - b[1] for a, b in document) / len(pairs), document[0][0][0]) for document in documents]
-        if any(a[0] != b[0] for first, second in pairs for a, b in zip(first[source], second[source])):
+def gap(pairs):
+    """NLL(first) - NLL(second), the mean over pairs (one for each seed), and its 95 % interval over documents: (low, high), or
+    None where a source has too few.  Documents are drawn within each source, the same for both of a pair and for all pairs."""
+    groups = []  # of each source its documents' mean differences over pairs, and their targets; both models score the same targets
+    for source in pairs[0][0]:
+        if any([a[0] for a in first[source]] != [b[0] for b in second[source]] for first, second in pairs):
             raise ValueError(f"{source}: the models were measured on different documents")
-    for _ in range(resamples):
-        total = 0.0
-        for source in sources:
-            drawn = rng.choices(rows[source], k=len(rows[source]))
-            total += sum(difference for difference, _ in drawn) / sum(targets for _, targets in drawn)
-        means.append(total / len(sources))
-    means.sort()
+        documents = zip(*(zip(first[source], second[source]) for first, second in pairs))
+        groups.append([(sum(a[1] - b[1] for a, b in document) / len(pairs), document[0][0][0]) for document in documents])
     mean = sum(nll(first) - nll(second) for first, second in pairs) / len(pairs)
-    return means[int(0.025 * resamples)], mean, means[int(0.975 * resamples)]
+    return mean, bootstrap.interval(groups)
+
+
+def written(mean, interval):
+    return f"{mean:+.4f} [{interval[0]:+.4f}, {interval[1]:+.4f}]" if interval else f"{mean:+.4f} [–]"
 
 
 def kendall_tau(a, b):

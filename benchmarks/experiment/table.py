@@ -62,8 +62,8 @@ def setting_table(setting, methods, reference):
         gap = tied = ""
         common = sorted(runs.keys() & methods[best].keys())
         if method != best and common:
-            low, middle, high = paired.interval([(runs[seed]["after"], methods[best][seed]["after"]) for seed in common])
-            gap, tied = f"{middle:+.4f} [{low:+.4f}, {high:+.4f}]", "tied" if low <= 0 <= high else ""
+            mean, interval = paired.gap([(runs[seed]["after"], methods[best][seed]["after"]) for seed in common])
+            gap, tied = paired.written(mean, interval), "tied" if interval and interval[0] <= 0 <= interval[1] else ""
         print(f"| {LABELS[method]} | {len(runs)} | {span(removed, 2)} % | {span([run['search']['tokens_spent'] / 1000 for run in results], 0)} k | "
               f"{span([run['search']['searched_objective'] for run in results], 4)} | {before} | {span([paired.nll(run['after']) for run in results], 4)} | {gap} | {tied} |")
     for what, value in (("by f of the search", lambda run: run["search"]["searched_objective"]),
@@ -118,10 +118,9 @@ def primary_table(methods):
             continue
         pairs = [(methods[method][seed]["after"], methods["tabu"][seed]["after"]) for seed in common]
         gains = [paired.nll(baseline) - paired.nll(tabu) for baseline, tabu in pairs]
-        low, middle, high = paired.interval(pairs)
         said = verdict(gains) if len(common) >= PRIMARY_SEEDS else f"not finished, {len(common)} of {PRIMARY_SEEDS} seeds"
         print(f"| {LABELS[method]} | {', '.join(f'{gain:+.4f}' for gain in gains)} | {statistics.median(gains):+.4f} | "
-              f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] | {said} |")
+              f"{paired.written(*paired.gap(pairs))} | {said} |")
 
 
 def trade_offs(settings, references, folder):
@@ -156,10 +155,9 @@ def against_table(settings, others):
             if not common:
                 continue
             pairs = [(earlier[seed]["after"], runs[seed]["after"]) for seed in common]
-            low, middle, high = paired.interval(pairs)
             before, now = (statistics.median(paired.nll(pair[i]) for pair in pairs) for i in (0, 1))
             print(f"| {model} | {space} | {100 * (keep - 1):+.0f} % | {LABELS[method]} | {len(common)} | {before:.4f} | {now:.4f} | "
-                  f"{middle:+.4f} [{low:+.4f}, {high:+.4f}] |")
+                  f"{paired.written(*paired.gap(pairs))} |")
 
 
 def seconds_table(settings):

@@ -69,12 +69,17 @@ class Numbers(unittest.TestCase):
         rng = random.Random(1)
         scores = {"a": [[100, rng.gauss(400, 80)] for _ in range(60)], "b": [[50, rng.gauss(150, 40)] for _ in range(60)]}
         worse = {source: [[n, loss + 0.02 * n + rng.gauss(0, 0.5)] for n, loss in rows] for source, rows in scores.items()}
-        low, mean, high = paired.interval([(worse, scores), (worse, scores)])
-        self.assertLess(low, mean)
-        self.assertLess(mean, high)
+        mean, (low, high) = paired.gap([(worse, scores), (worse, scores)])
+        self.assertLess(low, 0.02)
+        self.assertLess(0.02, high)
         self.assertLess(high - low, 0.01, "documents differ by much more than the pairs do")
         self.assertAlmostEqual(mean, 0.02, delta=0.005)
-        self.assertEqual(paired.interval([(scores, scores)]), (0, 0, 0))
+        self.assertEqual(paired.gap([(scores, scores)]), (0, (0, 0)))
+
+    def test_without_eight_documents_there_is_no_interval(self):
+        scores = {"a": [[100, 400 + i] for i in range(7)]}
+        worse = {"a": [[100, 410 + 2 * i] for i in range(7)]}
+        self.assertEqual(paired.written(*paired.gap([(worse, scores)])), "+0.1300 [–]")
 
     def test_verdicts(self):
         self.assertEqual(table.verdict([0.02, 0.011, 0.03, 0.001, 0.02]), "win")
