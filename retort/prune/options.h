@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "retort/base/words.h"
 #include "retort/calibrate/options.h"
 
 namespace retort::prune {
@@ -21,6 +22,9 @@ enum class Units {
   sub_blocks,  ///< attentions and MLPs, each on its own
   per_layer    ///< KV groups and MLP channels of each block on its own
 };
+constexpr auto words_of(Units) {
+  return base::words<Units::per_layer>("uniform", "blocks", "sub_blocks", "per_layer");
+}
 
 enum class SearchMethod {
   greedy,
@@ -31,6 +35,10 @@ enum class SearchMethod {
   influence,
   staged  ///< inactive channels, blocks, channels, then Tabu search: the order of Dickmann et al. (2025)
 };
+constexpr auto words_of(SearchMethod) {
+  return base::words<SearchMethod::staged>("greedy", "tabu", "evolution", "random", "additive", "influence",
+                                           "staged");
+}
 
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;

@@ -213,14 +213,13 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
           },
           {.doc = "where pruning ends", .required = true});
   b.choice(
-      "units", options.units, {"uniform", "blocks", "sub_blocks", "per_layer"},
+      "units", options.units,
       {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
               "attentions and MLPs; KV groups and channels of each block on its own"});
   b.group("search",
           [&](Binder& inner) {
             inner.choice(
                 "method", options.search.method,
-                {"greedy", "tabu", "evolution", "random", "additive", "influence", "staged"},
                 {.doc = "tabu begins from the best of the simple methods, staged removes blocks, then "
                         "channels, and goes on by tabu"});
             inner.count("budget_tokens", options.search.budget_tokens,

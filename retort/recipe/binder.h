@@ -78,6 +78,12 @@ class Binder {
     word(key, index, words, field);
     value = static_cast<Enum>(index);
   }
+  /// The same with the words that stand beside the enum, see base/words.h.
+  template <typename Enum>
+  void choice(const char* key, Enum& value, const Field& field) {
+    const auto words = words_of(value);
+    choice(key, value, Words(words.begin(), words.end()), field);
+  }
   /// A text that has to be one of `words`.
   void one_of(const char* key, std::string& value, const Words& words, const Field& field);
 };
