@@ -10,6 +10,7 @@
 #include "retort/compress/least_squares.h"
 #include "retort/model/dtype.h"
 #include "retort/model/forward.h"
+#include "retort/record/keys.h"
 #include "retort/record/stopped.h"
 
 namespace retort::compress {
@@ -32,7 +33,7 @@ class Compensation {
         observer_(observer),
         text_(fit_text(domains, input.config, input.units.front().device(), options.batch_tokens)) {}
 
-  base::Json run();
+  std::optional<CompensationOutcome> run();
 
  private:
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
@@ -47,7 +48,7 @@ class Compensation {
   const CompensationOptions& options_;
   record::Observer& observer_;
   FitText text_;
-  base::Json layers_ = base::Json::array();
+  std::vector<FittedLayer> layers_;
 };
 
 // Dense layers that lost inputs or outputs; a fitted layer would not stay sparse.
@@ -87,13 +88,11 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed) {
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
   const double gain = guard_sums.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
   if (gain > 0) weight_DK.copy_(saved_DK);
-  layers_.push_back({{"name", tensor.name},
-                     {"kept", gain > 0},
-                     {"held_out_gain", gain},
-                     {"singular", !solution_DK.defined()}});
+  layers_.push_back(
+      {.name = tensor.name, .kept = gain > 0, .held_out_gain = gain, .singular = !solution_DK.defined()});
 }
 
-// f on the guards.
+// The loss increase on the guards.
 double Compensation::guard_objective(const Walk& dense, const Walk& other) const {
   const auto scorer_of = [](const model::Weights& weights) {
     return eval::HeadScorer(weights.config, weights.layout,
@@ -111,13 +110,13 @@ double Compensation::guard_objective(const Walk& dense, const Walk& other) const
   return calibrate::evaluation_of(documents, options_.objective).mean.objective;
 }
 
-base::Json Compensation::run() {
+std::optional<CompensationOutcome> Compensation::run() {
   if (!text_.judges_every_domain()) {
     observer_.message(
         record::Level::warning,
         "prune: no compensation, because a source gave less than two batches of calibration text, one "
         "to fit and one to judge; raise calibration_tokens.");
-    return nullptr;
+    return {};
   }
   const auto walk = [&](const model::Weights& weights) {
     return Walk(weights, text_.batches, options_.hidden_scratch);
@@ -135,20 +134,36 @@ base::Json Compensation::run() {
     dense.advance();
     observer_.progress("prune: blocks compensated", dense.block(), blocks);
   }
-  if (layers_.empty()) return nullptr;
+  if (layers_.empty()) return {};
   const double before = guard_objective(dense, plain), after = guard_objective(dense, changed);
   if (!(after < before)) sliced_.units = plain_.units;
-  return {{"kept", after < before},
-          {"held_out_objective_before", before},
-          {"held_out_objective_after", after},
-          {"layers", layers_}};
+  return CompensationOutcome{.kept = after < before,
+                             .held_out_objective_before = before,
+                             .held_out_objective_after = after,
+                             .layers = std::move(layers_)};
 }
 
 }  // namespace
 
-base::Json compensate(const model::Weights& input, const architecture::Kept& candidate,
-                      model::Weights& sliced, const std::vector<calibrate::SourceText>& domains,
-                      const CompensationOptions& options, record::Observer& observer) {
+base::Json to_json(const CompensationOutcome& outcome) {
+  namespace keys = record::keys;
+  base::Json layers = base::Json::array();
+  for (const auto& layer : outcome.layers)
+    layers.push_back({{keys::kName, layer.name},
+                      {keys::kKept, layer.kept},
+                      {keys::kHeldOutGain, layer.held_out_gain},
+                      {keys::kSingular, layer.singular}});
+  return {{keys::kKept, outcome.kept},
+          {keys::kHeldOutObjectiveBefore, outcome.held_out_objective_before},
+          {keys::kHeldOutObjectiveAfter, outcome.held_out_objective_after},
+          {keys::kLayers, std::move(layers)}};
+}
+
+std::optional<CompensationOutcome> compensate(const model::Weights& input,
+                                              const architecture::Kept& candidate, model::Weights& sliced,
+                                              const std::vector<calibrate::SourceText>& domains,
+                                              const CompensationOptions& options,
+                                              record::Observer& observer) {
   return Compensation(input, candidate, sliced, domains, options, observer).run();
 }
 

@@ -6,6 +6,8 @@
 // Shape legend: N tokens, D hidden (of the smaller model), I inputs of the layer in the input model, K of
 // those kept.
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "retort/architecture/kept.h"
@@ -25,16 +27,31 @@ struct CompensationOptions {
   base::Path hidden_scratch = {};  ///< folder for hidden states; empty: in memory
 };
 
+/// What was done to a layer.
+struct FittedLayer {
+  std::string name;
+  bool kept = false;         ///< its fit was taken
+  double held_out_gain = 0;  ///< by how much the squared error of its output fell on what judges
+  bool singular = false;     ///< even the damped inputs cannot be told apart, so it stays as it was
+};
+
+struct CompensationOutcome {
+  bool kept = false;                                                   ///< the compensated model was taken
+  double held_out_objective_before = 0, held_out_objective_after = 0;  ///< loss increase on what judges
+  std::vector<FittedLayer> layers;
+};
+base::Json to_json(const CompensationOutcome& outcome);
+
 /// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's
 /// inputs and X' the smaller one's: for lambda = 0 the closed form W X X'^T (X' X'^T)^-1, for a large
 /// lambda no change. Every fifth batch of a domain is kept out of the sums; a layer is changed only where its
-/// error there falls, and the model only if f there falls.  Sparse layers stay as they are.  `sliced` is
-/// changed in place; its values are ones that the file type holds.  The report says for each layer what
-/// happened; it is null when no such layer lost anything or a domain gave less than two batches (a note says
-/// so). Sums and solutions are float64.  Throws ValidationError naming the layer for sums that are not
-/// finite.
-base::Json compensate(const model::Weights& input, const architecture::Kept& candidate,
-                      model::Weights& sliced, const std::vector<calibrate::SourceText>& domains,
-                      const CompensationOptions& options, record::Observer& observer);
+/// error there falls, and the model only if the loss increase there falls.  Sparse layers stay as they are.
+/// `sliced` is changed in place; its values are ones that the file type holds.  Returns nothing when no such
+/// layer lost anything or a domain gave less than two batches (a note says so).  Sums and solutions are
+/// float64.  Throws ValidationError naming the layer for sums that are not finite.
+std::optional<CompensationOutcome> compensate(const model::Weights& input,
+                                              const architecture::Kept& candidate, model::Weights& sliced,
+                                              const std::vector<calibrate::SourceText>& domains,
+                                              const CompensationOptions& options, record::Observer& observer);
 
 }  // namespace retort::compress

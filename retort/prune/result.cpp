@@ -107,8 +107,9 @@ PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
   report.update(costs());
   if (options.compensate) {
     report["objective_uncompensated"] = report.at("objective");
-    report["compensation"] = compress::compensate(input, candidate, weights, domains,
+    const auto compensated = compress::compensate(input, candidate, weights, domains,
                                                   compensation_options(evaluator, options), observer);
+    report["compensation"] = compensated ? to_json(*compensated) : base::Json(nullptr);
     report.update(costs());
   }
   return {.weights = std::move(weights), .report = std::move(report)};

@@ -39,9 +39,10 @@ model::Weights restored(const model::Weights& input, const Kept& candidate) {
   auto sliced = compress::sliced(input, candidate);
   const double before = logit_error(input, sliced);
   record::Observer observer;
-  const auto report =
-      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer);
-  EXPECT_TRUE(report.at("kept").get<bool>());
+  const auto outcome =
+      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer)
+          .value();
+  EXPECT_TRUE(outcome.kept);
   EXPECT_GT(before, 0.1);
   EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
   return sliced;
@@ -91,8 +92,8 @@ TEST(Compensate, AMassiveChannelChangesNoFit) {
   record::Observer observer;
   const auto fitted = [&](const model::Weights& input) {
     auto sliced = compress::sliced(input, candidate);
-    const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
-    EXPECT_TRUE(report.at("kept").get<bool>());
+    const auto outcome = compensate(input, candidate, sliced, text(), {.objective = {}}, observer).value();
+    EXPECT_TRUE(outcome.kept);
     return sliced;
   };
   EXPECT_GT(logit_error(compress::sliced(plain, candidate), fitted(plain)), 0.01);
@@ -132,13 +133,11 @@ TEST(Compensate, HelpsOnTextThatItDidNotSee) {
   candidate = architecture::with_channels(candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
   auto sliced = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto report = compensate(input, candidate, sliced, text(), {.objective = {}}, observer);
-  EXPECT_EQ(report.at("layers").size(), 2U);
-  EXPECT_EQ(report.at("kept").get<bool>(), report.at("held_out_objective_after").get<double>() <
-                                               report.at("held_out_objective_before").get<double>());
-  EXPECT_TRUE(report.at("kept").get<bool>());
-  for (const auto& layer : report.at("layers"))
-    EXPECT_EQ(layer.at("kept").get<bool>(), layer.at("held_out_gain").get<double>() > 0);
+  const auto outcome = compensate(input, candidate, sliced, text(), {.objective = {}}, observer).value();
+  EXPECT_EQ(outcome.layers.size(), 2U);
+  EXPECT_EQ(outcome.kept, outcome.held_out_objective_after < outcome.held_out_objective_before);
+  EXPECT_TRUE(outcome.kept);
+  for (const auto& layer : outcome.layers) EXPECT_EQ(layer.kept, layer.held_out_gain > 0);
 }
 
 TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
@@ -147,13 +146,13 @@ TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
   auto sliced = compress::sliced(input, candidate);
   const auto before = sliced.units[1].clone();
   record::Observer observer;
-  EXPECT_TRUE(
-      compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer).is_null());
+  EXPECT_FALSE(compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer)
+                   .has_value());
   EXPECT_TRUE(at::equal(sliced.units[1], before));
   auto whole = compress::sliced(input, architecture::without_block(architecture::whole(input.config), 1));
-  EXPECT_TRUE(compensate(input, architecture::without_block(architecture::whole(input.config), 1), whole,
-                         text(), {.objective = {}}, observer)
-                  .is_null());
+  EXPECT_FALSE(compensate(input, architecture::without_block(architecture::whole(input.config), 1), whole,
+                          text(), {.objective = {}}, observer)
+                   .has_value());
 }
 
 }  // namespace

@@ -76,8 +76,9 @@ TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
        {architecture::with_channels(whole, 0, odd(16)), architecture::with_kv_groups(whole, 0, {1})}) {
     auto model = compress::sliced(input, candidate);
     record::Observer observer;
-    const auto report = compress::compensate(input, candidate, model, text(), {.objective = {}}, observer);
-    ASSERT_TRUE(report.at("kept").get<bool>());
+    const auto outcome =
+        compress::compensate(input, candidate, model, text(), {.objective = {}}, observer).value();
+    ASSERT_TRUE(outcome.kept);
     const auto expected = before.evaluate_exactly(model).mean.objective;
     EXPECT_NEAR(after.evaluate(candidate).mean.objective, expected, 1e-6) << "float32 in the file";
     EXPECT_GT(before.evaluate(candidate).mean.objective, expected + 0.01);

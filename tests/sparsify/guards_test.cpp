@@ -55,13 +55,14 @@ TEST(CompensationGuard, ALayerThatErrsMoreElsewhereStaysAsItWas) {
   const auto plain = compress::sliced(input, candidate);
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto report = compress::compensate(input, candidate, fitted, little_text(),
-                                           {.batch_tokens = kFewTokens, .objective = {}}, observer);
-  ASSERT_TRUE(report.at("kept").get<bool>());
-  ASSERT_EQ(report.at("layers").size(), 2U);
-  EXPECT_TRUE(report.at("layers")[0].at("kept").get<bool>());
-  EXPECT_FALSE(report.at("layers")[1].at("kept").get<bool>());
-  EXPECT_LT(report.at("layers")[1].at("held_out_gain").get<double>(), 0);
+  const auto outcome = compress::compensate(input, candidate, fitted, little_text(),
+                                            {.batch_tokens = kFewTokens, .objective = {}}, observer)
+                           .value();
+  ASSERT_TRUE(outcome.kept);
+  ASSERT_EQ(outcome.layers.size(), 2U);
+  EXPECT_TRUE(outcome.layers[0].kept);
+  EXPECT_FALSE(outcome.layers[1].kept);
+  EXPECT_LT(outcome.layers[1].held_out_gain, 0);
   EXPECT_GT(test::largest_difference(fitted.tensor(kDown0), plain.tensor(kDown0)), 0.01);
   EXPECT_TRUE(at::equal(fitted.tensor(kDown2), plain.tensor(kDown2)));
 }
@@ -77,10 +78,11 @@ TEST(CompensationGuard, AModelWithAHigherFStaysAsItWas) {
                                                        without(16, {first, first + 2, first + 3, first + 5}));
     const auto compensated = [&](const calibrate::ObjectiveWeights& objective) {
       auto model = compress::sliced(input, candidate);
-      const auto report =
-          compress::compensate(input, candidate, model, much_text(), {.objective = objective}, observer);
-      EXPECT_TRUE(report.at("layers")[0].at("kept").get<bool>());
-      return std::pair(report.at("kept").get<bool>(), model.tensor(kDown1).clone());
+      const auto outcome =
+          compress::compensate(input, candidate, model, much_text(), {.objective = objective}, observer)
+              .value();
+      EXPECT_TRUE(outcome.layers[0].kept);
+      return std::pair(outcome.kept, model.tensor(kDown1).clone());
     };
     const auto plain = compress::sliced(input, candidate).tensor(kDown1);
     const auto [kept, closer] = compensated({.perplexity = 0, .kl = 1});
@@ -137,11 +139,12 @@ TEST(CompensationFit, SeesTheFittedLayersBeforeIt) {
   const auto plain = compress::sliced(input, candidate);
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto report = compress::compensate(input, candidate, fitted, much_text(),
-                                           {.dampening_fraction = 0, .objective = {}}, observer);
-  ASSERT_TRUE(report.at("kept").get<bool>());
-  ASSERT_EQ(report.at("layers").size(), 3U);
-  for (const auto& layer : report.at("layers")) ASSERT_TRUE(layer.at("kept").get<bool>()) << layer;
+  const auto outcome = compress::compensate(input, candidate, fitted, much_text(),
+                                            {.dampening_fraction = 0, .objective = {}}, observer)
+                           .value();
+  ASSERT_TRUE(outcome.kept);
+  ASSERT_EQ(outcome.layers.size(), 3U);
+  for (const auto& layer : outcome.layers) ASSERT_TRUE(layer.kept) << layer.name;
   for (const auto& [name, tap, block] :
        {std::tuple("model.layers.0.self_attn.o_proj.weight", model::Tap::output_input, 0),
         {kDown0, model::Tap::down_input, 0},
@@ -164,23 +167,23 @@ TEST(CompensationFit, OfHiddenFeaturesIsToTheRowsThatStay) {
   auto fitted = compress::sliced(input, candidate);
   const auto plain = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto report = compress::compensate(input, candidate, fitted, much_text(),
-                                           {.dampening_fraction = 0, .objective = {}}, observer);
-  ASSERT_TRUE(report.at("kept").get<bool>());
-  ASSERT_EQ(report.at("layers").size(), 6U);
+  const auto outcome = compress::compensate(input, candidate, fitted, much_text(),
+                                            {.dampening_fraction = 0, .objective = {}}, observer)
+                           .value();
+  ASSERT_TRUE(outcome.kept);
+  ASSERT_EQ(outcome.layers.size(), 6U);
   const auto rows = model::index_tensor(candidate.hidden, at::kCPU);
   int kept = 0;
-  for (const auto& layer : report.at("layers")) {
-    const auto name = layer.at("name").get<std::string>();
+  for (const auto& layer : outcome.layers) {
+    const auto name = layer.name;
     const bool is_down = name.find("down") != std::string::npos;
     const auto block = name[std::string("model.layers.").size()] - '0';
     const auto expected =
-        layer.at("kept").get<bool>()
-            ? least_squares(input, input.tensor(name).index_select(0, rows), fitted,
-                            is_down ? model::Tap::down_input : model::Tap::output_input, block)
-            : plain.tensor(name);
+        layer.kept ? least_squares(input, input.tensor(name).index_select(0, rows), fitted,
+                                   is_down ? model::Tap::down_input : model::Tap::output_input, block)
+                   : plain.tensor(name);
     EXPECT_LT(test::largest_difference(fitted.tensor(name), expected), 1e-5) << name;
-    kept += layer.at("kept").get<bool>() ? 1 : 0;
+    kept += layer.kept ? 1 : 0;
   }
   EXPECT_GE(kept, 2);
 }
