@@ -70,7 +70,7 @@ struct PruneOptions {
 
   /// Whether a part of an attention may go.
   bool takes_heads() const { return heads && (units == Units::uniform || units == Units::per_layer); }
-  /// Whether greedy.h goes step by step, instead of a search over a space.
+  /// Whether stepwise.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };
 

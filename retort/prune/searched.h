@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "retort/base/files.h"
-#include "retort/prune/greedy.h"
 #include "retort/prune/options.h"
+#include "retort/prune/stepwise.h"
 
 namespace retort::prune {
 
@@ -18,7 +18,7 @@ namespace retort::prune {
 /// evaluating again, and one of another search of the same model, text and f is used where candidates agree.
 /// The result is the best finalist by the KL over the whole vocabulary; a candidate whose f is not finite
 /// loses, with a warning.  `on_tied` receives the other finalists that the options want, one at a time; one
-/// that cannot be made is a warning.  Throws as prune_greedy, and StorageError.
+/// that cannot be made is a warning.  Throws as prune_stepwise, and StorageError.
 PruneResult prune_searched(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
                            const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
                            const std::vector<calibrate::BlockScores>* given = nullptr,

@@ -184,7 +184,7 @@ void refuse_idle_search(Binder& inner, const prune::PruneOptions& options) {
     if (differs)
       inner.mistake(
           key,
-          "has no meaning in greedy pruning of uniform units, which goes step by step to the target; "
+          "has no meaning in the stepwise search, greedy with uniform units, which ends at the target; "
           "leave it out, or choose another method or other units");
   };
   refuse("budget_tokens", search.budget_tokens != defaults.budget_tokens);

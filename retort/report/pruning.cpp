@@ -1,4 +1,4 @@
-// A picture of what is left of the model, and why: the decisions of the greedy search, the course of others.
+// A picture of what is left of the model, and why: decisions of the stepwise search, the course of others.
 #include <algorithm>
 #include <set>
 
@@ -160,7 +160,7 @@ std::string per_million(const Json& decision) {
 }
 
 Html decision_table(const Json& result) {
-  Table table("The greedy search: in each step the candidate with the least f per parameter removed.",
+  Table table("The stepwise search: in each step the candidate with the least f per parameter removed.",
               {{"Step", ""},
                {"Decision", "", true},
                {"f", "nats"},

@@ -10,8 +10,8 @@
 
 #include "retort/base/error.h"
 #include "retort/compress/surgery.h"
-#include "retort/prune/greedy.h"
 #include "retort/prune/part_scores.h"
+#include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 
@@ -129,8 +129,8 @@ TEST(Ranking, PlantedScalesChangeNoDecision) {
     options.compensate = options.blocks = false;
     record::Observer observer;
     const auto domains = test::random_domains(40);
-    EXPECT_EQ(prune::prune_greedy(plain, domains, options, observer).report["kept"],
-              prune::prune_greedy(other, domains, options, observer).report["kept"]);
+    EXPECT_EQ(prune::prune_stepwise(plain, domains, options, observer).report["kept"],
+              prune::prune_stepwise(other, domains, options, observer).report["kept"]);
   }
   // Those that do not claim it are told apart by the same model.
   EXPECT_NE(order_of(scores_of(plain, ChannelRanking::activation)[0].channels),
@@ -181,7 +181,7 @@ TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
   options.compensate = options.blocks = false;
   record::Observer observer;
   const auto decisions =
-      prune::prune_greedy(model, test::random_domains(40), options, observer).report["decisions"];
+      prune::prune_stepwise(model, test::random_domains(40), options, observer).report["decisions"];
   ASSERT_GE(decisions.size(), 3U);
   EXPECT_EQ(decisions[0]["inactive_channels"], 3);
   EXPECT_EQ(decisions[1]["inactive_channels"], 1);

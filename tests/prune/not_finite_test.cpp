@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "retort/base/error.h"
-#include "retort/prune/greedy.h"
 #include "retort/prune/searched.h"
+#include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -83,8 +83,8 @@ TEST(NotFinite, ACandidateOfStepwiseGreedyLoses) {
   const test::TemporaryDirectory directory;
   Listener observer;
   const auto run = [&](const char* file, record::Observer& of) {
-    return without_times(prune::prune_greedy(input, test::random_domains(40, 2), options, of, nullptr,
-                                             {.saved_file = directory / file})
+    return without_times(prune::prune_stepwise(input, test::random_domains(40, 2), options, of, nullptr,
+                                               {.saved_file = directory / file})
                              .report);
   };
   const auto report = run("whole.jsonl", observer);
@@ -145,7 +145,8 @@ TEST(NotFinite, TheModelItselfIsRefused) {
   PruneOptions stepwise;
   stepwise.target.parameters_fraction = 0.8;
   stepwise.width_multiple = 4;
-  EXPECT_SAYS(message([&] { prune::prune_greedy(input, text(), stepwise, observer); }), "losses on 'first'");
+  EXPECT_SAYS(message([&] { prune::prune_stepwise(input, text(), stepwise, observer); }),
+              "losses on 'first'");
   EXPECT_SAYS(message([&] {
                 prune::prune_searched(input, text(), options_of(SearchMethod::random),
                                       {.saved_file = directory / "search.jsonl"}, observer);

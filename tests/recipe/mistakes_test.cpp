@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {tolerance: "
             "0.1}}",
-            "stages.a.search.tolerance: has no meaning in greedy pruning of uniform units"},
+            "stages.a.search.tolerance: has no meaning in the stepwise search, greedy with uniform units"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {method: "
              "additive}}",
              "stages.a.search.method: additive needs units whose parameters add up"},

@@ -9,11 +9,11 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
-#include "retort/prune/greedy.h"
 #include "retort/prune/options.h"
 #include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
+#include "retort/prune/stepwise.h"
 
 namespace retort::pipeline {
 namespace {
@@ -76,8 +76,8 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto* given = scores ? &*scores : nullptr;
   const prune::PrunePlace place{.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
                                 .memory = context.available_bytes};
-  auto result = options.stepwise() ? prune::prune_greedy(model.weights, model.domains, options,
-                                                         context.observer, given, place)
+  auto result = options.stepwise() ? prune::prune_stepwise(model.weights, model.domains, options,
+                                                           context.observer, given, place)
                                    : prune::prune_searched(model.weights, model.domains, options, place,
                                                            context.observer, given, saver(context, stage));
   result.report["calibration"] = calibrate::describe(model.domains);

@@ -1,4 +1,4 @@
-#include "retort/prune/greedy.h"
+#include "retort/prune/stepwise.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace retort {
 namespace {
 
 using architecture::Kept;
-using prune::prune_greedy;
+using prune::prune_stepwise;
 using prune::PruneOptions;
 
 PruneOptions options_for(double fraction) {
@@ -29,7 +29,7 @@ PruneOptions options_for(double fraction) {
   return options;
 }
 
-// Greedy search once more, in a few lines and without masks, kept states or shared code but slicing: every
+// Stepwise search once more, in a few lines and without masks, kept states or shared code but slicing: every
 // candidate is built, run from its embedding and compared in float64.
 class BruteForce {
  public:
@@ -134,13 +134,13 @@ Kept kept(const base::Json& report) {
   return architecture::kept_from_json(report["kept"]);
 }
 
-TEST(Greedy, TakesTheStepsOfABruteForceSearch) {
+TEST(Stepwise, TakesTheStepsOfABruteForceSearch) {
   record::Observer observer;
   for (const std::uint64_t seed : {1, 2})
     for (const double fraction : {0.85, 0.4}) {
       const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
       const auto domains = test::random_domains(input.config.vocab_size, 2);
-      const auto result = prune_greedy(input, domains, options_for(fraction), observer);
+      const auto result = prune_stepwise(input, domains, options_for(fraction), observer);
       const auto target = result.report["parameters_target"].get<std::int64_t>();
       EXPECT_EQ(kept(result.report), BruteForce(input, domains).run(target)) << seed << " " << fraction;
     }
@@ -153,14 +153,14 @@ model::Weights flat_model(std::uint64_t seed, std::size_t blocks = 4) {
   return test::tiny_model(config, seed);
 }
 
-TEST(Greedy, MeasuresCloseLeadersByTheWholeVocabulary) {
+TEST(Stepwise, MeasuresCloseLeadersByTheWholeVocabulary) {
   record::Observer observer;
   int exact = 0, bounds = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed)
     for (const double fraction : {0.985, 0.95}) {
       const auto input = flat_model(seed);
       const auto domains = test::random_domains(3000, 2);
-      const auto report = prune_greedy(input, domains, options_for(fraction), observer).report;
+      const auto report = prune_stepwise(input, domains, options_for(fraction), observer).report;
       EXPECT_EQ(kept(report), BruteForce(input, domains).run(report["parameters_target"]))
           << seed << " " << fraction;
       for (const auto& decision : report["decisions"])
@@ -171,7 +171,7 @@ TEST(Greedy, MeasuresCloseLeadersByTheWholeVocabulary) {
 }
 
 // One of six blocks goes; by the lower bound it would be another one.
-TEST(Greedy, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
+TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
   record::Observer observer;
   auto options = options_for(0.985);
   options.channels = options.heads = false;
@@ -189,7 +189,7 @@ TEST(Greedy, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
       return std::min_element(values.begin(), values.end()) - values.begin();
     };
     ASSERT_NE(least(bounds), least(exact)) << seed;
-    const auto report = prune_greedy(input, domains, options, observer).report;
+    const auto report = prune_stepwise(input, domains, options, observer).report;
     ASSERT_EQ(report["decisions"].size(), 1U);
     EXPECT_EQ(report["decisions"][0]["block"], least(exact)) << seed;
     EXPECT_TRUE(report["decisions"][0]["exact"]);
@@ -206,13 +206,13 @@ class Impatient : public record::Observer {
   mutable int asked_ = 0;
 };
 
-TEST(Greedy, GoesOnAfterEveryEvaluationOfCloseLeaders) {
+TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const auto input = flat_model(1);
   const auto domains = test::random_domains(3000, 2);
   const test::TemporaryDirectory directory;
   const auto run = [&](const std::string& file, record::Observer& observer) {
     return untimed(
-        prune_greedy(input, domains, options_for(0.95), observer, nullptr, {directory / file}).report);
+        prune_stepwise(input, domains, options_for(0.95), observer, nullptr, {directory / file}).report);
   };
   record::Observer patient;
   const auto expected = run("whole.jsonl", patient);
@@ -228,12 +228,12 @@ TEST(Greedy, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   }
 }
 
-TEST(Greedy, ReachesEveryTargetWithAUniformModel) {
+TEST(Stepwise, ReachesEveryTargetWithAUniformModel) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto before = architecture::num_parameters(input.config);
   for (const double fraction : {0.97, 0.9, 0.75, 0.5, 0.4}) {
-    const auto result = prune_greedy(input, test::random_domains(40, 2), options_for(fraction), observer);
+    const auto result = prune_stepwise(input, test::random_domains(40, 2), options_for(fraction), observer);
     const auto after = architecture::num_parameters(result.weights.config);
     EXPECT_LE(static_cast<double>(after), fraction * static_cast<double>(before));
     EXPECT_TRUE(result.weights.config.uniform());
@@ -244,10 +244,10 @@ TEST(Greedy, ReachesEveryTargetWithAUniformModel) {
   }
 }
 
-TEST(Greedy, ReportsEveryDecisionWithItsCandidates) {
+TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
-  const auto report = prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer).report;
+  const auto report = prune_stepwise(input, test::random_domains(40, 2), options_for(0.5), observer).report;
   auto parameters = report["parameters_before"].get<std::int64_t>();
   double before = 0;
   ASSERT_GE(report["decisions"].size(), 2u);
@@ -284,12 +284,12 @@ TEST(Greedy, ReportsEveryDecisionWithItsCandidates) {
   EXPECT_LT(report["cost"]["flops_per_token"], report["cost_before"]["flops_per_token"]);
 }
 
-TEST(Greedy, TwoPrunesComposeTheirLineages) {
+TEST(Stepwise, TwoPrunesComposeTheirLineages) {
   record::Observer observer;
   const auto original = test::tiny_model(test::tiny_config(5, 24));
   const auto domains = test::random_domains(40, 2);
-  const auto once = prune_greedy(original, domains, options_for(0.7), observer);
-  const auto twice = prune_greedy(once.weights, domains, options_for(0.7), observer);
+  const auto once = prune_stepwise(original, domains, options_for(0.7), observer);
+  const auto twice = prune_stepwise(once.weights, domains, options_for(0.7), observer);
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
   const auto direct = compress::sliced(original, lineage.kept);
@@ -298,33 +298,33 @@ TEST(Greedy, TwoPrunesComposeTheirLineages) {
     EXPECT_TRUE(at::equal(direct.units[unit], twice.weights.units[unit])) << unit;
 }
 
-TEST(Greedy, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
+TEST(Stepwise, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
   auto options = options_for(0.7);
   options.blocks = false;
-  EXPECT_EQ(prune_greedy(input, test::random_domains(40, 2), options, observer).weights.config.blocks.size(),
-            4u);
+  EXPECT_EQ(
+      prune_stepwise(input, test::random_domains(40, 2), options, observer).weights.config.blocks.size(), 4u);
   options = options_for(0.7);
   options.channels = false;
-  const auto result = prune_greedy(input, test::random_domains(40, 2), options, observer);
+  const auto result = prune_stepwise(input, test::random_domains(40, 2), options, observer);
   EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]), 24);
 }
 
-TEST(Greedy, AnUnreachableTargetIsRefusedBeforeAnyWork) {
+TEST(Stepwise, AnUnreachableTargetIsRefusedBeforeAnyWork) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config());
-  EXPECT_THROW(prune_greedy(input, {}, options_for(0.01), observer), base::UsageError);
+  EXPECT_THROW(prune_stepwise(input, {}, options_for(0.01), observer), base::UsageError);
 }
 
 // f of its decisions is that of the evaluator that compensates, where the text can judge that.
-TEST(Greedy, ComparesCandidatesAfterCompensation) {
+TEST(Stepwise, ComparesCandidatesAfterCompensation) {
   const auto input = test::tiny_model(test::tiny_config(4));
   const auto domains = test::random_domains(40, 40, 64);
   auto options = options_for(0.9);
   options.blocks = options.heads = false;
   record::Observer observer;
-  const auto report = prune_greedy(input, domains, options, observer).report;
+  const auto report = prune_stepwise(input, domains, options, observer).report;
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
   const auto candidate = architecture::kept_from_json(report.at("kept"));
@@ -334,12 +334,13 @@ TEST(Greedy, ComparesCandidatesAfterCompensation) {
   EXPECT_GT(before.evaluate(candidate).mean.objective, last.at("objective").get<double>() + 0.01);
 }
 
-TEST(Greedy, GoesOnWhereItWasStopped) {
+TEST(Stepwise, GoesOnWhereItWasStopped) {
   const auto input = test::tiny_model(test::tiny_config());
   const auto domains = test::random_domains(40, 2);
   const test::TemporaryDirectory directory;
   const auto report = [&](const char* file, record::Observer& observer) {
-    auto json = prune_greedy(input, domains, options_for(0.5), observer, nullptr, {directory / file}).report;
+    auto json =
+        prune_stepwise(input, domains, options_for(0.5), observer, nullptr, {directory / file}).report;
     EXPECT_GT(json.at("memory_planned_bytes").get<std::int64_t>(), 0);
     return untimed(std::move(json));
   };
@@ -354,11 +355,11 @@ TEST(Greedy, GoesOnWhereItWasStopped) {
       << "nothing was measured twice";
 }
 
-TEST(Greedy, IsTheSameEveryTime) {
+TEST(Stepwise, IsTheSameEveryTime) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto report = [&] {
-    return untimed(prune_greedy(input, test::random_domains(40, 2), options_for(0.5), observer).report);
+    return untimed(prune_stepwise(input, test::random_domains(40, 2), options_for(0.5), observer).report);
   };
   EXPECT_EQ(report().dump(), report().dump());
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Greedy search: from the whole model, take the move whose f grows least per parameter that it removes,
-// measure again, and go on until the target is reached.
+// Stepwise greedy search: from the whole model, take the move whose f grows least per parameter that it
+// removes, measure again, and go on until the target is reached.
 //
 // f is always relative to the input model; the score of a move is (f after - f before) / parameters removed
 // by it. The last step: once the cheapest move reaches the target, only moves that reach it compete (with the
@@ -25,9 +25,9 @@ namespace retort::prune {
 /// are not finite and for a sliced model whose output differs from the masked one's; MemoryError before the
 /// search; StoppedError when the observer asks to stop.  With the saved file of an interrupted run the same
 /// candidates are not evaluated again.
-PruneResult prune_greedy(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
-                         const PruneOptions& options, record::Observer& observer,
-                         const std::vector<calibrate::BlockScores>* given = nullptr,
-                         const PrunePlace& place = {});
+PruneResult prune_stepwise(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+                           const PruneOptions& options, record::Observer& observer,
+                           const std::vector<calibrate::BlockScores>* given = nullptr,
+                           const PrunePlace& place = {});
 
 }  // namespace retort::prune

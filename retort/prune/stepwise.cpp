@@ -1,4 +1,4 @@
-#include "retort/prune/greedy.h"
+#include "retort/prune/stepwise.h"
 
 #include <ATen/ATen.h>
 
@@ -291,9 +291,9 @@ void Search::record_decision(const Trial& trial, const std::vector<Trial>& trial
 
 }  // namespace
 
-PruneResult prune_greedy(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
-                         const PruneOptions& options, record::Observer& observer,
-                         const std::vector<calibrate::BlockScores>* given, const PrunePlace& place) {
+PruneResult prune_stepwise(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+                           const PruneOptions& options, record::Observer& observer,
+                           const std::vector<calibrate::BlockScores>* given, const PrunePlace& place) {
   const auto start = std::chrono::steady_clock::now();
   Search search(input, domains, options, observer, given, place);
   search.run();
