@@ -216,9 +216,9 @@ void Evaluator::add(std::size_t batch, const Pass& pass, KlOver over,
 calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
   auto evaluation = calibrate::evaluation_of(documents, weights_);
   for (std::size_t domain = 0; domain < evaluation.domains.size(); ++domain)
-    base::require<base::ValidationError>(std::isfinite(evaluation.domains[domain].objective),
-                                         "prune: the objective of a candidate on '", domain_names_[domain],
-                                         "' is not finite; the model is damaged, evaluate it first.");
+    base::require<base::ValidationError>(
+        std::isfinite(evaluation.domains[domain].objective), "prune: the loss increase of a candidate on '",
+        domain_names_[domain], "' is not finite; the model is damaged, evaluate it first.");
   return evaluation;
 }
 

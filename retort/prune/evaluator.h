@@ -1,6 +1,6 @@
 #pragma once
-// What a candidate costs: f = w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input || candidate), nats per
-// token at temperature 1, per domain of the calibration text, then averaged over domains with equal weights.
+// What a candidate costs, its loss increase: w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input ||
+// candidate), nats per token at temperature 1, by domain of the text, then averaged with equal weights.
 //
 // The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
 // hidden features are multiplied by 0.  Hidden states between blocks are kept as far as they fit
@@ -67,14 +67,14 @@ class Evaluator {
   Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
             const EvaluatorOptions& options);
 
-  /// Evaluates a candidate on all of the text.  Its f is the same whatever was evaluated before; it is
-  /// infinite where it is not finite.  Throws StorageError.
+  /// Evaluates a candidate on all of the text.  Its loss increase is the same whatever was evaluated before;
+  /// it is infinite where it is not finite.  Throws StorageError.
   calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over = KlOver::top_k) const;
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
   std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate,
                                                      KlOver over = KlOver::top_k) const;
   /// Evaluates a model that was cut from the input, as it is and with the KL over the whole
-  /// vocabulary. Serves what is reported.  Throws ValidationError when f is not finite, StorageError.
+  /// vocabulary. Serves what is reported.  Throws ValidationError when that is not finite, StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
   const base::Path& hidden_scratch() const { return hidden_scratch_; }
   /// Whether candidates are compared after compensation: wanted, and the text can judge it.
@@ -90,7 +90,7 @@ class Evaluator {
     std::int64_t tokens = 0;
   };
   const std::vector<Piece>& pieces() const { return pieces_; }
-  /// f of the text of the first `rounds` rounds = sum_i weights[i] * costs[i] over its pieces.
+  /// Loss increase on the first `rounds` rounds of the text = sum_i weights[i] * costs[i] over its pieces.
   std::vector<double> piece_weights(std::int64_t rounds) const;
   /// w_ppl * (NLL - NLL(input)) + w_kl * KL, summed over the targets of each piece from `first` up to `last`.
   std::vector<double> piece_costs(const architecture::Kept& candidate, std::size_t first,
@@ -129,8 +129,8 @@ class Evaluator {
 /// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
 bool wants_after_compensation(const PruneOptions& options);
 
-/// What f of a candidate depends on besides the candidate: by content, so that another machine goes on with
-/// what one has measured, although its own results would differ in the last digits.
+/// What the loss increase of a candidate depends on beside it: by content, so that another machine goes on
+/// with what one has measured, although its own results would differ in the last digits.
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
                               const std::vector<calibrate::SourceText>& domains,
                               const calibrate::ObjectiveWeights& weights);

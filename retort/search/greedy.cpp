@@ -56,7 +56,7 @@ void shortlist(const Journal& journal, const State& state, const Proxy& proxy, c
   steps = std::move(first);
 }
 
-// By f per parameter; once the first reaches the bounds, what ends within them comes before, by f.
+// By rise per parameter; once the first reaches the bounds, what ends within them comes before, by objective.
 void order_towards(const Space& space, const State& state, std::vector<Step>& steps) {
   auto by_rise = steps;
   order_by_rise(space, state, by_rise);

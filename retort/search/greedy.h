@@ -22,8 +22,8 @@ struct GreedyOptions {
   std::vector<std::size_t> units = {};  ///< units that may rise; empty: all
 };
 
-/// A step raises one unit.  The score of a step is (f after - f before) / parameters that it removes. Once
-/// the cheapest step reaches the bounds, only steps that end within them compete, and the least f wins. Where
+/// A step raises one unit.  Its score is (objective after - objective before) / parameters that it removes.
+/// Once the cheapest step reaches the bounds, only steps that end within them compete, by objective.  Where
 /// no single step does, the state is repaired by what the steps so far have shown, and where that fails, it
 /// is the least additive one by them.  Returns the state; it is feasible.  Throws UsageError when none is
 /// found.

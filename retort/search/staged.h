@@ -17,7 +17,7 @@ struct StagedOptions {
   GreedyOptions greedy = {};  ///< its budget is for the blocks too; `start` and `units` are set by the search
 };
 
-/// Blocks and then channels go by the least f per parameter, measured again after each step.  Returns the
+/// Blocks and then channels go by the least rise per parameter, measured again after each step.  Returns the
 /// state; it is feasible.  Throws as greedy.
 State staged(Journal& journal, Proxy proxy, const StagedOptions& options);
 
