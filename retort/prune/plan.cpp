@@ -90,4 +90,31 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
   return {states, plan()};
 }
 
+ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
+  const auto& input = setup.input;
+  const auto& options = setup.options;
+  const auto target = target_parameters(input.config, options);
+  std::int64_t text = 0, longest = 0;
+  for (const auto& batch : calibrate::batch_places(setup.domains, input.config.vocab_size, batch_tokens)) {
+    text += batch.tokens;
+    longest = std::max(longest, batch.tokens);
+  }
+  const auto scratch = setup.place.saved_file.parent_path();
+  const auto memory = setup.place.memory;
+  const auto [states, plan] =
+      plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
+  setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
+  if (memory > 0) shard::require_fits(plan, memory);
+  return {.target_parameters = target,
+          .ranking = ranking_options(options),
+          .evaluation = {.weights = options.objective,
+                         .cache_bytes = states.cache_bytes,
+                         .batch_tokens = batch_tokens,
+                         .after_compensation = wants_after_compensation(options),
+                         .scratch = scratch,
+                         .hidden_scratch = states.on_disk ? scratch : base::Path(),
+                         .observer = &setup.observer},
+          .memory_bytes = plan.total_bytes()};
+}
+
 }  // namespace retort::prune

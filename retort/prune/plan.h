@@ -1,9 +1,10 @@
 #pragma once
-// The memory of a prune stage, known before it begins.
+// What a prune stage will do and need, known before it begins.
 
 #include "retort/architecture/config.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/options.h"
+#include "retort/prune/setup.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::prune {
@@ -30,5 +31,17 @@ struct PrunePlan {
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
                             const PruneOptions& options);
+
+/// What the options of a stage mean for its model and text.
+struct ResolvedPlan {
+  std::int64_t target_parameters = 0;
+  calibrate::RankingOptions ranking;
+  EvaluatorOptions evaluation;    ///< how candidates are compared
+  std::int64_t memory_bytes = 0;  ///< most that the stage needs
+};
+/// Resolves the options of a setup, whose candidates are passed through in batches of `batch_tokens`.  Says
+/// what memory is needed and keeps hidden states on disk where it has to.  Throws MemoryError where even that
+/// does not fit, UsageError for an impossible target, DataError for unusable text.
+ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens);
 
 }  // namespace retort::prune

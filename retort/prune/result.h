@@ -1,57 +1,99 @@
 #pragma once
 // What a prune stage leaves, whatever search chose it.
 
-#include "retort/base/files.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "retort/architecture/config.h"
+#include "retort/architecture/kept.h"
 #include "retort/base/json.h"
+#include "retort/calibrate/loss_increase.h"
+#include "retort/compress/compensate.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
-#include "retort/prune/evaluator.h"
+#include "retort/prune/moves.h"
 #include "retort/prune/options.h"
-#include "retort/record/observer.h"
 
 namespace retort::prune {
 
+/// A move that a step of the stepwise search measured.
+struct MeasuredMove {
+  Move move;
+  calibrate::Evaluation evaluation;     ///< relative to the input
+  std::int64_t parameters_removed = 0;  ///< by this move
+  double score = 0;                     ///< growth of the loss increase per parameter removed
+  bool exact = false;                   ///< the KL is over the vocabulary
+  std::string candidate;                ///< stable_hash of what stays
+};
+
+/// A step of the stepwise search.
+struct Decision {
+  MeasuredMove chosen;
+  std::int64_t parameters = 0;                         ///< left after it
+  std::optional<std::int64_t> inactive_channels = {};  ///< before it; only where channels may go
+  std::vector<MeasuredMove> candidates = {};
+};
+
+/// A candidate with the KL over the vocabulary.
+struct MeasuredCandidate {
+  architecture::Kept kept;
+  calibrate::Evaluation evaluation;
+};
+
+/// What a search began from.
+struct SearchStart {
+  std::string name;
+  MeasuredCandidate candidate;
+};
+
+/// One of the best that a search found.
+struct Finalist {
+  MeasuredCandidate candidate;
+  double searched_objective = 0;             ///< as the search measured it
+  calibrate::LossIncreaseDifference behind;  ///< the first
+  bool tied() const { return behind.value <= 0 || (behind.interval && behind.interval->low <= 0); }
+};
+
+/// The course of a search over a space.
+struct SearchCourse {
+  SearchMethod method{};
+  Units units{};
+  std::size_t evaluations = 0;
+  std::int64_t evaluations_not_finite = 0;
+  double tokens_spent = 0;  ///< through the whole model
+  std::int64_t tokens_budget = 0;
+  std::vector<SearchStart> starts = {};
+  std::vector<std::pair<double, double>> curve = {};  ///< tokens spent and best objective, when it improved
+  std::int64_t inactive_channels = 0;                 ///< of the input
+  std::vector<Finalist> finalists = {};               ///< the best first: it is the one that is saved
+};
+
+/// All that is said of a prune stage.  It says every loss increase relative to the input.
+struct PruneReport {
+  architecture::Config input, output;
+  std::int64_t parameters_target = 0;
+  architecture::Kept kept;
+  double sliced_output_difference = 0;  ///< of the sliced and the masked model, see Evaluator
+  bool compared_after_compensation = false;
+  std::vector<std::string> domains;                    ///< names, in the order of every Evaluation
+  calibrate::Evaluation evaluation;                    ///< of the saved model
+  std::optional<double> objective_uncompensated = {};  ///< only where compensation was wanted
+  std::optional<compress::CompensationOutcome> compensation = {};
+  std::int64_t memory_planned_bytes = 0;
+  std::variant<std::vector<Decision>, SearchCourse> course = {};  ///< of the stepwise search, or of another
+  eval::SpeedTable speed = {};  ///< has the parts of the input, the output and the finalists
+  double seconds = 0;
+};
+/// docs/formats/stage-results.md explains the keys.
+base::Json to_json(const PruneReport& report);
+
 struct PruneResult {
   model::Weights weights;
-  base::Json report;  ///< {"kind": "prune", "parameters_before", "parameters_after", "kept": {...}, ...}
+  PruneReport report;
 };
-
-/// Where a prune stage works.
-struct PrunePlace {
-  base::Path saved_file = {};  ///< every evaluation is appended; empty: none is saved.  Beside it is room for
-                               ///< what memory does not hold
-  std::int64_t memory = 0;     ///< bytes that the stage may use; 0: not checked
-};
-
-/// How a prune stage compares candidates, and what the whole stage needs at most.
-struct PlannedEvaluation {
-  EvaluatorOptions options;
-  std::int64_t memory_bytes = 0;
-};
-/// Says what memory is needed, keeps hidden states on disk where it has to, and throws MemoryError where even
-/// that does not fit, UsageError for an impossible target, DataError for unusable text.
-PlannedEvaluation planned_evaluation(const model::Weights& input,
-                                     const std::vector<calibrate::SourceText>& domains,
-                                     const PruneOptions& options, const PrunePlace& place,
-                                     std::int64_t batch_tokens, record::Observer& observer);
-
-/// Slices the candidate out of `input`, proves that it computes what the masked model did, and compensates
-/// for removed channels where the options want that.  Throws ValidationError when the proof fails.
-model::Weights make_weights(const model::Weights& input, const Evaluator& evaluator,
-                            const architecture::Kept& candidate,
-                            const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
-                            record::Observer& observer);
-
-/// Makes the same weights, with everything that is reported of them.
-PruneResult make_result(const model::Weights& input, const Evaluator& evaluator,
-                        const architecture::Kept& candidate,
-                        const std::vector<calibrate::SourceText>& domains, const PruneOptions& options,
-                        record::Observer& observer);
-
-/// Adds what the model costs: "cost" of the first of `results`, which is the model that is saved,
-/// "cost_before" of the input, and "speed", the table of parts, measured here for all of them.  Returns the
-/// table.
-eval::SpeedTable report_costs(base::Json& report, const model::Weights& input,
-                              std::vector<architecture::Config> results, std::int64_t sequence_length);
 
 }  // namespace retort::prune

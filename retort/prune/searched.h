@@ -1,27 +1,26 @@
 #pragma once
-// Pruning by one of the searches: candidates of the model are its states, f of evaluator.h is what they cost.
+// Pruning by one of the searches: candidates of the model are its states, and a state costs its loss
+// increase.
 
 #include <functional>
 
-#include "retort/base/files.h"
-#include "retort/prune/options.h"
-#include "retort/prune/stepwise.h"
+#include "retort/prune/result.h"
+#include "retort/prune/setup.h"
 
 namespace retort::prune {
 
-/// Channels are ranked once, by the score of the options on the whole model or by `given`.  Greedy goes in
-/// at most about 72 steps, fewer with a small budget, and evaluates two units or more in each, the best by a
-/// guess from single units; where fewer levels lead to the target, it spends its budget on more units and
-/// more text in each.  Candidates race over four parts of the calibration text, a sixteenth, a quarter,
-/// half and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the cache
-/// saves. `place` needs a saved file; with that of an interrupted run the search takes the same path without
-/// evaluating again, and one of another search of the same model, text and f is used where candidates agree.
-/// The result is the best finalist by the KL over the whole vocabulary; a candidate whose f is not finite
-/// loses, with a warning.  `on_tied` receives the other finalists that the options want, one at a time; one
-/// that cannot be made is a warning.  Throws as prune_stepwise, and StorageError.
-PruneResult prune_searched(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
-                           const PruneOptions& options, const PrunePlace& place, record::Observer& observer,
-                           const std::vector<calibrate::BlockScores>* given = nullptr,
+/// Channels are ranked once, by the score of the options on the whole model or by the given scores.  Greedy
+/// goes in at most about 72 steps, fewer with a small budget, and evaluates two units or more in each, the
+/// best by a guess from single units; where fewer levels lead to the target, it spends its budget on more
+/// units and more text in each.  Candidates race over four parts of the calibration text, a sixteenth, a
+/// quarter, half and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the
+/// cache saves.  The setup needs a saved file.  With that of an interrupted run the search takes the same
+/// path without evaluating again, and one of another search of the same model, text and loss increase is used
+/// where candidates agree.  The result is the best finalist by the KL over the whole vocabulary; a candidate
+/// whose loss increase is not finite loses, with a warning.  `on_tied` receives the other finalists that the
+/// options want, one at a time; one that cannot be made is a warning.  Throws as prune_stepwise, and
+/// StorageError.
+PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied = {});
 
 }  // namespace retort::prune

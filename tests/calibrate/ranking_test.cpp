@@ -129,8 +129,8 @@ TEST(Ranking, PlantedScalesChangeNoDecision) {
     options.compensate = options.blocks = false;
     record::Observer observer;
     const auto domains = test::random_domains(40);
-    EXPECT_EQ(prune::prune_stepwise(plain, domains, options, observer).report["kept"],
-              prune::prune_stepwise(other, domains, options, observer).report["kept"]);
+    EXPECT_EQ(prune::prune_stepwise({plain, domains, options, observer}).report.kept,
+              prune::prune_stepwise({other, domains, options, observer}).report.kept);
   }
   // Those that do not claim it are told apart by the same model.
   EXPECT_NE(order_of(scores_of(plain, ChannelRanking::activation)[0].channels),
@@ -180,12 +180,12 @@ TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
   options.width_multiple = 2;
   options.compensate = options.blocks = false;
   record::Observer observer;
-  const auto decisions =
-      prune::prune_stepwise(model, test::random_domains(40), options, observer).report["decisions"];
+  const auto report = prune::prune_stepwise({model, test::random_domains(40), options, observer}).report;
+  const auto& decisions = std::get<std::vector<prune::Decision>>(report.course);
   ASSERT_GE(decisions.size(), 3U);
-  EXPECT_EQ(decisions[0]["inactive_channels"], 3);
-  EXPECT_EQ(decisions[1]["inactive_channels"], 1);
-  EXPECT_EQ(decisions[2]["inactive_channels"], 0);
+  EXPECT_EQ(decisions[0].inactive_channels, 3);
+  EXPECT_EQ(decisions[1].inactive_channels, 1);
+  EXPECT_EQ(decisions[2].inactive_channels, 0);
 }
 
 TEST(Ranking, ScoresOfASlicedModelFindTheirPlaces) {

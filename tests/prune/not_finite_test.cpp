@@ -83,12 +83,13 @@ TEST(NotFinite, ACandidateOfStepwiseGreedyLoses) {
   const test::TemporaryDirectory directory;
   Listener observer;
   const auto run = [&](const char* file, record::Observer& of) {
-    return without_times(prune::prune_stepwise(input, test::random_domains(40, 2), options, of, nullptr,
-                                               {.saved_file = directory / file})
-                             .report);
+    return without_times(
+        to_json(prune::prune_stepwise(
+                    {input, test::random_domains(40, 2), options, of, {.saved_file = directory / file}})
+                    .report));
   };
   const auto report = run("whole.jsonl", observer);
-  EXPECT_SAYS(observer.warnings, "f of the candidate 'narrow MLPs to 12' is not finite");
+  EXPECT_SAYS(observer.warnings, "the loss increase of the candidate 'narrow MLPs to 12' is not finite");
   const auto& first = report.at("decisions")[0];
   EXPECT_EQ(first.at("action"), "drop_block");
   double narrow = 0;
@@ -114,7 +115,8 @@ TEST_P(NotFiniteBy, ACandidateLosesAndTheSearchGoesOn) {
   const test::TemporaryDirectory directory;
   Listener observer;
   const auto run = [&](const char* file, record::Observer& of) {
-    return prune::prune_searched(input, text(), options, {.saved_file = directory / file}, of).report;
+    return to_json(
+        prune::prune_searched({input, text(), options, of, {.saved_file = directory / file}}).report);
   };
   const auto report = run("whole.jsonl", observer);
   EXPECT_GT(report.at("evaluations_not_finite").get<int>(), 0);
@@ -145,11 +147,16 @@ TEST(NotFinite, TheModelItselfIsRefused) {
   PruneOptions stepwise;
   stepwise.target.parameters_fraction = 0.8;
   stepwise.width_multiple = 4;
-  EXPECT_SAYS(message([&] { prune::prune_stepwise(input, text(), stepwise, observer); }),
+  EXPECT_SAYS(message([&] {
+                prune::prune_stepwise({input, text(), stepwise, observer});
+              }),
               "losses on 'first'");
   EXPECT_SAYS(message([&] {
-                prune::prune_searched(input, text(), options_of(SearchMethod::random),
-                                      {.saved_file = directory / "search.jsonl"}, observer);
+                prune::prune_searched({input,
+                                       text(),
+                                       options_of(SearchMethod::random),
+                                       observer,
+                                       {.saved_file = directory / "search.jsonl"}});
               }),
               "losses on 'first'");
 }

@@ -54,22 +54,23 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   const test::TemporaryDirectory directory;
   record::Observer observer;
   const auto options = options_of(units, method);
-  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
+  const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
   const auto all = architecture::num_parameters(input.config);
   const auto left = architecture::num_parameters(result.weights.config);
   EXPECT_LE(left, prune::target_parameters(input.config, options));
   EXPECT_GE(static_cast<double>(left), 0.45 * static_cast<double>(all) - 1);
-  EXPECT_EQ(result.report.at("parameters_after").get<std::int64_t>(), left);
-  EXPECT_LE(result.report.at("tokens_spent").get<double>(), 200'000);
-  EXPECT_GE(result.report.at("curve").size(), 1U);
+  EXPECT_EQ(result.report.output, result.weights.config);
+  const auto& course = std::get<prune::SearchCourse>(result.report.course);
+  EXPECT_LE(course.tokens_spent, 200'000);
+  EXPECT_GE(course.curve.size(), 1U);
   EXPECT_TRUE(units == Units::sub_blocks || units == Units::per_layer || result.weights.config.uniform());
-  // f of the saved model, computed from the beginning.
+  // The loss increase of the saved model, computed from the beginning.
   const prune::Evaluator evaluator(input, text(), {});
-  const auto candidate = architecture::kept_from_json(result.report.at("kept"));
+  const auto& candidate = result.report.kept;
   EXPECT_NEAR(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective,
-              result.report.at("objective_uncompensated").get<double>(), 1e-9);
+              result.report.objective_uncompensated.value(), 1e-9);
   EXPECT_NEAR(evaluator.evaluate_exactly(result.weights).mean.objective,
-              result.report.at("objective").get<double>(), 1e-9);
+              result.report.evaluation.mean.objective, 1e-9);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -92,7 +93,7 @@ class GreedyBudget : public ::testing::TestWithParam<Units> {
     options.compensate = false;
     const test::TemporaryDirectory directory;
     record::Observer observer;
-    return prune_searched(input_, text_, options, {directory / "search.jsonl"}, observer).report;
+    return to_json(prune_searched({input_, text_, options, observer, {directory / "search.jsonl"}}).report);
   }
   const std::vector<calibrate::SourceText> text_ = test::random_domains(40, 24, 64);  // three batches
   // Budgets of many evaluations on all of the text.
@@ -161,7 +162,7 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const test::TemporaryDirectory directory;
   auto options = options_of(Units::sub_blocks, SearchMethod::tabu);
   options.search.budget_tokens = 2'000'000;
-  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
+  const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
 
   const auto target = prune::target_parameters(input.config, options);
   const prune::Evaluator evaluator(input, text(), {});
@@ -176,7 +177,7 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
     best = std::min(best, evaluator.evaluate(space.candidate(state)).mean.objective);
   }
   EXPECT_GT(feasible, 5);
-  EXPECT_NEAR(result.report.at("objective").get<double>(), best, 1e-12);
+  EXPECT_NEAR(result.report.evaluation.mean.objective, best, 1e-12);
 }
 
 // The 512 most likely of 3,000 tokens order candidates otherwise than all of them.
@@ -192,8 +193,9 @@ TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
     options.search.tolerance = 0.02;
     const test::TemporaryDirectory directory;
     const auto report =
-        prune_searched(input, test::random_domains(3000, 3), options, {directory / "search.jsonl"}, observer)
-            .report;
+        to_json(prune_searched(
+                    {input, test::random_domains(3000, 3), options, observer, {directory / "search.jsonl"}})
+                    .report);
     const auto& finalists = report.at("finalists");
     ASSERT_GT(finalists.size(), 2U);
     EXPECT_NEAR(finalists[0].at("objective"), report.at("objective").get<double>(), 1e-9);
@@ -222,22 +224,25 @@ TEST(SearchedModel, GoesOnWhereItWasStopped) {
   const auto options = options_of(Units::per_layer, SearchMethod::tabu);
   const test::TemporaryDirectory directory;
   record::Observer patient;
-  const auto expected = prune_searched(input, text(), options, {directory / "whole.jsonl"}, patient).report;
+  const auto expected =
+      to_json(prune_searched({input, text(), options, patient, {directory / "whole.jsonl"}}).report);
   for (const int questions : {1, 17, 60}) {
     Impatient observer(questions);
-    EXPECT_THROW(prune_searched(input, text(), options, {directory / "parts.jsonl"}, observer),
+    EXPECT_THROW(prune_searched({input, text(), options, observer, {directory / "parts.jsonl"}}),
                  record::StoppedError);
   }
   // Half a line, as a crash may leave it.
   std::ofstream(directory / "parts.jsonl", std::ios::app) << "{\"state\": [0, 1";
-  auto resumed = prune_searched(input, text(), options, {directory / "parts.jsonl"}, patient).report;
+  auto resumed =
+      to_json(prune_searched({input, text(), options, patient, {directory / "parts.jsonl"}}).report);
   for (const char* key : {"kept", "curve", "evaluations", "tokens_spent", "objective"})
     EXPECT_EQ(resumed.at(key), expected.at(key)) << key;
   EXPECT_EQ(base::read_file(directory / "parts.jsonl"), base::read_file(directory / "whole.jsonl"));
   // Another search does not take this one's evaluations for its own.
   auto other = options;
   other.objective.kl = 0;
-  const auto changed = prune_searched(input, text(), other, {directory / "parts.jsonl"}, patient).report;
+  const auto changed =
+      to_json(prune_searched({input, text(), other, patient, {directory / "parts.jsonl"}}).report);
   EXPECT_NE(changed.at("objective"), expected.at("objective"));
 }
 
@@ -248,14 +253,14 @@ TEST(SearchedModel, LeavesHeadsAloneWhereTheyAreNotToGo) {
   auto options = options_of(Units::per_layer, SearchMethod::additive);
   options.target.parameters_fraction = 0.8;
   options.heads = false;
-  const auto result = prune_searched(input, text(), options, {directory / "search.jsonl"}, observer);
+  const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
   for (const auto& block : result.weights.config.blocks) {
     ASSERT_TRUE(block.attention.has_value());
     EXPECT_EQ(block.attention->num_kv_heads, input.config.blocks.front().attention->num_kv_heads);
   }
 }
 
-// What a search minimises is f after compensation, and without it another one.
+// What a search minimises is the loss increase after compensation, and without it another one.
 TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
   const auto input = small_model();
   const test::TemporaryDirectory directory;
@@ -265,7 +270,8 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
   for (const bool after : {true, false}) {
     options.search.after_compensation = after;
     const auto report =
-        prune_searched(input, text(), options, {directory / (after ? "after" : "before")}, observer).report;
+        to_json(prune_searched({input, text(), options, observer, {directory / (after ? "after" : "before")}})
+                    .report);
     EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
     const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
     const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
@@ -281,8 +287,9 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   const test::TemporaryDirectory directory;
   record::Observer observer;
   const auto message = [&](const PruneOptions& options) {
-    return test::message_of<base::UsageError>(
-        [&] { prune_searched(input, text(), options, {directory / "search.jsonl"}, observer); });
+    return test::message_of<base::UsageError>([&] {
+      prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
+    });
   };
   auto options = options_of(Units::per_layer, SearchMethod::tabu);
   options.target.parameters_fraction = 0.01;
@@ -294,7 +301,7 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   // The size that it names below the target is one.
   const auto below = unreachable.substr(unreachable.find(" and ") + 5);
   options.target = {.parameters_fraction = 0, .parameters = std::stoll(below)};
-  const auto left = prune_searched(input, text(), options, {directory / "reached.jsonl"}, observer).weights;
+  const auto left = prune_searched({input, text(), options, observer, {directory / "reached.jsonl"}}).weights;
   EXPECT_EQ(architecture::num_parameters(left.config), options.target.parameters);
   options = options_of(Units::per_layer, SearchMethod::random);
   options.search.budget_tokens = 10;
@@ -324,9 +331,12 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
       const test::TemporaryDirectory directory;
       record::Observer observer;
       ops::reset_peak_tensor_bytes();
-      auto report = prune_searched(weights, domains, options,
-                                   {.saved_file = directory / "search.jsonl", .memory = needs}, observer)
-                        .report;
+      auto report = to_json(prune_searched({weights,
+                                            domains,
+                                            options,
+                                            observer,
+                                            {.saved_file = directory / "search.jsonl", .memory = needs}})
+                                .report);
       const auto needed = ops::peak_tensor_bytes() - before;
       EXPECT_LT(needed, needs);
       EXPECT_GT(needed, needs / 4);
@@ -347,14 +357,17 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     record::Observer observer;
     options.channel_ranking = ranking;
     ops::reset_peak_tensor_bytes();
-    prune_searched(weights, domains, options, {directory / "search.jsonl"}, observer);
+    prune_searched({weights, domains, options, observer, {directory / "search.jsonl"}});
     EXPECT_LT(ops::peak_tensor_bytes() - before, plan({}));
   }
   record::Observer observer;
   const test::TemporaryDirectory directory;
   const auto too_little = plan({.on_disk = true, .cache_bytes = 0}) - 1;
-  EXPECT_THROW(prune_searched(weights, domains, options,
-                              {.saved_file = directory / "search.jsonl", .memory = too_little}, observer),
+  EXPECT_THROW(prune_searched({weights,
+                               domains,
+                               options,
+                               observer,
+                               {.saved_file = directory / "search.jsonl", .memory = too_little}}),
                base::MemoryError);
 }
 

@@ -140,9 +140,9 @@ TEST(Stepwise, TakesTheStepsOfABruteForceSearch) {
     for (const double fraction : {0.85, 0.4}) {
       const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
       const auto domains = test::random_domains(input.config.vocab_size, 2);
-      const auto result = prune_stepwise(input, domains, options_for(fraction), observer);
-      const auto target = result.report["parameters_target"].get<std::int64_t>();
-      EXPECT_EQ(kept(result.report), BruteForce(input, domains).run(target)) << seed << " " << fraction;
+      const auto result = prune_stepwise({input, domains, options_for(fraction), observer});
+      const auto expected = BruteForce(input, domains).run(result.report.parameters_target);
+      EXPECT_EQ(result.report.kept, expected) << seed << " " << fraction;
     }
 }
 
@@ -160,7 +160,7 @@ TEST(Stepwise, MeasuresCloseLeadersByTheWholeVocabulary) {
     for (const double fraction : {0.985, 0.95}) {
       const auto input = flat_model(seed);
       const auto domains = test::random_domains(3000, 2);
-      const auto report = prune_stepwise(input, domains, options_for(fraction), observer).report;
+      const auto report = to_json(prune_stepwise({input, domains, options_for(fraction), observer}).report);
       EXPECT_EQ(kept(report), BruteForce(input, domains).run(report["parameters_target"]))
           << seed << " " << fraction;
       for (const auto& decision : report["decisions"])
@@ -189,7 +189,7 @@ TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
       return std::min_element(values.begin(), values.end()) - values.begin();
     };
     ASSERT_NE(least(bounds), least(exact)) << seed;
-    const auto report = prune_stepwise(input, domains, options, observer).report;
+    const auto report = to_json(prune_stepwise({input, domains, options, observer}).report);
     ASSERT_EQ(report["decisions"].size(), 1U);
     EXPECT_EQ(report["decisions"][0]["block"], least(exact)) << seed;
     EXPECT_TRUE(report["decisions"][0]["exact"]);
@@ -212,7 +212,7 @@ TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const test::TemporaryDirectory directory;
   const auto run = [&](const std::string& file, record::Observer& observer) {
     return untimed(
-        prune_stepwise(input, domains, options_for(0.95), observer, nullptr, {directory / file}).report);
+        to_json(prune_stepwise({input, domains, options_for(0.95), observer, {directory / file}}).report));
   };
   record::Observer patient;
   const auto expected = run("whole.jsonl", patient);
@@ -233,21 +233,22 @@ TEST(Stepwise, ReachesEveryTargetWithAUniformModel) {
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto before = architecture::num_parameters(input.config);
   for (const double fraction : {0.97, 0.9, 0.75, 0.5, 0.4}) {
-    const auto result = prune_stepwise(input, test::random_domains(40, 2), options_for(fraction), observer);
+    const auto result = prune_stepwise({input, test::random_domains(40, 2), options_for(fraction), observer});
     const auto after = architecture::num_parameters(result.weights.config);
     EXPECT_LE(static_cast<double>(after), fraction * static_cast<double>(before));
     EXPECT_TRUE(result.weights.config.uniform());
-    EXPECT_EQ(result.report["parameters_before"], before);
-    EXPECT_EQ(result.report["parameters_after"], after);
+    EXPECT_EQ(result.report.input, input.config);
+    EXPECT_EQ(result.report.output, result.weights.config);
     EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]) % 4, 0);
-    EXPECT_LT(result.report["sliced_output_difference"].get<double>(), 1e-5);
+    EXPECT_LT(result.report.sliced_output_difference, 1e-5);
   }
 }
 
 TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
-  const auto report = prune_stepwise(input, test::random_domains(40, 2), options_for(0.5), observer).report;
+  const auto report =
+      to_json(prune_stepwise({input, test::random_domains(40, 2), options_for(0.5), observer}).report);
   auto parameters = report["parameters_before"].get<std::int64_t>();
   double before = 0;
   ASSERT_GE(report["decisions"].size(), 2u);
@@ -288,8 +289,8 @@ TEST(Stepwise, TwoPrunesComposeTheirLineages) {
   record::Observer observer;
   const auto original = test::tiny_model(test::tiny_config(5, 24));
   const auto domains = test::random_domains(40, 2);
-  const auto once = prune_stepwise(original, domains, options_for(0.7), observer);
-  const auto twice = prune_stepwise(once.weights, domains, options_for(0.7), observer);
+  const auto once = prune_stepwise({original, domains, options_for(0.7), observer});
+  const auto twice = prune_stepwise({once.weights, domains, options_for(0.7), observer});
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
   const auto direct = compress::sliced(original, lineage.kept);
@@ -304,27 +305,29 @@ TEST(Stepwise, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
   auto options = options_for(0.7);
   options.blocks = false;
   EXPECT_EQ(
-      prune_stepwise(input, test::random_domains(40, 2), options, observer).weights.config.blocks.size(), 4u);
+      prune_stepwise({input, test::random_domains(40, 2), options, observer}).weights.config.blocks.size(),
+      4u);
   options = options_for(0.7);
   options.channels = false;
-  const auto result = prune_stepwise(input, test::random_domains(40, 2), options, observer);
+  const auto result = prune_stepwise({input, test::random_domains(40, 2), options, observer});
   EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]), 24);
 }
 
 TEST(Stepwise, AnUnreachableTargetIsRefusedBeforeAnyWork) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config());
-  EXPECT_THROW(prune_stepwise(input, {}, options_for(0.01), observer), base::UsageError);
+  EXPECT_THROW(prune_stepwise({input, {}, options_for(0.01), observer}), base::UsageError);
 }
 
-// f of its decisions is that of the evaluator that compensates, where the text can judge that.
+// The loss increase of its decisions is that of the evaluator that compensates, where the text can judge
+// that.
 TEST(Stepwise, ComparesCandidatesAfterCompensation) {
   const auto input = test::tiny_model(test::tiny_config(4));
   const auto domains = test::random_domains(40, 40, 64);
   auto options = options_for(0.9);
   options.blocks = options.heads = false;
   record::Observer observer;
-  const auto report = prune_stepwise(input, domains, options, observer).report;
+  const auto report = to_json(prune_stepwise({input, domains, options, observer}).report);
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
   const auto candidate = architecture::kept_from_json(report.at("kept"));
@@ -340,7 +343,7 @@ TEST(Stepwise, GoesOnWhereItWasStopped) {
   const test::TemporaryDirectory directory;
   const auto report = [&](const char* file, record::Observer& observer) {
     auto json =
-        prune_stepwise(input, domains, options_for(0.5), observer, nullptr, {directory / file}).report;
+        to_json(prune_stepwise({input, domains, options_for(0.5), observer, {directory / file}}).report);
     EXPECT_GT(json.at("memory_planned_bytes").get<std::int64_t>(), 0);
     return untimed(std::move(json));
   };
@@ -359,7 +362,8 @@ TEST(Stepwise, IsTheSameEveryTime) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto report = [&] {
-    return untimed(prune_stepwise(input, test::random_domains(40, 2), options_for(0.5), observer).report);
+    return untimed(
+        to_json(prune_stepwise({input, test::random_domains(40, 2), options_for(0.5), observer}).report));
   };
   EXPECT_EQ(report().dump(), report().dump());
 }

@@ -363,7 +363,7 @@ TEST(Sparsify, AfterPruningTheLineageHasBoth) {
   prune::PruneOptions pruning;
   pruning.target.parameters_fraction = 0.7;
   pruning.width_multiple = 4;
-  const auto pruned = prune::prune_stepwise(dense_model(), test::random_domains(40), pruning, observer);
+  const auto pruned = prune::prune_stepwise({dense_model(), test::random_domains(40), pruning, observer});
   const auto result = sparsify(pruned.weights, test::random_domains(40), {}, observer);
   EXPECT_EQ(result.weights.lineage.kept, pruned.weights.lineage.kept);
   EXPECT_EQ(result.weights.lineage.sparse_layers.size(), pruned.weights.config.blocks.size() * 7);

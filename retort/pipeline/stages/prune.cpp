@@ -14,6 +14,7 @@
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
 #include "retort/prune/stepwise.h"
+#include "retort/record/keys.h"
 
 namespace retort::pipeline {
 namespace {
@@ -73,16 +74,20 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
   const auto scores = scores_of_profile(context, stage, model.weights);
-  const auto* given = scores ? &*scores : nullptr;
-  const prune::PrunePlace place{.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                                .memory = context.available_bytes};
-  auto result = options.stepwise() ? prune::prune_stepwise(model.weights, model.domains, options,
-                                                           context.observer, given, place)
-                                   : prune::prune_searched(model.weights, model.domains, options, place,
-                                                           context.observer, given, saver(context, stage));
-  result.report["calibration"] = calibrate::describe(model.domains);
+  const prune::PruneSetup setup{
+      .input = model.weights,
+      .domains = model.domains,
+      .options = options,
+      .observer = context.observer,
+      .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
+                .memory = context.available_bytes},
+      .given = scores ? &*scores : nullptr};
+  const auto result =
+      options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, saver(context, stage));
   save_compressed(context, stage, model.path, result.weights);
-  return result.report;
+  auto json = prune::to_json(result.report);
+  json[record::keys::kCalibration] = calibrate::describe(model.domains);
+  return json;
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+#include "retort/prune/make.h"
+
+#include "retort/base/error.h"
+#include "retort/compress/compensate.h"
+#include "retort/compress/surgery.h"
+
+namespace retort::prune {
+namespace {
+
+double allowed_difference(at::ScalarType dtype) {
+  return dtype == at::kDouble ? 1e-9 : dtype == at::kFloat ? 1e-4 : 0.05;
+}
+
+struct Sliced {
+  model::Weights weights;
+  double output_difference = 0;  // from the masked model, relative
+};
+
+// The sliced model must compute what the masked one did when it was chosen.
+Sliced proved_slice(const PruneSetup& setup, const Evaluator& evaluator,
+                    const architecture::Kept& candidate) {
+  auto weights = compress::sliced(setup.input, candidate);
+  const double difference = evaluator.difference(candidate, weights);
+  const double allowed = allowed_difference(weights.units.front().scalar_type());
+  base::require<base::ValidationError>(difference <= allowed,
+                                       "prune: the sliced model's output differs from the masked "
+                                       "model's by ",
+                                       difference, " of the largest value, allowed are ", allowed,
+                                       "; nothing was saved, please report this.");
+  return {std::move(weights), difference};
+}
+
+std::optional<compress::CompensationOutcome> compensated(const PruneSetup& setup, const Evaluator& evaluator,
+                                                         const architecture::Kept& candidate,
+                                                         model::Weights& weights) {
+  return compress::compensate(
+      setup.input, candidate, weights, setup.domains,
+      {.objective = setup.options.objective, .hidden_scratch = evaluator.hidden_scratch()}, setup.observer);
+}
+
+// Sparse layers of the input that stay, though not as sparse ones.
+void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
+  const auto& input = setup.input;
+  std::size_t expected = 0;
+  for (const auto& name : input.lineage.sparse_layers) {
+    const auto place = input.layout.find(name);
+    const auto block = place ? input.layout.units[place->unit].block_index : -1;
+    const auto teacher_block =
+        block < 0 ? -1 : input.lineage.kept.blocks[static_cast<std::size_t>(block)].number;
+    expected += output.lineage.kept.find(teacher_block) ? 1 : 0;
+  }
+  if (const auto kept = output.lineage.sparse_layers.size(); kept < expected)
+    setup.observer.message(record::Level::warning,
+                           base::join("prune: ", expected - kept, " layers were ", input.lineage.pattern,
+                                      " sparse and no longer are, because channels between their "
+                                      "weights were removed; sparsify after pruning."));
+}
+
+}  // namespace
+
+model::Weights make_weights(const PruneSetup& setup, const Evaluator& evaluator,
+                            const architecture::Kept& candidate) {
+  auto weights = proved_slice(setup, evaluator, candidate).weights;
+  if (setup.options.compensate) compensated(setup, evaluator, candidate, weights);
+  return weights;
+}
+
+PruneResult make_result(const PruneSetup& setup, const Evaluator& evaluator,
+                        const architecture::Kept& candidate) {
+  auto [weights, difference] = proved_slice(setup, evaluator, candidate);
+  report_torn_layers(setup, weights);
+  PruneReport report{.input = setup.input.config,
+                     .output = weights.config,
+                     .kept = candidate,
+                     .sliced_output_difference = difference,
+                     .compared_after_compensation = evaluator.after_compensation(),
+                     .domains = evaluator.domain_names(),
+                     .evaluation = evaluator.evaluate_exactly(weights)};
+  if (setup.options.compensate) {
+    report.objective_uncompensated = report.evaluation.mean.objective;
+    report.compensation = compensated(setup, evaluator, candidate, weights);
+    report.evaluation = evaluator.evaluate_exactly(weights);
+  }
+  return {.weights = std::move(weights), .report = std::move(report)};
+}
+
+eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models) {
+  models.push_back(setup.input.config);
+  const auto& any = setup.input.units.front();
+  return eval::SpeedTable::measured(
+      models, {.context = setup.options.sequence_length, .dtype = any.scalar_type(), .device = any.device()});
+}
+
+}  // namespace retort::prune

@@ -1,0 +1,26 @@
+#pragma once
+// The chosen candidate as a model of its own.
+
+#include <vector>
+
+#include "retort/eval/speed_table.h"
+#include "retort/prune/evaluator.h"
+#include "retort/prune/result.h"
+#include "retort/prune/setup.h"
+
+namespace retort::prune {
+
+/// Slices the candidate out of the input, proves that it computes what the masked model did, and compensates
+/// for removed parts where the options want that.  Throws ValidationError when the proof fails.
+model::Weights make_weights(const PruneSetup& setup, const Evaluator& evaluator,
+                            const architecture::Kept& candidate);
+
+/// Makes the same weights, with what is said of them.  The caller adds the target, the course of the search,
+/// the speed, the memory and the time.
+PruneResult make_result(const PruneSetup& setup, const Evaluator& evaluator,
+                        const architecture::Kept& candidate);
+
+/// Times the parts of the input and of `models`, on sequences as long as the calibration text's.
+eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models);
+
+}  // namespace retort::prune

@@ -1,0 +1,121 @@
+#include "retort/architecture/counts.h"
+#include "retort/prune/result.h"
+#include "retort/record/keys.h"
+
+namespace retort::prune {
+namespace {
+
+namespace keys = record::keys;
+
+base::Json to_json(const Move& move) {
+  if (!move.part) return {{keys::kAction, "drop_block"}, {keys::kBlock, move.block}};
+  return {{keys::kAction, move.part->action}, {keys::kWidth, move.width}};
+}
+
+base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>& domains) {
+  const auto& mean = measured.evaluation.mean;
+  auto json = to_json(measured.move);
+  json.update({{keys::kObjective, mean.objective},
+               {keys::kDeltaLogPerplexity, mean.delta_log_perplexity},
+               {keys::kKl, mean.kl},
+               {keys::kWorstDomain, domains[measured.evaluation.worst_domain]},
+               {keys::kParametersRemoved, measured.parameters_removed},
+               {keys::kScore, measured.score},
+               {keys::kKlGap, mean.kl_gap},
+               {keys::kExact, measured.exact},
+               {keys::kCandidate, measured.candidate}});
+  return json;
+}
+
+base::Json to_json(const Decision& decision, std::size_t step, const std::vector<std::string>& domains) {
+  base::Json json = {{keys::kStep, step}};
+  json.update(to_json(decision.chosen, domains));
+  json[keys::kParameters] = decision.parameters;
+  if (decision.inactive_channels) json[keys::kInactiveChannels] = *decision.inactive_channels;
+  json.update(calibrate::to_json(decision.chosen.evaluation, domains));
+  auto& candidates = json[keys::kCandidates] = base::Json::array();
+  for (const auto& candidate : decision.candidates) candidates.push_back(to_json(candidate, domains));
+  return json;
+}
+
+base::Json to_json(const MeasuredCandidate& candidate, const std::vector<std::string>& domains) {
+  auto json = calibrate::to_json(candidate.evaluation, domains);
+  json[keys::kCandidate] = architecture::stable_hash(candidate.kept);
+  return json;
+}
+
+base::Json to_json(const Finalist& finalist, const PruneReport& report) {
+  const auto config = architecture::config_of(report.input, finalist.candidate.kept);
+  const auto& interval = finalist.behind.interval;
+  auto json = to_json(finalist.candidate, report.domains);
+  json.update(report.speed.cost(config));
+  json.update({{keys::kSearchedObjective, finalist.searched_objective},
+               {keys::kBehind, finalist.behind.value},
+               {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
+               {keys::kTied, finalist.tied()},
+               {keys::kBlocks, config.blocks.size()}});
+  return json;
+}
+
+base::Json to_json(const SearchCourse& course, const std::vector<std::string>& domains) {
+  base::Json json = {{keys::kMethod, base::word(course.method)},
+                     {keys::kUnits, base::word(course.units)},
+                     {keys::kSearchedObjective, course.finalists.front().searched_objective},
+                     {keys::kEvaluations, course.evaluations},
+                     {keys::kEvaluationsNotFinite, course.evaluations_not_finite},
+                     {keys::kTokensSpent, course.tokens_spent},
+                     {keys::kTokensBudget, course.tokens_budget},
+                     {keys::kStarts, base::Json::object()},
+                     {keys::kCurve, base::Json::array()},
+                     {keys::kInactiveChannels, course.inactive_channels}};
+  for (const auto& start : course.starts) json[keys::kStarts][start.name] = to_json(start.candidate, domains);
+  for (const auto& [spent, objective] : course.curve) json[keys::kCurve].push_back({spent, objective});
+  return json;
+}
+
+// The model, before and after.
+base::Json model_json(const PruneReport& report) {
+  const auto& block = report.input.blocks.front();
+  return {{keys::kKind, "prune"},
+          {keys::kParametersBefore, architecture::num_parameters(report.input)},
+          {keys::kParametersAfter, architecture::num_parameters(report.output)},
+          {keys::kBlocksBefore, report.input.blocks.size()},
+          {keys::kWidthBefore, architecture::mlp_width(block)},
+          {keys::kKvGroupsBefore, architecture::kv_groups(block)},
+          {keys::kHiddenBefore, report.input.hidden_size},
+          {keys::kKept, architecture::to_json(report.kept)},
+          {keys::kSlicedOutputDifference, report.sliced_output_difference},
+          {keys::kComparedAfterCompensation, report.compared_after_compensation}};
+}
+
+}  // namespace
+
+base::Json to_json(const PruneReport& report) {
+  const auto* search = std::get_if<SearchCourse>(&report.course);
+  auto json = model_json(report);
+  json.update(calibrate::to_json(report.evaluation, report.domains));
+  if (report.objective_uncompensated) {
+    json[keys::kObjectiveUncompensated] = *report.objective_uncompensated;
+    json[keys::kCompensation] =
+        report.compensation ? compress::to_json(*report.compensation) : base::Json(nullptr);
+  }
+  json[keys::kParametersTarget] = report.parameters_target;
+  json[keys::kMemoryPlannedBytes] = report.memory_planned_bytes;
+  if (search) {
+    json.update(to_json(*search, report.domains));
+  } else {
+    auto& decisions = json[keys::kDecisions] = base::Json::array();
+    for (const auto& decision : std::get<std::vector<Decision>>(report.course))
+      decisions.push_back(to_json(decision, decisions.size() + 1, report.domains));
+  }
+  json[keys::kSpeed] = report.speed.to_json();
+  json[keys::kCost] = report.speed.cost(report.output);
+  json[keys::kCostBefore] = report.speed.cost(report.input);
+  if (search)
+    for (const auto& finalist : search->finalists)
+      json[keys::kFinalists].push_back(to_json(finalist, report));
+  json[keys::kSeconds] = report.seconds;
+  return json;
+}
+
+}  // namespace retort::prune

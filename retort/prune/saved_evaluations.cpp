@@ -1,0 +1,61 @@
+#include "retort/prune/saved_evaluations.h"
+
+#include "retort/record/keys.h"
+#include "retort/record/stopped.h"
+
+namespace retort::prune {
+namespace {
+
+namespace keys = record::keys;
+
+base::Json to_json(const calibrate::LossIncrease& increase) {
+  return {increase.objective, increase.delta_log_perplexity, increase.kl, increase.kl_gap};
+}
+
+calibrate::LossIncrease increase_from_json(const base::Json& json) {
+  return {record::number_or_infinity(json.at(0)), record::number_or_infinity(json.at(1)),
+          record::number_or_infinity(json.at(2)), record::number_or_infinity(json.at(3))};
+}
+
+base::Json to_json(const calibrate::Evaluation& evaluation) {
+  base::Json json = {{keys::kMean, to_json(evaluation.mean)}, {keys::kWorstDomain, evaluation.worst_domain}};
+  for (const auto& domain : evaluation.domains) json[keys::kDomains].push_back(to_json(domain));
+  return json;
+}
+
+calibrate::Evaluation evaluation_from_json(const base::Json& json) {
+  calibrate::Evaluation evaluation{.mean = increase_from_json(json.at(keys::kMean)),
+                                   .domains = {},
+                                   .worst_domain = json.at(keys::kWorstDomain).get<std::size_t>()};
+  for (const auto& domain : json.at(keys::kDomains)) evaluation.domains.push_back(increase_from_json(domain));
+  return evaluation;
+}
+
+}  // namespace
+
+SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const Evaluator& evaluator)
+    : observer_(setup.observer), evaluator_(evaluator) {
+  if (setup.place.saved_file.empty()) return;
+  const auto identity = objective_identity(setup.input, evaluator, setup.domains, setup.options.objective);
+  file_.emplace(setup.place.saved_file, identity.dump(), observer_);
+  for (const auto& line : file_->earlier())
+    if (line.contains(keys::kExact))  // else of an earlier version
+      known_[{line.at(keys::kCandidate).get<std::string>(), line.at(keys::kExact).get<bool>()}] =
+          evaluation_from_json(line);
+}
+
+calibrate::Evaluation SavedEvaluations::evaluate(const architecture::Kept& candidate, KlOver over) {
+  const std::pair key(architecture::stable_hash(candidate), over == KlOver::vocabulary);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  record::stop_if_asked(observer_, "prune", "the candidates measured so far");
+  const auto evaluation = evaluator_.evaluate(candidate, over);
+  if (file_) {
+    auto line = to_json(evaluation);
+    line[keys::kCandidate] = key.first;
+    line[keys::kExact] = key.second;
+    file_->append(line);
+  }
+  return known_[key] = evaluation;
+}
+
+}  // namespace retort::prune

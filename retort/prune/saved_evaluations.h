@@ -1,0 +1,32 @@
+#pragma once
+// What the stepwise search measures, each candidate once: in memory, and in a file from which an interrupted
+// stage goes on.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "retort/prune/evaluator.h"
+#include "retort/prune/setup.h"
+#include "retort/record/saved_lines.h"
+
+namespace retort::prune {
+
+class SavedEvaluations {
+ public:
+  /// Reads what an earlier stage of the same model, text and loss increase has saved.  Throws StorageError.
+  SavedEvaluations(const PruneSetup& setup, const Evaluator& evaluator);
+
+  /// Returns what is known, or asks the evaluator and saves it.  Throws StorageError, StoppedError.
+  calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over);
+
+ private:
+  record::Observer& observer_;
+  const Evaluator& evaluator_;
+  std::optional<record::SavedLines> file_;
+  // By the candidate's hash, and whether the KL is over the vocabulary.
+  std::map<std::pair<std::string, bool>, calibrate::Evaluation> known_;
+};
+
+}  // namespace retort::prune
