@@ -1,0 +1,107 @@
+// What a prune stage says of its result, as JSON and in its log.
+#include "retort/prune/result.h"
+
+#include <gtest/gtest.h>
+
+#include <iomanip>
+
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+#include "retort/prune/stepwise.h"
+#include "support/models_for_tests.h"
+#include "support/random_text.h"
+
+namespace retort {
+namespace {
+
+class Listener : public record::Observer {
+ public:
+  void message(record::Level level, std::string_view text) override {
+    if (level == record::Level::info) lines.emplace_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
+prune::PruneOptions options_of(double fraction) {
+  prune::PruneOptions options;
+  options.target.parameters_fraction = fraction;
+  options.width_multiple = 4;
+  return options;
+}
+
+// A report on a model of which nothing was removed, by a search that ended with the whole model.
+prune::PruneReport whole_report() {
+  const auto config = test::tiny_config(2);
+  const auto whole = architecture::whole(config);
+  const calibrate::Evaluation nothing{.mean = {}, .domains = {{}}};
+  prune::PruneReport report{
+      .input = config,
+      .output = config,
+      .kept = whole,
+      .domains = {"books"},
+      .evaluation = nothing,
+      .speed = eval::SpeedTable::measured(std::vector{config}, {.context = 8, .rounds = 1})};
+  report.course = prune::SearchCourse{.method = prune::SearchMethod::staged,
+                                      .units = prune::Units::sub_blocks,
+                                      .starts = {{"staged", {whole, nothing}}},
+                                      .finalists = {{.candidate = {whole, nothing}, .behind = {}}}};
+  return report;
+}
+
+TEST(PruneReport, TellsCompensationThatDidNothingFromNone) {
+  auto report = whole_report();
+  EXPECT_FALSE(to_json(report).contains("compensation"));
+  EXPECT_FALSE(to_json(report).contains("objective_uncompensated"));
+  report.objective_uncompensated = 0.5;
+  EXPECT_TRUE(to_json(report).at("compensation").is_null());
+  EXPECT_EQ(to_json(report).at("objective_uncompensated"), 0.5);
+  report.compensation = {.kept = true,
+                         .held_out_objective_before = 0.5,
+                         .held_out_objective_after = 0.25,
+                         .layers = {{.name = "o_proj", .kept = true, .held_out_gain = 2}}};
+  EXPECT_EQ(to_json(report).at("compensation"),
+            base::Json::parse(R"({"kept": true, "held_out_objective_before": 0.5,
+                                  "held_out_objective_after": 0.25,
+                                  "layers": [{"name": "o_proj", "kept": true, "held_out_gain": 2.0,
+                                              "singular": false}]})"));
+}
+
+TEST(PruneReport, NamesASearchAsARecipeDoes) {
+  const auto json = to_json(whole_report());
+  EXPECT_EQ(json.at("method"), "staged");
+  EXPECT_EQ(json.at("units"), "sub_blocks");
+  EXPECT_FALSE(json.contains("decisions"));
+  EXPECT_EQ(json.at("starts").at("staged").at("domains").at("books"), 0.0);
+  EXPECT_TRUE(json.at("finalists")[0].at("interval").is_null());
+  EXPECT_TRUE(json.at("finalists")[0].at("tied").get<bool>());
+}
+
+// The first line is the plan of memory.
+TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
+  Listener listener;
+  const auto input = test::tiny_model(test::tiny_config(4, 24));
+  const auto domains = test::random_domains(40, 2);
+  const auto options = options_of(0.7);
+  const auto json = to_json(prune::prune_stepwise({input, domains, options, listener}).report);
+  const auto& decisions = json.at("decisions");
+  ASSERT_EQ(listener.lines.size(), decisions.size() + 1);
+  for (std::size_t step = 0; step < decisions.size(); ++step) {
+    const auto& decision = decisions[step];
+    const auto human = [](const base::Json& count) { return base::human_count(count.get<double>()); };
+    const auto move =
+        decision.at("action") == "drop_block"
+            ? base::join("drop block ", decision.at("block").get<int>())
+            : base::join(decision.at("action") == "narrow" ? "narrow MLPs to " : "narrow attentions to ",
+                         decision.at("width").get<int>(),
+                         decision.at("action") == "narrow" ? "" : " KV groups");
+    EXPECT_EQ(listener.lines[step + 1],
+              base::join("prune step ", step + 1, ": ", move, ": loss increase ", std::fixed,
+                         std::setprecision(4), decision.at("objective").get<double>(), " nats/token, ",
+                         human(decision.at("parameters")), " of ", human(json.at("parameters_before")),
+                         " parameters left (target ", human(json.at("parameters_target")), "), worst source ",
+                         decision.at("worst_domain").get<std::string>()));
+  }
+}
+
+}  // namespace
+}  // namespace retort
