@@ -150,7 +150,7 @@ std::int64_t Pass::first_unfinished() const {
 at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
                               BlockStatistics& taps) const {
   const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
-    taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts);
+    taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts());
   }};
   return model::block_forward(model::weights_of_block(weights_, block), weights_.config.rms_norm_eps,
                               hidden_ND, batch.layout, nullptr, &hooks);

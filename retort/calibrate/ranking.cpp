@@ -195,7 +195,7 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights, const st
       if (options.hidden || tap == Tap::output_input || tap == Tap::down_input)
         statistics[tap].add(
             x_NC, base::join("block ", block, ", input of ", kReaders[static_cast<std::size_t>(tap)]),
-            batches[batch].sequence_starts);
+            batches[batch].sequence_starts());
     });
     for (const auto tap : kTaps)
       statistics[tap].gradient_I =

@@ -34,28 +34,13 @@ void check_domain(const SourceText& domain, std::int64_t vocab_size) {
 
 Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& domains,
                  const BatchPlace& place, at::Device device) {
-  const auto* sequences = &domains[place.domain].sequences[place.first];
-  std::vector<std::int32_t> ids, targets;
-  std::vector<std::int64_t> starts, sequence_starts;
-  std::vector<bool> goes_on;
-  for (const auto* sequence = sequences; sequence != sequences + place.count; ++sequence) {
-    sequence_starts.push_back(static_cast<std::int64_t>(ids.size()));
-    for (const auto start : sequence->starts) {
-      starts.push_back(static_cast<std::int64_t>(ids.size()) + start);
-      goes_on.push_back(start == 0 && sequence->goes_on);
-    }
-    ids.insert(ids.end(), sequence->ids.begin(), sequence->ids.end());
-    targets.insert(targets.end(), sequence->targets.begin(), sequence->targets.end());
-  }
-  starts.push_back(static_cast<std::int64_t>(ids.size()));
+  const auto sequences = std::span(domains[place.domain].sequences).subspan(place.first, place.count);
   static_assert(data::kNoTarget == -1, "what the losses skip");
-  return {.domain = place.domain,
-          .sequences = static_cast<std::int64_t>(place.count),
-          .ids_N = model::index_tensor(ids, device),
-          .targets_N = model::index_tensor(targets, device),
-          .layout = model::make_token_layout(config, std::move(starts), device),
-          .sequence_starts = std::move(sequence_starts),
-          .goes_on = std::move(goes_on)};
+  Batch batch{model::packed_text(sequences, device), place.domain, {}, {}};
+  batch.layout = model::make_token_layout(config, batch.starts, device);
+  for (const auto& sequence : sequences)
+    for (const auto start : sequence.starts) batch.goes_on.push_back(start == 0 && sequence.goes_on);
+  return batch;
 }
 
 std::vector<BatchPlace> batch_places(const std::vector<SourceText>& domains, std::int64_t vocab_size,
@@ -84,6 +69,12 @@ std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
   for (const auto& place : batch_places(domains, config.vocab_size, batch_tokens))
     batches.push_back(make_batch(config, domains, place, device));
   return batches;
+}
+
+std::int64_t num_tokens(const std::vector<Batch>& batches) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : batches) tokens += batch.tokens();
+  return tokens;
 }
 
 std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every) {

@@ -1,10 +1,6 @@
 #pragma once
 // Calibration text: what each source of it holds, cut into batches of whole sequences that pass the model
 // together.
-//
-// Shape legend: N tokens of a batch, D hidden.
-
-#include <ATen/core/Tensor.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +9,7 @@
 
 #include "retort/architecture/config.h"
 #include "retort/data/sequence.h"
+#include "retort/model/packed_text.h"
 #include "retort/model/tokens.h"
 
 namespace retort::calibrate {
@@ -27,13 +24,10 @@ struct SourceText {
 };
 
 /// Sequences of one domain that pass the model together.
-struct Batch {
+struct Batch : model::PackedText {
   std::size_t domain = 0;
-  std::int64_t sequences = 0;
-  at::Tensor ids_N, targets_N;  ///< int64; target -1: does not count
   model::TokenLayout layout;
-  std::vector<std::int64_t> sequence_starts;  ///< first token of each sequence
-  std::vector<bool> goes_on;                  ///< per document of the layout: it began in an earlier sequence
+  std::vector<bool> goes_on;  ///< per document of the layout: it began in an earlier sequence
 };
 
 /// Which sequences make a batch.
@@ -52,6 +46,8 @@ Batch make_batch(const architecture::Config& config, const std::vector<SourceTex
 std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
                                        const architecture::Config& config, at::Device device,
                                        std::int64_t batch_tokens = kCalibrationBatchTokens);
+
+std::int64_t num_tokens(const std::vector<Batch>& batches);
 
 /// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a domain and its last
 /// one, never its first, so that a domain with a single batch has none.

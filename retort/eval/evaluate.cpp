@@ -11,6 +11,7 @@
 #include "retort/base/error.h"
 #include "retort/eval/stopwatch.h"
 #include "retort/io/model_directory.h"
+#include "retort/model/packed_text.h"
 
 namespace retort::eval {
 namespace {
@@ -41,32 +42,21 @@ bool read_batch(Windows& windows, std::int64_t max_tokens, std::optional<Window>
   return batch.tokens > 0;
 }
 
-struct Packed {
-  at::Tensor ids_N, targets_N;
-  std::vector<std::int64_t> starts;
-  std::int64_t longest = 0;  ///< window
-  std::int32_t largest_id = 0;
-};
-
-Packed pack(const Batch& batch, at::Device device) {
-  Packed packed;
-  std::vector<std::int32_t> ids, targets;
-  for (const auto& window : batch.windows) {
-    const auto offset = static_cast<std::int64_t>(ids.size());
-    for (const auto start : window.starts) packed.starts.push_back(offset + start);
-    ids.insert(ids.end(), window.ids.begin(), window.ids.end());
-    targets.insert(targets.end(), window.targets.begin(), window.targets.end());
-    packed.longest = std::max(packed.longest, static_cast<std::int64_t>(window.ids.size()));
-  }
-  packed.starts.push_back(static_cast<std::int64_t>(ids.size()));
-  packed.largest_id =
-      std::max(*std::max_element(ids.begin(), ids.end()), *std::max_element(targets.begin(), targets.end()));
-  packed.ids_N = model::index_tensor(ids, device);
-  packed.targets_N = model::index_tensor(targets, device);
-  return packed;
+std::int64_t longest_window(const Batch& batch) {
+  std::int64_t longest = 0;
+  for (const auto& window : batch.windows) longest = std::max(longest, std::ssize(window.ids));
+  return longest;
 }
 
-at::Tensor hidden_of(const Subject& subject, const Packed& packed) {
+std::int32_t largest_id(const Batch& batch) {
+  std::int32_t largest = 0;
+  for (const auto& window : batch.windows)
+    largest = std::max({largest, *std::max_element(window.ids.begin(), window.ids.end()),
+                        *std::max_element(window.targets.begin(), window.targets.end())});
+  return largest;
+}
+
+at::Tensor hidden_of(const Subject& subject, const model::PackedText& packed) {
   const auto& config = subject.parameters.config();
   return forward_hidden(subject.parameters, packed.ids_N,
                         model::make_token_layout(config, packed.starts, packed.ids_N.device()));
@@ -203,10 +193,10 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
   const auto device = model.head.device();
   std::optional<Window> left_over;
   for (Batch batch; read_batch(windows, settings.tokens, left_over, batch);) {
-    const auto packed = pack(batch, device);
-    check_comparable(model, teacher, packed.longest);
-    base::require<base::ModelError>(packed.largest_id < model.head.vocab_size(), "evaluation: source '", name,
-                                    "' holds token ", packed.largest_id, ", but ", model.name, " knows only ",
+    const auto packed = model::packed_text(batch.windows, device);
+    check_comparable(model, teacher, longest_window(batch));
+    base::require<base::ModelError>(largest_id(batch) < model.head.vocab_size(), "evaluation: source '", name,
+                                    "' holds token ", largest_id(batch), ", but ", model.name, " knows only ",
                                     model.head.vocab_size(),
                                     " tokens; use the tokenizer that belongs to the model.");
     const Stopwatch watch(device);

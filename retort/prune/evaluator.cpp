@@ -23,12 +23,6 @@ std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
 }
 
-std::int64_t text_tokens(const std::vector<calibrate::Batch>& batches) {
-  std::int64_t tokens = 0;
-  for (const auto& batch : batches) tokens += batch.layout.tokens();
-  return tokens;
-}
-
 // 1 for what is kept; undefined when all is.
 at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
                    const at::TensorOptions& options) {
@@ -126,7 +120,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
       cache_(std::min(options.cache_bytes,
                       kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
-                                                                     text_tokens(batches_)))),
+                                                                     calibrate::num_tokens(batches_)))),
       hidden_scratch_(options.hidden_scratch),
       teacher_hidden_(hidden_scratch_) {
   for (const auto& domain : domains) domain_names_.push_back(domain.name);
@@ -251,7 +245,7 @@ calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) 
 }
 
 std::int64_t Evaluator::tokens() const {
-  return text_tokens(batches_);
+  return calibrate::num_tokens(batches_);
 }
 
 std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {

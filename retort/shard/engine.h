@@ -17,20 +17,13 @@
 
 #include "retort/comm/group.h"
 #include "retort/loss/losses.h"
-#include "retort/model/tokens.h"
+#include "retort/model/packed_text.h"
 #include "retort/shard/parameters.h"
 
 namespace retort::shard {
 
 /// Packed sequences that go through a block together.
-struct MicroBatch {
-  at::Tensor ids_N, targets_N;       ///< int64; target -1: not counted
-  std::vector<std::int64_t> bounds;  ///< first token of each sequence; last N
-  std::vector<std::int64_t> starts;  ///< first token of each segment that attention stays in; last N
-  std::int64_t num_targets = 0;
-
-  std::int64_t tokens() const { return bounds.back(); }
-};
+using MicroBatch = model::PackedText;
 
 struct EngineOptions {
   std::int64_t wave = 1;         ///< micro-batches that advance together

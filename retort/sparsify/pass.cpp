@@ -10,7 +10,7 @@ namespace {
 at::Tensor hessian_at(const calibrate::Walk& walk, model::Tap wanted, const std::string& layer) {
   calibrate::HessianSums sums;
   walk.look([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
-    if (tap == wanted) calibrate::accumulate_hessian(sums, x_NC, walk.batches()[batch].sequences);
+    if (tap == wanted) calibrate::accumulate_hessian(sums, x_NC, walk.batches()[batch].sequences());
   });
   return calibrate::hessian_of(sums, layer);
 }

@@ -56,18 +56,11 @@ Text text_of(const calibrate::TextParts& parts, const model::Weights& weights) {
 }
 
 TextTokens tokens_of(const Text& text) {
-  TextTokens tokens;
-  const auto count = [&](const std::vector<calibrate::Batch>& batches) {
-    std::int64_t sum = 0;
-    for (const auto& batch : batches) {
-      sum += batch.layout.tokens();
-      tokens.batch = std::max(tokens.batch, batch.layout.tokens());
-    }
-    return sum;
-  };
-  tokens.fitted = count(text.fitted);
-  tokens.choosing = count(text.choosing);
-  tokens.judging = count(text.judging);
+  TextTokens tokens{.fitted = calibrate::num_tokens(text.fitted),
+                    .choosing = calibrate::num_tokens(text.choosing),
+                    .judging = calibrate::num_tokens(text.judging)};
+  for (const auto* part : {&text.fitted, &text.choosing, &text.judging})
+    for (const auto& batch : *part) tokens.batch = std::max(tokens.batch, batch.tokens());
   return tokens;
 }
 

@@ -13,8 +13,6 @@ namespace retort::train {
 /// Sequences that are worth preparing ahead: those of two steps, but not more than 64 MiB of them.
 std::int64_t prepared_sequences(const TrainOptions& options);
 
-shard::MicroBatch make_micro_batch(std::span<const data::Sequence> sequences, at::Device device);
-
 /// The sequences in groups of `per_batch`, the last may be smaller.
 std::vector<shard::MicroBatch> make_micro_batches(std::span<const data::Sequence> sequences,
                                                   std::int64_t per_batch, at::Device device);

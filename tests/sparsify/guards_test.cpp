@@ -206,7 +206,7 @@ class PolishGuard : public ::testing::Test {
     calibrate::HessianSums sums;
     for (const auto& batch : calibrate::calibration_batches(domains, input_.config, at::kCPU)) {
       const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
-        if (tap == model::Tap::qkv_input) calibrate::accumulate_hessian(sums, x, batch.sequences);
+        if (tap == model::Tap::qkv_input) calibrate::accumulate_hessian(sums, x, batch.sequences());
       }};
       model::block_forward(model::weights_of_block(input_, 0), input_.config.rms_norm_eps,
                            model::embedded(input_, batch.ids_N), batch.layout, nullptr, &hooks);

@@ -37,7 +37,7 @@ std::vector<train::HeldOutSet> held_out_of(const base::Json& json) {
       for (const auto& window : micro_batch)
         sequences.push_back(
             {.ids = window.at("ids"), .targets = window.at("targets"), .starts = window.at("starts")});
-      sets.back().batches.push_back(train::make_micro_batch(sequences, at::kCPU));
+      sets.back().batches.push_back(model::packed_text(sequences, at::kCPU));
     }
   }
   return sets;
