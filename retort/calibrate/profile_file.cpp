@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -11,6 +10,7 @@
 #include "retort/calibrate/histogram.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/forward.h"
+#include "retort/model/tensor_file.h"
 
 namespace retort::calibrate {
 namespace {
@@ -18,46 +18,10 @@ namespace {
 constexpr int kFormat = 1;
 constexpr std::array kTapNames = {"qkv_input", "output_input", "gate_up_input", "down_input"};
 
-io::Dtype file_type(const at::Tensor& values) {
-  switch (values.scalar_type()) {
-    case at::kLong:
-      return io::Dtype::i64;
-    case at::kFloat:
-      return io::Dtype::f32;
-    default:
-      return io::Dtype::f64;
-  }
-}
-
-at::ScalarType scalar_type(io::Dtype dtype, const std::string& who) {
-  switch (dtype) {
-    case io::Dtype::i64:
-      return at::kLong;
-    case io::Dtype::f32:
-      return at::kFloat;
-    case io::Dtype::f64:
-      return at::kDouble;
-    default:
-      throw base::ModelError(base::join(who, ": a tensor of a profile has an unexpected type."));
-  }
-}
-
-io::TensorToWrite to_write(const std::string& name, const at::Tensor& values) {
-  return {name, file_type(values), values.sizes().vec(), [values](const io::ByteSink& sink) {
-            const auto on_host = values.to(at::kCPU).contiguous();
-            sink({static_cast<const std::byte*>(on_host.const_data_ptr()), on_host.nbytes()});
-          }};
-}
-
-at::Tensor read(const io::SafetensorsFile& file, const std::string& name,
-                const std::vector<std::int64_t>& shape) {
-  const auto found = file.tensors().find(name);
-  base::require<base::ModelError>(found != file.tensors().end() && found->second.shape == shape,
-                                  file.path().string(), ": expected a tensor ", name,
+at::Tensor read(const io::SafetensorsFile& file, const std::string& name, at::IntArrayRef shape) {
+  auto values = model::read_tensor(file, name);
+  base::require<base::ModelError>(values.sizes() == shape, file.path().string(), ": expected a tensor ", name,
                                   " of the profile's shape; the file is damaged, run the stage again.");
-  auto values = at::empty(shape, scalar_type(found->second.dtype, file.path().string()));
-  const auto bytes = file.bytes(name);
-  if (!bytes.empty()) std::memcpy(values.mutable_data_ptr(), bytes.data(), bytes.size());
   return values;
 }
 
@@ -74,7 +38,8 @@ constexpr std::array<NamedVector, 6> kVectors = {{{"absolute", &InputStatistics:
                                                   {"scale", &InputStatistics::scale_I}}};
 
 InputStatistics read_tap(const io::SafetensorsFile& file, const std::string& tap, bool with_products) {
-  const auto counted = read(file, tap + ".counted", {2});
+  const auto counted = at::empty({2}, at::kLong);
+  model::read_tensor(file, tap + ".counted", counted);
   const auto* numbers = counted.const_data_ptr<std::int64_t>();
   InputStatistics statistics;
   statistics.tokens = numbers[0];
@@ -109,10 +74,12 @@ void write_block_profile(const base::Path& path, const BlockStatistics& statisti
     const auto& of = statistics[tap];
     if (of.tokens == 0) continue;
     const auto prefix = std::string(name(tap)) + ".";
-    tensors.push_back(to_write(prefix + "counted", at::tensor({of.tokens, of.hessian.sequences}, at::kLong)));
-    for (const auto& [vector, values] : kVectors) tensors.push_back(to_write(prefix + vector, of.*values));
-    tensors.push_back(to_write(prefix + "histogram", of.counts_IB));
-    tensors.push_back(to_write(prefix + "products", of.hessian.products_CC));
+    tensors.push_back(
+        model::to_write(prefix + "counted", at::tensor({of.tokens, of.hessian.sequences}, at::kLong)));
+    for (const auto& [vector, values] : kVectors)
+      tensors.push_back(model::to_write(prefix + vector, of.*values));
+    tensors.push_back(model::to_write(prefix + "histogram", of.counts_IB));
+    tensors.push_back(model::to_write(prefix + "products", of.hessian.products_CC));
   }
   io::write_safetensors(path, tensors);
 }

@@ -16,11 +16,20 @@ at::ScalarType scalar_type(io::Dtype dtype) {
       return at::kHalf;
     case io::Dtype::bf16:
       return at::kBFloat16;
+    case io::Dtype::i64:
+      return at::kLong;
+    case io::Dtype::i32:
+      return at::kInt;
+    case io::Dtype::i16:
+      return at::kShort;
+    case io::Dtype::i8:
+      return at::kChar;
     case io::Dtype::u8:
       return at::kByte;
-    default:
-      throw base::InternalError(base::join("no tensor type for ", io::name(dtype), "."));
+    case io::Dtype::boolean:
+      return at::kBool;
   }
+  throw base::InternalError("an element type has a tensor type");
 }
 
 io::Dtype io_dtype(at::ScalarType type) {
@@ -33,8 +42,18 @@ io::Dtype io_dtype(at::ScalarType type) {
       return io::Dtype::f16;
     case at::kBFloat16:
       return io::Dtype::bf16;
+    case at::kLong:
+      return io::Dtype::i64;
+    case at::kInt:
+      return io::Dtype::i32;
+    case at::kShort:
+      return io::Dtype::i16;
+    case at::kChar:
+      return io::Dtype::i8;
     case at::kByte:
       return io::Dtype::u8;
+    case at::kBool:
+      return io::Dtype::boolean;
     default:
       throw base::InternalError(base::join("no file type for ", at::toString(type), "."));
   }

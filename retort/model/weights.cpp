@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cstring>
-
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
@@ -11,16 +9,13 @@
 #include "retort/base/random.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
+#include "retort/model/tensor_file.h"
 
 namespace retort::model {
 namespace {
 
-// A tensor over bytes of a mapped file; it may lie at any address, so the bytes are copied.
 at::Tensor tensor_of(const io::TensorView& view) {
-  auto tensor =
-      at::empty(std::vector<std::int64_t>(view.shape.begin(), view.shape.end()), scalar_type(view.dtype));
-  std::memcpy(tensor.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
-  return tensor;
+  return model::tensor_of(view.dtype, view.shape, view.bytes);
 }
 
 Weights empty_weights(architecture::Config config, at::ScalarType dtype, at::Device device) {
@@ -46,7 +41,7 @@ io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const archi
             const auto values = weights.tensor(unit, tensor).to(at::kCPU).to(type).contiguous();
             base::require<base::ValidationError>(values.isfinite().all().item<bool>(), tensor.name,
                                                  ": holds values that are not finite; nothing was saved.");
-            sink({static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()});
+            sink(bytes_of(values));
           }};
 }
 

@@ -1,15 +1,12 @@
 #include "retort/sparsify/finished_blocks.h"
 
-#include <ATen/ATen.h>
-
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/io/safetensors.h"
-#include "retort/model/dtype.h"
+#include "retort/model/tensor_file.h"
 #include "retort/record/scratch.h"
 
 namespace retort::sparsify {
@@ -18,11 +15,6 @@ namespace {
 constexpr const char* kWeights = "weights";
 constexpr const char* kReport = "report";
 constexpr const char* kChecksum = "xxh128";
-
-std::span<const std::byte> bytes_of(const at::Tensor& on_host) {
-  if (!on_host.defined()) return {};
-  return {static_cast<const std::byte*>(on_host.const_data_ptr()), on_host.nbytes()};
-}
 
 std::string checksum(const std::string& report, std::span<const std::byte> weights) {
   base::Hasher hasher;
@@ -53,12 +45,7 @@ std::optional<base::Json> FinishedBlocks::read(const char* pass, std::int64_t bl
     const auto& report = file.metadata().at(kReport);
     const auto weights = weights_W.defined() ? file.bytes(kWeights) : std::span<const std::byte>();
     if (file.metadata().at(kChecksum) != checksum(report, weights)) return {};
-    if (weights_W.defined()) {
-      auto on_host = at::empty(weights_W.sizes(), weights_W.scalar_type());
-      if (on_host.nbytes() != weights.size()) return {};
-      std::memcpy(on_host.mutable_data_ptr(), weights.data(), weights.size());
-      weights_W.copy_(on_host);
-    }
+    if (weights_W.defined()) model::read_tensor(file, kWeights, weights_W);
     return base::Json::parse(report);
   } catch (const base::ModelError&) {
     return {};
@@ -73,12 +60,10 @@ void FinishedBlocks::write(const char* pass, std::int64_t block, const base::Jso
   if (!std::exchange(entered_, true)) record::enter_scratch(directory_, identity_);
   const auto on_host = weights_W.defined() ? weights_W.to(at::kCPU).contiguous() : at::Tensor();
   std::vector<io::TensorToWrite> tensors;
-  if (on_host.defined())
-    tensors.push_back(io::tensor_of_bytes(kWeights, model::io_dtype(on_host.scalar_type()), {on_host.numel()},
-                                          bytes_of(on_host)));
+  if (on_host.defined()) tensors.push_back(model::to_write(kWeights, on_host));
   const auto text = report.dump();
   io::write_safetensors(path(pass, block), tensors,
-                        {{kReport, text}, {kChecksum, checksum(text, bytes_of(on_host))}});
+                        {{kReport, text}, {kChecksum, checksum(text, model::bytes_of(on_host))}});
 }
 
 }  // namespace retort::sparsify

@@ -1,15 +1,13 @@
 #include "retort/train/checkpoint.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/io/safetensors.h"
+#include "retort/model/tensor_file.h"
 #include "retort/record/run_directory.h"
 
 namespace retort::train {
@@ -54,24 +52,13 @@ std::vector<base::Path> list(const base::Path& directory) {
 
 void write_state(const base::Path& path, const std::vector<NamedTensor>& tensors) {
   std::vector<io::TensorToWrite> to_write;
-  for (const auto& [name, values] : tensors)
-    to_write.push_back({name, io::Dtype::f32, {values.numel()}, [&values](const io::ByteSink& sink) {
-                          const auto on_host = values.to(at::kCPU).contiguous();
-                          sink({static_cast<const std::byte*>(on_host.const_data_ptr()), on_host.nbytes()});
-                        }});
+  for (const auto& [name, values] : tensors) to_write.push_back(model::to_write(name, values));
   io::write_safetensors(path, to_write);
 }
 
 void read_state(const base::Path& path, const std::vector<NamedTensor>& tensors) {
   const auto file = io::SafetensorsFile::open(path);
-  for (const auto& [name, values] : tensors) {
-    const auto bytes = file.bytes(name);
-    auto on_host = at::empty({values.numel()}, at::kFloat);
-    base::require<base::ModelError>(bytes.size() == on_host.nbytes(), path.string(), ": ", name, " has ",
-                                    bytes.size(), " bytes, expected ", on_host.nbytes(), ".");
-    std::memcpy(on_host.mutable_data_ptr(), bytes.data(), bytes.size());
-    at::Tensor(values).copy_(on_host);
-  }
+  for (const auto& [name, values] : tensors) model::read_tensor(file, name, values);
 }
 
 // Of everything else that the manifest says; of the values, not of how they are written.

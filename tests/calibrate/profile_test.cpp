@@ -10,6 +10,7 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
+#include "retort/io/safetensors.h"
 #include "retort/model/forward.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/part_scores.h"
@@ -201,6 +202,19 @@ TEST(Profile, DescriptionPromisesWhatIsThere) {
   EXPECT_THROW(calibrate::read_profile_description(directory), base::ModelError);
   base::write_file_atomically(directory / calibrate::kProfileDescription, "{");
   EXPECT_THROW(calibrate::read_profile_description(directory), base::ModelError);
+}
+
+TEST(Profile, ABlockWhoseCountsAreNoWholeNumbersIsRefused) {
+  const Place made;
+  const std::vector<std::byte> counts(2 * sizeof(float));
+  base::make_directories(made.place().directory);
+  io::write_safetensors(made.file(0),
+                        std::vector{io::tensor_of_bytes("down_input.counted", io::Dtype::f32, {2}, counts)});
+
+  const auto message =
+      test::message_of<base::ModelError>([&] { (void)calibrate::read_block_profile(made.file(0), {}); });
+
+  EXPECT_NE(message.find("expected I64 [2]"), std::string::npos) << message;
 }
 
 TEST(Profile, ActivationsThatAreNotFiniteNameTheLayerAndKeepWhatIsFinished) {
