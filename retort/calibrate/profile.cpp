@@ -24,8 +24,6 @@ namespace {
 using model::Tap;
 
 constexpr std::size_t kQueue = 4;  // panels that wait to be written
-constexpr double kHighQuantile = 0.999;
-constexpr std::array kQuantiles = {0.5, 0.99, kHighQuantile};
 constexpr const char* kWho = "profile";
 
 // 0 where the block lacks the layer.
@@ -102,7 +100,7 @@ class Pass {
         panels_(batch_places(domains, weights.config.vocab_size, kPanelTokens)),
         blocks_(std::ssize(weights.config.blocks)) {}
 
-  base::Json run();
+  ProfileResult run();
 
  private:
   void state_plan();
@@ -110,9 +108,9 @@ class Pass {
   void profile_block(std::int64_t block, io::BackgroundWriter& writer);
   at::Tensor panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
                           BlockStatistics& taps) const;
-  base::Json described_block(std::int64_t block) const;
+  ProfiledBlock profiled(std::int64_t block) const;
   base::Json described_layers() const;
-  void finish(const base::Json& report) const;
+  void finish(const ProfileResult& result) const;
 
   const model::Weights& weights_;
   const std::vector<SourceText>& domains_;
@@ -190,41 +188,10 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
   if (block > 0) writer.push([path = hidden_path(place_.scratch, block)] { base::remove_all(path); });
 }
 
-base::Json Pass::described_block(std::int64_t block) const {
-  auto views = model::weights_of_block(weights_, block);
-  const auto taps =
-      read_block_profile(place_.directory / profile_file_name(block), {.ranking = ChannelRanking::wanda});
-  base::Json json = {{"block", block}, {"taps", base::Json::object()}};
-  for (const auto tap : kTaps) {
-    const auto& of = taps[tap];
-    if (of.tokens == 0) continue;
-    const auto scale_I = at::where(of.scale_I.gt(0), of.scale_I, at::ones_like(of.scale_I));
-    base::Json row = {{"features", of.absolute_I.numel()},
-                      {"mean", of.absolute_I.mean().item<double>() / static_cast<double>(of.tokens)},
-                      {"maximum", of.maximum_I.max().item<double>()}};
-    // Of each feature, then the median over features.
-    for (const auto quantile : kQuantiles)
-      row["quantiles"].push_back(
-          {quantile, (magnitude_quantile(of.counts_IB, quantile) / scale_I).median().item<double>()});
-    json["taps"][name(tap)] = std::move(row);
-  }
-  const auto& down = taps[Tap::down_input];
-  if (down.tokens == 0) return json;
-  const auto down_DI = views.down_DI.to(at::kCPU);
-  const auto listed = [](const at::Tensor& chosen_I) {
-    const auto indices = chosen_I.nonzero().view(-1).contiguous();
-    const auto* begin = indices.const_data_ptr<std::int64_t>();
-    return std::vector<std::int64_t>(begin, begin + indices.numel());
-  };
-  json["inactive_channels"] = listed(inactive_channels(down, down_DI));
-  const auto massive = listed(massive_channels(down, down_DI));
-  const auto median_C = down.maximum_I.median().item<double>();
-  for (const auto channel : massive)
-    json["massive_channels"].push_back(
-        {{"channel", channel},
-         {"maximum", down.maximum_I[channel].item<double>()},
-         {"over_median", median_C > 0 ? down.maximum_I[channel].item<double>() / median_C : 0}});
-  return json;
+ProfiledBlock Pass::profiled(std::int64_t block) const {
+  return profiled_block(
+      block, model::weights_of_block(weights_, block),
+      read_block_profile(place_.directory / profile_file_name(block), {.ranking = ChannelRanking::wanda}));
 }
 
 base::Json Pass::described_layers() const {
@@ -242,12 +209,12 @@ base::Json Pass::described_layers() const {
   return layers;
 }
 
-void Pass::finish(const base::Json& report) const {
+void Pass::finish(const ProfileResult& result) const {
   base::Json description = {
       {"format", 1},
       {"identity", place_.identity},
-      {"tokens", report.at("tokens")},
-      {"domains", report.at("domains")},
+      {"tokens", result.tokens()},
+      {"domains", sources_json(result)},
       {"panel_tokens", kPanelTokens},
       {"histogram",
        {{"buckets_per_octave", kBucketsPerOctave}, {"lowest_octave", kLowestOctave}, {"octaves", kOctaves}}},
@@ -259,7 +226,7 @@ void Pass::finish(const base::Json& report) const {
   base::remove_all(place_.scratch);
 }
 
-base::Json Pass::run() {
+ProfileResult Pass::run() {
   state_plan();
   record::enter_scratch(place_.scratch, place_.identity, {place_.directory});
   {
@@ -267,19 +234,12 @@ base::Json Pass::run() {
     for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);
     writer.wait();
   }
-  base::Json report = {{"kind", "profile"},
-                       {"tokens", 0},
-                       {"domains", base::Json::object()},
-                       {"memory_planned_bytes", plan_.total_bytes()},
-                       {"blocks", base::Json::array()}};
-  std::int64_t tokens = 0;
-  std::vector<std::int64_t> of_domain(domains_.size());
-  for (const auto& panel : panels_) of_domain[panel.domain] += panel.tokens, tokens += panel.tokens;
-  for (std::size_t i = 0; i < domains_.size(); ++i) report["domains"][domains_[i].name] = of_domain[i];
-  report["tokens"] = tokens;
-  for (std::int64_t block = 0; block < blocks_; ++block) report["blocks"].push_back(described_block(block));
-  finish(report);
-  return report;
+  ProfileResult result{.sources = {}, .planned_bytes = plan_.total_bytes(), .blocks = {}};
+  for (const auto& domain : domains_) result.sources.emplace_back(domain.name, 0);
+  for (const auto& panel : panels_) result.sources[panel.domain].second += panel.tokens;
+  for (std::int64_t block = 0; block < blocks_; ++block) result.blocks.push_back(profiled(block));
+  finish(result);
+  return result;
 }
 
 }  // namespace
@@ -309,8 +269,8 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
           "use a machine with more, or prune without a profile"};
 }
 
-base::Json profile(const model::Weights& weights, const std::vector<SourceText>& domains,
-                   const ProfilePlace& place, record::Observer& observer) {
+ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+                      const ProfilePlace& place, record::Observer& observer) {
   return Pass(weights, domains, place, observer).run();
 }
 

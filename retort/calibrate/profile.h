@@ -10,6 +10,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/calibrate/profile_result.h"
 #include "retort/calibrate/text.h"
 #include "retort/model/weights.h"
 #include "retort/record/observer.h"
@@ -32,10 +33,10 @@ struct ProfilePlace {
   std::int64_t memory = 0;  ///< bytes that the pass may use; 0: not checked
 };
 
-/// Writes the profile and returns the stage's report.  Throws DataError for unusable text, ValidationError
+/// Writes the profile and returns what it says in short.  Throws DataError for unusable text, ValidationError
 /// naming the layer whose inputs are not finite, MemoryError before the start when the plan does not fit,
 /// StorageError; StoppedError when the observer asks to stop, with all finished blocks kept.
-base::Json profile(const model::Weights& weights, const std::vector<SourceText>& domains,
-                   const ProfilePlace& place, record::Observer& observer);
+ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+                      const ProfilePlace& place, record::Observer& observer);
 
 }  // namespace retort::calibrate

@@ -58,22 +58,31 @@ Change change_of_f(const ModelScores& before, const ModelScores& after, double p
     return mean(
         by_source(paired_terms(after, before, [&](const auto& document) { return document.*value; })));
   };
-  const auto sources = by_source(objective);
-  return {.objective = mean(sources),
-          .nll = change(&DocumentScores::nll),
-          .kl = change(&DocumentScores::kl),
-          .sources = sources,
-          .interval = bootstrap_interval(objective)};
+  const auto of_sources = by_source(objective);
+  Change result{.before = before.name,
+                .model = after.name,
+                .objective = mean(of_sources),
+                .nll = change(&DocumentScores::nll),
+                .kl = change(&DocumentScores::kl),
+                .sources = {},
+                .interval = bootstrap_interval(objective)};
+  for (std::size_t i = 0; i < of_sources.size(); ++i)
+    result.sources.push_back({after.sources[i].name, of_sources[i]});
+  return result;
 }
 
-base::Json to_json(const Change& change, const ModelScores& before, const ModelScores& after) {
+const Change::Source& Change::worst_source() const {
+  base::ensure(!sources.empty(), "a change was measured on a source");
+  return *std::max_element(sources.begin(), sources.end(),
+                           [](const auto& a, const auto& b) { return a.objective < b.objective; });
+}
+
+base::Json to_json(const Change& change) {
   base::Json json = {
-      {keys::kBefore, before.name}, {keys::kModel, after.name}, {keys::kObjective, change.objective},
-      {keys::kInterval, nullptr},   {keys::kNll, change.nll},   {keys::kKl, change.kl}};
-  for (std::size_t i = 0; i < change.sources.size(); ++i)
-    json[keys::kDomains][after.sources[i].name] = change.sources[i];
-  const auto worst = std::max_element(change.sources.begin(), change.sources.end()) - change.sources.begin();
-  json[keys::kWorstDomain] = after.sources[static_cast<std::size_t>(worst)].name;
+      {keys::kBefore, change.before}, {keys::kModel, change.model}, {keys::kObjective, change.objective},
+      {keys::kInterval, nullptr},     {keys::kNll, change.nll},     {keys::kKl, change.kl}};
+  for (const auto& source : change.sources) json[keys::kDomains][source.name] = source.objective;
+  json[keys::kWorstDomain] = change.worst_source().name;
   if (change.interval) json[keys::kInterval] = {change.interval->low, change.interval->high};
   return json;
 }

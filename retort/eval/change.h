@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -18,14 +19,22 @@ std::vector<std::vector<RatioTerm>> paired_terms(const ModelScores& model, const
 
 /// Change of f = perplexity * NLL + kl * KL(teacher || model), nats per token, mean over sources.
 struct Change {
+  struct Source {
+    std::string name;
+    double objective = 0;
+  };
+  std::string before, model;  ///< names of both
   double objective = 0, nll = 0, kl = 0;
-  std::vector<double> sources;       ///< the objective's, in the order of the scores
+  std::vector<Source> sources;       ///< in the order of the scores
   std::optional<Interval> interval;  ///< 95 %, of the objective, over paired documents
+
+  /// The one whose objective grew most.
+  const Source& worst_source() const;
 };
 /// Throws as paired_terms().
 Change change_of_f(const ModelScores& before, const ModelScores& after, double perplexity_weight,
                    double kl_weight);
 /// {"before", "model", "objective", "interval", "nll", "kl", "domains", "worst_domain"}
-base::Json to_json(const Change& change, const ModelScores& before, const ModelScores& after);
+base::Json to_json(const Change& change);
 
 }  // namespace retort::eval

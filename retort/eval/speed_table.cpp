@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -120,13 +119,16 @@ double SpeedTable::seconds(const architecture::Config& model) const {
   return sum;
 }
 
-base::Json SpeedTable::cost(const architecture::Config& model) const {
-  const auto cost = architecture::cost_of(model, options_.context, options_.batch, kItemBytes);
-  return {{keys::kParameters, cost.parameters},
-          {keys::kActiveParameters, cost.active_parameters},
-          {keys::kBytes, cost.bytes},
-          {keys::kFlopsPerToken, cost.flops},
-          {keys::kSeconds, seconds(model)}};
+ModelCost SpeedTable::cost(const architecture::Config& model) const {
+  return {architecture::cost_of(model, options_.context, options_.batch, kItemBytes), seconds(model)};
+}
+
+base::Json to_json(const ModelCost& cost) {
+  return {{keys::kParameters, cost.counted.parameters},
+          {keys::kActiveParameters, cost.counted.active_parameters},
+          {keys::kBytes, cost.counted.bytes},
+          {keys::kFlopsPerToken, cost.counted.flops},
+          {keys::kSeconds, cost.seconds}};
 }
 
 base::Json SpeedTable::to_json() const {

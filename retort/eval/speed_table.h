@@ -12,6 +12,7 @@
 #include <string>
 
 #include "retort/architecture/config.h"
+#include "retort/architecture/counts.h"
 #include "retort/base/json.h"
 
 namespace retort::eval {
@@ -23,6 +24,13 @@ struct SpeedOptions {
   c10::Device device = c10::kCPU;
 };
 
+struct ModelCost {
+  architecture::Cost counted;  ///< weights, keys and values have 16 bits, whatever was timed
+  double seconds = 0;          ///< of a forward pass
+};
+/// {"parameters", "active_parameters", "bytes", "flops_per_token", "seconds"}
+base::Json to_json(const ModelCost& cost);
+
 class SpeedTable {
  public:
   /// Runs every part of the models, in memory for the largest of them.
@@ -30,9 +38,8 @@ class SpeedTable {
 
   /// Of a forward pass of `batch` * `context` tokens; every part of the model must have been measured.
   double seconds(const architecture::Config& model) const;
-  /// All that a model costs: {"parameters", "active_parameters", "bytes", "flops_per_token", "seconds"};
-  /// bytes are those of weights and of keys and values of `batch` * `context` tokens, 16 bits each.
-  base::Json cost(const architecture::Config& model) const;
+  /// All that a model costs in `batch` sequences of `context` tokens.
+  ModelCost cost(const architecture::Config& model) const;
   /// Conditions, {"part": seconds} and a hash of both.
   base::Json to_json() const;
 

@@ -48,7 +48,7 @@ base::Json to_json(const Finalist& finalist, const PruneReport& report) {
   const auto config = architecture::config_of(report.input, finalist.candidate.kept);
   const auto& interval = finalist.behind.interval;
   auto json = to_json(finalist.candidate, report.domains);
-  json.update(report.speed.cost(config));
+  json.update(eval::to_json(report.speed.cost(config)));
   json.update({{keys::kSearchedObjective, finalist.searched_objective},
                {keys::kBehind, finalist.behind.value},
                {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
@@ -109,8 +109,8 @@ base::Json to_json(const PruneReport& report) {
       decisions.push_back(to_json(decision, decisions.size() + 1, report.domains));
   }
   json[keys::kSpeed] = report.speed.to_json();
-  json[keys::kCost] = report.speed.cost(report.output);
-  json[keys::kCostBefore] = report.speed.cost(report.input);
+  json[keys::kCost] = eval::to_json(report.speed.cost(report.output));
+  json[keys::kCostBefore] = eval::to_json(report.speed.cost(report.input));
   if (search)
     for (const auto& finalist : search->finalists)
       json[keys::kFinalists].push_back(to_json(finalist, report));

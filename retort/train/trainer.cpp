@@ -13,15 +13,12 @@
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/optim/schedule.h"
-#include "retort/record/keys.h"
 #include "retort/record/metrics_line.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
 
 namespace retort::train {
 namespace {
-
-namespace keys = record::keys;
 
 std::int64_t tokens_per_step(const TrainOptions& options) {
   return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
@@ -63,14 +60,14 @@ class Loop {
       step();
       if (s_.observer.stop_requested() && progress_.step < steps_) {
         save();
-        return {.finished = false, .progress = progress_, .steps = steps_, .report = {}};
+        return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
       }
       if (progress_.step == steps_)
         save();
       else if (progress_.step % s_.options.checkpoint_every_steps == 0)
         try_to_save();
     }
-    return {.finished = true, .progress = progress_, .steps = steps_, .report = report()};
+    return {.finished = true, .progress = progress_, .steps = steps_, .result = result()};
   }
 
  private:
@@ -239,17 +236,16 @@ class Loop {
     }
   }
 
-  base::Json report() const {
-    auto final = last_line_;
-    final.held_out = last_held_out_;
-    const double rate = static_cast<double>(progress_.tokens) / std::max(1e-9, progress_.seconds);
-    return {{keys::kSteps, steps_},
-            {keys::kTokens, progress_.tokens},
-            {keys::kSeconds, progress_.seconds},
-            {keys::kTokensPerSecond, rate},
-            {keys::kMatrixProductFlops, peak_flops_},
-            {keys::kFlopsPerToken, flops_per_token_},
-            {keys::kFinal, record::to_json(final)}};
+  TrainResult result() const {
+    TrainResult result{.steps = steps_,
+                       .tokens = progress_.tokens,
+                       .seconds = progress_.seconds,
+                       .matrix_product_flops = peak_flops_,
+                       .flops_per_token = flops_per_token_,
+                       .final = last_line_,
+                       .plan = {}};
+    result.final.held_out = last_held_out_;
+    return result;
   }
 
   TrainSetup& s_;
@@ -262,15 +258,6 @@ class Loop {
   record::NamedNumbers last_held_out_;
   record::MetricsLine last_line_;
 };
-
-base::Json memory_report(const shard::MemoryPlan& plan, std::int64_t peak_bytes) {
-  base::Json items = base::Json::array();
-  for (const auto& item : plan.items) items.push_back({{keys::kWhat, item.what}, {keys::kBytes, item.bytes}});
-  return {{keys::kMemoryPlannedBytes, plan.total_bytes()},
-          {keys::kMemoryPlan, items},
-          {keys::kPeakTensorBytes, peak_bytes},
-          {keys::kProcessPeakBytes, ops::process_peak_bytes()}};
-}
 
 }  // namespace
 
@@ -322,14 +309,16 @@ TrainOutcome train(TrainSetup& setup) {
   auto outcome = loop.run();
   const auto peak = ops::peak_tensor_bytes();
   if (outcome.finished) {
-    outcome.report.update(memory_report(plan, peak));
-    outcome.report[keys::kKeepActivations] = shape.keep_activations;
+    outcome.result.plan = plan;
+    outcome.result.peak_tensor_bytes = peak;
+    outcome.result.process_peak_bytes = ops::process_peak_bytes();
+    outcome.result.keep_activations = shape.keep_activations;
     setup.observer.message(
         record::Level::info,
         base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),
                    " (planned ", base::human_bytes(static_cast<std::uint64_t>(plan.total_bytes())),
                    "), of the process ",
-                   base::human_bytes(static_cast<std::uint64_t>(ops::process_peak_bytes()))));
+                   base::human_bytes(static_cast<std::uint64_t>(outcome.result.process_peak_bytes))));
   }
   return outcome;
 }

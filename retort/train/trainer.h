@@ -16,6 +16,7 @@
 #include "retort/shard/parameters.h"
 #include "retort/train/checkpoint.h"
 #include "retort/train/options.h"
+#include "retort/train/result.h"
 
 namespace retort::train {
 
@@ -48,7 +49,7 @@ struct TrainOutcome {
   bool finished = false;  ///< false: stopped on request, state saved
   Progress progress;
   std::int64_t steps = 0;
-  base::Json report;  ///< steps, tokens, seconds, final losses, memory: for the stage's result
+  TrainResult result;  ///< where it is finished
 };
 
 /// Number of steps for a token budget.

@@ -62,7 +62,7 @@ TEST(Change, NamesTheWorstOfItsSources) {
   for (auto* model : {&before, &after}) model->sources.push_back(model_of("", kMixed).sources[0]);
   before.sources[1].name = after.sources[1].name = "notes";
   after.sources[1].documents[0].nll += 6;
-  const auto json = to_json(change_of_f(before, after, 1, 1), before, after);
+  const auto json = to_json(change_of_f(before, after, 1, 1));
   EXPECT_EQ(json.at("before"), "pruned");
   EXPECT_EQ(json.at("model"), "sparse");
   EXPECT_EQ(json.at("worst_domain"), "notes");

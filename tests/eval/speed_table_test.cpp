@@ -36,11 +36,11 @@ TEST(SpeedTable, AddsUpPartsThatModelsShare) {
   EXPECT_DOUBLE_EQ(table.seconds(models[1]), head + w + n);
   EXPECT_DOUBLE_EQ(table.seconds(models[2]), head + n + h);
   const auto cost = table.cost(models[1]);
-  EXPECT_EQ(cost.at("seconds").get<double>(), table.seconds(models[1]));
-  EXPECT_EQ(cost.at("parameters").get<std::int64_t>(), architecture::num_parameters(models[1]));
-  EXPECT_EQ(cost.at("bytes").get<std::int64_t>(),
-            2 * (cost.at("parameters").get<std::int64_t>() +
-                 2 * 32 * architecture::kv_cache_bytes_per_token(models[1], 1)));
+  EXPECT_EQ(cost.seconds, table.seconds(models[1]));
+  EXPECT_EQ(cost.counted.parameters, architecture::num_parameters(models[1]));
+  EXPECT_EQ(cost.counted.bytes,
+            2 * (cost.counted.parameters + 2 * 32 * architecture::kv_cache_bytes_per_token(models[1], 1)));
+  EXPECT_EQ(to_json(cost).at("bytes"), cost.counted.bytes);
   EXPECT_EQ(json.at("hash").get<std::string>().size(), 32U);
 }
 

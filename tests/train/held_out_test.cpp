@@ -59,7 +59,7 @@ class HeldOutTest : public test::TrainingTest {
     EXPECT_EQ(either, std::set<std::string>(documents.begin(), documents.end()));
     EXPECT_GT(held_out_record.texts().size(), 3U);
     EXPECT_GT(training_record.texts().size(), 3U);
-    EXPECT_GT(outcome.report.at("final").at("held_out").at("one").get<double>(), 0);
+    EXPECT_GT(outcome.result.final.held_out.at(0).second, 0);
   }
 };
 

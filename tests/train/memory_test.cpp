@@ -119,13 +119,12 @@ TEST_F(MemoryTest, ThePlanIsWithinATenthOfThePeak) {
     const auto before = ops::live_tensor_bytes();
     Training training(given, place("case-" + std::to_string(number++)));
     Witness witness;
-    const auto report =
-        training.run(witness, test.evaluate ? held_out(given) : std::vector<train::HeldOutSet>{}).report;
-    const auto peak = report.at("peak_tensor_bytes").get<std::int64_t>() - before;
-    auto planned = report.at("memory_planned_bytes").get<std::int64_t>();
-    for (const auto& item : report.at("memory_plan"))  // what waits are no tensors
-      if (item.at("what") == "sequences that wait for their step")
-        planned -= item.at("bytes").get<std::int64_t>();
+    const auto result =
+        training.run(witness, test.evaluate ? held_out(given) : std::vector<train::HeldOutSet>{}).result;
+    const auto peak = result.peak_tensor_bytes - before;
+    auto planned = result.plan.total_bytes();
+    for (const auto& item : result.plan.items)  // what waits are no tensors
+      if (item.what == "sequences that wait for their step") planned -= item.bytes;
     const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
     std::printf("  %-28s %-8s planned %10lld, peak %10lld bytes, ratio %.3f\n", test.what,
                 at::toString(test.dtype), static_cast<long long>(planned), static_cast<long long>(peak),
@@ -142,7 +141,7 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
   Witness witness;
   const auto needed = [&] {
     Training training(given, place("fits"));
-    return training.run(witness).report.at("memory_planned_bytes").get<std::int64_t>();
+    return training.run(witness).result.plan.total_bytes();
   }();
   witness.reports.clear();
   given.available_bytes = needed - 1;
@@ -178,8 +177,7 @@ TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
     const auto before = ops::live_tensor_bytes();
     Training training(given, place(at::toString(dtype)));
     Witness witness;
-    const auto report = training.run(witness).report;
-    const auto peak = report.at("peak_tensor_bytes").get<std::int64_t>() - before;
+    const auto peak = training.run(witness).result.peak_tensor_bytes - before;
     EXPECT_LT(peak, kTokens * 50000 * 4 / 4);  // a quarter of it in float32
   }
 }

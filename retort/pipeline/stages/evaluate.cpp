@@ -65,8 +65,7 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
     const auto& weights = std::get<sparsify::SparsifyOptions>(stage->options).objective;
     for (const auto& before : scores)
       if (before.name == stage->from)
-        changes.push_back(
-            eval::to_json(eval::change_of_f(before, after, weights.perplexity, weights.kl), before, after));
+        changes.push_back(eval::to_json(eval::change_of_f(before, after, weights.perplexity, weights.kl)));
   }
   return changes;
 }

@@ -38,12 +38,12 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  return calibrate::profile(model.weights, model.domains,
+  return to_json(calibrate::profile(model.weights, model.domains,
                             {.directory = context.directory.stage_directory(stage.name),
                              .scratch = context.directory.checkpoints(stage.name),
                              .identity = identity_of(model.path, model.domains, options),
                              .memory = context.available_bytes},
-                            context.observer);
+                            context.observer));
 }
 
 }  // namespace

@@ -200,7 +200,8 @@ base::Json run(const Context& context, const Stage& stage) {
                        {keys::kSpeed, table.to_json()},
                        {keys::kModels, base::Json::array()}};
   for (std::size_t i = 0; i < contenders.size(); ++i)
-    result[keys::kModels].push_back(to_json(contenders[i], standings[i], table.cost(contenders[i].config)));
+    result[keys::kModels].push_back(
+        to_json(contenders[i], standings[i], eval::to_json(table.cost(contenders[i].config))));
   context.observer.message(
       record::Level::info,
       base::join("select: ", contenders[chosen].name, ", held-out loss ", standings[chosen].nll, " after ",

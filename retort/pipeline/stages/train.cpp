@@ -234,7 +234,7 @@ base::Json run(const Context& context, const Stage& stage) {
   model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
                     provenance_of(stage, context.dtype, models.inputs));
   base::Json result = {{"kind", recipe::name(stage.kind)}};
-  result.update(outcome.report);
+  result.update(train::to_json(outcome.result));
   return result;
 }
 

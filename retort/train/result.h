@@ -1,0 +1,26 @@
+#pragma once
+// What a finished training stage says of itself.
+
+#include <cstdint>
+
+#include "retort/base/json.h"
+#include "retort/record/metrics_line.h"
+#include "retort/shard/memory_plan.h"
+
+namespace retort::train {
+
+struct TrainResult {
+  std::int64_t steps = 0, tokens = 0;
+  double seconds = 0;               ///< of training, earlier parts of a resumed stage included
+  double matrix_product_flops = 0;  ///< per second, of this machine
+  double flops_per_token = 0;
+  record::MetricsLine final;  ///< of the last step, with the last held-out losses
+  shard::MemoryPlan plan;
+  std::int64_t peak_tensor_bytes = 0, process_peak_bytes = 0;
+  bool keep_activations = false;
+};
+
+/// A stage's result without its kind.
+base::Json to_json(const TrainResult& result);
+
+}  // namespace retort::train
