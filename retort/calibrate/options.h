@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "retort/base/words.h"
+
 namespace retort::calibrate {
 
 /// f = perplexity * delta log perplexity + kl * KL(teacher || candidate), temperature 1, mean over sources.
@@ -13,6 +15,9 @@ struct ObjectiveWeights {
 
 /// The score that ranks channels, KV groups and hidden features; see importance.h.
 enum class ChannelRanking { wanda, activation, fluctuation, minitron, taylor, obs };
+constexpr auto words_of(ChannelRanking) {
+  return base::words<ChannelRanking::obs>("wanda", "activation", "fluctuation", "minitron", "taylor", "obs");
+}
 
 struct ProfileOptions {
   std::int64_t calibration_tokens = 131072;  ///< sum over all domains

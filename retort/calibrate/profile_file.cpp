@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/words.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/forward.h"
@@ -16,7 +17,8 @@ namespace retort::calibrate {
 namespace {
 
 constexpr int kFormat = 1;
-constexpr std::array kTapNames = {"qkv_input", "output_input", "gate_up_input", "down_input"};
+constexpr auto kTapNames =
+    base::words<model::Tap::down_input>("qkv_input", "output_input", "gate_up_input", "down_input");
 
 at::Tensor read(const io::SafetensorsFile& file, const std::string& name, at::IntArrayRef shape) {
   auto values = model::read_tensor(file, name);
@@ -59,7 +61,7 @@ InputStatistics read_tap(const io::SafetensorsFile& file, const std::string& tap
 }  // namespace
 
 const char* name(model::Tap tap) {
-  return kTapNames[static_cast<std::size_t>(tap)];
+  return kTapNames[static_cast<std::size_t>(tap)].data();
 }
 
 std::string profile_file_name(std::int64_t block) {

@@ -1,6 +1,8 @@
 #pragma once
 // How the weights that go are chosen when a layer is made sparse.
 
+#include "retort/base/words.h"
+
 namespace retort::compress {
 
 /// How the weights of a group that go are chosen.
@@ -9,6 +11,9 @@ enum class MaskChoice {
   exact  ///< all sets of a group compared, six for 2:4, by what removing them together costs when all that is
          ///< not yet fixed makes up for it
 };
+constexpr auto words_of(MaskChoice) {
+  return base::words<MaskChoice::exact>("saliency", "exact");
+}
 
 /// What makes a layer sparse.
 enum class SparseMethod {
@@ -16,5 +21,8 @@ enum class SparseMethod {
   wanda,       ///< the least |w| ||x||_2 of each group become 0.  Source: Sun et al. (2023)
   magnitude    ///< the least |w|
 };
+constexpr auto words_of(SparseMethod) {
+  return base::words<SparseMethod::magnitude>("sparse_gpt", "wanda", "magnitude");
+}
 
 }  // namespace retort::compress

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "retort/base/words.h"
+
 namespace retort::eval {
 
 /// How text is cut for evaluation.
@@ -14,6 +16,9 @@ enum class Windowing {
   rolling  ///< each document alone, every token of it predicted exactly once, the first from a begin-of-text
            ///< token, the last window reaching back so that it is full too: lm-eval's loglikelihood_rolling
 };
+constexpr auto words_of(Windowing) {
+  return base::words<Windowing::rolling>("fixed", "rolling");
+}
 
 struct EvaluateOptions {
   Windowing windows = Windowing::fixed;

@@ -154,7 +154,7 @@ base::Json to_json(std::int64_t context, Windowing windowing, const std::string&
                    const std::vector<ModelScores>& models) {
   base::Json json = {{keys::kKind, "evaluate"},
                      {keys::kContext, context},
-                     {keys::kWindows, windowing == Windowing::fixed ? "fixed" : "rolling"},
+                     {keys::kWindows, base::word(windowing)},
                      {keys::kTeacher, teacher.empty() ? base::Json(nullptr) : base::Json(teacher)},
                      {keys::kModels, base::Json::array()}};
   for (const auto& model : models) json[keys::kModels].push_back(model_json(model));

@@ -4,9 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "retort/base/words.h"
+
 namespace retort::optim {
 
 enum class ScheduleKind { cosine, constant };
+constexpr auto words_of(ScheduleKind) {
+  return base::words<ScheduleKind::constant>("cosine", "constant");
+}
 
 struct OptimOptions {
   double lr = 2.0e-5;

@@ -60,7 +60,7 @@ void bind_optim(Binder& b, optim::OptimOptions& optim) {
   b.number("eps", optim.eps, {.doc = "added to the root of the second moment", .above = 0});
   b.number("weight_decay", optim.weight_decay, {.doc = "decoupled, of matrices only", .at_least = 0});
   b.number("clip_norm", optim.clip_norm, {.doc = "global gradient norm; 0: no clipping", .at_least = 0});
-  b.choice("schedule", optim.schedule, {"cosine", "constant"}, {.doc = "after warm-up"});
+  b.choice("schedule", optim.schedule, {.doc = "after warm-up"});
   if (b.given("warmup_fraction") && b.given("warmup_steps"))
     b.mistake("warmup_steps", "expected warmup_fraction or warmup_steps, found both");
   b.number("warmup_fraction", optim.warmup_fraction,
@@ -76,17 +76,17 @@ void bind_optim(Binder& b, optim::OptimOptions& optim) {
 
 void bind_loss(Binder& b, loss::LossOptions& options) {
   auto kind = static_cast<std::size_t>(options.kind);
-  b.kind("kind", kind, {"cross_entropy", "kl_divergence", "squarehead"},
-         {.doc = "of the loss", .required = true}, [&options](Binder& inner, std::size_t k) {
+  const auto words = words_of(options.kind);
+  b.kind("kind", kind, Words(words.begin(), words.end()), {.doc = "of the loss", .required = true},
+         [&options](Binder& inner, std::size_t k) {
            options.kind = static_cast<loss::LossKind>(k);
            inner.number("weight", options.weight, {.doc = "in the sum of the losses", .above = 0});
            if (options.kind == loss::LossKind::kl_divergence) {
              inner.number("temperature", options.temperature, {.doc = "of both distributions", .above = 0});
-             inner.choice("direction", options.direction, {"forward", "reverse"},
-                          {.doc = "forward: KL(teacher || student)"});
+             inner.choice("direction", options.direction, {.doc = "forward: KL(teacher || student)"});
              inner.flag("temperature_squared", options.temperature_squared, {.doc = "scale by T squared"});
            } else if (options.kind == loss::LossKind::squarehead) {
-             inner.choice("layer_map", options.layer_map, {"relative_depth", "surviving", "before_survivor"},
+             inner.choice("layer_map", options.layer_map,
                           {.doc = "which teacher block a student block is compared with"});
              inner.number("eps", options.eps, {.doc = "added to the teacher's mean square", .at_least = 0});
            }
@@ -155,7 +155,7 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
   bind_losses(b, options.losses, with_teacher);
-  b.choice("recompute", options.recompute, {"auto", "always", "never"},
+  b.choice("recompute", options.recompute,
            {.doc = "blocks in backward; auto: unless the plan says that keeping them fits"});
   b.count("head_rows", options.head_rows,
           {.doc = "tokens of a chunk of head and loss; 0: chosen by the plan", .at_least = 0});
@@ -249,13 +249,11 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   refuse_idle_keys(b, options);
   b.count("width_multiple", options.width_multiple,
           {.doc = "channels or features", .at_least = 1, .at_most = 1 << 20});
-  const Words rankings = {"wanda", "activation", "fluctuation", "minitron", "taylor", "obs"};
-  b.choice("channel_ranking", options.channel_ranking, rankings,
+  b.choice("channel_ranking", options.channel_ranking,
            {.doc = "which channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "
                    "norm over sequences "
                    "of mean |a|, |sum a dL/da|, or W^2 / 2[H^-1]"});
-  b.choice("head_ranking", options.head_ranking, rankings,
-           {.doc = "the same for KV groups with their query heads"});
+  b.choice("head_ranking", options.head_ranking, {.doc = "the same for KV groups with their query heads"});
   b.number("winsorise_quantile", options.winsorise_quantile,
            {.doc = "for the ranking |a| of each channel is cut at this quantile; 1: nowhere",
             .at_least = 0.5,
@@ -271,9 +269,9 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
 
 void bind_sparsify(Binder& b, sparsify::SparsifyOptions& options) {
   b.one_of("pattern", options.pattern, {"2:4", "1:4", "4:8"}, {.doc = "kept weights of each group"});
-  b.choice("method", options.method, {"sparse_gpt", "wanda", "magnitude"},
+  b.choice("method", options.method,
            {.doc = "sparse_gpt also updates the weights that stay; the others are for comparison"});
-  b.choice("mask", options.mask, {"saliency", "exact"},
+  b.choice("mask", options.mask,
            {.doc = "of sparse_gpt: each weight for itself, or all sets of a group compared"});
   b.flag("polish", options.polish,
          {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs",
@@ -307,7 +305,7 @@ void bind_profile(Binder& b, calibrate::ProfileOptions& options) {
 }
 
 void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
-  b.choice("windows", options.windows, {"fixed", "rolling"},
+  b.choice("windows", options.windows,
            {.doc = "the documents joined and cut every context tokens, or each document on its own"});
   b.count("context", options.context, {.doc = "tokens of a window", .at_least = 2, .at_most = 1 << 20});
   b.count("tokens", options.tokens, {.doc = "per source; 0: all of the held-out part", .at_least = 0});

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "retort/base/error.h"
@@ -17,8 +16,6 @@
 
 namespace retort::sparsify {
 namespace {
-
-constexpr std::array kMethodNames = {"sparse_gpt", "wanda", "magnitude"};
 
 // The text as it passes the model.
 struct Text {
@@ -215,7 +212,7 @@ base::Json report_of(const Work& work, const model::Weights& weights, const Made
   for (const auto& layer : made.layers) layers.push_back(to_json(layer));
   return {{"kind", "sparsify"},
           {"pattern", work.options.pattern},
-          {"method", kMethodNames[static_cast<std::size_t>(work.options.method)]},
+          {"method", base::word(work.options.method)},
           {"calibration", calibrate::describe(work.parts)},
           {"layers", layers},
           {"damage", made.cumulative.empty() ? base::Json() : made.cumulative.back()},

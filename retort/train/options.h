@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "retort/base/words.h"
 #include "retort/data/options.h"
 #include "retort/loss/options.h"
 #include "retort/optim/options.h"
@@ -12,6 +13,9 @@
 namespace retort::train {
 
 enum class Recompute { automatic, always, never };
+constexpr auto words_of(Recompute) {
+  return base::words<Recompute::never>("auto", "always", "never");
+}
 
 struct BatchOptions {
   std::int64_t sequences = 4;   ///< of a micro-batch
