@@ -3,9 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "retort/base/error.h"
+#include "retort/calibrate/walk.h"
 #include "retort/model/forward.h"
 
 namespace retort::calibrate {
@@ -32,6 +31,7 @@ std::vector<Influence> influences(const model::Weights& weights, const std::vect
   }
   const double eps = weights.config.rms_norm_eps;
   std::vector<Influence> influences(weights.config.blocks.size());
+  // No Walk: a block's halves are wanted apart, and one batch after the other needs no memory for the rest.
   for (const auto& batch : batches) {
     const double share = static_cast<double>(batch.layout.tokens()) / domain_tokens[batch.domain] /
                          static_cast<double>(domain_tokens.size());
@@ -44,9 +44,7 @@ std::vector<Influence> influences(const model::Weights& weights, const std::vect
       const auto mid_ND = model::block_forward(attention, eps, hidden_ND, batch.layout);
       const auto out_ND = model::block_forward(mlp, eps, mid_ND, batch.layout);
       const Influence part{turned(hidden_ND, out_ND), turned(hidden_ND, mid_ND), turned(mid_ND, out_ND)};
-      base::require<base::ValidationError>(
-          std::isfinite(part.block), "block ", block,
-          ": its output on the calibration text is not finite (NaN or infinity); the model is damaged.");
+      require_finite(out_ND, static_cast<std::int64_t>(block));
       add(influences[block], part, share);
       hidden_ND = out_ND;
     }

@@ -89,6 +89,8 @@ class HiddenFile {
   std::ifstream file_;
 };
 
+// A walk of its own beside calibrate::Walk.  It goes on from hidden states on disk, which is why they have a
+// name, and it makes each panel's ids and layout anew for every block: a Walk holds those of all text.
 class Pass {
  public:
   Pass(const model::Weights& weights, const std::vector<SourceText>& domains, const ProfilePlace& place,
@@ -147,11 +149,10 @@ std::int64_t Pass::first_unfinished() const {
 
 at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
                               BlockStatistics& taps) const {
-  const model::BlockHooks hooks{.tap = [&](Tap tap, const at::Tensor& x_NC) {
-    taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts());
-  }};
-  return model::block_forward(model::weights_of_block(weights_, block), weights_.config.rms_norm_eps,
-                              hidden_ND, batch.layout, nullptr, &hooks);
+  return model::forward_block(
+      weights_, block, hidden_ND, batch.layout, {.tap = [&](Tap tap, const at::Tensor& x_NC) {
+        taps[tap].add(x_NC, base::join("block ", block, ", ", name(tap)), batch.sequence_starts());
+      }});
 }
 
 // The order of the jobs is what a resume relies on: the next block's inputs are complete before this block
