@@ -24,17 +24,17 @@ void add(Influence& sum, const Influence& part, double share) {
 }  // namespace
 
 std::vector<Influence> influences(const model::Weights& weights, const std::vector<Batch>& batches) {
-  std::vector<double> domain_tokens;
+  std::vector<double> source_tokens;
   for (const auto& batch : batches) {
-    domain_tokens.resize(std::max(domain_tokens.size(), batch.domain + 1), 0);
-    domain_tokens[batch.domain] += static_cast<double>(batch.layout.tokens());
+    source_tokens.resize(std::max(source_tokens.size(), batch.source + 1), 0);
+    source_tokens[batch.source] += static_cast<double>(batch.layout.tokens());
   }
   const double eps = weights.config.rms_norm_eps;
   std::vector<Influence> influences(weights.config.blocks.size());
   // No Walk: a block's halves are wanted apart, and one batch after the other needs no memory for the rest.
   for (const auto& batch : batches) {
-    const double share = static_cast<double>(batch.layout.tokens()) / domain_tokens[batch.domain] /
-                         static_cast<double>(domain_tokens.size());
+    const double share = static_cast<double>(batch.layout.tokens()) / source_tokens[batch.source] /
+                         static_cast<double>(source_tokens.size());
     auto hidden_ND = model::embedded(weights, batch.ids_N);
     for (std::size_t block = 0; block < influences.size(); ++block) {
       const auto whole = model::weights_of_block(weights, static_cast<std::int64_t>(block));

@@ -10,7 +10,7 @@
 
 namespace retort::calibrate {
 
-/// 1 - cos(x, y), x the hidden state before and y after; mean over tokens, then over domains with equal
+/// 1 - cos(x, y), x the hidden state before and y after; mean over tokens, then over sources with equal
 /// weights. 0: the direction stays.  A half that a block lacks has 0.  Source: ShortGPT (Men et al. 2024),
 /// block influence, for each token on its own.
 struct Influence {

@@ -16,8 +16,8 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
   const auto gap = kl_gap_N.defined() ? on_cpu(kl_gap_N) : at::Tensor();
   const auto& starts = batch.layout.starts;
   for (std::size_t part = 0; part + 1 < starts.size(); ++part) {
-    const bool goes_on = batch.goes_on[part] && !documents.empty() && documents.back().domain == batch.domain;
-    if (!goes_on) documents.push_back({.domain = batch.domain});
+    const bool goes_on = batch.goes_on[part] && !documents.empty() && documents.back().source == batch.source;
+    if (!goes_on) documents.push_back({.source = batch.source});
     const auto sum = [&](const at::Tensor& of_N) {
       const double* values = of_N.const_data_ptr<double>();
       return std::accumulate(values + starts[part], values + starts[part + 1], 0.0);
@@ -35,30 +35,30 @@ void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<
 }
 
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {
-  std::vector<DocumentSums> domains;
+  std::vector<DocumentSums> sources;
   for (const auto& document : documents) {
-    domains.resize(std::max(domains.size(), document.domain + 1));
-    auto& domain = domains[document.domain];
-    domain.targets += document.targets;
-    domain.nll += document.nll;
-    domain.kl += document.kl;
-    domain.kl_gap += document.kl_gap;
+    sources.resize(std::max(sources.size(), document.source + 1));
+    auto& source = sources[document.source];
+    source.targets += document.targets;
+    source.nll += document.nll;
+    source.kl += document.kl;
+    source.kl_gap += document.kl_gap;
   }
   Evaluation result;
-  const auto share = 1 / static_cast<double>(domains.size());
-  for (const auto& domain : domains) {
-    const double targets = std::max(domain.targets, 1.0);
-    LossIncrease cost{.delta_log_perplexity = domain.nll / targets,
-                      .kl = domain.kl / targets,
-                      .kl_gap = domain.kl_gap / targets};
+  const auto share = 1 / static_cast<double>(sources.size());
+  for (const auto& source : sources) {
+    const double targets = std::max(source.targets, 1.0);
+    LossIncrease cost{.delta_log_perplexity = source.nll / targets,
+                      .kl = source.kl / targets,
+                      .kl_gap = source.kl_gap / targets};
     cost.objective = weights.perplexity * cost.delta_log_perplexity + weights.kl * cost.kl;
     result.mean.objective += share * cost.objective;
     result.mean.delta_log_perplexity += share * cost.delta_log_perplexity;
     result.mean.kl += share * cost.kl;
     result.mean.kl_gap += share * cost.kl_gap;
-    result.domains.push_back(cost);
-    if (cost.objective > result.domains[result.worst_domain].objective)
-      result.worst_domain = result.domains.size() - 1;
+    result.sources.push_back(cost);
+    if (cost.objective > result.sources[result.worst_source].objective)
+      result.worst_source = result.sources.size() - 1;
   }
   return result;
 }
@@ -67,8 +67,8 @@ std::vector<std::vector<eval::RatioTerm>> objective_terms(std::span<const Docume
                                                           const ObjectiveWeights& weights) {
   std::vector<std::vector<eval::RatioTerm>> terms;
   for (const auto& document : documents) {
-    terms.resize(std::max(terms.size(), document.domain + 1));
-    terms[document.domain].push_back(
+    terms.resize(std::max(terms.size(), document.source + 1));
+    terms[document.source].push_back(
         {weights.perplexity * document.nll + weights.kl * document.kl, document.targets});
   }
   return terms;
@@ -86,13 +86,13 @@ LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<
           .interval = eval::bootstrap_interval(objective_terms(differences, weights), {.level = level})};
 }
 
-base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names) {
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& source_names) {
   base::Json json = {{"objective", evaluation.mean.objective},
                      {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
                      {"kl", evaluation.mean.kl},
-                     {"worst_domain", domain_names[evaluation.worst_domain]}};
-  for (std::size_t i = 0; i < evaluation.domains.size(); ++i)
-    json["domains"][domain_names[i]] = evaluation.domains[i].objective;
+                     {"worst_domain", source_names[evaluation.worst_source]}};
+  for (std::size_t i = 0; i < evaluation.sources.size(); ++i)
+    json["domains"][source_names[i]] = evaluation.sources[i].objective;
   return json;
 }
 

@@ -22,7 +22,7 @@ namespace retort::calibrate {
 /// Sums over the targets of a document, in nats.  Its parts in several sequences count as one
 /// document.
 struct DocumentSums {
-  std::size_t domain = 0;
+  std::size_t source = 0;
   double targets = 0;
   double nll = 0;  ///< loss above that of the model that it is compared with
   double kl = 0;
@@ -37,9 +37,9 @@ struct LossIncrease {
 };
 
 struct Evaluation {
-  LossIncrease mean;                  ///< average over domains
-  std::vector<LossIncrease> domains;  ///< one for each, in the order of the calibration text
-  std::size_t worst_domain = 0;       ///< the one with the largest f
+  LossIncrease mean;                  ///< average over sources
+  std::vector<LossIncrease> sources;  ///< one for each, in the order of the calibration text
+  std::size_t worst_source = 0;       ///< the one with the largest f
 };
 
 /// Adds the scores of a batch's tokens, the losses above the other model's; batches come in the order of the
@@ -50,22 +50,22 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
 /// Does the same with scores that have the other model's beside them.
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
 
-/// Evaluates each domain, then averages with equal weights.  Is not finite where the sums are not.
+/// Evaluates each source, then averages with equal weights.  Is not finite where the sums are not.
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights);
 
-/// What each document adds to f, by domain.
+/// What each document adds to f, by source.
 std::vector<std::vector<eval::RatioTerm>> objective_terms(std::span<const DocumentSums> documents,
                                                           const ObjectiveWeights& weights);
 
 /// f of `a` above that of `b`, both of the same documents.
 struct LossIncreaseDifference {
   double value = 0;
-  std::optional<eval::Interval> interval;  ///< over paired documents; empty with too few of a domain
+  std::optional<eval::Interval> interval;  ///< over paired documents; empty with too few of a source
 };
 LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<const DocumentSums> b,
                                      const ObjectiveWeights& weights, double level = 0.95);
 
 /// {"objective", "delta_log_perplexity", "kl", "worst_domain", "domains": {name: objective}}
-base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& domain_names);
+base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& source_names);
 
 }  // namespace retort::calibrate

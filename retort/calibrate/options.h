@@ -20,7 +20,7 @@ constexpr auto words_of(ChannelRanking) {
 }
 
 struct ProfileOptions {
-  std::int64_t calibration_tokens = 131072;  ///< sum over all domains
+  std::int64_t calibration_tokens = 131072;  ///< sum over all sources
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };

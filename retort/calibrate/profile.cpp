@@ -93,13 +93,13 @@ class HiddenFile {
 // name, and it makes each panel's ids and layout anew for every block: a Walk holds those of all text.
 class Pass {
  public:
-  Pass(const model::Weights& weights, const std::vector<SourceText>& domains, const ProfilePlace& place,
+  Pass(const model::Weights& weights, const std::vector<SourceText>& sources, const ProfilePlace& place,
        record::Observer& observer)
       : weights_(weights),
-        domains_(domains),
+        sources_(sources),
         place_(place),
         observer_(observer),
-        panels_(batch_places(domains, weights.config.vocab_size, kPanelTokens)),
+        panels_(batch_places(sources, weights.config.vocab_size, kPanelTokens)),
         blocks_(std::ssize(weights.config.blocks)) {}
 
   ProfileResult run();
@@ -115,7 +115,7 @@ class Pass {
   void finish(const ProfileResult& result) const;
 
   const model::Weights& weights_;
-  const std::vector<SourceText>& domains_;
+  const std::vector<SourceText>& sources_;
   const ProfilePlace& place_;
   record::Observer& observer_;
   std::vector<BatchPlace> panels_;
@@ -170,7 +170,7 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
   for (const auto tap : kTaps) (*taps)[tap].with_products = true;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     record::stop_if_asked(observer_, kWho, block);
-    const auto batch = make_batch(weights_.config, domains_, panels_[i], device);
+    const auto batch = make_batch(weights_.config, sources_, panels_[i], device);
     const auto hidden_ND = inputs ? inputs->next(panels_[i].tokens, weights_.config.hidden_size, type, device)
                                   : model::embedded(weights_, batch.ids_N);
     auto out_ND = panel_output(block, batch, hidden_ND, *taps);
@@ -236,8 +236,8 @@ ProfileResult Pass::run() {
     writer.wait();
   }
   ProfileResult result{.sources = {}, .planned_bytes = plan_.total_bytes(), .blocks = {}};
-  for (const auto& domain : domains_) result.sources.emplace_back(domain.name, 0);
-  for (const auto& panel : panels_) result.sources[panel.domain].second += panel.tokens;
+  for (const auto& source : sources_) result.sources.emplace_back(source.name, 0);
+  for (const auto& panel : panels_) result.sources[panel.source].second += panel.tokens;
   for (std::int64_t block = 0; block < blocks_; ++block) result.blocks.push_back(profiled(block));
   finish(result);
   return result;
@@ -270,9 +270,9 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
           "use a machine with more, or prune without a profile"};
 }
 
-ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& sources,
                       const ProfilePlace& place, record::Observer& observer) {
-  return Pass(weights, domains, place, observer).run();
+  return Pass(weights, sources, place, observer).run();
 }
 
 }  // namespace retort::calibrate

@@ -36,7 +36,7 @@ struct ProfilePlace {
 /// Writes the profile and returns what it says in short.  Throws DataError for unusable text, ValidationError
 /// naming the layer whose inputs are not finite, MemoryError before the start when the plan does not fit,
 /// StorageError; StoppedError when the observer asks to stop, with all finished blocks kept.
-ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& domains,
+ProfileResult profile(const model::Weights& weights, const std::vector<SourceText>& sources,
                       const ProfilePlace& place, record::Observer& observer);
 
 }  // namespace retort::calibrate

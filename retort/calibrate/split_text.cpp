@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kShares = {6.0, 1.0, 1.0};  // fitted, choosing, judging
 constexpr std::size_t kFitted = 0;
-constexpr std::size_t kLongest = 4;  // one part of so many of a domain, beyond which a document is fitted to
+constexpr std::size_t kLongest = 4;  // one part of so many of a source, beyond which a document is fitted to
 
 using Parts = std::array<std::vector<SourceText>*, 3>;
 
@@ -23,10 +23,10 @@ struct Piece {
   bool goes_on = false;
 };
 
-std::vector<Piece> pieces_of(const SourceText& domain) {
+std::vector<Piece> pieces_of(const SourceText& source) {
   std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < domain.sequences.size(); ++i) {
-    const auto& sequence = domain.sequences[i];
+  for (std::size_t i = 0; i < source.sequences.size(); ++i) {
+    const auto& sequence = source.sequences[i];
     for (std::size_t k = 0; k < sequence.starts.size(); ++k) {
       const bool goes_on = k == 0 && sequence.goes_on && !pieces.empty();
       const auto end = k + 1 < sequence.starts.size() ? static_cast<std::size_t>(sequence.starts[k + 1])
@@ -43,12 +43,12 @@ struct Document {
   std::size_t targets = 0;
 };
 
-std::vector<Document> documents_of(const SourceText& domain, const std::vector<Piece>& pieces) {
+std::vector<Document> documents_of(const SourceText& source, const std::vector<Piece>& pieces) {
   std::vector<Document> documents;
   for (const auto& piece : pieces) {
     documents.resize(piece.document + 1);
     auto& document = documents[piece.document];
-    const auto& sequence = domain.sequences[piece.sequence];
+    const auto& sequence = source.sequences[piece.sequence];
     for (auto i = piece.begin; i < piece.end; ++i) {
       document.ids.push_back(sequence.ids[i]);
       document.targets += sequence.targets[i] != data::kNoTarget ? 1 : 0;
@@ -95,37 +95,37 @@ void append(data::Sequence& target, const data::Sequence& source, const Piece& p
 }
 
 // Returns whether documents stayed whole.
-bool split(const SourceText& domain, const Parts& parts) {
-  auto pieces = pieces_of(domain);
-  auto assignment = assigned(documents_of(domain, pieces));
+bool split(const SourceText& source, const Parts& parts) {
+  auto pieces = pieces_of(source);
+  auto assignment = assigned(documents_of(source, pieces));
   const bool whole = assignment.has_value();
   if (!whole) {
     pieces = each_a_document(std::move(pieces));
-    assignment = assigned(documents_of(domain, pieces));
+    assignment = assigned(documents_of(source, pieces));
   }
   base::require<base::DataError>(
-      assignment.has_value(), "calibration text '", domain.name, "': found ", pieces.size(),
-      " parts of documents in ", domain.sequences.size(),
+      assignment.has_value(), "calibration text '", source.name, "': found ", pieces.size(),
+      " parts of documents in ", source.sequences.size(),
       " sequences, expected enough for one part to fit to, one to choose by and one "
       "to judge by, the last two of at most a quarter of the text each; raise "
       "calibration_tokens or lower sequence_length.");
   const auto& part_of = *assignment;
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    auto& sequences = parts[part]->emplace_back(SourceText{domain.name, {}}).sequences;
+    auto& sequences = parts[part]->emplace_back(SourceText{source.name, {}}).sequences;
     const Piece* last = nullptr;
     for (const auto& piece : pieces) {
       if (part_of[piece.document] != part) continue;
       if (!last || last->sequence != piece.sequence) sequences.emplace_back();
-      append(sequences.back(), domain.sequences[piece.sequence], piece);
+      append(sequences.back(), source.sequences[piece.sequence], piece);
       last = &piece;
     }
   }
   return whole;
 }
 
-base::Json counts(const SourceText& domain) {
+base::Json counts(const SourceText& source) {
   std::size_t tokens = 0, documents = 0;
-  for (const auto& sequence : domain.sequences) {
+  for (const auto& sequence : source.sequences) {
     tokens += sequence.ids.size();
     documents += sequence.starts.size() - (sequence.goes_on ? 1 : 0);
   }
@@ -134,26 +134,26 @@ base::Json counts(const SourceText& domain) {
 
 }  // namespace
 
-TextParts split_by_document(const std::vector<SourceText>& domains) {
+TextParts split_by_document(const std::vector<SourceText>& sources) {
   TextParts text;
-  for (const auto& domain : domains)
-    if (!split(domain, {&text.fitted, &text.choosing, &text.judging})) text.cut.insert(domain.name);
+  for (const auto& source : sources)
+    if (!split(source, {&text.fitted, &text.choosing, &text.judging})) text.cut.insert(source.name);
   return text;
 }
 
-base::Json describe(const std::vector<SourceText>& domains) {
+base::Json describe(const std::vector<SourceText>& sources) {
   base::Json json = base::Json::object();
-  for (const auto& domain : domains) json[domain.name] = counts(domain);
+  for (const auto& source : sources) json[source.name] = counts(source);
   return json;
 }
 
 base::Json describe(const TextParts& text) {
   base::Json json = base::Json::object();
-  for (const auto& domain : text.fitted) json[domain.name]["fitted"] = counts(domain);
-  for (const auto& domain : text.choosing) json[domain.name]["choosing"] = counts(domain);
-  for (const auto& domain : text.judging) {
-    json[domain.name]["judging"] = counts(domain);
-    json[domain.name]["whole_documents"] = !text.cut.contains(domain.name);
+  for (const auto& source : text.fitted) json[source.name]["fitted"] = counts(source);
+  for (const auto& source : text.choosing) json[source.name]["choosing"] = counts(source);
+  for (const auto& source : text.judging) {
+    json[source.name]["judging"] = counts(source);
+    json[source.name]["whole_documents"] = !text.cut.contains(source.name);
   }
   return json;
 }

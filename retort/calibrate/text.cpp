@@ -10,64 +10,64 @@
 namespace retort::calibrate {
 namespace {
 
-void check_domain(const SourceText& domain, std::int64_t vocab_size) {
+void check_source(const SourceText& source, std::int64_t vocab_size) {
   const auto inside = [&](std::int32_t id) { return id >= 0 && id < vocab_size; };
   bool targets = false;
-  for (const auto& sequence : domain.sequences) {
+  for (const auto& sequence : source.sequences) {
     base::ensure(sequence.ids.size() == sequence.targets.size() && !sequence.ids.empty(),
                  "a calibration sequence is whole");
     base::require<base::DataError>(
-        std::all_of(sequence.ids.begin(), sequence.ids.end(), inside), "calibration text '", domain.name,
+        std::all_of(sequence.ids.begin(), sequence.ids.end(), inside), "calibration text '", source.name,
         "': has a token id outside the vocabulary of ", vocab_size, "; use the model's own tokenizer.");
     for (const auto target : sequence.targets) {
       targets |= target != data::kNoTarget;
       base::require<base::DataError>(target == data::kNoTarget || inside(target), "calibration text '",
-                                     domain.name, "': has a target outside the vocabulary of ", vocab_size,
+                                     source.name, "': has a target outside the vocabulary of ", vocab_size,
                                      "; use the model's own tokenizer.");
     }
   }
-  base::require<base::DataError>(targets, "calibration text '", domain.name,
+  base::require<base::DataError>(targets, "calibration text '", source.name,
                                  "': expected text to predict, found none; add text to the source.");
 }
 
 }  // namespace
 
-Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& domains,
+Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& sources,
                  const BatchPlace& place, at::Device device) {
-  const auto sequences = std::span(domains[place.domain].sequences).subspan(place.first, place.count);
+  const auto sequences = std::span(sources[place.source].sequences).subspan(place.first, place.count);
   static_assert(data::kNoTarget == -1, "what the losses skip");
-  Batch batch{model::packed_text(sequences, device), place.domain, {}, {}};
+  Batch batch{model::packed_text(sequences, device), place.source, {}, {}};
   batch.layout = model::make_token_layout(config, batch.starts, device);
   for (const auto& sequence : sequences)
     for (const auto start : sequence.starts) batch.goes_on.push_back(start == 0 && sequence.goes_on);
   return batch;
 }
 
-std::vector<BatchPlace> batch_places(const std::vector<SourceText>& domains, std::int64_t vocab_size,
+std::vector<BatchPlace> batch_places(const std::vector<SourceText>& sources, std::int64_t vocab_size,
                                      std::int64_t batch_tokens) {
-  base::require<base::DataError>(!domains.empty(),
+  base::require<base::DataError>(!sources.empty(),
                                  "calibration: expected at least one source of text, found none; name one.");
   std::vector<BatchPlace> places;
-  for (std::size_t domain = 0; domain < domains.size(); ++domain) {
-    check_domain(domains[domain], vocab_size);
-    const auto& sequences = domains[domain].sequences;
+  for (std::size_t source = 0; source < sources.size(); ++source) {
+    check_source(sources[source], vocab_size);
+    const auto& sequences = sources[source].sequences;
     for (std::size_t begin = 0, end = 0; begin < sequences.size(); begin = end) {
       auto tokens = static_cast<std::int64_t>(sequences[end++].ids.size());
       while (end < sequences.size() &&
              tokens + static_cast<std::int64_t>(sequences[end].ids.size()) <= batch_tokens)
         tokens += static_cast<std::int64_t>(sequences[end++].ids.size());
-      places.push_back({domain, begin, end - begin, tokens});
+      places.push_back({source, begin, end - begin, tokens});
     }
   }
   return places;
 }
 
-std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
+std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
                                        const architecture::Config& config, at::Device device,
                                        std::int64_t batch_tokens) {
   std::vector<Batch> batches;
-  for (const auto& place : batch_places(domains, config.vocab_size, batch_tokens))
-    batches.push_back(make_batch(config, domains, place, device));
+  for (const auto& place : batch_places(sources, config.vocab_size, batch_tokens))
+    batches.push_back(make_batch(config, sources, place, device));
   return batches;
 }
 
@@ -79,19 +79,19 @@ std::int64_t num_tokens(const std::vector<Batch>& batches) {
 
 std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every) {
   std::vector<bool> guards;
-  std::int64_t place = 0;  // within its domain
+  std::int64_t place = 0;  // within its source
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    place = i > 0 && batches[i - 1].domain == batches[i].domain ? place + 1 : 0;
-    const bool last = i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain;
+    place = i > 0 && batches[i - 1].source == batches[i].source ? place + 1 : 0;
+    const bool last = i + 1 == batches.size() || batches[i + 1].source != batches[i].source;
     guards.push_back(place > 0 && (last || place % every == every - 1));
   }
   return guards;
 }
 
-std::string text_fingerprint(const std::vector<SourceText>& domains) {
+std::string text_fingerprint(const std::vector<SourceText>& sources) {
   base::Hasher hasher;
-  for (const auto& domain : domains)
-    for (const auto& sequence : domain.sequences) {
+  for (const auto& source : sources)
+    for (const auto& sequence : source.sequences) {
       hasher.update(sequence.ids.data(), sequence.ids.size() * sizeof sequence.ids.front());
       hasher.update(sequence.starts.data(), sequence.starts.size() * sizeof sequence.starts.front());
       hasher.update(&sequence.goes_on, sizeof sequence.goes_on);

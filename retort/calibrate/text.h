@@ -17,43 +17,43 @@ namespace retort::calibrate {
 /// Tokens that pass the model together, where nothing else is asked for.
 inline constexpr std::int64_t kCalibrationBatchTokens = 2048;
 
-/// Text of one source; results are averaged over domains, each with the same weight.
+/// Text of one source; results are averaged over sources, each with the same weight.
 struct SourceText {
   std::string name;
   std::vector<data::Sequence> sequences;
 };
 
-/// Sequences of one domain that pass the model together.
+/// Sequences of one source that pass the model together.
 struct Batch : model::PackedText {
-  std::size_t domain = 0;
+  std::size_t source = 0;
   model::TokenLayout layout;
   std::vector<bool> goes_on;  ///< per document of the layout: it began in an earlier sequence
 };
 
 /// Which sequences make a batch.
 struct BatchPlace {
-  std::size_t domain = 0, first = 0, count = 0;
+  std::size_t source = 0, first = 0, count = 0;
   std::int64_t tokens = 0;
 };
 
-/// Batches of about `batch_tokens` tokens, in the order of domains and sequences.
-/// Throws DataError: no domain, a domain without a target, an id outside the vocabulary.
-std::vector<BatchPlace> batch_places(const std::vector<SourceText>& domains, std::int64_t vocab_size,
+/// Batches of about `batch_tokens` tokens, in the order of sources and sequences.
+/// Throws DataError: no source, a source without a target, an id outside the vocabulary.
+std::vector<BatchPlace> batch_places(const std::vector<SourceText>& sources, std::int64_t vocab_size,
                                      std::int64_t batch_tokens);
-Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& domains,
+Batch make_batch(const architecture::Config& config, const std::vector<SourceText>& sources,
                  const BatchPlace& place, at::Device device);
 /// All of them at once.
-std::vector<Batch> calibration_batches(const std::vector<SourceText>& domains,
+std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
                                        const architecture::Config& config, at::Device device,
                                        std::int64_t batch_tokens = kCalibrationBatchTokens);
 
 std::int64_t num_tokens(const std::vector<Batch>& batches);
 
-/// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a domain and its last
-/// one, never its first, so that a domain with a single batch has none.
+/// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a source and its last
+/// one, never its first, so that a source with a single batch has none.
 std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every);
 
 /// What makes text this text and no other, documents and all.
-std::string text_fingerprint(const std::vector<SourceText>& domains);
+std::string text_fingerprint(const std::vector<SourceText>& sources);
 
 }  // namespace retort::calibrate

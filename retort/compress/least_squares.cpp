@@ -49,8 +49,8 @@ void require_finite_inputs(const at::Tensor& sums, const std::string& layer) {
 bool FitText::judges_every_domain() const {
   std::set<std::size_t> domains, judged;
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    domains.insert(batches[i].domain);
-    if (guards[i]) judged.insert(batches[i].domain);
+    domains.insert(batches[i].source);
+    if (guards[i]) judged.insert(batches[i].source);
   }
   return judged == domains;
 }

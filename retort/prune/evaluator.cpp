@@ -129,7 +129,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     calibrate::require_finite(x_ND, block - 1);
   };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    const bool goes_on = batch > 0 && batches_[batch].domain == batches_[batch - 1].domain;
+    const bool goes_on = batch > 0 && batches_[batch].source == batches_[batch - 1].source;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
     const auto hidden_ND = output(batch, pass);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
@@ -140,7 +140,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
     base::require<base::ValidationError>(
         teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
-        domain_names_[batches_[batch].domain],
+        domain_names_[batches_[batch].source],
         "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
   }
   record::Observer silent;
@@ -209,10 +209,10 @@ void Evaluator::add(std::size_t batch, const Pass& pass, KlOver over,
 
 calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
   auto evaluation = calibrate::evaluation_of(documents, weights_);
-  for (std::size_t domain = 0; domain < evaluation.domains.size(); ++domain)
+  for (std::size_t source = 0; source < evaluation.sources.size(); ++source)
     base::require<base::ValidationError>(
-        std::isfinite(evaluation.domains[domain].objective), "prune: the loss increase of a candidate on '",
-        domain_names_[domain], "' is not finite; the model is damaged, evaluate it first.");
+        std::isfinite(evaluation.sources[source].objective), "prune: the loss increase of a candidate on '",
+        domain_names_[source], "' is not finite; the model is damaged, evaluate it first.");
   return evaluation;
 }
 
@@ -227,7 +227,7 @@ std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture
 calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate, KlOver over) const {
   auto evaluation = calibrate::evaluation_of(document_sums(candidate, over), weights_);
   replace_by_infinity(evaluation.mean);
-  for (auto& domain : evaluation.domains) replace_by_infinity(domain);
+  for (auto& domain : evaluation.sources) replace_by_infinity(domain);
   return evaluation;
 }
 
@@ -254,8 +254,8 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
   for (const auto& piece : pieces_) {
     if (piece.round >= rounds) break;
     const auto& batch = batches_[piece.batch];
-    domains.push_back(batch.domain);
-    targets[batch.domain] += static_cast<double>((batch.targets_N >= 0).sum().item<std::int64_t>());
+    domains.push_back(batch.source);
+    targets[batch.source] += static_cast<double>((batch.targets_N >= 0).sum().item<std::int64_t>());
   }
   for (const auto domain : domains)
     weights.push_back(1 / (targets[domain] * static_cast<double>(targets.size())));
@@ -280,7 +280,7 @@ double Evaluator::difference(const architecture::Kept& candidate, const model::W
   const Pass pass(input_, candidate);
   double worst = 0;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    if (batch > 0 && batches_[batch].domain == batches_[batch - 1].domain) continue;
+    if (batch > 0 && batches_[batch].source == batches_[batch - 1].source) continue;
     auto masked_ND = output(batch, pass);
     if (pass.mask_D.defined())
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));

@@ -10,15 +10,15 @@
 
 namespace retort::sparsify {
 
-base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& domains) {
+base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& sources) {
   base::Json json = {{"objective", damage.mean.objective},
                      {"interval", nullptr},
                      {"delta_log_perplexity", damage.mean.delta_log_perplexity},
                      {"kl", damage.mean.kl},
-                     {"worst_domain", domains[damage.worst_domain].name}};
+                     {"worst_domain", sources[damage.worst_source].name}};
   if (damage.interval) json["interval"] = {damage.interval->low, damage.interval->high};
-  for (std::size_t i = 0; i < damage.domains.size(); ++i)
-    json["domains"][domains[i].name] = damage.domains[i].objective;
+  for (std::size_t i = 0; i < damage.sources.size(); ++i)
+    json["domains"][sources[i].name] = damage.sources[i].objective;
   return json;
 }
 
@@ -26,8 +26,8 @@ Damage damage_from_json(const base::Json& json, const std::vector<calibrate::Sou
   Damage damage;
   damage.mean = {json.at("objective"), json.at("delta_log_perplexity"), json.at("kl")};
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    damage.domains.push_back({.objective = json.at("domains").at(sources[i].name)});
-    if (sources[i].name == json.at("worst_domain")) damage.worst_domain = i;
+    damage.sources.push_back({.objective = json.at("domains").at(sources[i].name)});
+    if (sources[i].name == json.at("worst_domain")) damage.worst_source = i;
   }
   if (const auto& ends = json.at("interval"); !ends.is_null()) damage.interval = {ends.at(0), ends.at(1)};
   return damage;

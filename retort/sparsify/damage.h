@@ -22,12 +22,12 @@ namespace retort::sparsify {
 
 inline constexpr std::int64_t kDamageRows = 512;  ///< logit rows computed at a time
 
-/// f of the changed model relative to the reference, and its parts, over domains.
+/// f of the changed model relative to the reference, and its parts, over sources.
 struct Damage : calibrate::Evaluation {
   std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few
 };
 
-base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& domains);
+base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& sources);
 /// Reads what to_json() writes, of the sources only f.
 Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources);
 

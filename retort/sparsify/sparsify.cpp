@@ -253,9 +253,9 @@ SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts&
   return {std::move(weights), std::move(report)};
 }
 
-SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
                         const SparsifyOptions& options, record::Observer& observer) {
-  return sparsify(input, calibrate::split_by_document(domains), options, {}, observer);
+  return sparsify(input, calibrate::split_by_document(sources), options, {}, observer);
 }
 
 }  // namespace retort::sparsify

@@ -39,7 +39,7 @@ SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts&
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer);
 /// Does the same with text that it splits by document; stores nothing.
-SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
                         const SparsifyOptions& options, record::Observer& observer);
 
 }  // namespace retort::sparsify

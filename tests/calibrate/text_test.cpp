@@ -16,7 +16,7 @@ TEST(Calibration, BatchesHoldWholeSequencesOfOneDomain) {
   ASSERT_EQ(batches.size(), 4u);
   EXPECT_EQ(batches[0].sequences(), 2);
   EXPECT_EQ(batches[1].sequences(), 1);
-  EXPECT_EQ(batches[2].domain, 1u);
+  EXPECT_EQ(batches[2].source, 1u);
   EXPECT_EQ(batches[0].layout.starts, (std::vector<std::int64_t>{0, 12, 24, 36, 48}));
   EXPECT_EQ(batches[0].ids_N[24].item<std::int64_t>(), domains[0].sequences[1].ids[0]);
   EXPECT_EQ(batches[0].targets_N[11].item<std::int64_t>(), -1);

@@ -111,8 +111,8 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
   std::int64_t place = 0;
   const auto batches = calibrate::calibration_batches(text(), input.config, at::kCPU, 512);
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    place = i > 0 && batches[i].domain == batches[i - 1].domain ? place + 1 : 0;
-    if (place == 4 || i + 1 == batches.size() || batches[i + 1].domain != batches[i].domain) continue;
+    place = i > 0 && batches[i].source == batches[i - 1].source ? place + 1 : 0;
+    if (place == 4 || i + 1 == batches.size() || batches[i + 1].source != batches[i].source) continue;
     const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
       if (tap == model::Tap::down_input) all.push_back(x.clone());
     }};

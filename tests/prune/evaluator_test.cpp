@@ -55,15 +55,15 @@ TEST(Objective, IsTheSumOfBothTermsPerDomain) {
     const auto student = log_probabilities(weights, candidate, batch).index_select(0, counted);
     const double delta = (teacher - student).gather(1, targets).mean().item<double>();
     const double kl = (teacher.exp() * (teacher - student)).sum(-1).mean().item<double>();
-    const auto& cost = evaluation.domains.at(batch.domain);
+    const auto& cost = evaluation.sources.at(batch.source);
     EXPECT_NEAR(cost.delta_log_perplexity, delta, 1e-6);
     EXPECT_NEAR(cost.kl, kl, 1e-6);
     EXPECT_NEAR(cost.objective, 0.7 * delta + 1.3 * kl, 1e-6);
     mean += cost.objective / 2;
   }
   EXPECT_NEAR(evaluation.mean.objective, mean, 1e-12);
-  EXPECT_EQ(evaluation.worst_domain,
-            evaluation.domains[1].objective > evaluation.domains[0].objective ? 1u : 0u);
+  EXPECT_EQ(evaluation.worst_source,
+            evaluation.sources[1].objective > evaluation.sources[0].objective ? 1u : 0u);
   EXPECT_GT(evaluation.mean.kl, 1e-3);
 }
 
@@ -151,7 +151,7 @@ TEST(Objective, OfTwoCandidatesDiffersByPairedDocuments) {
       1e-12);
   std::vector<std::vector<eval::RatioTerm>> terms(domains.size());
   for (std::size_t i = 0; i < a.size(); ++i)
-    terms[a[i].domain].push_back({0.7 * (a[i].nll - b[i].nll) + 1.3 * (a[i].kl - b[i].kl), a[i].targets});
+    terms[a[i].source].push_back({0.7 * (a[i].nll - b[i].nll) + 1.3 * (a[i].kl - b[i].kl), a[i].targets});
   const auto interval = eval::bootstrap_interval(terms, {.level = 0.8});
   const auto narrow = calibrate::difference_of(a, b, objective, 0.8);
   ASSERT_TRUE(interval && narrow.interval && difference.interval);

@@ -48,8 +48,8 @@ class BruteForce {
       const auto student = test::plain_logits(smaller, batch).log_softmax(-1);
       const auto nll = (teacher - student).gather(1, ids).squeeze(1);
       const auto kl = (teacher.exp() * (teacher - student)).sum(-1);
-      sums[batch.domain].first += ((nll + kl) * counted).sum().item<double>();
-      sums[batch.domain].second += counted.sum().item<double>();
+      sums[batch.source].first += ((nll + kl) * counted).sum().item<double>();
+      sums[batch.source].second += counted.sum().item<double>();
     }
     double mean = 0;
     for (const auto& [domain, sum] : sums) mean += sum.first / sum.second / domains_;

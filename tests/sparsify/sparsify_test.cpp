@@ -212,8 +212,8 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     nll_sum += more.sum().item<double>(), kl_sum += kl.sum().item<double>();
     for (std::size_t d = 0; d + 1 < batch.layout.starts.size(); ++d) {
       const auto begin = batch.layout.starts[d], length = batch.layout.starts[d + 1] - begin;
-      if (!batch.goes_on[d]) terms[batch.domain].emplace_back();
-      auto& term = terms[batch.domain].back();
+      if (!batch.goes_on[d]) terms[batch.source].emplace_back();
+      auto& term = terms[batch.source].back();
       term.numerator += (more + 0.5 * kl).narrow(0, begin, length).sum().item<double>();
       term.denominator += counts.narrow(0, begin, length).sum().item<double>();
     }
@@ -230,7 +230,7 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
     double sum = 0, tokens = 0;
     for (const auto& term : domain) sum += term.numerator, tokens += term.denominator;
     expected.push_back(sum / tokens);
-    EXPECT_NEAR(damage.domains.at(expected.size() - 1).objective, expected.back(), 1e-5);
+    EXPECT_NEAR(damage.sources.at(expected.size() - 1).objective, expected.back(), 1e-5);
   }
   const auto interval = eval::bootstrap_interval(terms);
   ASSERT_TRUE(interval && damage.interval);
@@ -240,12 +240,12 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   const double targets = 2 * 60 * 22;  // as many in both domains
   EXPECT_NEAR(damage.mean.delta_log_perplexity, nll_sum / targets, 1e-5);
   EXPECT_NEAR(damage.mean.kl, kl_sum / targets, 1e-5);
-  EXPECT_EQ(damage.worst_domain, expected[1] > expected[0] ? 1U : 0U);
+  EXPECT_EQ(damage.worst_source, expected[1] > expected[0] ? 1U : 0U);
   EXPECT_GT(damage.mean.objective, 0.01);
   EXPECT_EQ(measured(reference).mean.objective, 0);
   const auto json = sparsify::to_json(damage, domains);
-  EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_domain].name);
-  EXPECT_EQ(json.at("domains").at("second"), damage.domains[1].objective);
+  EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_source].name);
+  EXPECT_EQ(json.at("domains").at("second"), damage.sources[1].objective);
 }
 
 TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
