@@ -6,8 +6,11 @@
 #include <numeric>
 
 #include "retort/base/error.h"
+#include "retort/record/keys.h"
 
 namespace retort::calibrate {
+
+namespace keys = record::keys;
 
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
                    const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents) {
@@ -87,12 +90,12 @@ LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<
 }
 
 base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& source_names) {
-  base::Json json = {{"objective", evaluation.mean.objective},
-                     {"delta_log_perplexity", evaluation.mean.delta_log_perplexity},
-                     {"kl", evaluation.mean.kl},
-                     {"worst_domain", source_names[evaluation.worst_source]}};
+  base::Json json = {{keys::kObjective, evaluation.mean.objective},
+                     {keys::kDeltaLogPerplexity, evaluation.mean.delta_log_perplexity},
+                     {keys::kKl, evaluation.mean.kl},
+                     {keys::kWorstDomain, source_names[evaluation.worst_source]}};
   for (std::size_t i = 0; i < evaluation.sources.size(); ++i)
-    json["domains"][source_names[i]] = evaluation.sources[i].objective;
+    json[keys::kDomains][source_names[i]] = evaluation.sources[i].objective;
   return json;
 }
 

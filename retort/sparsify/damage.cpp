@@ -7,29 +7,33 @@
 
 #include "retort/base/error.h"
 #include "retort/model/forward.h"
+#include "retort/record/keys.h"
 
 namespace retort::sparsify {
 
+namespace keys = record::keys;
+
 base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& sources) {
-  base::Json json = {{"objective", damage.mean.objective},
-                     {"interval", nullptr},
-                     {"delta_log_perplexity", damage.mean.delta_log_perplexity},
-                     {"kl", damage.mean.kl},
-                     {"worst_domain", sources[damage.worst_source].name}};
-  if (damage.interval) json["interval"] = {damage.interval->low, damage.interval->high};
+  base::Json json = {{keys::kObjective, damage.mean.objective},
+                     {keys::kInterval, nullptr},
+                     {keys::kDeltaLogPerplexity, damage.mean.delta_log_perplexity},
+                     {keys::kKl, damage.mean.kl},
+                     {keys::kWorstDomain, sources[damage.worst_source].name}};
+  if (damage.interval) json[keys::kInterval] = {damage.interval->low, damage.interval->high};
   for (std::size_t i = 0; i < damage.sources.size(); ++i)
-    json["domains"][sources[i].name] = damage.sources[i].objective;
+    json[keys::kDomains][sources[i].name] = damage.sources[i].objective;
   return json;
 }
 
 Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources) {
   Damage damage;
-  damage.mean = {json.at("objective"), json.at("delta_log_perplexity"), json.at("kl")};
+  damage.mean = {json.at(keys::kObjective), json.at(keys::kDeltaLogPerplexity), json.at(keys::kKl)};
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    damage.sources.push_back({.objective = json.at("domains").at(sources[i].name)});
-    if (sources[i].name == json.at("worst_domain")) damage.worst_source = i;
+    damage.sources.push_back({.objective = json.at(keys::kDomains).at(sources[i].name)});
+    if (sources[i].name == json.at(keys::kWorstDomain)) damage.worst_source = i;
   }
-  if (const auto& ends = json.at("interval"); !ends.is_null()) damage.interval = {ends.at(0), ends.at(1)};
+  if (const auto& ends = json.at(keys::kInterval); !ends.is_null())
+    damage.interval = {ends.at(0), ends.at(1)};
   return damage;
 }
 

@@ -8,9 +8,12 @@
 #include "retort/compress/sparse_gpt.h"
 #include "retort/model/dtype.h"
 #include "retort/model/sparsity.h"
+#include "retort/record/keys.h"
 
 namespace retort::sparsify {
 namespace {
+
+namespace keys = record::keys;
 
 compress::SparseResult sparse_result(const at::Tensor& weight_RC, const std::string& name,
                                      const LayerInputs& inputs, const SparsifyOptions& options) {
@@ -46,32 +49,35 @@ PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comp
 }  // namespace
 
 base::Json to_json(const LayerResult& layer) {
-  base::Json json = {{"name", layer.name}, {"rows", layer.rows}, {"cols", layer.cols}, {"loss", layer.loss}};
-  if (layer.dampening) json["dampening"] = *layer.dampening;
-  if (layer.identity_residual) json["identity_residual"] = *layer.identity_residual;
+  base::Json json = {{keys::kName, layer.name},
+                     {keys::kRows, layer.rows},
+                     {keys::kCols, layer.cols},
+                     {keys::kLoss, layer.loss}};
+  if (layer.dampening) json[keys::kDampening] = *layer.dampening;
+  if (layer.identity_residual) json[keys::kIdentityResidual] = *layer.identity_residual;
   if (layer.polish)
     json["polish"] = {{"kept", layer.polish->kept},
                       {"held_out_error_before", layer.polish->held_out_error_before},
                       {"held_out_error_after", layer.polish->held_out_error_after},
                       {"iterations", layer.polish->iterations}};
-  json["relative_error"] = layer.relative_error;
-  json["seconds"] = layer.seconds;
+  json[keys::kRelativeError] = layer.relative_error;
+  json[keys::kSeconds] = layer.seconds;
   return json;
 }
 
 LayerResult layer_from_json(const base::Json& json) {
-  const auto optional = [&](const char* key) {
+  const auto optional = [&](record::Key key) {
     return json.contains(key) ? std::optional(json.at(key).get<double>()) : std::nullopt;
   };
-  LayerResult layer{.name = json.at("name"),
-                    .rows = json.at("rows"),
-                    .cols = json.at("cols"),
-                    .loss = json.at("loss"),
-                    .dampening = optional("dampening"),
-                    .identity_residual = optional("identity_residual"),
+  LayerResult layer{.name = json.at(keys::kName),
+                    .rows = json.at(keys::kRows),
+                    .cols = json.at(keys::kCols),
+                    .loss = json.at(keys::kLoss),
+                    .dampening = optional(keys::kDampening),
+                    .identity_residual = optional(keys::kIdentityResidual),
                     .polish = {},
-                    .relative_error = json.at("relative_error"),
-                    .seconds = json.at("seconds")};
+                    .relative_error = json.at(keys::kRelativeError),
+                    .seconds = json.at(keys::kSeconds)};
   if (json.contains("polish")) {
     const auto& polish = json.at("polish");
     layer.polish = {polish.at("kept"), polish.at("held_out_error_before"), polish.at("held_out_error_after"),

@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/record/keys.h"
 #include "retort/sparsify/chosen_layers.h"
 #include "retort/sparsify/damage.h"
 #include "retort/sparsify/finished_blocks.h"
@@ -16,6 +17,8 @@
 
 namespace retort::sparsify {
 namespace {
+
+namespace keys = record::keys;
 
 // The text as it passes the model.
 struct Text {
@@ -92,8 +95,8 @@ Planned plan(const model::Weights& weights, const Text& text, const SparsifyOpti
 
 base::Json to_json(const LayerDamage& layer, const std::vector<calibrate::SourceText>& sources) {
   auto json = to_json(layer.damage, sources);
-  json["name"] = layer.name;
-  json["sparse"] = layer.sparse;
+  json[keys::kName] = layer.name;
+  json[keys::kSparse] = layer.sparse;
   return json;
 }
 
@@ -123,7 +126,7 @@ std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weight
   std::vector<LayerDamage> layers;
   for (const auto& block : found.blocks)
     for (const auto& row : block.layers) {
-      const auto& name = row.at("name").get_ref<const std::string&>();
+      const auto& name = row.at(keys::kName).get_ref<const std::string&>();
       layers.push_back({name, damage_from_json(row, work.parts.choosing),
                         static_cast<double>(weights.tensor(name).numel())});
     }
@@ -160,7 +163,7 @@ MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLa
   const auto damage_after = [&](std::int64_t block) -> base::Json {
     if (!test || (work.options.share == 1 && block < chosen.last_block())) return nullptr;
     auto row = to_json(test->measure(judging), work.parts.judging);
-    row["up_to_block"] = block;
+    row[keys::kUpToBlock] = block;
     return row;
   };
   const auto found = run_pass({.name = "sparse",
@@ -210,13 +213,13 @@ double zeros_fraction(const model::Weights& weights, const std::vector<LayerResu
 base::Json report_of(const Work& work, const model::Weights& weights, const MadeSparse& made) {
   base::Json layers = base::Json::array();
   for (const auto& layer : made.layers) layers.push_back(to_json(layer));
-  return {{"kind", "sparsify"},
-          {"pattern", work.options.pattern},
-          {"method", base::word(work.options.method)},
+  return {{keys::kKind, "sparsify"},
+          {keys::kPattern, work.options.pattern},
+          {keys::kMethod, base::word(work.options.method)},
           {"calibration", calibrate::describe(work.parts)},
-          {"layers", layers},
-          {"damage", made.cumulative.empty() ? base::Json() : made.cumulative.back()},
-          {"zeros_fraction", zeros_fraction(weights, made.layers)}};
+          {keys::kLayers, layers},
+          {keys::kDamage, made.cumulative.empty() ? base::Json() : made.cumulative.back()},
+          {keys::kZerosFraction, zeros_fraction(weights, made.layers)}};
 }
 
 }  // namespace
@@ -243,12 +246,12 @@ SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts&
   list_sparse_layers(weights, chosen, options.pattern);
   model::check_pattern(weights);
   auto report = report_of(work, weights, made);
-  report["memory_planned_bytes"] = planned.bytes;
-  report["seconds"] = seconds_before + base::monotonic_seconds() - start;
+  report[keys::kMemoryPlannedBytes] = planned.bytes;
+  report[keys::kSeconds] = seconds_before + base::monotonic_seconds() - start;
   if (options.share < 1) {
     report["share"] = options.share;
-    report["cumulative_damages"] = made.cumulative;
-    for (const auto& layer : alone) report["single_damages"].push_back(to_json(layer, parts.choosing));
+    report[keys::kCumulativeDamages] = made.cumulative;
+    for (const auto& layer : alone) report[keys::kSingleDamages].push_back(to_json(layer, parts.choosing));
   }
   return {std::move(weights), std::move(report)};
 }
