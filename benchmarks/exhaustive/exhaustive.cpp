@@ -40,8 +40,8 @@ struct Settings {
 std::vector<calibrate::SourceText> read_domains(const Settings& s, const architecture::Config& config) {
   const auto text = pipeline::read_model_text(s.model, config);
   const data::PackingOptions packing{.sequence_length = s.length, .bos = text.special.bos >= 0};
-  const auto domains = static_cast<std::int64_t>(s.texts.size());
-  const auto count = std::max<std::int64_t>(1, s.tokens / domains / s.length);
+  const auto sources = static_cast<std::int64_t>(s.texts.size());
+  const auto count = std::max<std::int64_t>(1, s.tokens / sources / s.length);
   std::vector<calibrate::SourceText> read;
   for (const auto& path : s.texts) {
     data::SourceOptions source;
@@ -142,8 +142,8 @@ class Experiment {
 
 base::Json run(const Settings& s) {
   const auto weights = model::load_weights(s.model, at::kFloat, at::kCPU);
-  const auto domains = read_domains(s, weights.config);
-  prune::Evaluator evaluator(weights, domains, {});
+  const auto sources = read_domains(s, weights.config);
+  prune::Evaluator evaluator(weights, sources, {});
   prune::PruneOptions options;
   options.units = s.units == "blocks" ? prune::Units::blocks : prune::Units::sub_blocks;
   const prune::ModelSpace space(weights.config, options, architecture::num_parameters(weights.config), {});

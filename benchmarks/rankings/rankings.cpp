@@ -56,7 +56,7 @@ struct Texts {
 Texts read_texts(const Settings& s, const architecture::Config& config) {
   const auto text = pipeline::read_model_text(s.model, config);
   const bool bos = text.special.bos >= 0;
-  const auto domains = std::ssize(s.texts);
+  const auto sources = std::ssize(s.texts);
   Texts texts;
   for (const auto& path : s.texts) {
     data::SourceOptions source;
@@ -68,10 +68,10 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
     const data::PackingOptions packing{.sequence_length = s.length, .bos = bos};
     texts.calibration.push_back(
         {path, data::calibration_sequences(source, packing, text.encode(), text.special, 0,
-                                           s.tokens / domains / s.length)});
+                                           s.tokens / sources / s.length)});
     data::WindowReader reader(source, data::Split::held_out,
                               {.context = s.length,
-                               .tokens = s.held_out_tokens / domains,
+                               .tokens = s.held_out_tokens / sources,
                                .bos = bos,
                                .attend_across_documents = false},
                               text.encode(), text.special);
@@ -84,8 +84,8 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
 
 class HeldOut {
  public:
-  HeldOut(const model::Weights& teacher, const std::vector<SourceText>& domains)
-      : batches_(calibrate::calibration_batches(domains, teacher.config, at::kCPU)),
+  HeldOut(const model::Weights& teacher, const std::vector<SourceText>& sources)
+      : batches_(calibrate::calibration_batches(sources, teacher.config, at::kCPU)),
         scorer_(scorer_of(teacher)) {
     for (const auto& batch : batches_) teacher_ND_.push_back(output(teacher, batch));
   }
@@ -95,8 +95,8 @@ class HeldOut {
     const auto scorer = scorer_of(weights);
     std::vector<eval::ScoreSums> sums;
     for (std::size_t i = 0; i < batches_.size(); ++i) {
-      sums.resize(std::max(sums.size(), batches_[i].domain + 1));
-      sums[batches_[i].domain].add(eval::score_hidden(scorer, output(weights, batches_[i]), &scorer_,
+      sums.resize(std::max(sums.size(), batches_[i].source + 1));
+      sums[batches_[i].source].add(eval::score_hidden(scorer, output(weights, batches_[i]), &scorer_,
                                                       teacher_ND_[i], batches_[i].targets_N, 512));
     }
     double objective = 0, nll = 0;
@@ -105,8 +105,8 @@ class HeldOut {
       objective += (sum.nll - sum.teacher_nll + sum.kl) / targets;
       nll += sum.nll / targets;
     }
-    const auto domains = static_cast<double>(sums.size());
-    return {{"objective", objective / domains}, {"perplexity", std::exp(nll / domains)}};
+    const auto sources = static_cast<double>(sums.size());
+    return {{"objective", objective / sources}, {"perplexity", std::exp(nll / sources)}};
   }
 
  private:

@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", s.stage.seed);
   CLI11_PARSE(app, argc, argv);
   try {
-    for (const auto& domain : fitted(s))
-      for (const auto& sequence : domain.sequences) print(sequence);
+    for (const auto& source : fitted(s))
+      for (const auto& sequence : source.sequences) print(sequence);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "fitted_text: " << error.what() << std::endl;

@@ -78,8 +78,8 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights, const st
 
 /// Scores of a model's parts.
 struct UnitScores {
-  std::vector<std::vector<double>> channels, groups;  ///< [block]
-  std::vector<double> hidden;                         ///< sum over blocks; empty when it was not wanted
+  std::vector<std::vector<double>> channels = {}, groups = {};  ///< [block]
+  std::vector<double> hidden = {};  ///< sum over blocks; empty when it was not wanted
 };
 UnitScores unit_scores(const std::vector<BlockScores>& scores);
 

@@ -23,7 +23,7 @@ using calibrate::Walk;
 class Compensation {
  public:
   Compensation(const model::Weights& input, const architecture::Kept& candidate, model::Weights& sliced,
-               const std::vector<calibrate::SourceText>& domains, const CompensationOptions& options,
+               const std::vector<calibrate::SourceText>& sources, const CompensationOptions& options,
                record::Observer& observer)
       : input_(input),
         candidate_(candidate),
@@ -31,7 +31,7 @@ class Compensation {
         plain_(model::converted(sliced, sliced.units.front().scalar_type())),
         options_(options),
         observer_(observer),
-        text_(fit_text(domains, input.config, input.units.front().device(), options.batch_tokens)) {}
+        text_(fit_text(sources, input.config, input.units.front().device(), options.batch_tokens)) {}
 
   std::optional<CompensationOutcome> run();
 
@@ -111,7 +111,7 @@ double Compensation::guard_objective(const Walk& dense, const Walk& other) const
 }
 
 std::optional<CompensationOutcome> Compensation::run() {
-  if (!text_.judges_every_domain()) {
+  if (!text_.judges_every_source()) {
     observer_.message(
         record::Level::warning,
         "prune: no compensation, because a source gave less than two batches of calibration text, one "
@@ -161,10 +161,10 @@ base::Json to_json(const CompensationOutcome& outcome) {
 
 std::optional<CompensationOutcome> compensate(const model::Weights& input,
                                               const architecture::Kept& candidate, model::Weights& sliced,
-                                              const std::vector<calibrate::SourceText>& domains,
+                                              const std::vector<calibrate::SourceText>& sources,
                                               const CompensationOptions& options,
                                               record::Observer& observer) {
-  return Compensation(input, candidate, sliced, domains, options, observer).run();
+  return Compensation(input, candidate, sliced, sources, options, observer).run();
 }
 
 }  // namespace retort::compress

@@ -44,14 +44,14 @@ base::Json to_json(const CompensationOutcome& outcome);
 
 /// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's
 /// inputs and X' the smaller one's: for lambda = 0 the closed form W X X'^T (X' X'^T)^-1, for a large
-/// lambda no change. Every fifth batch of a domain is kept out of the sums; a layer is changed only where its
+/// lambda no change. Every fifth batch of a source is kept out of the sums; a layer is changed only where its
 /// error there falls, and the model only if the loss increase there falls.  Sparse layers stay as they are.
 /// `sliced` is changed in place; its values are ones that the file type holds.  Returns nothing when no such
-/// layer lost anything or a domain gave less than two batches (a note says so).  Sums and solutions are
+/// layer lost anything or a source gave less than two batches (a note says so).  Sums and solutions are
 /// float64.  Throws ValidationError naming the layer for sums that are not finite.
 std::optional<CompensationOutcome> compensate(const model::Weights& input,
                                               const architecture::Kept& candidate, model::Weights& sliced,
-                                              const std::vector<calibrate::SourceText>& domains,
+                                              const std::vector<calibrate::SourceText>& sources,
                                               const CompensationOptions& options, record::Observer& observer);
 
 }  // namespace retort::compress

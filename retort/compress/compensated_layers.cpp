@@ -53,14 +53,14 @@ CompensatedBytes compensated_bytes(const architecture::Config& config, std::int6
 }
 
 CompensatedLayers::CompensatedLayers(const model::Weights& input,
-                                     const std::vector<calibrate::SourceText>& domains,
+                                     const std::vector<calibrate::SourceText>& sources,
                                      const CompensationOptions& options, const Memory& memory,
                                      record::Observer& observer)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
       known_(bytes_of_weights(input.config, input.item_bytes(), memory.weights_bytes)) {
-  const auto text = fit_text(domains, input.config, input.units.front().device(), options.batch_tokens);
-  fits_ = text.judges_every_domain();
+  const auto text = fit_text(sources, input.config, input.units.front().device(), options.batch_tokens);
+  fits_ = text.judges_every_source();
   if (!fits_) return;
   if (const auto bytes = bytes_of_sums(input.config); !memory.scratch.empty() && bytes > memory.sums_bytes) {
     observer.message(record::Level::info, base::join("prune: sums for compensation, ",

@@ -47,7 +47,7 @@ class CompensatedLayers {
   /// for each block, twice, for the text that is fitted to and that which judges.  `input` must
   /// outlive this.  Throws ValidationError naming the layer for inputs that are not finite,
   /// StorageError, StoppedError.
-  CompensatedLayers(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+  CompensatedLayers(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
                     const CompensationOptions& options, const Memory& memory, record::Observer& observer);
 
   /// Whether the text can judge a fit; if not, every weight stays as it is.

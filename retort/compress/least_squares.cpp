@@ -46,18 +46,18 @@ void require_finite_inputs(const at::Tensor& sums, const std::string& layer) {
       ": its inputs on the calibration text are not finite (NaN or infinity); the model is damaged.");
 }
 
-bool FitText::judges_every_domain() const {
-  std::set<std::size_t> domains, judged;
+bool FitText::judges_every_source() const {
+  std::set<std::size_t> sources, judged;
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    domains.insert(batches[i].source);
+    sources.insert(batches[i].source);
     if (guards[i]) judged.insert(batches[i].source);
   }
-  return judged == domains;
+  return judged == sources;
 }
 
-FitText fit_text(const std::vector<calibrate::SourceText>& domains, const architecture::Config& config,
+FitText fit_text(const std::vector<calibrate::SourceText>& sources, const architecture::Config& config,
                  at::Device device, std::int64_t batch_tokens) {
-  FitText text{.batches = calibrate::calibration_batches(domains, config, device, batch_tokens),
+  FitText text{.batches = calibrate::calibration_batches(sources, config, device, batch_tokens),
                .guards = {}};
   text.guards = calibrate::guard_batches(text.batches, kGuardEvery);
   return text;

@@ -33,14 +33,14 @@ at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK,
 /// Throws ValidationError naming `layer` for sums over its inputs that are not finite.
 void require_finite_inputs(const at::Tensor& sums, const std::string& layer);
 
-/// The text of a fit: every fifth batch of a domain judges and is kept out of the sums.
+/// The text of a fit: every fifth batch of a source judges and is kept out of the sums.
 struct FitText {
   std::vector<calibrate::Batch> batches;
   std::vector<bool> guards;  ///< for each batch
-  /// Whether every domain has a batch that judges; without it nothing is fitted.
-  bool judges_every_domain() const;
+  /// Whether every source has a batch that judges; without it nothing is fitted.
+  bool judges_every_source() const;
 };
-FitText fit_text(const std::vector<calibrate::SourceText>& domains, const architecture::Config& config,
+FitText fit_text(const std::vector<calibrate::SourceText>& sources, const architecture::Config& config,
                  at::Device device, std::int64_t batch_tokens);
 
 }  // namespace retort::compress

@@ -16,7 +16,7 @@ struct HeldOut {
       paths;  ///< instead: documents of these files; the same texts are left out of training
 };
 
-/// A named source of documents; each source is a domain of its own in evaluation and calibration.
+/// A named source of documents; evaluation and calibration measure each on its own.
 struct SourceOptions {
   std::string name;
   std::vector<std::string> paths;  ///< files or globs: .txt, .jsonl, either with .gz or .zst

@@ -17,14 +17,14 @@ std::int64_t sequences_of(const recipe::Stage& stage, std::int64_t tokens, std::
   return std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
 }
 
-void require_enough(const recipe::Stage& stage, const calibrate::SourceText& domain, std::int64_t wanted,
+void require_enough(const recipe::Stage& stage, const calibrate::SourceText& source, std::int64_t wanted,
                     std::int64_t sequence_length) {
-  base::require<base::DataError>(!domain.sequences.empty(), "stage '", stage.name, "': source '", domain.name,
+  base::require<base::DataError>(!source.sequences.empty(), "stage '", stage.name, "': source '", source.name,
                                  "' has fewer than the ", sequence_length,
                                  " tokens of a calibration sequence; add text or lower sequence_length.");
   std::int64_t found = 0;
-  for (const auto& sequence : domain.sequences) found += std::ssize(sequence.ids);
-  base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", domain.name,
+  for (const auto& sequence : source.sequences) found += std::ssize(sequence.ids);
+  base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", source.name,
                                  "' has only ", found, " tokens of calibration text, expected ", wanted,
                                  "; add text or lower calibration_tokens.");
 }
@@ -35,7 +35,7 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
                                  std::int64_t sequence_length, std::uint64_t seed) {
   const auto path = context.model_path(stage.from);
   CalibratedModel model{
-      .path = path, .weights = model::load_weights(path, at::kFloat, context.device), .domains = {}};
+      .path = path, .weights = model::load_weights(path, at::kFloat, context.device), .sources = {}};
   require_context(stage.name, "sequence_length", sequence_length, model.weights.config);
   const auto text = read_model_text(path, model.weights.config);
   const auto sources = context.sources(stage);
@@ -43,9 +43,9 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   const auto count = sequences_of(stage, tokens, sequence_length);
   const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
   for (const auto& source : sources)
-    model.domains.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
+    model.sources.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
                                                                       text.special, seed, count)});
-  for (const auto& domain : model.domains) require_enough(stage, domain, wanted, sequence_length);
+  for (const auto& source : model.sources) require_enough(stage, source, wanted, sequence_length);
   return model;
 }
 

@@ -14,10 +14,10 @@ namespace retort::pipeline {
 struct CalibratedModel {
   base::Path path;
   model::Weights weights;  ///< float32
-  std::vector<calibrate::SourceText> domains;
+  std::vector<calibrate::SourceText> sources;
 };
 
-/// What profile, prune and sparsify begin with.  Every source of the stage is a domain with an equal share of
+/// What profile, prune and sparsify begin with.  Every source of the stage has an equal share of
 /// the tokens.  Throws UsageError for sequences that the model has no positions for, DataError for a source
 /// with less text than its share: what was measured on it would be taken for more.
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,

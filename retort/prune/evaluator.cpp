@@ -111,11 +111,11 @@ struct Evaluator::Pass {
   }
 };
 
-Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
                      const EvaluatorOptions& options)
     : input_(input),
       weights_(options.weights),
-      batches_(calibrate::calibration_batches(domains, input.config, input.units.front().device(),
+      batches_(calibrate::calibration_batches(sources, input.config, input.units.front().device(),
                                               options.batch_tokens)),
       scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
       cache_(std::min(options.cache_bytes,
@@ -123,7 +123,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
                                                                      calibrate::num_tokens(batches_)))),
       hidden_scratch_(options.hidden_scratch),
       teacher_hidden_(hidden_scratch_) {
-  for (const auto& domain : domains) domain_names_.push_back(domain.name);
+  for (const auto& source : sources) source_names_.push_back(source.name);
   Pass pass(input_, architecture::whole(input.config));
   pass.before = [](std::int64_t block, const at::Tensor& x_ND) {
     calibrate::require_finite(x_ND, block - 1);
@@ -140,13 +140,13 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
     base::require<base::ValidationError>(
         teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
-        domain_names_[batches_[batch].source],
+        source_names_[batches_[batch].source],
         "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
   }
   record::Observer silent;
   if (options.after_compensation)
     compensated_ = std::make_unique<compress::CompensatedLayers>(
-        input, domains, compress::CompensationOptions{.objective = options.weights},
+        input, sources, compress::CompensationOptions{.objective = options.weights},
         compress::CompensatedLayers::Memory{.scratch = options.scratch,
                                             .hidden_scratch = options.hidden_scratch},
         options.observer ? *options.observer : silent);
@@ -212,7 +212,7 @@ calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSu
   for (std::size_t source = 0; source < evaluation.sources.size(); ++source)
     base::require<base::ValidationError>(
         std::isfinite(evaluation.sources[source].objective), "prune: the loss increase of a candidate on '",
-        domain_names_[source], "' is not finite; the model is damaged, evaluate it first.");
+        source_names_[source], "' is not finite; the model is damaged, evaluate it first.");
   return evaluation;
 }
 
@@ -227,7 +227,7 @@ std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture
 calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate, KlOver over) const {
   auto evaluation = calibrate::evaluation_of(document_sums(candidate, over), weights_);
   replace_by_infinity(evaluation.mean);
-  for (auto& domain : evaluation.sources) replace_by_infinity(domain);
+  for (auto& source : evaluation.sources) replace_by_infinity(source);
   return evaluation;
 }
 
@@ -249,16 +249,16 @@ std::int64_t Evaluator::tokens() const {
 }
 
 std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
-  std::vector<double> targets(domain_names_.size(), 0), weights;
-  std::vector<std::size_t> domains;
+  std::vector<double> targets(source_names_.size(), 0), weights;
+  std::vector<std::size_t> sources;
   for (const auto& piece : pieces_) {
     if (piece.round >= rounds) break;
     const auto& batch = batches_[piece.batch];
-    domains.push_back(batch.source);
+    sources.push_back(batch.source);
     targets[batch.source] += static_cast<double>((batch.targets_N >= 0).sum().item<std::int64_t>());
   }
-  for (const auto domain : domains)
-    weights.push_back(1 / (targets[domain] * static_cast<double>(targets.size())));
+  for (const auto source : sources)
+    weights.push_back(1 / (targets[source] * static_cast<double>(targets.size())));
   return weights;
 }
 
@@ -300,13 +300,13 @@ bool wants_after_compensation(const PruneOptions& options) {
 }
 
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const std::vector<calibrate::SourceText>& domains,
+                              const std::vector<calibrate::SourceText>& sources,
                               const calibrate::ObjectiveWeights& weights) {
   return {{"objective", {weights.perplexity, weights.kl}},
           {"top_k", kTopK},
           {"input", input.content_hash()},
           {"after_compensation", evaluator.after_compensation()},
-          {"text", calibrate::text_fingerprint(domains)}};
+          {"text", calibrate::text_fingerprint(sources)}};
 }
 
 }  // namespace retort::prune

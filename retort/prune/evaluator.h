@@ -1,6 +1,6 @@
 #pragma once
 // What a candidate costs, its loss increase: w_ppl * (NLL(candidate) - NLL(input)) + w_kl * KL(input ||
-// candidate), nats per token at temperature 1, by domain of the text, then averaged with equal weights.
+// candidate), nats per token at temperature 1, by source of the text, then averaged with equal weights.
 //
 // The model is never rebuilt: dropped blocks and halves of blocks are skipped, dropped channels, heads and
 // hidden features are multiplied by 0.  Hidden states between blocks are kept as far as they fit
@@ -64,7 +64,7 @@ class Evaluator {
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
   /// Throws DataError for unusable text, ValidationError for a model whose losses are not finite or naming
   /// the block whose activations are not, StorageError, StoppedError.
-  Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& domains,
+  Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
             const EvaluatorOptions& options);
 
   /// Evaluates a candidate on all of the text.  Its loss increase is the same whatever was evaluated before;
@@ -83,10 +83,10 @@ class Evaluator {
   /// The text as it passes the model.
   const std::vector<calibrate::Batch>& batches() const { return batches_; }
 
-  /// The text by pieces: the first batch of every domain, then the second of every domain, and so on.
+  /// The text by pieces: the first batch of every source, then the second of every source, and so on.
   struct Piece {
     std::size_t batch = 0;
-    std::int64_t round = 0;  ///< the batch's place in its domain
+    std::int64_t round = 0;  ///< the batch's place in its source
     std::int64_t tokens = 0;
   };
   const std::vector<Piece>& pieces() const { return pieces_; }
@@ -96,10 +96,10 @@ class Evaluator {
   std::vector<double> piece_costs(const architecture::Kept& candidate, std::size_t first,
                                   std::size_t last) const;
 
-  const std::vector<std::string>& domain_names() const { return domain_names_; }
+  const std::vector<std::string>& source_names() const { return source_names_; }
 
   /// Largest |difference| between the outputs of the masked candidate and of `sliced`, relative to the
-  /// largest |output|, over the first batch of each domain, both without compensation.
+  /// largest |output|, over the first batch of each source, both without compensation.
   double difference(const architecture::Kept& candidate, const model::Weights& sliced) const;
 
  private:
@@ -113,7 +113,7 @@ class Evaluator {
 
   const model::Weights& input_;
   calibrate::ObjectiveWeights weights_;
-  std::vector<std::string> domain_names_;
+  std::vector<std::string> source_names_;
   std::vector<calibrate::Batch> batches_;
   std::vector<Piece> pieces_;
   eval::HeadScorer scorer_;
@@ -132,7 +132,7 @@ bool wants_after_compensation(const PruneOptions& options);
 /// What the loss increase of a candidate depends on beside it: by content, so that another machine goes on
 /// with what one has measured, although its own results would differ in the last digits.
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const std::vector<calibrate::SourceText>& domains,
+                              const std::vector<calibrate::SourceText>& sources,
                               const calibrate::ObjectiveWeights& weights);
 
 }  // namespace retort::prune

@@ -34,7 +34,7 @@ std::optional<compress::CompensationOutcome> compensated(const PruneSetup& setup
                                                          const architecture::Kept& candidate,
                                                          model::Weights& weights) {
   return compress::compensate(
-      setup.input, candidate, weights, setup.domains,
+      setup.input, candidate, weights, setup.sources,
       {.objective = setup.options.objective, .hidden_scratch = evaluator.hidden_scratch()}, setup.observer);
 }
 
@@ -74,7 +74,7 @@ PruneResult make_result(const PruneSetup& setup, const Evaluator& evaluator,
                      .kept = candidate,
                      .sliced_output_difference = difference,
                      .compared_after_compensation = evaluator.after_compensation(),
-                     .domains = evaluator.domain_names(),
+                     .sources = evaluator.source_names(),
                      .evaluation = evaluator.evaluate_exactly(weights)};
   if (setup.options.compensate) {
     report.objective_uncompensated = report.evaluation.mean.objective;

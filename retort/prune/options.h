@@ -64,7 +64,7 @@ struct PruneOptions {
   double winsorise_quantile = 0.999;  ///< cuts |a| of each channel for the ranking; 1: nowhere
   bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
   calibrate::ObjectiveWeights objective;
-  std::int64_t calibration_tokens = 16384;  ///< sum over all domains
+  std::int64_t calibration_tokens = 16384;  ///< sum over all sources
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 

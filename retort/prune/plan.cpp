@@ -95,7 +95,7 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto& options = setup.options;
   const auto target = target_parameters(input.config, options);
   std::int64_t text = 0, longest = 0;
-  for (const auto& batch : calibrate::batch_places(setup.domains, input.config.vocab_size, batch_tokens)) {
+  for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, batch_tokens)) {
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }

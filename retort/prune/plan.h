@@ -15,7 +15,7 @@ struct HiddenStates {
   std::int64_t cache_bytes = kCacheBytes;  ///< most bytes of the states that candidates share
 };
 
-/// Plans a stage with `text_tokens` in all domains and `batch_tokens` in the longest batch.  Throws
+/// Plans a stage with `text_tokens` in all sources and `batch_tokens` in the longest batch.  Throws
 /// UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,

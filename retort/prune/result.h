@@ -79,7 +79,7 @@ struct PruneReport {
   architecture::Kept kept;
   double sliced_output_difference = 0;  ///< of the sliced and the masked model, see Evaluator
   bool compared_after_compensation = false;
-  std::vector<std::string> domains;                    ///< names, in the order of every Evaluation
+  std::vector<std::string> sources;                    ///< names, in the order of every Evaluation
   calibrate::Evaluation evaluation;                    ///< of the saved model
   std::optional<double> objective_uncompensated = {};  ///< only where compensation was wanted
   std::optional<compress::CompensationOutcome> compensation = {};

@@ -12,13 +12,13 @@ base::Json to_json(const Move& move) {
   return {{keys::kAction, move.part->action}, {keys::kWidth, move.width}};
 }
 
-base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>& domains) {
+base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>& sources) {
   const auto& mean = measured.evaluation.mean;
   auto json = to_json(measured.move);
   json.update({{keys::kObjective, mean.objective},
                {keys::kDeltaLogPerplexity, mean.delta_log_perplexity},
                {keys::kKl, mean.kl},
-               {keys::kWorstDomain, domains[measured.evaluation.worst_domain]},
+               {keys::kWorstDomain, sources[measured.evaluation.worst_source]},
                {keys::kParametersRemoved, measured.parameters_removed},
                {keys::kScore, measured.score},
                {keys::kKlGap, mean.kl_gap},
@@ -27,19 +27,19 @@ base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>&
   return json;
 }
 
-base::Json to_json(const Decision& decision, std::size_t step, const std::vector<std::string>& domains) {
+base::Json to_json(const Decision& decision, std::size_t step, const std::vector<std::string>& sources) {
   base::Json json = {{keys::kStep, step}};
-  json.update(to_json(decision.chosen, domains));
+  json.update(to_json(decision.chosen, sources));
   json[keys::kParameters] = decision.parameters;
   if (decision.inactive_channels) json[keys::kInactiveChannels] = *decision.inactive_channels;
-  json.update(calibrate::to_json(decision.chosen.evaluation, domains));
+  json.update(calibrate::to_json(decision.chosen.evaluation, sources));
   auto& candidates = json[keys::kCandidates] = base::Json::array();
-  for (const auto& candidate : decision.candidates) candidates.push_back(to_json(candidate, domains));
+  for (const auto& candidate : decision.candidates) candidates.push_back(to_json(candidate, sources));
   return json;
 }
 
-base::Json to_json(const MeasuredCandidate& candidate, const std::vector<std::string>& domains) {
-  auto json = calibrate::to_json(candidate.evaluation, domains);
+base::Json to_json(const MeasuredCandidate& candidate, const std::vector<std::string>& sources) {
+  auto json = calibrate::to_json(candidate.evaluation, sources);
   json[keys::kCandidate] = architecture::stable_hash(candidate.kept);
   return json;
 }
@@ -47,7 +47,7 @@ base::Json to_json(const MeasuredCandidate& candidate, const std::vector<std::st
 base::Json to_json(const Finalist& finalist, const PruneReport& report) {
   const auto config = architecture::config_of(report.input, finalist.candidate.kept);
   const auto& interval = finalist.behind.interval;
-  auto json = to_json(finalist.candidate, report.domains);
+  auto json = to_json(finalist.candidate, report.sources);
   json.update(eval::to_json(report.speed.cost(config)));
   json.update({{keys::kSearchedObjective, finalist.searched_objective},
                {keys::kBehind, finalist.behind.value},
@@ -57,7 +57,7 @@ base::Json to_json(const Finalist& finalist, const PruneReport& report) {
   return json;
 }
 
-base::Json to_json(const SearchCourse& course, const std::vector<std::string>& domains) {
+base::Json to_json(const SearchCourse& course, const std::vector<std::string>& sources) {
   base::Json json = {{keys::kMethod, base::word(course.method)},
                      {keys::kUnits, base::word(course.units)},
                      {keys::kSearchedObjective, course.finalists.front().searched_objective},
@@ -68,7 +68,7 @@ base::Json to_json(const SearchCourse& course, const std::vector<std::string>& d
                      {keys::kStarts, base::Json::object()},
                      {keys::kCurve, base::Json::array()},
                      {keys::kInactiveChannels, course.inactive_channels}};
-  for (const auto& start : course.starts) json[keys::kStarts][start.name] = to_json(start.candidate, domains);
+  for (const auto& start : course.starts) json[keys::kStarts][start.name] = to_json(start.candidate, sources);
   for (const auto& [spent, objective] : course.curve) json[keys::kCurve].push_back({spent, objective});
   return json;
 }
@@ -93,7 +93,7 @@ base::Json model_json(const PruneReport& report) {
 base::Json to_json(const PruneReport& report) {
   const auto* search = std::get_if<SearchCourse>(&report.course);
   auto json = model_json(report);
-  json.update(calibrate::to_json(report.evaluation, report.domains));
+  json.update(calibrate::to_json(report.evaluation, report.sources));
   if (report.objective_uncompensated) {
     json[keys::kObjectiveUncompensated] = *report.objective_uncompensated;
     json[keys::kCompensation] =
@@ -102,11 +102,11 @@ base::Json to_json(const PruneReport& report) {
   json[keys::kParametersTarget] = report.parameters_target;
   json[keys::kMemoryPlannedBytes] = report.memory_planned_bytes;
   if (search) {
-    json.update(to_json(*search, report.domains));
+    json.update(to_json(*search, report.sources));
   } else {
     auto& decisions = json[keys::kDecisions] = base::Json::array();
     for (const auto& decision : std::get<std::vector<Decision>>(report.course))
-      decisions.push_back(to_json(decision, decisions.size() + 1, report.domains));
+      decisions.push_back(to_json(decision, decisions.size() + 1, report.sources));
   }
   json[keys::kSpeed] = report.speed.to_json();
   json[keys::kCost] = eval::to_json(report.speed.cost(report.output));

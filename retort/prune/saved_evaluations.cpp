@@ -18,16 +18,16 @@ calibrate::LossIncrease increase_from_json(const base::Json& json) {
 }
 
 base::Json to_json(const calibrate::Evaluation& evaluation) {
-  base::Json json = {{keys::kMean, to_json(evaluation.mean)}, {keys::kWorstDomain, evaluation.worst_domain}};
-  for (const auto& domain : evaluation.domains) json[keys::kDomains].push_back(to_json(domain));
+  base::Json json = {{keys::kMean, to_json(evaluation.mean)}, {keys::kWorstDomain, evaluation.worst_source}};
+  for (const auto& source : evaluation.sources) json[keys::kDomains].push_back(to_json(source));
   return json;
 }
 
 calibrate::Evaluation evaluation_from_json(const base::Json& json) {
   calibrate::Evaluation evaluation{.mean = increase_from_json(json.at(keys::kMean)),
-                                   .domains = {},
-                                   .worst_domain = json.at(keys::kWorstDomain).get<std::size_t>()};
-  for (const auto& domain : json.at(keys::kDomains)) evaluation.domains.push_back(increase_from_json(domain));
+                                   .sources = {},
+                                   .worst_source = json.at(keys::kWorstDomain).get<std::size_t>()};
+  for (const auto& source : json.at(keys::kDomains)) evaluation.sources.push_back(increase_from_json(source));
   return evaluation;
 }
 
@@ -36,7 +36,7 @@ calibrate::Evaluation evaluation_from_json(const base::Json& json) {
 SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const Evaluator& evaluator)
     : observer_(setup.observer), evaluator_(evaluator) {
   if (setup.place.saved_file.empty()) return;
-  const auto identity = objective_identity(setup.input, evaluator, setup.domains, setup.options.objective);
+  const auto identity = objective_identity(setup.input, evaluator, setup.sources, setup.options.objective);
   file_.emplace(setup.place.saved_file, identity.dump(), observer_);
   for (const auto& line : file_->earlier())
     if (line.contains(keys::kExact))  // else of an earlier version

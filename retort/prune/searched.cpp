@@ -126,7 +126,7 @@ void log_outcome(const PruneSetup& setup, const PruneReport& report) {
                                     " nats/token, ", human(architecture::num_parameters(report.output)),
                                     " of ", human(architecture::num_parameters(report.input)),
                                     " parameters left (target ", human(report.parameters_target),
-                                    "), worst source ", report.domains[report.evaluation.worst_domain],
+                                    "), worst source ", report.sources[report.evaluation.worst_source],
                                     ", after ", course.evaluations, " evaluations"));
 }
 
@@ -136,7 +136,7 @@ PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   const auto plan = resolved(setup, kBatchTokens);
-  const Evaluator evaluator(setup.input, setup.domains, plan.evaluation);
+  const Evaluator evaluator(setup.input, setup.sources, plan.evaluation);
   const auto scores =
       setup.given ? *setup.given : calibrate::measured_scores(setup.input, evaluator.batches(), plan.ranking);
   const ModelSpace space(setup.input.config, setup.options, plan.target_parameters,

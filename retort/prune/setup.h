@@ -23,7 +23,7 @@ struct PrunePlace {
 /// Everything that a prune stage works on; references live as long as the stage.
 struct PruneSetup {
   const model::Weights& input;
-  const std::vector<calibrate::SourceText>& domains;
+  const std::vector<calibrate::SourceText>& sources;
   const PruneOptions& options;
   record::Observer& observer;
   PrunePlace place = {};

@@ -199,7 +199,7 @@ void log_step(const Stepwise& s, const Decision& decision, std::size_t step) {
                  std::setprecision(4), evaluation.mean.objective, " nats/token, ", human(decision.parameters),
                  " of ", human(architecture::num_parameters(s.setup.input.config)),
                  " parameters left (target ", human(s.plan.target_parameters), "), worst source ",
-                 s.evaluator.domain_names()[evaluation.worst_domain]));
+                 s.evaluator.source_names()[evaluation.worst_source]));
 }
 
 // Takes `current` to the next candidate.
@@ -226,7 +226,7 @@ Decision taken_step(const Stepwise& s, Current& current, std::size_t step) {
 PruneResult prune_stepwise(const PruneSetup& setup) {
   const auto start = std::chrono::steady_clock::now();
   const auto plan = resolved(setup, calibrate::kCalibrationBatchTokens);
-  const Evaluator evaluator(setup.input, setup.domains, plan.evaluation);
+  const Evaluator evaluator(setup.input, setup.sources, plan.evaluation);
   SavedEvaluations evaluations(setup, evaluator);
   const Stepwise search{setup, plan, evaluator, evaluations};
   Current current{.kept = architecture::whole(setup.input.config),

@@ -15,7 +15,7 @@ using architecture::Kept;
 using compress::compensate;
 
 std::vector<calibrate::SourceText> text() {
-  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
+  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each source
 }
 
 Kept without_channels(const architecture::Config& config, std::int64_t block,

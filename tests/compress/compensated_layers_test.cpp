@@ -20,7 +20,7 @@ using architecture::Role;
 using compress::CompensatedLayers;
 
 std::vector<calibrate::SourceText> text() {
-  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each domain
+  return test::random_domains(40, 60, 64);  // eight batches of 512 tokens in each source
 }
 
 std::vector<std::int64_t> odd(std::int64_t count) {

@@ -75,14 +75,14 @@ TEST(Surgery, MaskedIsSlicedWithHalvesOfBlocksDropped) {
   std::vector<at::Tensor> masks(4);
   masks[3] = at::zeros({16}, at::kDouble);
   for (const std::int64_t channel : {1, 2, 5, 9}) masks[3][channel] = 1;
-  const auto domains = test::random_domains(weights.config.vocab_size, 2, 48);
+  const auto sources = test::random_domains(weights.config.vocab_size, 2, 48);
   const auto sliced = compress::sliced(weights, candidate);
-  for (const auto& batch : calibrate::calibration_batches(domains, weights.config, at::kCPU)) {
+  for (const auto& batch : calibrate::calibration_batches(sources, weights.config, at::kCPU)) {
     const auto expected = test::plain_logits(zeroed, batch, masks);
     EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
     EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
   }
-  const prune::Evaluator evaluator(weights, domains, {});
+  const prune::Evaluator evaluator(weights, sources, {});
   EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
 
   const test::TemporaryDirectory directory;
@@ -109,13 +109,13 @@ TEST(Surgery, MaskedIsSlicedWithHeadsRemoved) {
     zero_heads(zeroed, 0, 0, 2);
     zero_heads(zeroed, 2, 2, 2);
     const auto sliced = compress::sliced(weights, candidate);
-    const auto domains = test::random_domains(40, 2, 48);
-    for (const auto& batch : calibrate::calibration_batches(domains, weights.config, at::kCPU)) {
+    const auto sources = test::random_domains(40, 2, 48);
+    for (const auto& batch : calibrate::calibration_batches(sources, weights.config, at::kCPU)) {
       const auto expected = test::plain_logits(zeroed, batch);
       EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
       EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
     }
-    const prune::Evaluator evaluator(weights, domains, {});
+    const prune::Evaluator evaluator(weights, sources, {});
     EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
     const std::vector<std::vector<std::int64_t>> groups = {{1}, {0, 1}, {0}};
     for (std::size_t block = 0; block < groups.size(); ++block)
@@ -148,13 +148,13 @@ TEST(Surgery, MaskedIsSlicedWithHiddenFeaturesRemoved) {
       for (const char* name : {"self_attn.o_proj", "mlp.down_proj"})
         zeroed.tensor(base::join("model.layers.", block, ".", name, ".weight")).index_fill_(0, index, 0);
     const auto sliced = compress::sliced(weights, candidate);
-    const auto domains = test::random_domains(40, 2, 48);
-    for (const auto& batch : calibrate::calibration_batches(domains, config, at::kCPU)) {
+    const auto sources = test::random_domains(40, 2, 48);
+    for (const auto& batch : calibrate::calibration_batches(sources, config, at::kCPU)) {
       const auto expected = test::plain_logits(zeroed, batch, {}, {false, true, true});
       EXPECT_LT(test::largest_difference(expected, test::plain_logits(sliced, batch)), 1e-9);
       EXPECT_GT(test::largest_difference(expected, test::plain_logits(weights, batch)), 1e-2);
     }
-    const prune::Evaluator evaluator(weights, domains, {});
+    const prune::Evaluator evaluator(weights, sources, {});
     EXPECT_LT(evaluator.difference(candidate, sliced), 1e-12);
     EXPECT_EQ(sliced.lineage.kept.hidden, kept);
     EXPECT_EQ(sliced.lineage.teacher_hidden, 16);

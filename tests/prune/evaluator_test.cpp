@@ -41,13 +41,13 @@ at::Tensor log_probabilities(const model::Weights& weights, const Kept& candidat
 TEST(Objective, IsTheSumOfBothTermsPerDomain) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
-  const auto domains = test::random_domains(config.vocab_size);
+  const auto sources = test::random_domains(config.vocab_size);
   const auto candidate = some_candidate(config);
-  const Evaluator evaluator(weights, domains, {.weights = {.perplexity = 0.7, .kl = 1.3}});
+  const Evaluator evaluator(weights, sources, {.weights = {.perplexity = 0.7, .kl = 1.3}});
   const auto evaluation = evaluator.evaluate(candidate);
 
   double mean = 0;
-  for (const auto& batch : calibrate::calibration_batches(domains, config, at::kCPU)) {
+  for (const auto& batch : calibrate::calibration_batches(sources, config, at::kCPU)) {
     const auto counted = batch.targets_N.ge(0).nonzero().flatten();
     const auto targets = batch.targets_N.index_select(0, counted).unsqueeze(1);
     const auto teacher =
@@ -67,24 +67,24 @@ TEST(Objective, IsTheSumOfBothTermsPerDomain) {
   EXPECT_GT(evaluation.mean.kl, 1e-3);
 }
 
-// Two domains of different lengths in small batches: a fidelity is the same f on less text.
+// Two sources of different lengths in small batches: a fidelity is the same f on less text.
 TEST(Objective, PiecesAddUpToFOfTheirText) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
-  auto domains = test::random_domains(config.vocab_size, 6);
-  domains[1].sequences.resize(2);
+  auto sources = test::random_domains(config.vocab_size, 6);
+  sources[1].sequences.resize(2);
   const auto candidate = some_candidate(config);
   const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
-  const Evaluator evaluator(weights, domains, {.weights = objective, .batch_tokens = 24});
+  const Evaluator evaluator(weights, sources, {.weights = objective, .batch_tokens = 24});
   const auto sum = [](const std::vector<double>& factors, const std::vector<double>& costs) {
     EXPECT_EQ(factors.size(), costs.size());
     return std::inner_product(factors.begin(), factors.end(), costs.begin(), 0.0);
   };
   ASSERT_EQ(evaluator.pieces().size(), 8U);
   for (const std::int64_t rounds : {1, 3, 6}) {
-    auto part = domains;
-    for (auto& domain : part)
-      domain.sequences.resize(std::min(domain.sequences.size(), static_cast<std::size_t>(rounds)));
+    auto part = sources;
+    for (auto& source : part)
+      source.sequences.resize(std::min(source.sequences.size(), static_cast<std::size_t>(rounds)));
     const auto factors = evaluator.piece_weights(rounds);
     const double expected =
         Evaluator(weights, part, {.weights = objective}).evaluate(candidate).mean.objective;
@@ -96,26 +96,26 @@ TEST(Objective, PiecesAddUpToFOfTheirText) {
   EXPECT_EQ(costs, all) << "however they are asked for";
 }
 
-// Sequences of one domain: documents of 10, 8 + 24 + 5 and 19 tokens; the second goes through three of them.
+// Sequences of one source: documents of 10, 8 + 24 + 5 and 19 tokens; the second goes through three of them.
 std::vector<calibrate::SourceText> documents_across_sequences(std::int64_t vocab_size) {
-  auto domains = test::random_domains(vocab_size, 3, 24);
-  domains.resize(1);
-  auto& sequences = domains.front().sequences;
+  auto sources = test::random_domains(vocab_size, 3, 24);
+  sources.resize(1);
+  auto& sequences = sources.front().sequences;
   for (auto& sequence : sequences) sequence.starts = {0};
   sequences[0].starts = {0, 10};
   sequences[0].targets[9] = sequences[2].targets[4] = data::kNoTarget;  // the last of a document
   sequences[1].goes_on = sequences[2].goes_on = true;
   sequences[2].starts = {0, 5};
-  return domains;
+  return sources;
 }
 
 TEST(Objective, IsWhatItsDocumentsAddUpTo) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
-  const auto domains = documents_across_sequences(config.vocab_size);
+  const auto sources = documents_across_sequences(config.vocab_size);
   const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
   const auto candidate = some_candidate(config);
-  const Evaluator evaluator(weights, domains, {.weights = objective, .batch_tokens = 24});
+  const Evaluator evaluator(weights, sources, {.weights = objective, .batch_tokens = 24});
   const auto documents = evaluator.document_sums(candidate);
   ASSERT_EQ(documents.size(), 3U);
   EXPECT_EQ(documents.front().targets, 9) << "its last token predicts nothing";
@@ -127,7 +127,7 @@ TEST(Objective, IsWhatItsDocumentsAddUpTo) {
   EXPECT_NEAR(cost.kl, sum.kl / sum.targets, 1e-12);
 
   // A document alone is a text of its own.
-  auto first = domains;
+  auto first = sources;
   first.front().sequences.resize(1);
   auto& alone = first.front().sequences.front();
   alone.ids.resize(10), alone.targets.resize(10), alone.starts = {0};
@@ -139,9 +139,9 @@ TEST(Objective, IsWhatItsDocumentsAddUpTo) {
 TEST(Objective, OfTwoCandidatesDiffersByPairedDocuments) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
-  const auto domains = test::random_domains(config.vocab_size, 6);
+  const auto sources = test::random_domains(config.vocab_size, 6);
   const ObjectiveWeights objective{.perplexity = 0.7, .kl = 1.3};
-  const Evaluator evaluator(weights, domains, {.weights = objective});
+  const Evaluator evaluator(weights, sources, {.weights = objective});
   const auto other = architecture::without_block(architecture::whole(config), 0);
   const auto a = evaluator.document_sums(some_candidate(config)), b = evaluator.document_sums(other);
   const auto difference = calibrate::difference_of(a, b, objective);
@@ -149,7 +149,7 @@ TEST(Objective, OfTwoCandidatesDiffersByPairedDocuments) {
       difference.value,
       evaluator.evaluate(some_candidate(config)).mean.objective - evaluator.evaluate(other).mean.objective,
       1e-12);
-  std::vector<std::vector<eval::RatioTerm>> terms(domains.size());
+  std::vector<std::vector<eval::RatioTerm>> terms(sources.size());
   for (std::size_t i = 0; i < a.size(); ++i)
     terms[a[i].source].push_back({0.7 * (a[i].nll - b[i].nll) + 1.3 * (a[i].kl - b[i].kl), a[i].targets});
   const auto interval = eval::bootstrap_interval(terms, {.level = 0.8});
@@ -170,9 +170,9 @@ TEST(Objective, WithTheMostLikelyTokensIsALowerBound) {
   auto config = test::tiny_config();
   config.vocab_size = 5000;
   const auto weights = test::tiny_model(config);
-  const auto domains = test::random_domains(config.vocab_size, 2, 600);
+  const auto sources = test::random_domains(config.vocab_size, 2, 600);
   const auto candidate = some_candidate(config);
-  const Evaluator evaluator(weights, domains, {});
+  const Evaluator evaluator(weights, sources, {});
   const auto bound = evaluator.evaluate(candidate),
              exact = evaluator.evaluate_exactly(compress::sliced(weights, candidate));
   EXPECT_NEAR(bound.mean.delta_log_perplexity, exact.mean.delta_log_perplexity, 1e-9);
@@ -196,12 +196,12 @@ TEST(Objective, OfTheWholeModelIsZero) {
 TEST(Objective, KeptStatesDoNotChangeTheResult) {
   const auto config = test::tiny_config(6);
   const auto weights = test::tiny_model(config);
-  const auto domains = test::random_domains(config.vocab_size);
+  const auto sources = test::random_domains(config.vocab_size);
   const std::int64_t state_bytes = 3 * 24 * 16 * 8;
   const auto base = architecture::without_block(architecture::whole(config), 2);
   std::vector<double> seen;
   for (const std::int64_t states : {0, 1, 2, 7, 100}) {
-    const Evaluator evaluator(weights, domains, {.weights = {}, .cache_bytes = states * state_bytes});
+    const Evaluator evaluator(weights, sources, {.weights = {}, .cache_bytes = states * state_bytes});
     std::vector<double> values;
     for (int round = 0; round < 2; ++round)
       for (const std::int64_t block : {5, 0, 1, 3, 4})

@@ -43,7 +43,7 @@ model::Weights overflowing_model() {
 }
 
 std::vector<calibrate::SourceText> text() {
-  return test::random_domains(40, 40, 64);  // five batches of a domain
+  return test::random_domains(40, 40, 64);  // five batches of a source
 }
 
 PruneOptions options_of(SearchMethod method) {

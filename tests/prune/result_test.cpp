@@ -33,12 +33,12 @@ prune::PruneOptions options_of(double fraction) {
 prune::PruneReport whole_report() {
   const auto config = test::tiny_config(2);
   const auto whole = architecture::whole(config);
-  const calibrate::Evaluation nothing{.mean = {}, .domains = {{}}};
+  const calibrate::Evaluation nothing{.mean = {}, .sources = {{}}};
   prune::PruneReport report{
       .input = config,
       .output = config,
       .kept = whole,
-      .domains = {"books"},
+      .sources = {"books"},
       .evaluation = nothing,
       .speed = eval::SpeedTable::measured(std::vector{config}, {.context = 8, .rounds = 1})};
   report.course = prune::SearchCourse{.method = prune::SearchMethod::staged,
@@ -80,9 +80,9 @@ TEST(PruneReport, NamesASearchAsARecipeDoes) {
 TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   Listener listener;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
-  const auto domains = test::random_domains(40, 2);
+  const auto sources = test::random_domains(40, 2);
   const auto options = options_of(0.7);
-  const auto json = to_json(prune::prune_stepwise({input, domains, options, listener}).report);
+  const auto json = to_json(prune::prune_stepwise({input, sources, options, listener}).report);
   const auto& decisions = json.at("decisions");
   ASSERT_EQ(listener.lines.size(), decisions.size() + 1);
   for (std::size_t step = 0; step < decisions.size(); ++step) {

@@ -31,7 +31,7 @@ TEST(SavedSearch, ServesWhereCandidatesAgree) {
   const auto path = directory / "search.jsonl";
   Listener listener;
   auto input = test::tiny_model(test::tiny_config(4));
-  const auto domains = test::random_domains(40, 3, 64);
+  const auto sources = test::random_domains(40, 3, 64);
   prune::PruneOptions options;
   options.units = prune::Units::per_layer;
   options.target.parameters_fraction = 0.8;
@@ -39,7 +39,7 @@ TEST(SavedSearch, ServesWhereCandidatesAgree) {
   options.compensate = false;
   options.search = {.method = prune::SearchMethod::tabu, .budget_tokens = 20'000, .tolerance = 0.15};
   const auto objective_of = [&](const base::Path& file) {
-    const auto result = prune::prune_searched({input, domains, options, listener, {file}});
+    const auto result = prune::prune_searched({input, sources, options, listener, {file}});
     return std::get<prune::SearchCourse>(result.report.course).finalists.front().searched_objective;
   };
   const auto run = [&] { return objective_of(path); };

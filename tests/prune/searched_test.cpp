@@ -33,7 +33,7 @@ model::Weights small_model(std::size_t blocks = 4) {
 }
 
 std::vector<calibrate::SourceText> text() {
-  return test::random_domains(40, 40, 64);  // five batches of a domain
+  return test::random_domains(40, 40, 64);  // five batches of a source
 }
 
 PruneOptions options_of(Units units, SearchMethod method) {
@@ -128,12 +128,12 @@ INSTANTIATE_TEST_SUITE_P(Units, GreedyBudget,
 
 TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   const auto input = small_model();
-  const auto domains = test::random_domains(40, 3, 64);
-  const auto batches = calibrate::calibration_batches(domains, input.config, at::kCPU);
+  const auto sources = test::random_domains(40, 3, 64);
+  const auto batches = calibrate::calibration_batches(sources, input.config, at::kCPU);
   const auto influences = calibrate::influences(input, batches);
   ASSERT_EQ(influences.size(), 4U);
   std::vector<double> expected(4, 0);
-  for (const auto& batch : batches) {  // two domains of one batch each
+  for (const auto& batch : batches) {  // two sources of one batch each
     auto hidden = model::embedded(input, batch.ids_N);
     for (std::size_t block = 0; block < 4; ++block) {
       const auto next = model::block_forward(model::weights_of_block(input, static_cast<std::int64_t>(block)),
@@ -318,7 +318,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
   config.blocks.assign(4,
                        {.attention = architecture::Attention{4, 2, 16}, .mlp = architecture::DenseMlp{128}});
   const auto weights = test::tiny_model(config, 1, at::kFloat);
-  const auto domains = test::random_domains(40, 40, 64);
+  const auto sources = test::random_domains(40, 40, 64);
   auto options = options_of(Units::per_layer, SearchMethod::greedy);
   options.hidden = false;
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
@@ -332,7 +332,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
       record::Observer observer;
       ops::reset_peak_tensor_bytes();
       auto report = to_json(prune_searched({weights,
-                                            domains,
+                                            sources,
                                             options,
                                             observer,
                                             {.saved_file = directory / "search.jsonl", .memory = needs}})
@@ -357,14 +357,14 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     record::Observer observer;
     options.channel_ranking = ranking;
     ops::reset_peak_tensor_bytes();
-    prune_searched({weights, domains, options, observer, {directory / "search.jsonl"}});
+    prune_searched({weights, sources, options, observer, {directory / "search.jsonl"}});
     EXPECT_LT(ops::peak_tensor_bytes() - before, plan({}));
   }
   record::Observer observer;
   const test::TemporaryDirectory directory;
   const auto too_little = plan({.on_disk = true, .cache_bytes = 0}) - 1;
   EXPECT_THROW(prune_searched({weights,
-                               domains,
+                               sources,
                                options,
                                observer,
                                {.saved_file = directory / "search.jsonl", .memory = too_little}}),

@@ -33,14 +33,14 @@ PruneOptions options_for(double fraction) {
 // candidate is built, run from its embedding and compared in float64.
 class BruteForce {
  public:
-  BruteForce(const model::Weights& input, const std::vector<calibrate::SourceText>& domains)
+  BruteForce(const model::Weights& input, const std::vector<calibrate::SourceText>& sources)
       : input_(input),
-        batches_(calibrate::calibration_batches(domains, input.config, at::kCPU)),
-        domains_(domains.size()) {}
+        batches_(calibrate::calibration_batches(sources, input.config, at::kCPU)),
+        domains_(sources.size()) {}
 
   double objective(const Kept& candidate) const {
     const auto smaller = compress::sliced(input_, candidate);
-    std::map<std::size_t, std::pair<double, double>> sums;  // domain -> value, targets
+    std::map<std::size_t, std::pair<double, double>> sums;  // source -> value, targets
     for (const auto& batch : batches_) {
       const auto counted = batch.targets_N.ge(0);
       const auto ids = batch.targets_N.clamp_min(0).unsqueeze(1);
@@ -52,7 +52,7 @@ class BruteForce {
       sums[batch.source].second += counted.sum().item<double>();
     }
     double mean = 0;
-    for (const auto& [domain, sum] : sums) mean += sum.first / sum.second / domains_;
+    for (const auto& [source, sum] : sums) mean += sum.first / sum.second / domains_;
     return mean;
   }
 
@@ -139,9 +139,9 @@ TEST(Stepwise, TakesTheStepsOfABruteForceSearch) {
   for (const std::uint64_t seed : {1, 2})
     for (const double fraction : {0.85, 0.4}) {
       const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
-      const auto domains = test::random_domains(input.config.vocab_size, 2);
-      const auto result = prune_stepwise({input, domains, options_for(fraction), observer});
-      const auto expected = BruteForce(input, domains).run(result.report.parameters_target);
+      const auto sources = test::random_domains(input.config.vocab_size, 2);
+      const auto result = prune_stepwise({input, sources, options_for(fraction), observer});
+      const auto expected = BruteForce(input, sources).run(result.report.parameters_target);
       EXPECT_EQ(result.report.kept, expected) << seed << " " << fraction;
     }
 }
@@ -159,9 +159,9 @@ TEST(Stepwise, MeasuresCloseLeadersByTheWholeVocabulary) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed)
     for (const double fraction : {0.985, 0.95}) {
       const auto input = flat_model(seed);
-      const auto domains = test::random_domains(3000, 2);
-      const auto report = to_json(prune_stepwise({input, domains, options_for(fraction), observer}).report);
-      EXPECT_EQ(kept(report), BruteForce(input, domains).run(report["parameters_target"]))
+      const auto sources = test::random_domains(3000, 2);
+      const auto report = to_json(prune_stepwise({input, sources, options_for(fraction), observer}).report);
+      EXPECT_EQ(kept(report), BruteForce(input, sources).run(report["parameters_target"]))
           << seed << " " << fraction;
       for (const auto& decision : report["decisions"])
         for (const auto& candidate : decision["candidates"]) ++(candidate["exact"] ? exact : bounds);
@@ -177,8 +177,8 @@ TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
   options.channels = options.heads = false;
   for (const std::uint64_t seed : {7, 29, 30, 39}) {
     const auto input = flat_model(seed, 6);
-    const auto domains = test::random_domains(3000, 2);
-    const prune::Evaluator evaluator(input, domains, {});
+    const auto sources = test::random_domains(3000, 2);
+    const prune::Evaluator evaluator(input, sources, {});
     std::vector<double> bounds, exact;
     for (std::int64_t block = 0; block < 6; ++block) {
       const auto candidate = architecture::without_block(architecture::whole(input.config), block);
@@ -189,7 +189,7 @@ TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
       return std::min_element(values.begin(), values.end()) - values.begin();
     };
     ASSERT_NE(least(bounds), least(exact)) << seed;
-    const auto report = to_json(prune_stepwise({input, domains, options, observer}).report);
+    const auto report = to_json(prune_stepwise({input, sources, options, observer}).report);
     ASSERT_EQ(report["decisions"].size(), 1U);
     EXPECT_EQ(report["decisions"][0]["block"], least(exact)) << seed;
     EXPECT_TRUE(report["decisions"][0]["exact"]);
@@ -208,11 +208,11 @@ class Impatient : public record::Observer {
 
 TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const auto input = flat_model(1);
-  const auto domains = test::random_domains(3000, 2);
+  const auto sources = test::random_domains(3000, 2);
   const test::TemporaryDirectory directory;
   const auto run = [&](const std::string& file, record::Observer& observer) {
     return untimed(
-        to_json(prune_stepwise({input, domains, options_for(0.95), observer, {directory / file}}).report));
+        to_json(prune_stepwise({input, sources, options_for(0.95), observer, {directory / file}}).report));
   };
   record::Observer patient;
   const auto expected = run("whole.jsonl", patient);
@@ -288,9 +288,9 @@ TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
 TEST(Stepwise, TwoPrunesComposeTheirLineages) {
   record::Observer observer;
   const auto original = test::tiny_model(test::tiny_config(5, 24));
-  const auto domains = test::random_domains(40, 2);
-  const auto once = prune_stepwise({original, domains, options_for(0.7), observer});
-  const auto twice = prune_stepwise({once.weights, domains, options_for(0.7), observer});
+  const auto sources = test::random_domains(40, 2);
+  const auto once = prune_stepwise({original, sources, options_for(0.7), observer});
+  const auto twice = prune_stepwise({once.weights, sources, options_for(0.7), observer});
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
   const auto direct = compress::sliced(original, lineage.kept);
@@ -323,27 +323,27 @@ TEST(Stepwise, AnUnreachableTargetIsRefusedBeforeAnyWork) {
 // that.
 TEST(Stepwise, ComparesCandidatesAfterCompensation) {
   const auto input = test::tiny_model(test::tiny_config(4));
-  const auto domains = test::random_domains(40, 40, 64);
+  const auto sources = test::random_domains(40, 40, 64);
   auto options = options_for(0.9);
   options.blocks = options.heads = false;
   record::Observer observer;
-  const auto report = to_json(prune_stepwise({input, domains, options, observer}).report);
+  const auto report = to_json(prune_stepwise({input, sources, options, observer}).report);
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
   const auto candidate = architecture::kept_from_json(report.at("kept"));
-  const prune::Evaluator after(input, domains, {.weights = {}, .after_compensation = true});
-  const prune::Evaluator before(input, domains, {});
+  const prune::Evaluator after(input, sources, {.weights = {}, .after_compensation = true});
+  const prune::Evaluator before(input, sources, {});
   EXPECT_NEAR(after.evaluate(candidate).mean.objective, last.at("objective").get<double>(), 1e-9);
   EXPECT_GT(before.evaluate(candidate).mean.objective, last.at("objective").get<double>() + 0.01);
 }
 
 TEST(Stepwise, GoesOnWhereItWasStopped) {
   const auto input = test::tiny_model(test::tiny_config());
-  const auto domains = test::random_domains(40, 2);
+  const auto sources = test::random_domains(40, 2);
   const test::TemporaryDirectory directory;
   const auto report = [&](const char* file, record::Observer& observer) {
     auto json =
-        to_json(prune_stepwise({input, domains, options_for(0.5), observer, {directory / file}}).report);
+        to_json(prune_stepwise({input, sources, options_for(0.5), observer, {directory / file}}).report);
     EXPECT_GT(json.at("memory_planned_bytes").get<std::int64_t>(), 0);
     return untimed(std::move(json));
   };

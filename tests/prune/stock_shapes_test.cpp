@@ -65,8 +65,8 @@ void save_case(const model::Weights& weights, const std::filesystem::path& direc
   std::filesystem::create_directories(directory);
   model::save_model(weights, directory / "model", {}, {});
   const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
-  const auto domains = one_document(again.config.vocab_size);
-  const auto batch = calibrate::calibration_batches(domains, again.config, at::kCPU).front();
+  const auto sources = one_document(again.config.vocab_size);
+  const auto batch = calibrate::calibration_batches(sources, again.config, at::kCPU).front();
   const auto logits_NV = test::plain_logits(again, batch).contiguous();
   EXPECT_GT(logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
   const std::span bytes(static_cast<const std::byte*>(logits_NV.const_data_ptr()), logits_NV.nbytes());
@@ -74,7 +74,7 @@ void save_case(const model::Weights& weights, const std::filesystem::path& direc
   io::write_safetensors(directory / "logits.safetensors", tensors);
   base::write_file_atomically(
       directory / "case.json",
-      base::Json{{"ids", domains[0].sequences[0].ids}, {"tolerance", test::kLogits}}.dump());
+      base::Json{{"ids", sources[0].sequences[0].ids}, {"tolerance", test::kLogits}}.dump());
 }
 
 TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoad) {

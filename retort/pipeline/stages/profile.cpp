@@ -17,10 +17,10 @@ const calibrate::ProfileOptions& options_of(const Stage& stage) {
   return std::get<calibrate::ProfileOptions>(stage.options);
 }
 
-base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& domains,
+base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& sources,
                        const calibrate::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
-          {"text", calibrate::text_fingerprint(domains)},
+          {"text", calibrate::text_fingerprint(sources)},
           {"sequence_length", options.sequence_length},
           {"seed", options.seed}};
 }
@@ -38,12 +38,12 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  return to_json(calibrate::profile(model.weights, model.domains,
-                            {.directory = context.directory.stage_directory(stage.name),
-                             .scratch = context.directory.checkpoints(stage.name),
-                             .identity = identity_of(model.path, model.domains, options),
-                             .memory = context.available_bytes},
-                            context.observer));
+  return to_json(calibrate::profile(model.weights, model.sources,
+                                    {.directory = context.directory.stage_directory(stage.name),
+                                     .scratch = context.directory.checkpoints(stage.name),
+                                     .identity = identity_of(model.path, model.sources, options),
+                                     .memory = context.available_bytes},
+                                    context.observer));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto scores = scores_of_profile(context, stage, model.weights);
   const prune::PruneSetup setup{
       .input = model.weights,
-      .domains = model.domains,
+      .sources = model.sources,
       .options = options,
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
@@ -86,7 +86,7 @@ base::Json run(const Context& context, const Stage& stage) {
       options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, saver(context, stage));
   save_compressed(context, stage, model.path, result.weights);
   auto json = prune::to_json(result.report);
-  json[record::keys::kCalibration] = calibrate::describe(model.domains);
+  json[record::keys::kCalibration] = calibrate::describe(model.sources);
   return json;
 }
 

@@ -29,10 +29,10 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
-                       const std::vector<calibrate::SourceText>& domains) {
+                       const std::vector<calibrate::SourceText>& sources) {
   return {{"format", 2},
           {"model", model_fingerprint(context.model_path(stage.from))},
-          {"text", calibrate::text_fingerprint(domains)},
+          {"text", calibrate::text_fingerprint(sources)},
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
@@ -41,9 +41,9 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
   const auto scratch = context.directory.checkpoints(stage.name);
-  const auto result = sparsify::sparsify(model.weights, calibrate::split_by_document(model.domains), options,
+  const auto result = sparsify::sparsify(model.weights, calibrate::split_by_document(model.sources), options,
                                          {.scratch = scratch,
-                                          .identity = identity_of(context, stage, model.domains),
+                                          .identity = identity_of(context, stage, model.sources),
                                           .memory = context.available_bytes},
                                          context.observer);
   save_compressed(context, stage, model.path, result.weights);
