@@ -68,9 +68,8 @@ class WindowReader {
   std::int64_t tokens_ = 0;
 };
 
-/// The first `count` packed sequences of one source's training part for a seed: text for statistics, a source
-/// of its own.  Fewer when the source has not enough text, none when that does not fill one: it is not
-/// repeated.
+/// The first `count` packed sequences of one source's training part for a seed: text for statistics.  Fewer
+/// when the source has not enough text, none when that does not fill one: it is not repeated.
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
                                             const Encode& encode, const SpecialTokens& special,
                                             std::uint64_t seed, std::int64_t count);

@@ -71,18 +71,13 @@ class Binder {
   /// Reports what is wrong with a key, or with the map when it lacks the key; only reading listens.
   virtual void mistake(const char* /*key*/, const std::string& /*what*/) {}
 
-  /// An enum whose values are 0, 1, ... in the order of `words`.
-  template <typename Enum>
-  void choice(const char* key, Enum& value, const Words& words, const Field& field) {
-    auto index = static_cast<std::size_t>(value);
-    word(key, index, words, field);
-    value = static_cast<Enum>(index);
-  }
-  /// The same with the words that stand beside the enum, see base/words.h.
+  /// An enum by the words that stand beside it, see base/words.h.
   template <typename Enum>
   void choice(const char* key, Enum& value, const Field& field) {
     const auto words = words_of(value);
-    choice(key, value, Words(words.begin(), words.end()), field);
+    auto index = static_cast<std::size_t>(value);
+    word(key, index, Words(words.begin(), words.end()), field);
+    value = static_cast<Enum>(index);
   }
   /// A text that has to be one of `words`.
   void one_of(const char* key, std::string& value, const Words& words, const Field& field);
