@@ -165,7 +165,7 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
 TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
   constexpr ModelShape kLargeVocabulary{
       .blocks = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .width = 16, .vocab = 50000};
-  constexpr std::int64_t kTokens = 3072;
+  constexpr std::int64_t kTokens = 4096;
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto given = this->given({.what = "",
                               .student = kLargeVocabulary,
