@@ -43,7 +43,7 @@ struct StageFunctions {
   TextUse (*text_use)(const recipe::Stage& stage);
   SequenceLength (*sequence_length)(const recipe::Stage& stage);
   /// Null, or what is checked beyond sources, models, lengths and vocabularies of every stage.
-  void (*check)(const PlanContext& context, const recipe::Stage& stage);
+  void (*check)(const PlanContext& context, const recipe::Stage& stage) = nullptr;
   /// The stage's memory when its models are there: what it will plan itself, or a little more where that
   /// depends on its text.
   std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
@@ -51,8 +51,21 @@ struct StageFunctions {
   /// record::StoppedError when the user asked to stop.
   base::Json (*run)(const Context& context, const recipe::Stage& stage);
   /// Null, or what is printed of the result when the run ends.
-  std::string (*summary)(const base::Json& result);
+  std::string (*summary)(const base::Json& result) = nullptr;
 };
+
+/// Of the stages that take statistics from calibration text: they learn from it.
+inline TextUse use_of_calibration_text(const recipe::Stage&) {
+  return {.learns = true};
+}
+template <typename Options>
+SequenceLength calibration_length(const recipe::Stage& stage) {
+  return {"sequence_length", std::get<Options>(stage.options).sequence_length};
+}
+/// Of the stages that train.
+inline SequenceLength training_length(const recipe::Stage& stage) {
+  return {"packing.sequence_length", std::get<train::TrainOptions>(stage.options).packing.sequence_length};
+}
 
 extern const StageFunctions kTraining, kProfiling, kPruning, kSparsifying, kSelecting, kEvaluating;
 

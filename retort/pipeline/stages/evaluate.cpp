@@ -155,7 +155,6 @@ const StageFunctions kEvaluating = {.text_use =
                                         [](const Stage& stage) {
                                           return SequenceLength{"context", options_of(stage).context};
                                         },
-                                    .check = nullptr,
                                     .plan = plan,
                                     .run = run,
                                     .summary = summary};

@@ -48,15 +48,9 @@ base::Json run(const Context& context, const Stage& stage) {
 
 }  // namespace
 
-const StageFunctions kProfiling = {
-    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
-    .sequence_length =
-        [](const Stage& stage) {
-          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
-        },
-    .check = nullptr,
-    .plan = plan,
-    .run = run,
-    .summary = nullptr};
+const StageFunctions kProfiling = {.text_use = use_of_calibration_text,
+                                   .sequence_length = calibration_length<calibrate::ProfileOptions>,
+                                   .plan = plan,
+                                   .run = run};
 
 }  // namespace retort::pipeline

@@ -92,15 +92,10 @@ base::Json run(const Context& context, const Stage& stage) {
 
 }  // namespace
 
-const StageFunctions kPruning = {
-    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
-    .sequence_length =
-        [](const Stage& stage) {
-          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
-        },
-    .check = check,
-    .plan = plan,
-    .run = run,
-    .summary = nullptr};
+const StageFunctions kPruning = {.text_use = use_of_calibration_text,
+                                 .sequence_length = calibration_length<prune::PruneOptions>,
+                                 .check = check,
+                                 .plan = plan,
+                                 .run = run};
 
 }  // namespace retort::pipeline

@@ -217,13 +217,9 @@ const StageFunctions kSelecting = {
           return TextUse{
               .learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0, .chooses = true};
         },
-    .sequence_length =
-        [](const Stage& stage) {
-          return SequenceLength{"packing.sequence_length", options_of(stage).packing.sequence_length};
-        },
+    .sequence_length = training_length,
     .check = check,
     .plan = plan,
-    .run = run,
-    .summary = nullptr};
+    .run = run};
 
 }  // namespace retort::pipeline

@@ -53,15 +53,9 @@ base::Json run(const Context& context, const Stage& stage) {
 
 }  // namespace
 
-const StageFunctions kSparsifying = {
-    .text_use = [](const Stage&) { return TextUse{.learns = true}; },
-    .sequence_length =
-        [](const Stage& stage) {
-          return SequenceLength{"sequence_length", options_of(stage).sequence_length};
-        },
-    .check = nullptr,
-    .plan = plan,
-    .run = run,
-    .summary = nullptr};
+const StageFunctions kSparsifying = {.text_use = use_of_calibration_text,
+                                     .sequence_length = calibration_length<sparsify::SparsifyOptions>,
+                                     .plan = plan,
+                                     .run = run};
 
 }  // namespace retort::pipeline
