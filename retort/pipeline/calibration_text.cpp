@@ -38,7 +38,7 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
       .path = path, .weights = model::load_weights(path, at::kFloat, context.device), .sources = {}};
   require_context(stage.name, "sequence_length", sequence_length, model.weights.config);
   const auto text = read_model_text(path, model.weights.config);
-  const auto sources = context.sources(stage);
+  const auto sources = context.recipe.sources(stage);
   const auto wanted = tokens / std::ssize(stage.data);
   const auto count = sequences_of(stage, tokens, sequence_length);
   const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};

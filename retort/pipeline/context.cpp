@@ -17,12 +17,6 @@ base::Path Context::finalist_path(const std::string& stage, std::size_t number) 
   return directory.stage_directory(stage) / "finalists" / std::to_string(number);
 }
 
-std::vector<data::SourceOptions> Context::sources(const recipe::Stage& stage) const {
-  std::vector<data::SourceOptions> sources;
-  for (const auto& name : stage.data) sources.push_back(recipe.source(name));
-  return sources;
-}
-
 std::int64_t available_bytes(const AvailableMemory& asked) {
   return asked ? asked() : base::available_memory_bytes();
 }

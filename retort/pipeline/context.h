@@ -35,8 +35,6 @@ struct Context {
   base::Path model_path(const std::string& name) const;
   /// A finalist of a prune stage besides its model, which is number 1; from 2 without gaps.
   base::Path finalist_path(const std::string& stage, std::size_t number) const;
-  /// The sources that a stage names.
-  std::vector<data::SourceOptions> sources(const recipe::Stage& stage) const;
 };
 
 /// What `asked` says, which may be empty, else what the machine has.

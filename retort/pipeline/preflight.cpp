@@ -19,12 +19,6 @@ namespace {
 
 using recipe::Stage;
 
-std::vector<data::SourceOptions> sources_of(const recipe::Recipe& recipe, const Stage& stage) {
-  std::vector<data::SourceOptions> sources;
-  for (const auto& name : stage.data) sources.push_back(recipe.source(name));
-  return sources;
-}
-
 class Preflight {
  public:
   Preflight(const PlanContext& context, const RunRequest& request) : context_(context), request_(request) {}
@@ -32,7 +26,7 @@ class Preflight {
   void check(const Stage& stage) {
     if (context_.models.finished(stage.name)) return;
     const auto& functions = functions_of(stage.kind);
-    for (const auto& source : sources_of(context_.recipe, stage)) data::check_files(source);
+    for (const auto& source : context_.recipe.sources(stage)) data::check_files(source);
     for (const auto& name : stage.models_read()) check_model(stage, name);
     if (!stage.profile.empty()) require_finished(stage, "profile", stage.profile);
     check_lengths(stage, functions.sequence_length(stage));
@@ -78,7 +72,7 @@ class Preflight {
   }
 
   void check_held_out(const Stage& stage) const {
-    for (const auto& source : sources_of(context_.recipe, stage))
+    for (const auto& source : context_.recipe.sources(stage))
       if (data::held_out_documents(source, 1) == 0)
         throw base::DataError(base::join("stage '", stage.name,
                                          "': expected held-out documents with text in '", source.name,

@@ -20,7 +20,7 @@ eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& s
                                   const LoadedModel* teacher) {
   const auto text = read_model_text(model.path, model.parameters->config());
   auto scores = eval::describe_model(*model.subject, model.path);
-  for (const auto& source : context.sources(stage)) {
+  for (const auto& source : context.recipe.sources(stage)) {
     const auto windows = eval::open_windows(source, data::Split::held_out,
                                             {.windowing = options.windows,
                                              .context = options.context,

@@ -67,6 +67,12 @@ const data::SourceOptions& Recipe::source(std::string_view source_name) const {
   throw base::UsageError(base::join("source '", source_name, "' is not in the recipe."));
 }
 
+std::vector<data::SourceOptions> Recipe::sources(const Stage& stage) const {
+  std::vector<data::SourceOptions> sources;
+  for (const auto& one : stage.data) sources.push_back(source(one));
+  return sources;
+}
+
 Recipe parse_recipe(std::string_view text, const std::string& where, std::span<const std::string> overrides) {
   Value root = parse_yaml(text, where);
   base::require<base::UsageError>(root.kind != Value::Kind::null, where, ": is empty, expected a recipe.");

@@ -64,6 +64,8 @@ struct Recipe {
   const Stage& stage(std::string_view name) const;
   /// The source of this name; a recipe that was read holds every source that its stages name.
   const data::SourceOptions& source(std::string_view name) const;
+  /// The sources that a stage names.
+  std::vector<data::SourceOptions> sources(const Stage& stage) const;
 };
 
 /// Reads a file; `overrides` are "stages.student.optim.lr=1e-5" and the like.  Throws UsageError with all

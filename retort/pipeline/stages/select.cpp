@@ -155,12 +155,10 @@ std::int64_t require_documents(const Stage& stage, const std::vector<data::Sourc
 }
 
 void check(const PlanContext& context, const Stage& stage) {
-  std::vector<data::SourceOptions> sources;
-  for (const auto& name : stage.data) sources.push_back(context.recipe.source(name));
   const auto& model = stage.models.front();
   const auto text =
       read_model_text(context.models.tokenizer_of_line(model), context.models.config_of_line(model));
-  const auto found = require_documents(stage, sources, text);
+  const auto found = require_documents(stage, context.recipe.sources(stage), text);
   if (found < static_cast<std::int64_t>(eval::kLeastDocuments))
     context.observer.message(
         record::Level::warning,
@@ -183,7 +181,8 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
   for (const auto& contender : contenders)
-    (void)require_documents(stage, context.sources(stage), read_model_text(contender.path, contender.config));
+    (void)require_documents(stage, context.recipe.sources(stage),
+                            read_model_text(contender.path, contender.config));
   for (const auto& contender : contenders) distil(context, stage, contender);
   const auto scores = scores_of(context, stage, contenders);
   const auto standings = eval::standings(scores);

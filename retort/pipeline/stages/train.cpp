@@ -51,7 +51,7 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage
                                              const train::TrainOptions& options, const ModelText& text) {
   std::vector<train::HeldOutSet> sets;
   if (options.evaluate_every_steps <= 0) return sets;
-  for (const auto& source : context.sources(stage)) {
+  for (const auto& source : context.recipe.sources(stage)) {
     data::WindowReader reader(source, data::Split::held_out,
                               {.context = options.packing.sequence_length,
                                .tokens = options.evaluate_tokens,
@@ -206,7 +206,7 @@ base::Json run(const Context& context, const Stage& stage) {
   auto models = load_models(context, stage, options, loss_options);
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
-  data::SequenceStream stream(context.sources(stage), options.packing, text.encode(), text.special,
+  data::SequenceStream stream(context.recipe.sources(stage), options.packing, text.encode(), text.special,
                               options.seed, data::Split::training, train::prepared_sequences(options));
 
   train::TrainSetup setup{.stage = stage.name,
