@@ -13,6 +13,7 @@
 #include "retort/base/random.h"
 #include "retort/calibrate/importance.h"
 #include "retort/calibrate/ranking.h"
+#include "retort/calibrate/split_text.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/surgery.h"
 #include "retort/data/windows.h"
@@ -51,6 +52,7 @@ constexpr std::uint64_t kRandomSeed = 0;
 
 struct Texts {
   std::vector<SourceText> calibration, held_out;
+  calibrate::TextParts fitted;  ///< of the calibration text
 };
 
 Texts read_texts(const Settings& s, const architecture::Config& config) {
@@ -79,6 +81,7 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
     for (data::Sequence window; reader.next(window);) held_out.sequences.push_back(window);
     texts.held_out.push_back(std::move(held_out));
   }
+  texts.fitted = calibrate::split_by_document(texts.calibration);
   return texts;
 }
 
@@ -238,7 +241,8 @@ class Experiment {
         auto small = compress::sliced(weights_, candidate);
         base::Json row = {{"part", part.name}, {"ranking", ranking},    {"winsorise", quantile},
                           {"keep", keep},      {"over_layers", global}, {"plain", held_out_.measure(small)}};
-        compress::compensate(weights_, candidate, small, texts_.calibration, {}, observer_);
+        compress::compensate(weights_, candidate, small, {texts_.fitted.fitted, texts_.fitted.choosing}, {},
+                             observer_);
         row["compensated"] = held_out_.measure(small);
         std::cerr << row.dump() << std::endl;
         rows.push_back(std::move(row));

@@ -11,10 +11,9 @@
 namespace retort::calibrate {
 namespace {
 
-constexpr std::array kShares = {6.0, 1.0, 1.0};  // fitted, choosing, judging
-constexpr std::size_t kFitted = 0;
-constexpr std::size_t kLongest = 4;  // one part of so many of a source, beyond which a document is fitted to
+constexpr std::size_t kLongest = 4;  // one part of so many of a source: a longer document goes to the largest
 
+using Shares = std::array<double, 3>;  // fitted, choosing, judging
 using Parts = std::array<std::vector<SourceText>*, 3>;
 
 // What a sequence holds of a document.
@@ -57,24 +56,35 @@ std::vector<Document> documents_of(const SourceText& source, const std::vector<P
   return documents;
 }
 
+std::size_t least_filled(const Shares& taken, const Shares& shares) {
+  std::size_t least = shares.size();
+  for (std::size_t part = 0; part < shares.size(); ++part)
+    if (shares[part] > 0 && (least == shares.size() || taken[part] < taken[least])) least = part;
+  return least;
+}
+
 // The part of each document; none where that leaves a part without a target.
-std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& documents) {
+std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& documents,
+                                                 const Shares& shares) {
   std::size_t all = 0;
   for (const auto& document : documents) all += document.ids.size();
-  std::array<double, kShares.size()> taken{};
-  std::array<std::size_t, kShares.size()> targets{};
+  const auto largest =
+      static_cast<std::size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+  Shares taken{};
+  std::array<std::size_t, std::tuple_size_v<Shares>> targets{};
   std::map<std::vector<std::int32_t>, std::size_t> seen;
   std::vector<std::size_t> parts;
   for (const auto& document : documents) {
     const bool is_long = document.ids.size() * kLongest > all;
-    const auto least = static_cast<std::size_t>(std::min_element(taken.begin(), taken.end()) - taken.begin());
     const auto part =
-        seen.emplace(document.ids, is_long || document.targets == 0 ? kFitted : least).first->second;
-    taken[part] += static_cast<double>(document.ids.size()) / kShares[part];
+        seen.emplace(document.ids, is_long || document.targets == 0 ? largest : least_filled(taken, shares))
+            .first->second;
+    taken[part] += static_cast<double>(document.ids.size()) / shares[part];
     targets[part] += document.targets;
     parts.push_back(part);
   }
-  if (std::find(targets.begin(), targets.end(), std::size_t{0}) != targets.end()) return {};
+  for (std::size_t part = 0; part < shares.size(); ++part)
+    if (shares[part] > 0 && targets[part] == 0) return {};
   return parts;
 }
 
@@ -95,13 +105,13 @@ void append(data::Sequence& target, const data::Sequence& source, const Piece& p
 }
 
 // Returns whether documents stayed whole.
-bool split(const SourceText& source, const Parts& parts) {
+bool split(const SourceText& source, const Shares& shares, const Parts& parts) {
   auto pieces = pieces_of(source);
-  auto assignment = assigned(documents_of(source, pieces));
+  auto assignment = assigned(documents_of(source, pieces), shares);
   const bool whole = assignment.has_value();
   if (!whole) {
     pieces = each_a_document(std::move(pieces));
-    assignment = assigned(documents_of(source, pieces));
+    assignment = assigned(documents_of(source, pieces), shares);
   }
   base::require<base::DataError>(
       assignment.has_value(), "calibration text '", source.name, "': found ", pieces.size(),
@@ -134,10 +144,12 @@ base::Json counts(const SourceText& source) {
 
 }  // namespace
 
-TextParts split_by_document(const std::vector<SourceText>& sources) {
+TextParts split_by_document(const std::vector<SourceText>& sources, const TextShares& shares) {
   TextParts text;
   for (const auto& source : sources)
-    if (!split(source, {&text.fitted, &text.choosing, &text.judging})) text.cut.insert(source.name);
+    if (!split(source, {shares.fitted, shares.choosing, shares.judging},
+               {&text.fitted, &text.choosing, &text.judging}))
+      text.cut.insert(source.name);
   return text;
 }
 

@@ -7,7 +7,6 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/walk.h"
-#include "retort/compress/least_squares.h"
 #include "retort/model/dtype.h"
 #include "retort/model/forward.h"
 #include "retort/record/keys.h"
@@ -23,15 +22,15 @@ using calibrate::Walk;
 class Compensation {
  public:
   Compensation(const model::Weights& input, const architecture::Kept& candidate, model::Weights& sliced,
-               const std::vector<calibrate::SourceText>& sources, const CompensationOptions& options,
-               record::Observer& observer)
+               const FitSources& sources, const CompensationOptions& options, record::Observer& observer)
       : input_(input),
         candidate_(candidate),
         sliced_(sliced),
         plain_(model::converted(sliced, sliced.units.front().scalar_type())),
         options_(options),
         observer_(observer),
-        text_(fit_text(sources, input.config, input.units.front().device(), options.batch_tokens)) {}
+        text_(fit_text(sources, input.config, input.units.front().device(), options.batch_tokens)),
+        choosing_(text_.batches.begin() + static_cast<std::ptrdiff_t>(text_.fitted), text_.batches.end()) {}
 
   std::optional<CompensationOutcome> run();
 
@@ -39,7 +38,7 @@ class Compensation {
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
   void fit(Role role, const Walk& dense, const Walk& changed);
-  double guard_objective(const Walk& dense, const Walk& other) const;
+  double objective(const Walk& dense, const Walk& other, std::size_t first) const;
 
   const model::Weights& input_;
   const architecture::Kept& candidate_;
@@ -48,6 +47,7 @@ class Compensation {
   const CompensationOptions& options_;
   record::Observer& observer_;
   FitText text_;
+  std::vector<calibrate::Batch> choosing_;  // the last ones of the text
   std::vector<FittedLayer> layers_;
 };
 
@@ -77,12 +77,14 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed) {
   const auto& tensor = *sliced_.layout.units[unit].find(role);
   LeastSquaresSums fit_sums, guard_sums;
   for (std::size_t i = 0; i < text_.batches.size(); ++i)
-    (text_.guards[i] ? guard_sums : fit_sums).add(dense.input_NC(i, tap), changed.input_NC(i, tap));
+    (text_.chooses(i) ? guard_sums : fit_sums).add(dense.input_NC(i, tap), changed.input_NC(i, tap));
   require_finite_inputs(fit_sums.cross_IK, tensor.name);
   auto weight_DK = sliced_.tensor(unit, tensor);
   const auto whole_DI = input_weight(role, block);
   const auto kept_DK = weight_DK.to(at::kDouble);
-  const auto solution_DK = least_squares(whole_DI, kept_DK, fit_sums, options_.dampening_fraction);
+  const auto solution_DK = least_squares(
+      whole_DI, kept_DK, fit_sums,
+      options_.dampening_fraction.value_or(dampening_of_fit(kept_DK.size(1), text_.fitted_tokens)));
   // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
   const auto saved_DK =
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
@@ -92,36 +94,27 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed) {
       {.name = tensor.name, .kept = gain > 0, .held_out_gain = gain, .singular = !solution_DK.defined()});
 }
 
-// The loss increase on the guards.
-double Compensation::guard_objective(const Walk& dense, const Walk& other) const {
+// The loss increase on what chooses, whose batches are those of `other` from `first` on.
+double Compensation::objective(const Walk& dense, const Walk& other, std::size_t first) const {
   const auto scorer_of = [](const model::Weights& weights) {
     return eval::HeadScorer(weights.config, weights.layout,
                             weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
   };
   const auto teacher = scorer_of(dense.weights()), scorer = scorer_of(other.weights());
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t i = 0; i < text_.batches.size(); ++i) {
-    if (!text_.guards[i]) continue;
+  for (std::size_t i = 0; i < choosing_.size(); ++i) {
     eval::RowScores rows;
-    eval::score_hidden(scorer, other.hidden_ND(i), &teacher, dense.hidden_ND(i), text_.batches[i].targets_N,
-                       options_.batch_tokens, &rows);
-    calibrate::add_documents(text_.batches[i], rows, documents);
+    eval::score_hidden(scorer, other.hidden_ND(first + i), &teacher, dense.hidden_ND(text_.fitted + i),
+                       choosing_[i].targets_N, options_.batch_tokens, &rows);
+    calibrate::add_documents(choosing_[i], rows, documents);
   }
   return calibrate::evaluation_of(documents, options_.objective).mean.objective;
 }
 
 std::optional<CompensationOutcome> Compensation::run() {
-  if (!text_.judges_every_source()) {
-    observer_.message(
-        record::Level::warning,
-        "prune: no compensation, because a source gave less than two batches of calibration text, one "
-        "to fit and one to judge; raise calibration_tokens.");
-    return {};
-  }
-  const auto walk = [&](const model::Weights& weights) {
-    return Walk(weights, text_.batches, options_.hidden_scratch);
-  };
-  auto dense = walk(input_), changed = walk(sliced_), plain = walk(plain_);
+  Walk dense(input_, text_.batches, options_.hidden_scratch);
+  Walk changed(sliced_, text_.batches, options_.hidden_scratch);
+  Walk plain(plain_, choosing_, options_.hidden_scratch);
   const auto blocks = std::ssize(input_.config.blocks);
   while (dense.block() < blocks) {
     record::stop_if_asked(observer_, "prune", "the candidates measured so far");
@@ -135,7 +128,7 @@ std::optional<CompensationOutcome> Compensation::run() {
     observer_.progress("prune: blocks compensated", dense.block(), blocks);
   }
   if (layers_.empty()) return {};
-  const double before = guard_objective(dense, plain), after = guard_objective(dense, changed);
+  const double before = objective(dense, plain, 0), after = objective(dense, changed, text_.fitted);
   if (!(after < before)) sliced_.units = plain_.units;
   return CompensationOutcome{.kept = after < before,
                              .held_out_objective_before = before,
@@ -161,8 +154,7 @@ base::Json to_json(const CompensationOutcome& outcome) {
 
 std::optional<CompensationOutcome> compensate(const model::Weights& input,
                                               const architecture::Kept& candidate, model::Weights& sliced,
-                                              const std::vector<calibrate::SourceText>& sources,
-                                              const CompensationOptions& options,
+                                              const FitSources& sources, const CompensationOptions& options,
                                               record::Observer& observer) {
   return Compensation(input, candidate, sliced, sources, options, observer).run();
 }

@@ -15,14 +15,16 @@
 #include "retort/base/json.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
+#include "retort/compress/least_squares.h"
 #include "retort/model/weights.h"
 #include "retort/record/observer.h"
 
 namespace retort::compress {
 
 struct CompensationOptions {
-  double dampening_fraction = 0.01;  ///< share of the mean square of each kept input
-  std::int64_t batch_tokens = 512;   ///< tokens passed together; a fifth of the batches judges
+  /// Ridge, as a fraction of the square of each kept input; empty: dampening_of_fit().
+  std::optional<double> dampening_fraction = {};
+  std::int64_t batch_tokens = 512;  ///< tokens passed together
   calibrate::ObjectiveWeights objective;
   base::Path hidden_scratch = {};  ///< folder for hidden states; empty: in memory
 };
@@ -44,14 +46,14 @@ base::Json to_json(const CompensationOutcome& outcome);
 
 /// Least squares, W' = W_K + (W X X'^T - W_K X' X'^T) (X' X'^T + lambda I)^-1 with X the larger model's
 /// inputs and X' the smaller one's: for lambda = 0 the closed form W X X'^T (X' X'^T)^-1, for a large
-/// lambda no change. Every fifth batch of a source is kept out of the sums; a layer is changed only where its
-/// error there falls, and the model only if the loss increase there falls.  Sparse layers stay as they are.
+/// lambda no change. The sums are over what is fitted to; a layer is changed only where its error on what
+/// chooses falls, and the model only if the loss increase there falls.  Sparse layers stay as they are.
 /// `sliced` is changed in place; its values are ones that the file type holds.  Returns nothing when no such
-/// layer lost anything or a source gave less than two batches (a note says so).  Sums and solutions are
+/// layer lost anything.  Sums and solutions are
 /// float64.  Throws ValidationError naming the layer for sums that are not finite.
 std::optional<CompensationOutcome> compensate(const model::Weights& input,
                                               const architecture::Kept& candidate, model::Weights& sliced,
-                                              const std::vector<calibrate::SourceText>& sources,
-                                              const CompensationOptions& options, record::Observer& observer);
+                                              const FitSources& sources, const CompensationOptions& options,
+                                              record::Observer& observer);
 
 }  // namespace retort::compress

@@ -52,16 +52,14 @@ CompensatedBytes compensated_bytes(const architecture::Config& config, std::int6
           .weights = bytes_of_weights(config, item_bytes, kRecentWeightsBytes)};
 }
 
-CompensatedLayers::CompensatedLayers(const model::Weights& input,
-                                     const std::vector<calibrate::SourceText>& sources,
+CompensatedLayers::CompensatedLayers(const model::Weights& input, const FitSources& sources,
                                      const CompensationOptions& options, const Memory& memory,
                                      record::Observer& observer)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
       known_(bytes_of_weights(input.config, input.item_bytes(), memory.weights_bytes)) {
   const auto text = fit_text(sources, input.config, input.units.front().device(), options.batch_tokens);
-  fits_ = text.judges_every_source();
-  if (!fits_) return;
+  fitted_tokens_ = text.fitted_tokens;
   if (const auto bytes = bytes_of_sums(input.config); !memory.scratch.empty() && bytes > memory.sums_bytes) {
     observer.message(record::Level::info, base::join("prune: sums for compensation, ",
                                                      base::human_bytes(static_cast<std::uint64_t>(bytes)),
@@ -72,19 +70,19 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input,
   const auto blocks = std::ssize(input.config.blocks);
   while (walk.block() < blocks) {
     record::stop_if_asked(observer, "prune", "the candidates measured so far");
-    collect(walk, text.guards);
+    collect(walk, text);
     observer.progress("prune: blocks summed for compensation", walk.block(), blocks);
   }
 }
 
-void CompensatedLayers::collect(calibrate::Walk& walk, const std::vector<bool>& guards) {
+void CompensatedLayers::collect(calibrate::Walk& walk, const FitText& text) {
   struct Sums {
     calibrate::HessianSums fit, guard;
   } output, down;
   const auto block = walk.block();
   walk.advance([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
     const auto add = [&](Sums& sums) {
-      calibrate::accumulate_hessian(guards[batch] ? sums.guard : sums.fit, x_NC, 1);
+      calibrate::accumulate_hessian(text.chooses(batch) ? sums.guard : sums.fit, x_NC, 1);
     };
     if (tap == model::Tap::output_input) add(output);
     if (tap == model::Tap::down_input) add(down);
@@ -121,7 +119,8 @@ at::Tensor CompensatedLayers::fitted(std::int64_t block, Role layer,
   const auto fit = part(sums_.get(place->second)), guard = part(sums_.get(place->second + 1));
   const auto wide_DC = weight_DC.to(fit.kept_KK.scalar_type());
   const auto kept_DK = wide_DC.index_select(1, kept_K);
-  const auto solution_DK = least_squares(wide_DC, kept_DK, fit, dampening_fraction_);
+  const auto solution_DK = least_squares(
+      wide_DC, kept_DK, fit, dampening_fraction_.value_or(dampening_of_fit(kept_DK.size(1), fitted_tokens_)));
   if (!solution_DK.defined()) return {};
   const auto saved_DK = solution_DK.to(model::scalar_type(input_.file_dtype)).to(kept_DK.scalar_type());
   if (!(guard.gain(wide_DC, kept_DK, saved_DK) > 0)) return {};
@@ -130,7 +129,6 @@ at::Tensor CompensatedLayers::fitted(std::int64_t block, Role layer,
 
 at::Tensor CompensatedLayers::weight_DC(std::int64_t block, Role layer,
                                         const std::vector<std::int64_t>& kept) {
-  if (!fits_) return {};
   const Key key{block, layer, kept};
   if (const auto found = known_.find(key)) return *found;
   const auto weight_DC = fitted(block, layer, kept);

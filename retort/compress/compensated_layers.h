@@ -47,11 +47,8 @@ class CompensatedLayers {
   /// for each block, twice, for the text that is fitted to and that which judges.  `input` must
   /// outlive this.  Throws ValidationError naming the layer for inputs that are not finite,
   /// StorageError, StoppedError.
-  CompensatedLayers(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
+  CompensatedLayers(const model::Weights& input, const FitSources& sources,
                     const CompensationOptions& options, const Memory& memory, record::Observer& observer);
-
-  /// Whether the text can judge a fit; if not, every weight stays as it is.
-  bool fits() const { return fits_; }
 
   /// `layer`: output or down.  The layer's weight with 0 in the columns that are not in `kept`, rising.
   /// Undefined: leave it as it is, because no held-out error falls or the layer is sparse.  Equal for equal
@@ -62,15 +59,15 @@ class CompensatedLayers {
  private:
   using Key = std::tuple<std::int64_t, architecture::Role, std::vector<std::int64_t>>;
   /// Passes all batches through a block.
-  void collect(calibrate::Walk& walk, const std::vector<bool>& guards);
+  void collect(calibrate::Walk& walk, const FitText& text);
   void keep_sums(std::int64_t block, architecture::Role layer, const at::Tensor& fit_CC,
                  const at::Tensor& guard_CC);
   at::Tensor fitted(std::int64_t block, architecture::Role layer,
                     const std::vector<std::int64_t>& kept) const;
 
   const model::Weights& input_;
-  double dampening_fraction_;
-  bool fits_ = false;
+  std::optional<double> dampening_fraction_;
+  std::int64_t fitted_tokens_ = 0;
   model::StoredTensors sums_;
   std::map<std::pair<std::int64_t, architecture::Role>, std::size_t>
       places_;  // in sums_; what judges is behind

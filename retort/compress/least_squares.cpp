@@ -2,17 +2,12 @@
 
 #include <ATen/ATen.h>
 
-#include <set>
+#include <algorithm>
+#include <iterator>
 
 #include "retort/base/error.h"
 
 namespace retort::compress {
-namespace {
-
-constexpr std::int64_t kGuardEvery = 5;
-
-}  // namespace
-
 void LeastSquaresSums::add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
   const auto wide_NK = kept_NK.to(at::kDouble), products_KK = at::mm(wide_NK.t(), wide_NK);
   const auto products_IK = at::mm(x_NI.to(at::kDouble).t(), wide_NK);
@@ -40,26 +35,24 @@ at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK,
   return kept_DK + at::cholesky_solve(gap_DK.t(), lower_KK).t();
 }
 
+double dampening_of_fit(std::int64_t inputs, std::int64_t tokens) {
+  constexpr double kLeast = 0.01, kTokensOfAnInput = 6;
+  return std::max(kLeast, kTokensOfAnInput * static_cast<double>(inputs) / static_cast<double>(tokens));
+}
+
 void require_finite_inputs(const at::Tensor& sums, const std::string& layer) {
   base::require<base::ValidationError>(
       sums.isfinite().all().item<bool>(), layer,
       ": its inputs on the calibration text are not finite (NaN or infinity); the model is damaged.");
 }
 
-bool FitText::judges_every_source() const {
-  std::set<std::size_t> sources, judged;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    sources.insert(batches[i].source);
-    if (guards[i]) judged.insert(batches[i].source);
-  }
-  return judged == sources;
-}
-
-FitText fit_text(const std::vector<calibrate::SourceText>& sources, const architecture::Config& config,
-                 at::Device device, std::int64_t batch_tokens) {
-  FitText text{.batches = calibrate::calibration_batches(sources, config, device, batch_tokens),
-               .guards = {}};
-  text.guards = calibrate::guard_batches(text.batches, kGuardEvery);
+FitText fit_text(const FitSources& sources, const architecture::Config& config, at::Device device,
+                 std::int64_t batch_tokens) {
+  FitText text{.batches = calibrate::calibration_batches(sources.fitted, config, device, batch_tokens)};
+  text.fitted_tokens = calibrate::num_tokens(text.batches);
+  text.fitted = text.batches.size();
+  auto choosing = calibrate::calibration_batches(sources.choosing, config, device, batch_tokens);
+  std::move(choosing.begin(), choosing.end(), std::back_inserter(text.batches));
   return text;
 }
 

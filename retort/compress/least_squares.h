@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,28 @@ struct LeastSquaresSums {
 at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK, const LeastSquaresSums& sums,
                          double dampening_fraction);
 
+/// The ridge of a fit of `inputs` inputs to `tokens` tokens, as a fraction of the square of each input: the
+/// fewer tokens an input has, the more of what a fit finds is chance.  Source: benchmarks/smollm2/ridge.
+double dampening_of_fit(std::int64_t inputs, std::int64_t tokens);
+
 /// Throws ValidationError naming `layer` for sums over its inputs that are not finite.
 void require_finite_inputs(const at::Tensor& sums, const std::string& layer);
 
-/// The text of a fit: every fifth batch of a source judges and is kept out of the sums.
+/// The text of a fit: `fitted` makes the sums, `choosing` says whether a fit is taken.  Both have the same
+/// sources.
+struct FitSources {
+  const std::vector<calibrate::SourceText>&fitted, &choosing;
+};
+/// It as batches, what is fitted to first.
 struct FitText {
   std::vector<calibrate::Batch> batches;
-  std::vector<bool> guards;  ///< for each batch
-  /// Whether every source has a batch that judges; without it nothing is fitted.
-  bool judges_every_source() const;
+  std::size_t fitted = 0;  ///< so many batches; the others choose
+  std::int64_t fitted_tokens = 0;
+
+  bool chooses(std::size_t batch) const { return batch >= fitted; }
 };
-FitText fit_text(const std::vector<calibrate::SourceText>& sources, const architecture::Config& config,
-                 at::Device device, std::int64_t batch_tokens);
+/// Throws DataError for a source without text of either kind.
+FitText fit_text(const FitSources& sources, const architecture::Config& config, at::Device device,
+                 std::int64_t batch_tokens);
 
 }  // namespace retort::compress

@@ -144,9 +144,10 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
         "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
   }
   record::Observer silent;
-  if (options.after_compensation)
+  if (options.fitted)
     compensated_ = std::make_unique<compress::CompensatedLayers>(
-        input, sources, compress::CompensationOptions{.objective = options.weights},
+        input, compress::FitSources{*options.fitted, sources},
+        compress::CompensationOptions{.objective = options.weights},
         compress::CompensatedLayers::Memory{.scratch = options.scratch,
                                             .hidden_scratch = options.hidden_scratch},
         options.observer ? *options.observer : silent);
@@ -231,7 +232,7 @@ calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate, K
   return evaluation;
 }
 
-calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
+std::vector<calibrate::DocumentSums> Evaluator::document_sums(const model::Weights& sliced) const {
   const eval::HeadScorer scorer(sliced.config, sliced.layout,
                                 sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
   std::vector<calibrate::DocumentSums> documents;
@@ -241,7 +242,11 @@ calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) 
                        batches_[batch].targets_N, chunk_rows(scorer_.vocab_size()), &rows);
     calibrate::add_documents(batches_[batch], rows, documents);
   }
-  return checked(documents);
+  return documents;
+}
+
+calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
+  return checked(document_sums(sliced));
 }
 
 std::int64_t Evaluator::tokens() const {
@@ -294,19 +299,18 @@ double Evaluator::difference(const architecture::Kept& candidate, const model::W
 
 bool wants_after_compensation(const PruneOptions& options) {
   // Elsewhere a layer goes whole, or keeps all of its inputs.
-  const bool narrows = options.units == Units::per_layer || options.units == Units::uniform;
-  return options.compensate && options.search.after_compensation && narrows &&
+  return options.compensate && options.search.after_compensation && options.narrows() &&
          (options.heads || options.channels);
 }
 
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const std::vector<calibrate::SourceText>& sources,
-                              const calibrate::ObjectiveWeights& weights) {
-  return {{"objective", {weights.perplexity, weights.kl}},
-          {"top_k", kTopK},
-          {"input", input.content_hash()},
-          {"after_compensation", evaluator.after_compensation()},
-          {"text", calibrate::text_fingerprint(sources)}};
+                              const calibrate::TextParts& text, const calibrate::ObjectiveWeights& weights) {
+  base::Json json = {{"objective", {weights.perplexity, weights.kl}},
+                     {"top_k", kTopK},
+                     {"input", input.content_hash()},
+                     {"text", calibrate::text_fingerprint(text.choosing)}};
+  if (evaluator.after_compensation()) json["compensated"] = calibrate::text_fingerprint(text.fitted);
+  return json;
 }
 
 }  // namespace retort::prune

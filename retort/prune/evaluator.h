@@ -25,6 +25,7 @@
 #include "retort/architecture/kept.h"
 #include "retort/base/json.h"
 #include "retort/calibrate/loss_increase.h"
+#include "retort/calibrate/split_text.h"
 #include "retort/calibrate/text.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/eval/score.h"
@@ -48,10 +49,12 @@ struct EvaluatorOptions {
   std::int64_t cache_bytes = kCacheBytes;
   std::int64_t batch_tokens =
       calibrate::kCalibrationBatchTokens;  ///< tokens passed together, and the size of a piece
-  bool after_compensation = false;         ///< see compensated_layers.h
-  base::Path scratch = {};                 ///< folder for sums if memory is short; empty: none
-  base::Path hidden_scratch = {};          ///< folder for hidden states; empty: in memory
-  record::Observer* observer = nullptr;    ///< watches the pass that compensation needs
+  /// What compensation is fitted to, in documents that candidates are not compared on; null: candidates are
+  /// compared without it.  See compensated_layers.h.
+  const std::vector<calibrate::SourceText>* fitted = nullptr;
+  base::Path scratch = {};               ///< folder for sums if memory is short; empty: none
+  base::Path hidden_scratch = {};        ///< folder for hidden states; empty: in memory
+  record::Observer* observer = nullptr;  ///< watches the pass that compensation needs
 };
 
 enum class KlOver {
@@ -73,12 +76,13 @@ class Evaluator {
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
   std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate,
                                                      KlOver over = KlOver::top_k) const;
-  /// Evaluates a model that was cut from the input, as it is and with the KL over the whole
-  /// vocabulary. Serves what is reported.  Throws ValidationError when that is not finite, StorageError.
+  /// The same of a model that was cut from the input, as it is and with the KL over the whole vocabulary.
+  std::vector<calibrate::DocumentSums> document_sums(const model::Weights& sliced) const;
+  /// Evaluates such a model.  Serves what is reported.  Throws ValidationError when that is not finite,
+  /// StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
   const base::Path& hidden_scratch() const { return hidden_scratch_; }
-  /// Whether candidates are compared after compensation: wanted, and the text can judge it.
-  bool after_compensation() const { return compensated_ && compensated_->fits(); }
+  bool after_compensation() const { return compensated_ != nullptr; }
   std::int64_t tokens() const;
   /// The text as it passes the model.
   const std::vector<calibrate::Batch>& batches() const { return batches_; }
@@ -132,7 +136,6 @@ bool wants_after_compensation(const PruneOptions& options);
 /// What the loss increase of a candidate depends on beside it: by content, so that another machine goes on
 /// with what one has measured, although its own results would differ in the last digits.
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const std::vector<calibrate::SourceText>& sources,
-                              const calibrate::ObjectiveWeights& weights);
+                              const calibrate::TextParts& text, const calibrate::ObjectiveWeights& weights);
 
 }  // namespace retort::prune

@@ -30,12 +30,39 @@ Sliced proved_slice(const PruneSetup& setup, const Evaluator& evaluator,
   return {std::move(weights), difference};
 }
 
-std::optional<compress::CompensationOutcome> compensated(const PruneSetup& setup, const Evaluator& evaluator,
+std::optional<compress::CompensationOutcome> compensated(const PruneSetup& setup, const ResolvedPlan& plan,
                                                          const architecture::Kept& candidate,
                                                          model::Weights& weights) {
+  if (!setup.options.compensate || !setup.options.narrows()) return {};
   return compress::compensate(
-      setup.input, candidate, weights, setup.sources,
-      {.objective = setup.options.objective, .hidden_scratch = evaluator.hidden_scratch()}, setup.observer);
+      setup.input, candidate, weights, {plan.text.fitted, plan.text.choosing},
+      {.objective = setup.options.objective, .hidden_scratch = plan.evaluation.hidden_scratch},
+      setup.observer);
+}
+
+// The saved model beside the candidate that was chosen, on the documents that chose it.
+Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const architecture::Kept& candidate,
+                  const model::Weights& weights) {
+  const auto& objective = setup.options.objective;
+  const auto chosen = evaluator.document_sums(candidate, KlOver::vocabulary);
+  const auto saved = evaluator.document_sums(weights);
+  return {.candidate = calibrate::evaluation_of(chosen, objective).mean.objective,
+          .saved = calibrate::evaluation_of(saved, objective).mean.objective,
+          .behind = calibrate::difference_of(saved, chosen, objective)};
+}
+
+void warn_where_worse(const PruneSetup& setup, const PruneReport& report) {
+  const auto& [candidate, saved, behind] = report.believed;
+  if (!behind.interval || behind.interval->low <= 0) return;
+  const bool refused = report.compensation && !report.compensation->kept;
+  setup.observer.message(
+      record::Level::warning,
+      base::join("prune: the search believed a loss increase of ", candidate, " of what it chose, and the ",
+                 "saved model has ", saved, " on the same documents; ",
+                 refused ? "its compensation was no better there than none, so it was left out: raise "
+                           "calibration_tokens."
+                         : "layers lost more together than each on its own, which the search does not see: "
+                           "prune by less at a time."));
 }
 
 // Sparse layers of the input that stay, though not as sparse ones.
@@ -58,29 +85,37 @@ void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
 
 }  // namespace
 
-model::Weights make_weights(const PruneSetup& setup, const Evaluator& evaluator,
+model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const architecture::Kept& candidate) {
   auto weights = proved_slice(setup, evaluator, candidate).weights;
-  if (setup.options.compensate) compensated(setup, evaluator, candidate, weights);
+  compensated(setup, plan, candidate, weights);
   return weights;
 }
 
-PruneResult make_result(const PruneSetup& setup, const Evaluator& evaluator,
+PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                         const architecture::Kept& candidate) {
   auto [weights, difference] = proved_slice(setup, evaluator, candidate);
   report_torn_layers(setup, weights);
   PruneReport report{.input = setup.input.config,
                      .output = weights.config,
+                     .parameters_target = plan.target_parameters,
                      .kept = candidate,
                      .sliced_output_difference = difference,
                      .compared_after_compensation = evaluator.after_compensation(),
                      .sources = evaluator.source_names(),
-                     .evaluation = evaluator.evaluate_exactly(weights)};
-  if (setup.options.compensate) {
-    report.objective_uncompensated = report.evaluation.mean.objective;
-    report.compensation = compensated(setup, evaluator, candidate, weights);
-    report.evaluation = evaluator.evaluate_exactly(weights);
-  }
+                     .evaluation = {},
+                     .memory_planned_bytes = plan.memory_bytes};
+  const Evaluator judge(setup.input, plan.text.judging,
+                        {.weights = setup.options.objective,
+                         .cache_bytes = 0,
+                         .batch_tokens = plan.evaluation.batch_tokens,
+                         .hidden_scratch = plan.evaluation.hidden_scratch});
+  if (setup.options.compensate)
+    report.objective_uncompensated = judge.evaluate_exactly(weights).mean.objective;
+  report.compensation = compensated(setup, plan, candidate, weights);
+  report.evaluation = judge.evaluate_exactly(weights);
+  report.believed = believed(setup, evaluator, candidate, weights);
+  warn_where_worse(setup, report);
   return {.weights = std::move(weights), .report = std::move(report)};
 }
 

@@ -5,6 +5,7 @@
 
 #include "retort/eval/speed_table.h"
 #include "retort/prune/evaluator.h"
+#include "retort/prune/plan.h"
 #include "retort/prune/result.h"
 #include "retort/prune/setup.h"
 
@@ -12,12 +13,12 @@ namespace retort::prune {
 
 /// Slices the candidate out of the input, proves that it computes what the masked model did, and compensates
 /// for removed parts where the options want that.  Throws ValidationError when the proof fails.
-model::Weights make_weights(const PruneSetup& setup, const Evaluator& evaluator,
+model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const architecture::Kept& candidate);
 
-/// Makes the same weights, with what is said of them.  The caller adds the target, the course of the search,
-/// the speed, the memory and the time.
-PruneResult make_result(const PruneSetup& setup, const Evaluator& evaluator,
+/// Makes the same weights, with what is said of them, and warns where they are worse than the candidate that
+/// was chosen.  The caller adds the course of the search, the speed and the time.
+PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                         const architecture::Kept& candidate);
 
 /// Times the parts of the input and of `models`, on sequences as long as the calibration text's.

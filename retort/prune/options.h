@@ -42,8 +42,9 @@ constexpr auto words_of(SearchMethod) {
 
 struct SearchOptions {
   SearchMethod method = SearchMethod::greedy;
-  std::int64_t budget_tokens = 400'000;  ///< tokens through the whole model; 0: no limit
-  double tolerance = 0.005;              ///< how far below the target to end, as a share of the model
+  /// Tokens through the whole model; 0: no limit; below 0: as the units need, see plan.h.
+  std::int64_t budget_tokens = -1;
+  double tolerance = 0.005;  ///< how far below the target to end, as a share of the model
   bool after_compensation =
       true;                    ///< candidates are compared as compensation would leave them, where it is on
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
@@ -62,14 +63,18 @@ struct PruneOptions {
       calibrate::ChannelRanking::wanda;  ///< ranks channels and hidden features
   calibrate::ChannelRanking head_ranking = calibrate::ChannelRanking::obs;  ///< ranks KV groups
   double winsorise_quantile = 0.999;  ///< cuts |a| of each channel for the ranking; 1: nowhere
-  bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on held-out batches
+  bool compensate = true;  ///< fit o_proj and down_proj to what stays, where that helps on other documents
   calibrate::ObjectiveWeights objective;
-  std::int64_t calibration_tokens = 16384;  ///< sum over all sources
+  std::int64_t calibration_tokens = 0;  ///< sum over all sources; 0: as the model needs, see plan.h
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 
   /// Whether a part of an attention may go.
   bool takes_heads() const { return heads && (units == Units::uniform || units == Units::per_layer); }
+  /// Whether layers may keep a part of their inputs, so that those are ranked and the layers fitted again.
+  bool narrows() const {
+    return (heads || channels || hidden) && (units == Units::uniform || units == Units::per_layer);
+  }
   /// Whether stepwise.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };

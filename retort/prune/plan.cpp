@@ -10,17 +10,91 @@
 #include "retort/calibrate/state_bytes.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/prune/evaluator.h"
+#include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/part_scores.h"
+#include "retort/search/proxy.h"
 
 namespace retort::prune {
 namespace {
 
 constexpr std::int64_t kHiddenStreams =
     4;  // of a prune stage: the input's outputs, and the three models of its compensation
+// Where the options do not say how much calibration text there is.
+constexpr std::int64_t kFittedTokensOfAnInput = 24, kLeastTokens = 32'768, kUnfittedTokens = 24'576;
+constexpr std::int64_t kTooFewTokensOfAnInput = 8;  // a fit then finds mostly chance
+// Of a search over a space, where the options do not say what it may spend.
+constexpr std::int64_t kUsualBudget = 400'000, kLeastBudgets = 3;
 // In matrices of columns x columns: sums of fit and guard for all and for kept inputs, the damped ones and
 // their factor; without compensation a ranking's products.
 constexpr std::int64_t kFitSquares = 6, kRankingSquares = 2;  // obs inverts, as a fit does
+
+// The most inputs of a layer that compensation may fit.
+std::int64_t widest_fitted(const architecture::Config& config, const PruneOptions& options) {
+  std::int64_t widest = 1;
+  for (const auto& block : config.blocks) {
+    if (options.channels || options.hidden) widest = std::max(widest, mlp_width(block));
+    if (const auto& heads = block.attention; heads && (options.takes_heads() || options.hidden))
+      widest = std::max(widest, heads->num_heads * heads->head_dim);
+  }
+  return widest;
+}
+
+void warn_of_little_text(const PruneSetup& setup, const calibrate::TextParts& text) {
+  const auto& options = setup.options;
+  if (!options.compensate || !options.narrows()) return;
+  std::int64_t tokens = 0;
+  for (const auto& source : text.fitted)
+    for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+  const auto widest = widest_fitted(setup.input.config, options);
+  if (tokens >= kTooFewTokensOfAnInput * widest) return;
+  auto enough = options;
+  enough.calibration_tokens = 0;
+  setup.observer.message(record::Level::warning,
+                         base::join("prune: compensation fits layers of ", widest, " inputs to ", tokens,
+                                    " tokens, expected at least ", kTooFewTokensOfAnInput,
+                                    " tokens of each input; it will gain little: set calibration_tokens to ",
+                                    calibration_tokens_of(setup.input.config, enough), "."));
+}
+
+// What the method evaluates before it has its first model, on text in batches of `batch_tokens`.
+struct LeastSearch {
+  std::int64_t probes = 0, probes_tokens = 0, text_tokens = 0;
+  std::int64_t tokens() const { return probes_tokens + text_tokens; }
+};
+LeastSearch least_search(const PruneSetup& setup, const calibrate::TextParts& text, std::int64_t target,
+                         std::int64_t batch_tokens) {
+  using enum SearchMethod;
+  const auto places = calibrate::batch_places(text.choosing, setup.input.config.vocab_size, batch_tokens);
+  std::vector<std::int64_t> round_tokens;  // of the first batch of every source, the second, ...
+  std::size_t round = 0;
+  LeastSearch least;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    round = i > 0 && places[i].source == places[i - 1].source ? round + 1 : 0;
+    round_tokens.resize(std::max(round_tokens.size(), round + 1));
+    round_tokens[round] += places[i].tokens;
+    least.text_tokens += places[i].tokens;
+  }
+  const auto method = setup.options.search.method;
+  if (method == influence) least.text_tokens *= 2;  // the pass for influence
+  if (method == influence || method == random || method == evolution) return least;
+  const ModelSpace space(setup.input.config, setup.options, target, {});
+  least.probes = search::Proxy::evaluations(space.space(), kLeastProbes);
+  const auto first = std::max<std::size_t>(1, round_tokens.size() / kFirstRungPart);
+  for (std::size_t i = 0; i < first; ++i) least.probes_tokens += least.probes * round_tokens[i];
+  return least;
+}
+
+std::int64_t budget_of(const PruneSetup& setup, const LeastSearch& least) {
+  const auto given = setup.options.search.budget_tokens;
+  if (given < 0) return std::max(kUsualBudget, kLeastBudgets * least.tokens());
+  base::require<base::UsageError>(
+      given == 0 || given >= least.tokens(), "prune: search.budget_tokens is ", given, ", expected at least ",
+      least.tokens(), ": ", least.probes_tokens, " for ", least.probes, " probes of single units and ",
+      least.text_tokens, " for one model on all of the text; give more, less calibration text, or a coarser ",
+      "width_multiple.");
+  return given;
+}
 
 // Of one unit after the other, with the inputs of all blocks of a batch.
 std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
@@ -33,6 +107,19 @@ std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t ite
 }
 
 }  // namespace
+
+std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options) {
+  if (options.calibration_tokens > 0) return options.calibration_tokens;
+  const auto [fitted, choosing, judging] = shares_of(options);
+  if (fitted == 0) return kUnfittedTokens;
+  const double needed = static_cast<double>(kFittedTokensOfAnInput * widest_fitted(config, options)) *
+                        (fitted + choosing + judging) / fitted;
+  return std::max(kLeastTokens, static_cast<std::int64_t>(needed));
+}
+
+calibrate::TextShares shares_of(const PruneOptions& options) {
+  return {.fitted = options.narrows() ? 5.0 : 0.0, .choosing = 2, .judging = 1};
+}
 
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
@@ -99,22 +186,33 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }
+  auto parts = calibrate::split_by_document(setup.sources, shares_of(options));
+  const auto budget =
+      options.stepwise() ? 0 : budget_of(setup, least_search(setup, parts, target, batch_tokens));
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto [states, plan] =
       plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   if (memory > 0) shard::require_fits(plan, memory);
+  warn_of_little_text(setup, parts);
   return {.target_parameters = target,
+          .budget_tokens = budget,
+          .text = std::move(parts),
           .ranking = ranking_options(options),
           .evaluation = {.weights = options.objective,
                          .cache_bytes = states.cache_bytes,
                          .batch_tokens = batch_tokens,
-                         .after_compensation = wants_after_compensation(options),
                          .scratch = scratch,
                          .hidden_scratch = states.on_disk ? scratch : base::Path(),
                          .observer = &setup.observer},
           .memory_bytes = plan.total_bytes()};
+}
+
+Evaluator evaluator_of_candidates(const PruneSetup& setup, const ResolvedPlan& plan) {
+  auto options = plan.evaluation;
+  if (wants_after_compensation(setup.options)) options.fitted = &plan.text.fitted;
+  return Evaluator(setup.input, plan.text.choosing, options);
 }
 
 }  // namespace retort::prune

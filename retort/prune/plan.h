@@ -2,6 +2,7 @@
 // What a prune stage will do and need, known before it begins.
 
 #include "retort/architecture/config.h"
+#include "retort/calibrate/split_text.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/options.h"
 #include "retort/prune/setup.h"
@@ -21,6 +22,13 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
                              std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
                              const HiddenStates& states);
 
+/// Tokens of calibration text where the options say none: 24 fitted ones for each input of the widest layer
+/// that is fitted, and never fewer than 32,768; 24,576 where nothing is fitted.
+std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options);
+
+/// How the calibration text is divided: nothing is fitted to where layers stay or go whole.
+calibrate::TextShares shares_of(const PruneOptions& options);
+
 struct PrunePlan {
   HiddenStates states;
   shard::MemoryPlan memory;
@@ -35,13 +43,23 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
 /// What the options of a stage mean for its model and text.
 struct ResolvedPlan {
   std::int64_t target_parameters = 0;
+  std::int64_t budget_tokens = 0;  ///< of a search over a space; 0: no limit
+  calibrate::TextParts text;
   calibrate::RankingOptions ranking;
-  EvaluatorOptions evaluation;    ///< how candidates are compared
+  EvaluatorOptions evaluation;    ///< how candidates are compared, but for what compensation is fitted to
   std::int64_t memory_bytes = 0;  ///< most that the stage needs
 };
+/// Probes of each unit that a search learns from, at least, and the part of the text that they are on.
+inline constexpr std::int32_t kLeastProbes = 2;
+inline constexpr std::int64_t kFirstRungPart = 16;
+
 /// Resolves the options of a setup, whose candidates are passed through in batches of `batch_tokens`.  Says
 /// what memory is needed and keeps hidden states on disk where it has to.  Throws MemoryError where even that
-/// does not fit, UsageError for an impossible target, DataError for unusable text.
+/// does not fit, UsageError for an impossible target or a budget that cannot pay the least search, DataError
+/// for unusable text.
 ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens);
+
+/// Compares candidates on what the plan chooses by.  `setup` and `plan` have to outlive it.
+Evaluator evaluator_of_candidates(const PruneSetup& setup, const ResolvedPlan& plan);
 
 }  // namespace retort::prune

@@ -72,6 +72,12 @@ struct SearchCourse {
   std::vector<Finalist> finalists = {};               ///< the best first: it is the one that is saved
 };
 
+/// What a search believed of the candidate that it chose, and what the saved model has on the same documents.
+struct Believed {
+  double candidate = 0, saved = 0;           ///< loss increase
+  calibrate::LossIncreaseDifference behind;  ///< the saved model
+};
+
 /// All that is said of a prune stage.  It says every loss increase relative to the input.
 struct PruneReport {
   architecture::Config input, output;
@@ -79,9 +85,10 @@ struct PruneReport {
   architecture::Kept kept;
   double sliced_output_difference = 0;  ///< of the sliced and the masked model, see Evaluator
   bool compared_after_compensation = false;
-  std::vector<std::string> sources;                    ///< names, in the order of every Evaluation
-  calibrate::Evaluation evaluation;                    ///< of the saved model
-  std::optional<double> objective_uncompensated = {};  ///< only where compensation was wanted
+  std::vector<std::string> sources;  ///< names, in the order of every Evaluation
+  calibrate::Evaluation evaluation;  ///< of the saved model, on documents that nothing was chosen by
+  std::optional<double> objective_uncompensated = {};  ///< on the same; only where compensation was wanted
+  Believed believed = {};
   std::optional<compress::CompensationOutcome> compensation = {};
   std::int64_t memory_planned_bytes = 0;
   std::variant<std::vector<Decision>, SearchCourse> course = {};  ///< of the stepwise search, or of another

@@ -73,6 +73,14 @@ base::Json to_json(const SearchCourse& course, const std::vector<std::string>& s
   return json;
 }
 
+base::Json to_json(const Believed& believed) {
+  const auto& interval = believed.behind.interval;
+  return {{keys::kCandidate, believed.candidate},
+          {keys::kSaved, believed.saved},
+          {keys::kBehind, believed.behind.value},
+          {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)}};
+}
+
 // The model, before and after.
 base::Json model_json(const PruneReport& report) {
   const auto& block = report.input.blocks.front();
@@ -99,6 +107,7 @@ base::Json to_json(const PruneReport& report) {
     json[keys::kCompensation] =
         report.compensation ? compress::to_json(*report.compensation) : base::Json(nullptr);
   }
+  json[keys::kBelieved] = to_json(report.believed);
   json[keys::kParametersTarget] = report.parameters_target;
   json[keys::kMemoryPlannedBytes] = report.memory_planned_bytes;
   if (search) {

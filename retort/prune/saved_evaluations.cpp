@@ -33,10 +33,11 @@ calibrate::Evaluation evaluation_from_json(const base::Json& json) {
 
 }  // namespace
 
-SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const Evaluator& evaluator)
+SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan,
+                                   const Evaluator& evaluator)
     : observer_(setup.observer), evaluator_(evaluator) {
   if (setup.place.saved_file.empty()) return;
-  const auto identity = objective_identity(setup.input, evaluator, setup.sources, setup.options.objective);
+  const auto identity = objective_identity(setup.input, evaluator, plan.text, setup.options.objective);
   file_.emplace(setup.place.saved_file, identity.dump(), observer_);
   for (const auto& line : file_->earlier())
     if (line.contains(keys::kExact))  // else of an earlier version

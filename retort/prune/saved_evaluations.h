@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "retort/prune/evaluator.h"
+#include "retort/prune/plan.h"
 #include "retort/prune/setup.h"
 #include "retort/record/saved_lines.h"
 
@@ -16,7 +17,7 @@ namespace retort::prune {
 class SavedEvaluations {
  public:
   /// Reads what an earlier stage of the same model, text and loss increase has saved.  Throws StorageError.
-  SavedEvaluations(const PruneSetup& setup, const Evaluator& evaluator);
+  SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator);
 
   /// Returns what is known, or asks the evaluator and saves it.  Throws StorageError, StoppedError.
   calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over);

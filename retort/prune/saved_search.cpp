@@ -13,7 +13,8 @@ namespace keys = record::keys;
 
 // Only this file reads them.
 constexpr record::Key kRungs{"rungs"}, kState{"state"}, kRung{"rung"}, kCharge{"charge"}, kPieces{"pieces"};
-constexpr std::array<std::int64_t, 4> kRungParts = {16, 4, 2, 1};  // of the batches of a source, one part
+constexpr std::array<std::int64_t, 4> kRungParts = {kFirstRungPart, 4, 2,
+                                                    1};  // of the batches of a source, one part
 
 }  // namespace
 
@@ -27,8 +28,9 @@ std::vector<search::Rung> rungs_of(const Evaluator& evaluator) {
   return rungs;
 }
 
-std::string search_fingerprint(const PruneSetup& setup, const Evaluator& evaluator) {
-  auto json = objective_identity(setup.input, evaluator, setup.sources, setup.options.objective);
+std::string search_fingerprint(const PruneSetup& setup, const ResolvedPlan& plan,
+                               const Evaluator& evaluator) {
+  auto json = objective_identity(setup.input, evaluator, plan.text, setup.options.objective);
   for (const auto& rung : rungs_of(evaluator)) json[kRungs].push_back(rung.weights);
   return json.dump();
 }

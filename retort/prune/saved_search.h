@@ -8,6 +8,7 @@
 #include "retort/base/json.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
+#include "retort/prune/plan.h"
 #include "retort/prune/setup.h"
 #include "retort/search/journal.h"
 
@@ -18,7 +19,7 @@ namespace retort::prune {
 std::vector<search::Rung> rungs_of(const Evaluator& evaluator);
 
 /// Everything that the loss increase of a candidate on a rung depends on.
-std::string search_fingerprint(const PruneSetup& setup, const Evaluator& evaluator);
+std::string search_fingerprint(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator);
 
 /// A line of the saved file.
 base::Json to_json(const search::Journal::Entry& entry, const ModelSpace& space);

@@ -19,7 +19,6 @@ using search::State;
 // Small steps are worth more than many candidates: the guesses order them well.
 constexpr std::int64_t kGreedyCandidates = 2, kGreedySteps = 72, kFewestGreedySteps = 6;
 constexpr std::int64_t kTabuCandidates = 6, kTabuRandomCandidates = 2;  // of an iteration
-constexpr std::int32_t kProbes = 2;                                     // of each unit, at least
 constexpr double kProbesShare = 1.0 / 4;                                // of the budget, for more
 constexpr std::int64_t kRandomStates = std::int64_t{1} << 20;
 
@@ -33,7 +32,7 @@ double first_rung_tokens(const ModelSearch& s) {
 
 // What is left of the budget, besides one evaluation on all of the text.
 double left(const ModelSearch& s) {
-  const auto budget = s.setup.options.search.budget_tokens;
+  const auto budget = s.plan.budget_tokens;
   if (budget == 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(budget) - s.journal.spent() - static_cast<double>(s.evaluator.tokens());
 }
@@ -58,14 +57,14 @@ double levels_to_go(const search::Space& space) {
 // Probes of each unit, doubled while there are levels between them and a share of the budget pays for all;
 // never fewer than two.
 std::int32_t affordable_probes(const ModelSearch& s, double share) {
-  const auto budget = static_cast<double>(s.setup.options.search.budget_tokens);
+  const auto budget = static_cast<double>(s.plan.budget_tokens);
   const auto pays = [&](std::int64_t evaluations) {
     return budget == 0 || static_cast<double>(evaluations) * first_rung_tokens(s) <= share * budget;
   };
   const auto evaluations = [&](std::int32_t probes) {
     return search::Proxy::evaluations(space_of(s), probes);
   };
-  auto probes = kProbes;
+  auto probes = kLeastProbes;
   while (evaluations(2 * probes) > evaluations(probes) && pays(evaluations(2 * probes))) probes *= 2;
   return probes;
 }
@@ -88,7 +87,7 @@ double measured_on_all(const ModelSearch& s, const State& state) {
 // few probes is too high where little goes of a unit, one through many too low where little goes of each.
 void additive(const ModelSearch& s) {
   const auto most = affordable_probes(s, 1);
-  for (auto probes = kProbes; probes <= most; probes *= 2) {
+  for (auto probes = kLeastProbes; probes <= most; probes *= 2) {
     const auto proxy = search::Proxy::probed(space_of(s), s.journal, probes);
     measured_on_all(s, search::least_additive(space_of(s), proxy));
   }

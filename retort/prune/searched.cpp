@@ -32,7 +32,7 @@ void measure(const ModelSearch& search, std::span<const search::Task> tasks, con
     tell(i,
          search.evaluator.piece_costs(search.space.candidate(tasks[i].state), tasks[i].first, tasks[i].last));
     setup.observer.progress("prune: tokens searched", static_cast<std::int64_t>(search.journal.spent()),
-                            setup.options.search.budget_tokens);
+                            search.plan.budget_tokens);
   }
 }
 
@@ -57,7 +57,7 @@ void require_found(const ModelSearch& search) {
       found || not_finite == 0, "prune: the loss increase of ", not_finite,
       " candidates is not finite, and no other one reaches the target; use float32 or a larger target.");
   base::require<base::UsageError>(
-      found, "prune: search.budget_tokens of ", search.setup.options.search.budget_tokens,
+      found, "prune: search.budget_tokens of ", search.plan.budget_tokens,
       " did not suffice to evaluate one candidate on the whole calibration text of ",
       search.evaluator.tokens(), " tokens; give more, or less calibration text.");
 }
@@ -70,7 +70,7 @@ SearchCourse course_of(const ModelSearch& search, const NamedStates& starts, Exa
                       .evaluations = search.journal.entries().size(),
                       .evaluations_not_finite = count_not_finite(search.journal),
                       .tokens_spent = search.journal.spent(),
-                      .tokens_budget = options.search.budget_tokens,
+                      .tokens_budget = search.plan.budget_tokens,
                       .curve = search.journal.curve(),
                       .finalists = std::move(finalists)};
   for (const auto& block : search.scores) course.inactive_channels += block.inactive_channels;
@@ -94,7 +94,7 @@ void make_tied(const ModelSearch& search, const SearchCourse& course,
     if (!finalist.tied()) continue;
     ++number;
     try {
-      on_tied(make_weights(search.setup, search.evaluator, finalist.candidate.kept));
+      on_tied(make_weights(search.setup, search.plan, search.evaluator, finalist.candidate.kept));
     } catch (const base::ValidationError& error) {
       search.setup.observer.message(record::Level::warning,
                                     base::join("prune: finalist ", number, " is left out: ", error.what()));
@@ -108,26 +108,37 @@ PruneResult searched(const ModelSearch& search, const std::function<void(const m
   require_found(search);
   ExactMeasurements measurements(search);
   auto course = course_of(search, starts, measurements, find_finalists(search, measurements));
-  auto result = make_result(search.setup, search.evaluator, course.finalists.front().candidate.kept);
-  result.report.parameters_target = search.plan.target_parameters;
-  result.report.memory_planned_bytes = search.plan.memory_bytes;
+  auto result =
+      make_result(search.setup, search.plan, search.evaluator, course.finalists.front().candidate.kept);
   result.report.speed = speed_of_finalists(search.setup, course);
   if (on_tied) make_tied(search, course, on_tied);
   result.report.course = std::move(course);
   return result;
 }
 
+// Where layers go whole nothing is ranked by its inputs, and there is no text for it.
+std::vector<calibrate::BlockScores> scores_of(const PruneSetup& setup, const ResolvedPlan& plan) {
+  if (setup.given) return *setup.given;
+  const auto& text = setup.options.narrows() ? plan.text.fitted : plan.text.choosing;
+  return calibrate::measured_scores(
+      setup.input,
+      calibrate::calibration_batches(text, setup.input.config, setup.input.units.front().device()),
+      plan.ranking);
+}
+
 void log_outcome(const PruneSetup& setup, const PruneReport& report) {
   const auto& course = std::get<SearchCourse>(report.course);
   const auto human = [](std::int64_t count) { return base::human_count(static_cast<double>(count)); };
-  setup.observer.message(record::Level::info,
-                         base::join("prune: ", base::word(course.method), " search: loss increase ",
-                                    std::fixed, std::setprecision(4), report.evaluation.mean.objective,
-                                    " nats/token, ", human(architecture::num_parameters(report.output)),
-                                    " of ", human(architecture::num_parameters(report.input)),
-                                    " parameters left (target ", human(report.parameters_target),
-                                    "), worst source ", report.sources[report.evaluation.worst_source],
-                                    ", after ", course.evaluations, " evaluations"));
+  setup.observer.message(
+      record::Level::info,
+      base::join("prune: ", base::word(course.method), " search: loss increase ", std::fixed,
+                 std::setprecision(4), report.evaluation.mean.objective, " nats/token (",
+                 report.believed.saved, " on the documents that chose it, ", report.believed.candidate,
+                 " as searched), ", human(architecture::num_parameters(report.output)), " of ",
+                 human(architecture::num_parameters(report.input)), " parameters left (target ",
+                 human(report.parameters_target), "), worst source ",
+                 report.sources[report.evaluation.worst_source], ", after ", course.evaluations,
+                 " evaluations"));
 }
 
 }  // namespace
@@ -136,18 +147,17 @@ PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   const auto plan = resolved(setup, kBatchTokens);
-  const Evaluator evaluator(setup.input, setup.sources, plan.evaluation);
-  const auto scores =
-      setup.given ? *setup.given : calibrate::measured_scores(setup.input, evaluator.batches(), plan.ranking);
+  const auto evaluator = evaluator_of_candidates(setup, plan);
+  const auto scores = scores_of(setup, plan);
   const ModelSpace space(setup.input.config, setup.options, plan.target_parameters,
                          calibrate::unit_scores(scores));
-  record::SavedLines file(setup.place.saved_file, search_fingerprint(setup, evaluator), setup.observer);
+  record::SavedLines file(setup.place.saved_file, search_fingerprint(setup, plan, evaluator), setup.observer);
   const auto search = [&](Journal& journal) {
     return ModelSearch{setup, plan, evaluator, scores, space, journal};
   };
   Journal journal(
       space.space(), [&](auto tasks, const auto& tell) { measure(search(journal), tasks, tell); },
-      {.budget = static_cast<double>(setup.options.search.budget_tokens),
+      {.budget = static_cast<double>(plan.budget_tokens),
        .rungs = rungs_of(evaluator),
        .charge =
            [&](const search::Task& task) {

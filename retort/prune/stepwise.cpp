@@ -56,8 +56,9 @@ calibrate::UnitScores unit_scores_of(const Stepwise& s, const architecture::Kept
   if (!options.heads && !options.channels && !options.hidden) return {};  // nothing is ranked
   if (s.setup.given) return calibrate::unit_scores(*s.setup.given);
   const auto& input = s.setup.input;
-  const auto scores =
-      calibrate::measured_scores(compress::sliced(input, kept), s.evaluator.batches(), s.plan.ranking);
+  const auto batches =
+      calibrate::calibration_batches(s.plan.text.fitted, input.config, input.units.front().device());
+  const auto scores = calibrate::measured_scores(compress::sliced(input, kept), batches, s.plan.ranking);
   return in_input(calibrate::unit_scores(scores), input.config, kept);
 }
 
@@ -226,8 +227,8 @@ Decision taken_step(const Stepwise& s, Current& current, std::size_t step) {
 PruneResult prune_stepwise(const PruneSetup& setup) {
   const auto start = std::chrono::steady_clock::now();
   const auto plan = resolved(setup, calibrate::kCalibrationBatchTokens);
-  const Evaluator evaluator(setup.input, setup.sources, plan.evaluation);
-  SavedEvaluations evaluations(setup, evaluator);
+  const auto evaluator = evaluator_of_candidates(setup, plan);
+  SavedEvaluations evaluations(setup, plan, evaluator);
   const Stepwise search{setup, plan, evaluator, evaluations};
   Current current{.kept = architecture::whole(setup.input.config),
                   .parameters = architecture::num_parameters(setup.input.config)};
@@ -236,9 +237,7 @@ PruneResult prune_stepwise(const PruneSetup& setup) {
     decisions.push_back(taken_step(search, current, decisions.size() + 1));
     log_step(search, decisions.back(), decisions.size());
   }
-  auto result = make_result(setup, evaluator, current.kept);
-  result.report.parameters_target = plan.target_parameters;
-  result.report.memory_planned_bytes = plan.memory_bytes;
+  auto result = make_result(setup, plan, evaluator, current.kept);
   result.report.course = std::move(decisions);
   result.report.speed = measured_speed(setup, {result.weights.config});
   result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

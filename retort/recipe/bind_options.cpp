@@ -223,7 +223,10 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
                 {.doc = "tabu begins from the best of the simple methods, staged removes blocks, then "
                         "channels, and goes on by tabu"});
             inner.count("budget_tokens", options.search.budget_tokens,
-                        {.doc = "forward passes of the whole model; 0: without limit", .at_least = 0});
+                        {.doc = "forward passes of the whole model; 0: without limit",
+                         .at_least = 0,
+                         .unset = "400k, or three times the least that the method needs",
+                         .written = options.search.budget_tokens >= 0});
             inner.number("tolerance", options.search.tolerance,
                          {.doc = "how far below the target the result may end, of all parameters",
                           .at_least = 0,
@@ -262,7 +265,11 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
       "compensate", options.compensate,
       {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
   bind_objective(b, options.objective);
-  b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
+  b.count("calibration_tokens", options.calibration_tokens,
+          {.doc = "over all sources: five eighths are fitted to, two choose and one judges",
+           .at_least = 1,
+           .unset = "as the model needs: 24 fitted tokens for each input of its widest fitted layer",
+           .written = options.calibration_tokens > 0});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
 }

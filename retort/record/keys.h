@@ -138,6 +138,8 @@ inline constexpr Key kHeldOutObjectiveBefore{"held_out_objective_before"};
 inline constexpr Key kHeldOutObjectiveAfter{"held_out_objective_after"};
 inline constexpr Key kObjectiveUncompensated{"objective_uncompensated"};
 inline constexpr Key kSearchedObjective{"searched_objective"};
+inline constexpr Key kBelieved{"believed"};
+inline constexpr Key kSaved{"saved"};
 inline constexpr Key kComparedAfterCompensation{"compared_after_compensation"};
 inline constexpr Key kUnits{"units"};
 inline constexpr Key kEvaluations{"evaluations"};

@@ -7,6 +7,7 @@
 #include "retort/model/forward.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/text_of_fit.h"
 
 namespace retort {
 namespace {
@@ -39,9 +40,9 @@ model::Weights restored(const model::Weights& input, const Kept& candidate) {
   auto sliced = compress::sliced(input, candidate);
   const double before = logit_error(input, sliced);
   record::Observer observer;
-  const auto outcome =
-      compensate(input, candidate, sliced, text(), {.dampening_fraction = 1e-10, .objective = {}}, observer)
-          .value();
+  const auto outcome = compensate(input, candidate, sliced, test::text_of_fit(text()),
+                                  {.dampening_fraction = 1e-10, .objective = {}}, observer)
+                           .value();
   EXPECT_TRUE(outcome.kept);
   EXPECT_GT(before, 0.1);
   EXPECT_LT(logit_error(input, sliced), 1e-4) << "float32 in the file";
@@ -92,7 +93,8 @@ TEST(Compensate, AMassiveChannelChangesNoFit) {
   record::Observer observer;
   const auto fitted = [&](const model::Weights& input) {
     auto sliced = compress::sliced(input, candidate);
-    const auto outcome = compensate(input, candidate, sliced, text(), {.objective = {}}, observer).value();
+    const auto outcome =
+        compensate(input, candidate, sliced, test::text_of_fit(text()), {.objective = {}}, observer).value();
     EXPECT_TRUE(outcome.kept);
     return sliced;
   };
@@ -105,19 +107,17 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
   const auto candidate = without_channels(input.config, 0, {0, 3, 4, 9});
   auto sliced = compress::sliced(input, candidate);
   record::Observer observer;
-  compensate(input, candidate, sliced, text(), {.dampening_fraction = 0, .objective = {}}, observer);
+  compensate(input, candidate, sliced, test::text_of_fit(text()), {.dampening_fraction = 0, .objective = {}},
+             observer);
   // The channels of the first block, all and kept, from the batches that were fitted to.
   std::vector<at::Tensor> all, kept;
-  std::int64_t place = 0;
-  const auto batches = calibrate::calibration_batches(text(), input.config, at::kCPU, 512);
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    place = i > 0 && batches[i].source == batches[i - 1].source ? place + 1 : 0;
-    if (place == 4 || i + 1 == batches.size() || batches[i + 1].source != batches[i].source) continue;
+  const auto fitted = test::text_of_fit(text()).parts.fitted;
+  for (const auto& batch : calibrate::calibration_batches(fitted, input.config, at::kCPU, 512)) {
     const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
       if (tap == model::Tap::down_input) all.push_back(x.clone());
     }};
     model::block_forward(model::weights_of_block(input, 0), input.config.rms_norm_eps,
-                         model::embedded(input, batches[i].ids_N), batches[i].layout, nullptr, &hooks);
+                         model::embedded(input, batch.ids_N), batch.layout, nullptr, &hooks);
     kept.push_back(all.back().index_select(1, model::index_tensor(candidate.blocks[0].channels, at::kCPU)));
   }
   const auto x = at::cat(all), x_kept = at::cat(kept);
@@ -133,26 +133,28 @@ TEST(Compensate, HelpsOnTextThatItDidNotSee) {
   candidate = architecture::with_channels(candidate, 2, {1, 2, 3, 4, 5, 6, 10, 11});
   auto sliced = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto outcome = compensate(input, candidate, sliced, text(), {.objective = {}}, observer).value();
+  const auto outcome =
+      compensate(input, candidate, sliced, test::text_of_fit(text()), {.objective = {}}, observer).value();
   EXPECT_EQ(outcome.layers.size(), 2U);
   EXPECT_EQ(outcome.kept, outcome.held_out_objective_after < outcome.held_out_objective_before);
   EXPECT_TRUE(outcome.kept);
   for (const auto& layer : outcome.layers) EXPECT_EQ(layer.kept, layer.held_out_gain > 0);
 }
 
-TEST(Compensate, LeavesTheModelAloneWhereItCannotJudge) {
+TEST(Compensate, HasNothingToDoWhereOnlyABlockIsGone) {
   const auto input = test::tiny_model(test::tiny_config());
-  const auto candidate = without_channels(input.config, 0, {0, 3});
+  const auto candidate = architecture::without_block(architecture::whole(input.config), 1);
   auto sliced = compress::sliced(input, candidate);
-  const auto before = sliced.units[1].clone();
   record::Observer observer;
-  EXPECT_FALSE(compensate(input, candidate, sliced, test::random_domains(40), {.objective = {}}, observer)
+  EXPECT_FALSE(compensate(input, candidate, sliced, test::text_of_fit(text()), {.objective = {}}, observer)
                    .has_value());
-  EXPECT_TRUE(at::equal(sliced.units[1], before));
-  auto whole = compress::sliced(input, architecture::without_block(architecture::whole(input.config), 1));
-  EXPECT_FALSE(compensate(input, architecture::without_block(architecture::whole(input.config), 1), whole,
-                          text(), {.objective = {}}, observer)
-                   .has_value());
+}
+
+// Half the tokens of an input, twice the ridge; with many it is the least.
+TEST(LeastSquares, TheRidgeFollowsFromTokensOfAnInput) {
+  EXPECT_DOUBLE_EQ(compress::dampening_of_fit(100, 1200), 2 * compress::dampening_of_fit(100, 2400));
+  EXPECT_DOUBLE_EQ(compress::dampening_of_fit(100, 1200), compress::dampening_of_fit(200, 2400));
+  EXPECT_DOUBLE_EQ(compress::dampening_of_fit(1, 1'000'000), 0.01);
 }
 
 }  // namespace

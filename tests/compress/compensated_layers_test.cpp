@@ -11,6 +11,7 @@
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/temporary_directory.h"
+#include "support/text_of_fit.h"
 
 namespace retort {
 namespace {
@@ -32,9 +33,8 @@ std::vector<std::int64_t> odd(std::int64_t count) {
 // Inputs of a layer of block 0 over all batches that are fitted to.
 at::Tensor inputs_of_block_0(const model::Weights& input, model::Tap wanted) {
   std::vector<at::Tensor> inputs;
-  const auto text_of_fit = compress::fit_text(text(), input.config, at::kCPU, 512);
-  for (std::size_t i = 0; i < text_of_fit.batches.size(); ++i) {
-    if (text_of_fit.guards[i]) continue;
+  const auto text_of_fit = compress::fit_text(test::text_of_fit(text()), input.config, at::kCPU, 512);
+  for (std::size_t i = 0; i < text_of_fit.fitted; ++i) {
     const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
       if (tap == wanted) inputs.push_back(x.clone());
     }};
@@ -49,7 +49,8 @@ void expect_least_squares(const model::Weights& input, Role layer, model::Tap ta
   const auto weight = input.tensor(name);
   const auto kept = odd(weight.size(1));
   record::Observer observer;
-  CompensatedLayers layers(input, text(), {.dampening_fraction = 0, .objective = {}}, {}, observer);
+  CompensatedLayers layers(input, test::text_of_fit(text()), {.dampening_fraction = 0, .objective = {}}, {},
+                           observer);
   const auto x = inputs_of_block_0(input, tap), index = model::index_tensor(kept, at::kCPU);
   const auto solution = std::get<0>(at::linalg_lstsq(x.index_select(1, index), at::mm(x, weight.t()))).t();
   const auto expected = at::zeros_like(weight).index_copy_(1, index, solution);
@@ -68,16 +69,19 @@ TEST(CompensatedLayers, AreTheLeastSquaresSolution) {
 // gives what the compensated model gives.
 TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
   const auto input = test::tiny_model(test::tiny_config());
-  const prune::Evaluator after(input, text(), {.weights = {}, .after_compensation = true}),
-      before(input, text(), {});
+  const auto [fitted, choosing, none, cut] = test::text_of_fit(text()).parts;
+  const calibrate::ObjectiveWeights divergence{.perplexity = 0, .kl = 1};  // losses on random text may fall
+  const prune::Evaluator after(input, choosing, {.weights = divergence, .fitted = &fitted}),
+      before(input, choosing, {.weights = divergence});
   ASSERT_TRUE(after.after_compensation());
   const auto whole = architecture::whole(input.config);
   for (const auto& candidate :
-       {architecture::with_channels(whole, 0, odd(16)), architecture::with_kv_groups(whole, 0, {1})}) {
+       {architecture::with_channels(whole, 0, odd(16)), architecture::with_kv_groups(whole, 0, {0})}) {
     auto model = compress::sliced(input, candidate);
     record::Observer observer;
     const auto outcome =
-        compress::compensate(input, candidate, model, text(), {.objective = {}}, observer).value();
+        compress::compensate(input, candidate, model, {fitted, choosing}, {.objective = divergence}, observer)
+            .value();
     ASSERT_TRUE(outcome.kept);
     const auto expected = before.evaluate_exactly(model).mean.objective;
     EXPECT_NEAR(after.evaluate(candidate).mean.objective, expected, 1e-6) << "float32 in the file";
@@ -89,8 +93,8 @@ TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
   const auto input = test::tiny_model(test::tiny_config());
   const test::TemporaryDirectory directory;
   record::Observer observer;
-  CompensatedLayers roomy(input, text(), {.objective = {}}, {}, observer);
-  CompensatedLayers narrow(input, text(), {.objective = {}},
+  CompensatedLayers roomy(input, test::text_of_fit(text()), {.objective = {}}, {}, observer);
+  CompensatedLayers narrow(input, test::text_of_fit(text()), {.objective = {}},
                            {.sums_bytes = 0, .scratch = directory / "scratch", .weights_bytes = 1}, observer);
   EXPECT_TRUE(std::filesystem::exists(directory / "scratch"))
       << "the sums are there, in a file without a name";
@@ -106,22 +110,12 @@ TEST(CompensatedLayers, AreTheSameWhereverTheSumsAreAndWhateverWasForgotten) {
       }
 }
 
-TEST(CompensatedLayers, LeaveAloneWhatTheyCannotJudge) {
-  const auto input = test::tiny_model(test::tiny_config());
-  const auto candidate = architecture::with_channels(architecture::whole(input.config), 0, odd(16));
-  const auto few = test::random_domains(40);
-  const prune::Evaluator after(input, few, {.weights = {}, .after_compensation = true}),
-      before(input, few, {});
-  EXPECT_FALSE(after.after_compensation());
-  EXPECT_EQ(after.evaluate(candidate).mean.objective, before.evaluate(candidate).mean.objective);
-}
-
 // A layer that is sparse would not stay so.
 TEST(CompensatedLayers, LeaveSparseLayersAlone) {
   auto input = test::tiny_model(test::tiny_config());
   input.lineage.sparse_layers = {"model.layers.1.mlp.down_proj.weight"};
   record::Observer observer;
-  CompensatedLayers layers(input, text(), {.objective = {}}, {}, observer);
+  CompensatedLayers layers(input, test::text_of_fit(text()), {.objective = {}}, {}, observer);
   EXPECT_FALSE(layers.weight_DC(1, Role::down, odd(16)).defined());
   EXPECT_TRUE(layers.weight_DC(2, Role::down, odd(16)).defined());
 }

@@ -65,7 +65,8 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   EXPECT_GE(course.curve.size(), 1U);
   EXPECT_TRUE(units == Units::sub_blocks || units == Units::per_layer || result.weights.config.uniform());
   // The loss increase of the saved model, computed from the beginning.
-  const prune::Evaluator evaluator(input, text(), {});
+  const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
+  const prune::Evaluator evaluator(input, parts.judging, {});
   const auto& candidate = result.report.kept;
   EXPECT_NEAR(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective,
               result.report.objective_uncompensated.value(), 1e-9);
@@ -106,13 +107,16 @@ TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
   const auto all = unlimited.at("tokens_spent").get<double>();
   const auto budget = static_cast<std::int64_t>(0.6 * all);
   EXPECT_GE(report(budget).at("tokens_spent").get<double>(), 0.9 * static_cast<double>(budget));
-  // Without end it is greedy search over all steps, each on all of the text.
+  // Without end it is greedy search over all steps, each on all of the text that chooses.
   const auto options = options_of(GetParam(), SearchMethod::greedy);
-  const prune::ModelSpace space(input_.config, options, prune::target_parameters(input_.config, options),
-                                calibrate::unit_scores(calibrate::measured_scores(
-                                    input_, calibrate::calibration_batches(text_, input_.config, at::kCPU),
-                                    prune::ranking_options(options))));
-  const prune::Evaluator evaluator(input_, text_, {});
+  const auto parts = calibrate::split_by_document(text_, prune::shares_of(options));
+  const auto& ranked_by = options.narrows() ? parts.fitted : parts.choosing;
+  const prune::ModelSpace space(
+      input_.config, options, prune::target_parameters(input_.config, options),
+      calibrate::unit_scores(calibrate::measured_scores(
+          input_, calibrate::calibration_batches(ranked_by, input_.config, at::kCPU),
+          prune::ranking_options(options))));
+  const prune::Evaluator evaluator(input_, parts.choosing, {});
   search::Journal journal(space.space(),
                           [&](std::span<const search::Task> tasks, const search::Journal::Tell& tell) {
                             for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -165,7 +169,8 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
 
   const auto target = prune::target_parameters(input.config, options);
-  const prune::Evaluator evaluator(input, text(), {});
+  const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
+  const prune::Evaluator evaluator(input, parts.choosing, {});
   const prune::ModelSpace space(input.config, options, target, {});
   double best = 1e300;
   int feasible = 0;
@@ -177,7 +182,7 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
     best = std::min(best, evaluator.evaluate(space.candidate(state)).mean.objective);
   }
   EXPECT_GT(feasible, 5);
-  EXPECT_NEAR(result.report.evaluation.mean.objective, best, 1e-12);
+  EXPECT_NEAR(result.report.believed.candidate, best, 1e-12);
 }
 
 // The 512 most likely of 3,000 tokens order candidates otherwise than all of them.
@@ -198,7 +203,7 @@ TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
                     .report);
     const auto& finalists = report.at("finalists");
     ASSERT_GT(finalists.size(), 2U);
-    EXPECT_NEAR(finalists[0].at("objective"), report.at("objective").get<double>(), 1e-9);
+    EXPECT_NEAR(finalists[0].at("objective"), report.at("believed").at("saved").get<double>(), 1e-9);
     EXPECT_EQ(finalists[0].at("searched_objective"), report.at("searched_objective"));
     for (std::size_t i = 1; i < finalists.size(); ++i) {
       EXPECT_LE(finalists[i - 1].at("objective"), finalists[i].at("objective"));
@@ -273,8 +278,11 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
         to_json(prune_searched({input, text(), options, observer, {directory / (after ? "after" : "before")}})
                     .report);
     EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
-    const prune::Evaluator same(input, text(), {.weights = {}, .after_compensation = after});
-    const prune::Evaluator other(input, text(), {.weights = {}, .after_compensation = !after});
+    const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
+    const prune::Evaluator same(input, parts.choosing,
+                                {.weights = {}, .fitted = after ? &parts.fitted : nullptr});
+    const prune::Evaluator other(input, parts.choosing,
+                                 {.weights = {}, .fitted = after ? nullptr : &parts.fitted});
     const auto candidate = architecture::kept_from_json(report.at("kept"));
     const auto searched = report.at("searched_objective").get<double>();
     EXPECT_NEAR(same.evaluate(candidate).mean.objective, searched, 1e-9);

@@ -10,6 +10,7 @@
 #include "retort/sparsify/sparsify.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/text_of_fit.h"
 
 namespace retort {
 namespace {
@@ -23,10 +24,13 @@ constexpr const char* kDown0 = "model.layers.0.mlp.down_proj.weight";
 constexpr const char* kDown1 = "model.layers.1.mlp.down_proj.weight";
 constexpr const char* kDown2 = "model.layers.2.mlp.down_proj.weight";
 
-// Three batches of eight tokens for each domain, two of them to fit to: a fit follows their chance.
+// A fit to a few tokens of three ids, with hardly a ridge, says little of text with all ids.
 constexpr std::int64_t kFewTokens = 8;
-Domains little_text() {
-  return test::random_domains(40, 3, kFewTokens);
+constexpr double kRidge = 1e-6;
+test::TextOfFit little_text() {
+  return {{.fitted = test::random_domains(3, 2, kFewTokens),
+           .choosing = test::random_domains(40, 3, kFewTokens),
+           .judging = {}}};
 }
 Domains much_text() {
   return test::random_domains(40, 60, 64);
@@ -55,9 +59,11 @@ TEST(CompensationGuard, ALayerThatErrsMoreElsewhereStaysAsItWas) {
   const auto plain = compress::sliced(input, candidate);
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto outcome = compress::compensate(input, candidate, fitted, little_text(),
-                                            {.batch_tokens = kFewTokens, .objective = {}}, observer)
-                           .value();
+  const auto outcome =
+      compress::compensate(input, candidate, fitted, little_text(),
+                           {.dampening_fraction = kRidge, .batch_tokens = kFewTokens, .objective = {}},
+                           observer)
+          .value();
   ASSERT_TRUE(outcome.kept);
   ASSERT_EQ(outcome.layers.size(), 2U);
   EXPECT_TRUE(outcome.layers[0].kept);
@@ -78,9 +84,9 @@ TEST(CompensationGuard, AModelWithAHigherFStaysAsItWas) {
                                                        without(16, {first, first + 2, first + 3, first + 5}));
     const auto compensated = [&](const calibrate::ObjectiveWeights& objective) {
       auto model = compress::sliced(input, candidate);
-      const auto outcome =
-          compress::compensate(input, candidate, model, much_text(), {.objective = objective}, observer)
-              .value();
+      const auto outcome = compress::compensate(input, candidate, model, test::text_of_fit(much_text()),
+                                                {.objective = objective}, observer)
+                               .value();
       EXPECT_TRUE(outcome.layers[0].kept);
       return std::pair(outcome.kept, model.tensor(kDown1).clone());
     };
@@ -98,9 +104,9 @@ TEST(CompensationGuard, AModelWithAHigherFStaysAsItWas) {
 TEST(CompensationGuard, OfMaskedCandidatesLeavesALayerThatErrsMoreElsewhere) {
   const auto input = model_with_a_twin();
   record::Observer observer;
-  compress::CompensatedLayers layers(input, little_text(), {.batch_tokens = kFewTokens, .objective = {}}, {},
-                                     observer);
-  ASSERT_TRUE(layers.fits());
+  compress::CompensatedLayers layers(
+      input, little_text(), {.dampening_fraction = kRidge, .batch_tokens = kFewTokens, .objective = {}}, {},
+      observer);
   EXPECT_TRUE(layers.weight_DC(0, Role::down, without(16, {7})).defined());
   EXPECT_FALSE(layers.weight_DC(2, Role::down, without(16, {0, 3, 4, 9})).defined());
 }
@@ -108,9 +114,8 @@ TEST(CompensationGuard, OfMaskedCandidatesLeavesALayerThatErrsMoreElsewhere) {
 // Inputs of a layer over all text that is fitted to, through the blocks before it.
 at::Tensor inputs_of(const model::Weights& weights, model::Tap wanted, std::int64_t layer) {
   std::vector<at::Tensor> inputs;
-  const auto text = compress::fit_text(much_text(), weights.config, at::kCPU, 512);
-  for (std::size_t i = 0; i < text.batches.size(); ++i) {
-    if (text.guards[i]) continue;
+  const auto text = compress::fit_text(test::text_of_fit(much_text()), weights.config, at::kCPU, 512);
+  for (std::size_t i = 0; i < text.fitted; ++i) {
     auto hidden = model::embedded(weights, text.batches[i].ids_N);
     for (std::int64_t block = 0; block <= layer; ++block) {
       const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
@@ -139,7 +144,7 @@ TEST(CompensationFit, SeesTheFittedLayersBeforeIt) {
   const auto plain = compress::sliced(input, candidate);
   auto fitted = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto outcome = compress::compensate(input, candidate, fitted, much_text(),
+  const auto outcome = compress::compensate(input, candidate, fitted, test::text_of_fit(much_text()),
                                             {.dampening_fraction = 0, .objective = {}}, observer)
                            .value();
   ASSERT_TRUE(outcome.kept);
@@ -167,7 +172,7 @@ TEST(CompensationFit, OfHiddenFeaturesIsToTheRowsThatStay) {
   auto fitted = compress::sliced(input, candidate);
   const auto plain = compress::sliced(input, candidate);
   record::Observer observer;
-  const auto outcome = compress::compensate(input, candidate, fitted, much_text(),
+  const auto outcome = compress::compensate(input, candidate, fitted, test::text_of_fit(much_text()),
                                             {.dampening_fraction = 0, .objective = {}}, observer)
                            .value();
   ASSERT_TRUE(outcome.kept);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/split_text.h"
@@ -38,10 +39,11 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return prune::plan_prune_within(
-             context.available_bytes, /*may_use_disk=*/true, *config, sizeof(float),
-             calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
-             std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
+  return prune::plan_prune_within(context.available_bytes, /*may_use_disk=*/true, *config, sizeof(float),
+                                  calibration_tokens(stage, prune::calibration_tokens_of(*config, options),
+                                                     options.sequence_length),
+                                  std::max(calibrate::kCalibrationBatchTokens, options.sequence_length),
+                                  options)
       .memory;
 }
 
@@ -71,8 +73,9 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model =
-      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  const auto tokens =
+      prune::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
+  const auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
   const auto scores = scores_of_profile(context, stage, model.weights);
   const prune::PruneSetup setup{
       .input = model.weights,
@@ -86,7 +89,8 @@ base::Json run(const Context& context, const Stage& stage) {
       options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, saver(context, stage));
   save_compressed(context, stage, model.path, result.weights);
   auto json = prune::to_json(result.report);
-  json[record::keys::kCalibration] = calibrate::describe(model.sources);
+  json[record::keys::kCalibration] =
+      calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(options)));
   return json;
 }
 
