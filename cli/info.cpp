@@ -6,6 +6,7 @@
 #include "cli/model_info.h"
 #include "cli/print.h"
 #include "retort/base/hash.h"
+#include "retort/io/model_directory.h"
 #include "retort/record/keys.h"
 #include "retort/record/run_files.h"
 
@@ -65,8 +66,8 @@ Json describe(const Path& path) try {
   if (record::RunFiles(path).holds_run()) return describe_run(path);
   if (is_file(path / "manifest.json")) return describe_checkpoint(path);
   base::require<base::ModelError>(
-      is_file(path / "config.json"), path.string(),
-      ": expected a directory with config.json (model), manifest.json (checkpoint) or "
+      io::is_gguf(path) || is_file(path / "config.json"), path.string(),
+      ": expected a GGUF file or a directory with config.json (model), manifest.json (checkpoint) or "
       "recipe.json (run), found none of them.");
   return describe_model(path);
 } catch (const Json::exception& error) {
@@ -79,6 +80,7 @@ Action declare_info(CLI::App& app) {
   app.footer(
       "Examples:\n"
       "  retort info models/europa-5m\n"
+      "  retort info SmolLM2-135M-Instruct.Q4_1.gguf\n"
       "  retort info runs/quickstart                   which stages are finished\n"
       "  retort info runs/quickstart/models/student --json\n"
       "  retort info runs/quickstart/checkpoints/student/step-00000050");
@@ -87,7 +89,8 @@ Action declare_info(CLI::App& app) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  app.add_option("PATH", options->path, "Directory of a model, a checkpoint or a run")->required();
+  app.add_option("PATH", options->path, "Directory of a model, a checkpoint or a run, or a GGUF file")
+      ->required();
   app.add_flag("--json", options->json, "Print JSON");
   return [options] {
     print(std::cout, describe(options->path), options->json);

@@ -120,6 +120,7 @@ Json describe_model(const base::Path& path) {
           {"architecture", config.architecture},
           {"parameters", architecture::num_parameters(config)},
           {"dtype", io::long_name(dtype)},
+          {"stored_values", directory.stored_types()},
           {"file_bytes", file_bytes},
           {"vocab_size", config.vocab_size},
           {"hidden_size", config.hidden_size},

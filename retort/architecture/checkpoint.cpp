@@ -36,6 +36,7 @@ bool is_ignorable(std::string_view tensor, bool tied) {
 
 struct DtypeCounts {
   std::map<io::Dtype, std::int64_t> tensors, elements;
+  bool dequantised = false;  ///< any of them
 
   io::Dtype most() const {
     return std::max_element(elements.begin(), elements.end(),
@@ -54,11 +55,20 @@ DtypeCounts count_dtypes(const Config& config, const io::ModelDirectory& directo
   DtypeCounts counts;
   for (const Unit& unit : make_layout(config).units)
     for (const Tensor& tensor : unit.tensors) {
-      const io::Dtype dtype = directory.find(tensor.name).dtype;
-      counts.tensors[dtype] += 1;
-      counts.elements[dtype] += tensor.numel;
+      const io::TensorHeader header = directory.header(tensor.name);
+      counts.tensors[header.dtype] += 1;
+      counts.elements[header.dtype] += tensor.numel;
+      counts.dequantised = counts.dequantised || header.dequantised;
     }
   return counts;
+}
+
+// "Q4_1 (106168320 values), ..."
+std::string stored_text(const io::ModelDirectory& directory) {
+  std::string list;
+  for (const auto& [type, values] : directory.stored_types())
+    list += base::join(list.empty() ? "" : ", ", type, " (", values, " values)");
+  return list;
 }
 
 // What config.json says of the weights, under the name of transformers 5 or 4.
@@ -84,7 +94,7 @@ void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
                       tensor.role == Role::head ? "; if the head is the embedding, config.json needs "
                                                   "\"tie_word_embeddings\": true."
                                                 : "; the weights do not belong to this config.json.");
-  const io::TensorView found = directory.find(tensor.name);
+  const io::TensorHeader found = directory.header(tensor.name);
   require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == tensor.shape, who,
                       " has shape ", shape_text(found.shape), ", expected ", shape_text(tensor.shape),
                       " from config.json; the weights do not belong to this config.json.");
@@ -115,11 +125,14 @@ io::Dtype weight_dtype(const Config& config, const io::ModelDirectory& directory
                        std::vector<std::string>* notes) {
   const DtypeCounts found = count_dtypes(config, directory);
   const std::optional<io::Dtype> declared = declared_dtype(directory);
-  const bool alike = found.elements.size() == 1;
+  const bool alike = found.elements.size() == 1 && !found.dequantised;
   const io::Dtype dtype = alike ? found.elements.begin()->first : declared.value_or(found.most());
   if (notes == nullptr) return dtype;
   const std::string where = directory.path().string();
-  if (!alike)
+  if (found.dequantised)
+    notes->push_back(base::join(where, ": weights are values dequantised from ", stored_text(directory),
+                                ", and are saved in ", io::long_name(dtype), "."));
+  else if (!alike)
     notes->push_back(base::join(where, ": weights of several types: ", found.text(), "; ",
                                 declared ? "config.json says " : "most values are ", io::long_name(dtype),
                                 ", in which all of them are saved."));

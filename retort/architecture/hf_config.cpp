@@ -279,8 +279,7 @@ Config parse_hf_config(std::string_view json_text, const std::string& where,
 }
 
 Config read_config(const base::Path& directory, std::vector<std::string>* notes) {
-  const base::Path file = directory / "config.json";
-  return parse_hf_config(io::read_config_text(directory), file.string(), notes);
+  return parse_hf_config(io::read_config_text(directory), io::name_of_config(directory), notes);
 }
 
 }  // namespace retort::architecture

@@ -19,7 +19,8 @@ namespace retort::architecture {
 Config parse_hf_config(std::string_view json_text, const std::string& where,
                        std::vector<std::string>* notes = nullptr);
 
-/// Reads config.json of a model directory; throws ModelError or StorageError.
+/// Reads config.json of a model directory, or what stands for it in a GGUF file; throws ModelError or
+/// StorageError.
 Config read_config(const base::Path& directory, std::vector<std::string>* notes = nullptr);
 
 /// What config.json holds beside the decoder.

@@ -1,72 +1,85 @@
 #pragma once
-// A Hugging Face model directory: config.json, model.safetensors or an index with its shards, tokenizer
-// files. No file outside the directory is ever opened, except where the Hugging Face cache links snapshots to
-// its blobs.
+// A model that Retort reads: a Hugging Face directory (config.json, model.safetensors or an index with its
+// shards, tokenizer files), or a GGUF file, which is seen as such a directory.
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "retort/base/files.h"
+#include "retort/io/files_inside.h"
 #include "retort/io/safetensors.h"
+#include "retort/io/weight_files.h"
 
 namespace retort::io {
 
-/// One tensor of an open model; valid as long as the ModelDirectory lives.
-struct TensorView {
-  Dtype dtype = Dtype::f32;
-  std::span<const std::int64_t> shape;
-  std::span<const std::byte> bytes;
-};
-
 class ModelDirectory {
  public:
-  /// Throws ModelError (missing, unsound or unsafe) or StorageError (cannot be read).
-  static ModelDirectory open(const base::Path& directory);
+  /// Opens a directory or a GGUF file.  Throws ModelError (missing, unsound or unsafe) or StorageError
+  /// (cannot be read).
+  static ModelDirectory open(const base::Path& path);
 
-  const base::Path& path() const { return directory_; }
+  const base::Path& path() const { return path_; }
   /// The text of config.json.
   const std::string& config_text() const { return config_text_; }
   /// All tensors, sorted by name.
-  std::vector<std::string> names() const;
-  bool contains(std::string_view name) const { return shard_of_.find(name) != shard_of_.end(); }
-  /// Throws ModelError when there is no such tensor.
-  TensorView find(std::string_view name) const;
-  /// The metadata of all shards; the first shard that has a key wins.
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  /// Bytes of all tensors.
-  std::size_t total_bytes() const;
+  std::vector<std::string> names() const { return weights_->names(); }
+  bool contains(std::string_view name) const { return weights_->contains(name); }
+  /// Type and shape without the values.  Throws ModelError when there is no such tensor.
+  TensorHeader header(std::string_view name) const { return weights_->header(name); }
+  /// Makes the values of a quantised tensor, and lets go of them with the view.  Throws ModelError when there
+  /// is no such tensor.
+  TensorView find(std::string_view name) const { return weights_->find(name); }
+  /// The metadata of all shards; the first shard that has a key wins.  Of a GGUF file its keys `general.*`.
+  std::map<std::string, std::string> metadata() const { return weights_->metadata(); }
+  /// Bytes of all tensors as they are stored.
+  std::size_t total_bytes() const { return weights_->total_bytes(); }
+  /// Number of values by type of storage, in the spelling of the files' format.
+  StoredTypes stored_types() const { return weights_->stored_types(); }
   /// The weight files, in the order of their names.
-  std::vector<base::Path> weight_files() const;
+  std::vector<base::Path> weight_files() const { return weights_->paths(); }
 
  private:
-  base::Path directory_;
+  ModelDirectory(base::Path path, std::string config_text, std::unique_ptr<const WeightFiles> weights)
+      : path_(std::move(path)), config_text_(std::move(config_text)), weights_(std::move(weights)) {}
+  base::Path path_;
   std::string config_text_;
-  std::vector<SafetensorsFile> shards_;
-  std::map<std::string, std::size_t, std::less<>> shard_of_;
-  std::map<std::string, std::string> metadata_;
+  std::unique_ptr<const WeightFiles> weights_;
 };
 
-/// The text of config.json, of at most 1 MiB; throws ModelError or StorageError.
-std::string read_config_text(const base::Path& directory);
+/// Whether a path names a GGUF file: by the ending .gguf, or by the first bytes of a file.
+bool is_gguf(const base::Path& path);
 
-/// `name` inside `directory`, with links followed.  Throws ModelError unless the result is a regular file
-/// inside the directory, or inside the cache root when the directory is a snapshot of the Hugging Face cache.
-base::Path resolve_inside(const base::Path& directory, std::string_view name);
+/// The text of config.json, of at most 1 MiB, or that made from a GGUF file's metadata; throws ModelError or
+/// StorageError.
+std::string read_config_text(const base::Path& path);
+/// Where messages say that text comes from: config.json of a directory, or the GGUF file.
+std::string name_of_config(const base::Path& path);
+
+/// What tokenizer.json says, and the name of the file in messages.
+struct TokenizerText {
+  std::string where, text;
+};
+/// tokenizer.json of a model directory, that made from a GGUF file's metadata, or the file `path` itself.
+/// Throws ModelError (none there, or longer than `max_bytes`) or StorageError.
+TokenizerText read_tokenizer_text(const base::Path& path, std::size_t max_bytes);
 
 /// A file to copy: where its bytes are, and its name in the copy, relative to the directory.
 struct FileToCopy {
   base::Path source, name;
+  std::string content;  ///< what is written where there is no source
 };
 /// The files that travel with a model unchanged, as far as `from` has them: tokenizer, chat templates,
-/// processors, generation configuration; never weights or code.  `from` is a model directory or a
-/// tokenizer.json.  Throws ModelError for a link that leads out of the directory.
+/// processors, generation configuration; never weights or code.  `from` is a model directory, a GGUF file,
+/// whose tokenizer files are made from its metadata, or a tokenizer.json.  Throws ModelError for a link that
+/// leads out of the directory.
 std::vector<FileToCopy> accompanying_files(const base::Path& from);
-/// Copies the bytes of files into a directory; throws StorageError.
+/// Writes files into a directory; throws StorageError.
 void copy_files(std::span<const FileToCopy> files, const base::Path& directory);
 
 inline constexpr std::size_t kMaxShardBytes = 5'000'000'000;

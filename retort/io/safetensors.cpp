@@ -1,12 +1,6 @@
 #include "retort/io/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <utility>
 
@@ -20,7 +14,6 @@ namespace {
 using base::Json;
 using base::ModelError;
 using base::require;
-using base::StorageError;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 8;
@@ -152,26 +145,6 @@ void check_coverage(const SafetensorsHeader& header, std::size_t data_bytes, con
                       covered > data_bytes ? "; the file is truncated" : "; something follows them", kAdvice);
 }
 
-// Closes a descriptor at the end of its scope.
-struct Descriptor {
-  explicit Descriptor(int fd) : value(fd) {}
-  ~Descriptor() {
-    if (value >= 0) ::close(value);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int value;
-};
-
-std::size_t regular_size(int descriptor, const base::Path& path) {
-  struct stat status {};
-  require<StorageError>(::fstat(descriptor, &status) == 0, path.string(),
-                        ": cannot be examined: ", base::system_message(errno), ".");
-  require<ModelError>(S_ISREG(status.st_mode), path.string(),
-                      ": is not a regular file, expected a safetensors file.");
-  return static_cast<std::size_t>(status.st_size);
-}
-
 }  // namespace
 
 std::size_t tensor_bytes(std::string_view name, Dtype dtype, std::span<const std::int64_t> shape) {
@@ -205,73 +178,17 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::
   return header;
 }
 
-struct SafetensorsFile::Mapping {
-  base::Path path;
-  void* address = nullptr;
-  std::size_t size = 0;
-  struct stat status {};
-  SafetensorsHeader header;
-
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (address != nullptr) ::munmap(address, size);
-  }
-  std::span<const std::byte> all() const { return {static_cast<const std::byte*>(address), size}; }
-};
-
-SafetensorsFile::SafetensorsFile(std::unique_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {}
-SafetensorsFile::~SafetensorsFile() = default;
-SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
-SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
-
 SafetensorsFile SafetensorsFile::open(const base::Path& path) {
-  // O_NONBLOCK: a named pipe in the place of the file must not make us wait for a writer.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  require<StorageError>(file.value >= 0, path.string(), ": cannot be opened: ", base::system_message(errno),
-                        ".");
-  auto mapping = std::make_unique<Mapping>();
-  mapping->path = path;
-  const std::size_t size = regular_size(file.value, path);
-  require<ModelError>(size >= kLengthBytes, path.string(), ": ", size,
-                      " bytes, expected a safetensors file with a length field of 8 bytes", kAdvice);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
-  require<StorageError>(address != MAP_FAILED, path.string(),
-                        ": cannot be mapped: ", base::system_message(errno), ".");
-  mapping->address = address;
-  mapping->size = size;
-  require<ModelError>(regular_size(file.value, path) == size && ::fstat(file.value, &mapping->status) == 0,
-                      path.string(), ": changes its size while it is opened; wait until it is written.");
-  mapping->header = parse_safetensors(mapping->all(), path.string());
-  return SafetensorsFile(std::move(mapping));
-}
-
-const base::Path& SafetensorsFile::path() const {
-  return mapping_->path;
-}
-const std::map<std::string, TensorInfo, std::less<>>& SafetensorsFile::tensors() const {
-  return mapping_->header.tensors;
-}
-const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
-  return mapping_->header.metadata;
+  MappedFile file = MappedFile::open(path, "a safetensors file", kLengthBytes);
+  SafetensorsHeader header = parse_safetensors(file.bytes(), path.string());
+  return {std::move(file), std::move(header)};
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {
   const auto found = tensors().find(name);
   require<ModelError>(found != tensors().end(), path().string(), ": has no tensor ", quote(name), ".");
   const TensorInfo& info = found->second;
-  return mapping_->all().subspan(mapping_->header.data_start + info.begin, info.end - info.begin);
-}
-
-void SafetensorsFile::check_unchanged() const {
-  struct stat now {};
-  // A file replaced by another leaves our mapping whole; only the same file, shorter, is dangerous.
-  if (::stat(path().c_str(), &now) != 0) return;
-  const bool same = now.st_dev == mapping_->status.st_dev && now.st_ino == mapping_->status.st_ino;
-  require<ModelError>(!same || static_cast<std::size_t>(now.st_size) >= mapping_->size, path().string(),
-                      ": is now ", now.st_size, " bytes, expected ", mapping_->size,
-                      "; it was truncated while in use, start again with a complete file.");
+  return file_.bytes().subspan(header_.data_start + info.begin, info.end - info.begin);
 }
 
 }  // namespace retort::io

@@ -7,14 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "retort/base/files.h"
 #include "retort/io/dtype.h"
+#include "retort/io/mapped_file.h"
 
 namespace retort::io {
 
@@ -47,24 +48,20 @@ class SafetensorsFile {
   /// Throws StorageError (cannot be read) or ModelError (not a sound safetensors file).
   static SafetensorsFile open(const base::Path& path);
 
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&&) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
-
-  const base::Path& path() const;
-  const std::map<std::string, TensorInfo, std::less<>>& tensors() const;
-  const std::map<std::string, std::string>& metadata() const;
+  const base::Path& path() const { return file_.path(); }
+  const std::map<std::string, TensorInfo, std::less<>>& tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   /// The bytes of one tensor, valid as long as this object lives.  Throws ModelError when there is no such
   /// tensor.
   std::span<const std::byte> bytes(std::string_view name) const;
-  /// Throws ModelError when the file on disk is no longer as long as the mapping, whose pages would then
-  /// fault.
-  void check_unchanged() const;
+  /// As MappedFile says.
+  void check_unchanged() const { file_.check_unchanged(); }
 
  private:
-  struct Mapping;
-  explicit SafetensorsFile(std::unique_ptr<Mapping> mapping);
-  std::unique_ptr<Mapping> mapping_;
+  SafetensorsFile(MappedFile file, SafetensorsHeader header)
+      : file_(std::move(file)), header_(std::move(header)) {}
+  MappedFile file_;
+  SafetensorsHeader header_;
 };
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;

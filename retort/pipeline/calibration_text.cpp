@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
+#include "retort/io/model_directory.h"
 
 namespace retort::pipeline {
 namespace {
@@ -62,7 +63,7 @@ void save_compressed(const Context& context, const recipe::Stage& stage, const b
 
 base::Json model_fingerprint(const base::Path& model) {
   auto files = describe_input("", model).at("xxh128");
-  files["config.json"] = base::hash_file(model / "config.json");
+  if (!io::is_gguf(model)) files["config.json"] = base::hash_file(model / "config.json");
   return files;
 }
 

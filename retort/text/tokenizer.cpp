@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "retort/base/files.h"
+#include "retort/io/model_directory.h"
 #include "retort/text/byte_level.h"
 #include "retort/text/decoder.h"
 #include "retort/text/model_file.h"
@@ -17,14 +17,12 @@ namespace {
 constexpr std::size_t kLargestFile = std::size_t{1} << 27;
 constexpr std::size_t kLargestText = std::size_t{1} << 31;
 
-base::Json parse_file(const base::Path& path) {
+base::Json parse(const io::TokenizerText& file) {
   try {
-    return base::parse_json(base::read_file(path, kLargestFile), {.max_bytes = kLargestFile});
+    return base::parse_json(file.text, {.max_bytes = kLargestFile});
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(
-        base::join(path.string(), ": is not valid JSON: ", fault.reason, " (byte ", fault.byte, ")."));
-  } catch (const base::DataError& error) {  // larger than a tokenizer can be
-    throw base::ModelError(error.what());
+        base::join(file.where, ": is not valid JSON: ", fault.reason, " (byte ", fault.byte, ")."));
   }
 }
 
@@ -115,13 +113,9 @@ void Tokenizer::State::encode_part(std::string_view text, bool at_start, BpeScra
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
-  std::error_code error;
-  const bool directory = std::filesystem::is_directory(path, error);
-  const base::Path file = directory ? path / "tokenizer.json" : path;
-  base::require<base::ModelError>(!directory || std::filesystem::exists(file, error), path.string(),
-                                  ": has no tokenizer.json; complete the model directory.");
-  const base::Json root = parse_file(file);
-  return Tokenizer(std::make_shared<const State>(Node(root, file.string())));
+  const io::TokenizerText file = io::read_tokenizer_text(path, kLargestFile);
+  const base::Json root = parse(file);
+  return Tokenizer(std::make_shared<const State>(Node(root, file.where)));
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {

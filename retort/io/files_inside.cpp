@@ -1,0 +1,70 @@
+#include "retort/io/files_inside.h"
+
+#include <filesystem>
+
+#include "retort/base/error.h"
+#include "retort/io/quote.h"
+
+namespace retort::io {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ModelError;
+using base::Path;
+using base::require;
+
+// A snapshot of the Hugging Face cache, models--X/snapshots/<revision>, holds links to models--X/blobs.
+Path cache_blobs(const Path& canonical_directory) {
+  const Path snapshots = canonical_directory.parent_path();
+  const Path root = snapshots.parent_path();
+  const bool is_cache =
+      snapshots.filename() == "snapshots" && root.filename().string().rfind("models--", 0) == 0;
+  return is_cache ? root / "blobs" : Path();
+}
+
+}  // namespace
+
+bool is_basename(std::string_view text) {
+  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string_view::npos &&
+         text.find('\0') == std::string_view::npos;
+}
+
+bool entry_exists(const Path& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+Path resolve_inside(const Path& directory, std::string_view name) {
+  return resolve_inside(directory, "", name);
+}
+
+Path resolve_inside(const Path& directory, const char* folder, std::string_view name) {
+  const std::string who = base::join((directory / folder).string(), ": file ", quote(name));
+  require<ModelError>(is_basename(name), who,
+                      " is not a plain file name; files of a model lie in its own directory.");
+  std::error_code error;
+  const Path root = fs::canonical(directory, error);
+  require<ModelError>(!error, directory.string(), ": no such directory (", error.message(),
+                      "); give the directory of a Hugging Face model.");
+  const Path place = *folder == 0 ? root : root / folder;
+  const Path resolved = fs::canonical(place / name, error);
+  require<ModelError>(!error, who, " is missing or its link leads nowhere (", error.message(),
+                      "); complete the model directory.");
+  const bool inside = resolved.parent_path() == place ||
+                      (resolved.parent_path() == cache_blobs(root) && !cache_blobs(root).empty());
+  require<ModelError>(inside, who, " leads to ", quote(resolved.string()),
+                      ", outside the model directory; copy the file into it if you trust it.");
+  require<ModelError>(fs::is_regular_file(resolved, error), who, " is not a regular file.");
+  return resolved;
+}
+
+std::string read_small_file(const Path& path, std::size_t max_bytes) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  require<ModelError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size,
+                      " bytes, expected at most ", max_bytes,
+                      "; this is not the file that its name promises.");
+  return base::read_file(path, max_bytes);
+}
+
+}  // namespace retort::io

@@ -1,0 +1,26 @@
+#pragma once
+// Files of a model directory: no file outside the directory is ever opened, except where the Hugging Face
+// cache links snapshots to its blobs.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "retort/base/files.h"
+
+namespace retort::io {
+
+/// `name` inside `directory`, with links followed.  Throws ModelError unless the result is a regular file
+/// inside the directory, or inside the cache root when the directory is a snapshot of the Hugging Face cache.
+base::Path resolve_inside(const base::Path& directory, std::string_view name);
+/// The same of a file in a folder of the directory.
+base::Path resolve_inside(const base::Path& directory, const char* folder, std::string_view name);
+
+/// Whether `text` can name a file without leading out of its directory.
+bool is_basename(std::string_view text);
+/// Whether there is anything of this name, be it a link that leads nowhere.
+bool entry_exists(const base::Path& path);
+/// A file of at most `max_bytes`; throws ModelError for a larger one.
+std::string read_small_file(const base::Path& path, std::size_t max_bytes);
+
+}  // namespace retort::io

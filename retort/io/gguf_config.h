@@ -1,0 +1,29 @@
+#pragma once
+// config.json of a GGUF file's model, made from its metadata.
+
+#include <cstdint>
+#include <string>
+
+#include "retort/io/dtype.h"
+#include "retort/io/gguf_metadata.h"
+
+namespace retort::io {
+
+/// What the tensors of the file say about the model.
+struct GgufShape {
+  std::int64_t vocab_size = 0;
+  bool tied = false;          ///< the head is the embedding
+  Dtype dtype = Dtype::bf16;  ///< in which a model made from this one is saved
+};
+
+/// Heads of a model; rows of query and key weights are ordered by them.
+struct GgufHeads {
+  std::int64_t query = 0, key = 0;
+};
+GgufHeads read_gguf_heads(const MetadataReader& metadata);
+
+/// The text of config.json.  Throws ModelError for an architecture other than llama, and by name for metadata
+/// that changes the mathematics and is not honoured.
+std::string gguf_config_json(const MetadataReader& metadata, const GgufShape& shape);
+
+}  // namespace retort::io

@@ -1,0 +1,208 @@
+#include "retort/io/gguf_model.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "retort/base/error.h"
+#include "retort/io/gguf_parts.h"
+#include "retort/io/gguf_tokenizer.h"
+#include "retort/io/quote.h"
+
+namespace retort::io {
+namespace {
+
+using base::ModelError;
+using base::Path;
+using base::require;
+
+struct NamePair {
+  std::string_view gguf, hugging_face;
+};
+
+constexpr std::array<NamePair, 3> kWhole{{{"token_embd.weight", "model.embed_tokens.weight"},
+                                          {"output_norm.weight", "model.norm.weight"},
+                                          {"output.weight", "lm_head.weight"}}};
+
+// After "blk.N." and "model.layers.N.".
+constexpr std::array<NamePair, 9> kInBlock{{{"attn_norm.weight", "input_layernorm.weight"},
+                                            {"attn_q.weight", "self_attn.q_proj.weight"},
+                                            {"attn_k.weight", "self_attn.k_proj.weight"},
+                                            {"attn_v.weight", "self_attn.v_proj.weight"},
+                                            {"attn_output.weight", "self_attn.o_proj.weight"},
+                                            {"ffn_norm.weight", "post_attention_layernorm.weight"},
+                                            {"ffn_gate.weight", "mlp.gate_proj.weight"},
+                                            {"ffn_up.weight", "mlp.up_proj.weight"},
+                                            {"ffn_down.weight", "mlp.down_proj.weight"}}};
+
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
+constexpr const char* kHead = "lm_head.weight";
+
+template <std::size_t kSize>
+std::optional<std::string_view> other_name(const std::array<NamePair, kSize>& pairs, std::string_view name) {
+  for (const NamePair& pair : pairs)
+    if (pair.gguf == name) return pair.hugging_face;
+  return std::nullopt;
+}
+
+// The name in Hugging Face's files; a tensor that they do not have keeps its own, by which it is refused.
+std::string hugging_face_name(std::string_view name) {
+  if (const auto whole = other_name(kWhole, name)) return std::string(*whole);
+  constexpr std::string_view kBlock = "blk.";
+  if (!name.starts_with(kBlock)) return std::string(name);
+  const std::string_view rest = name.substr(kBlock.size());
+  const std::size_t dot = std::min(rest.find('.'), rest.size());
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + dot, number);
+  const bool canonical =
+      error == std::errc() && end == rest.data() + dot && std::to_string(number) == rest.substr(0, dot);
+  const auto in_block = other_name(kInBlock, rest.substr(std::min(dot + 1, rest.size())));
+  if (!canonical || !in_block) return std::string(name);
+  return base::join("model.layers.", number, ".", *in_block);
+}
+
+Dtype value_dtype(GgmlType type) {
+  return type == GgmlType::f16 ? Dtype::f16 : type == GgmlType::bf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+// llama.cpp rotates neighbouring rows of a head, Hugging Face those half a head apart: row r of Hugging
+// Face's order is this row of the file.
+std::size_t row_in_file(std::size_t row, std::size_t rows_of_head) {
+  const std::size_t first = row / rows_of_head * rows_of_head, within = row % rows_of_head;
+  const std::size_t half = rows_of_head / 2;
+  return first + within % half * 2 + within / half;
+}
+
+}  // namespace
+
+GgufModel GgufModel::open(const Path& path) {
+  GgufModel model(open_gguf_parts(path));
+  model.where_ = path.string();
+  model.add_tensors();
+  return model;
+}
+
+void GgufModel::add_tensors() {
+  const GgufHeads heads = read_gguf_heads(reader());
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    for (const auto& [name, tensor] : parts_[part].tensors()) {
+      require<ModelError>(
+          name != "rope_freqs.weight", where_,
+          ": tensor \"rope_freqs.weight\" scales the rotary embedding (rope_type llama3), which is "
+          "not supported; use a model without it.");
+      const bool query = name.ends_with(".attn_q.weight"), key = name.ends_with(".attn_k.weight");
+      Place here{part, tensor, query ? heads.query : key ? heads.key : 0};
+      const bool rows =
+          here.heads == 0 || (tensor.shape.size() == 2 && tensor.shape.front() % (2 * here.heads) == 0);
+      require<ModelError>(rows, where_, ": tensor ", quote(name), " has ", tensor.shape.front(),
+                          " rows, expected an even number of them for each of ", here.heads,
+                          " heads; convert the model again.");
+      const bool fresh = places_.emplace(hugging_face_name(name), std::move(here)).second;
+      require<ModelError>(fresh, where_, ": tensor ", quote(name),
+                          " stands in two parts; give parts of one model.");
+    }
+  require<ModelError>(
+      contains(kEmbedding) && place(kEmbedding).tensor.shape.size() == 2, where_,
+      ": has no tensor \"token_embd.weight\" of two dimensions, expected the weights of a model; "
+      "convert it again.");
+}
+
+const GgufModel::Place& GgufModel::place(std::string_view name) const {
+  const auto found = places_.find(name);
+  require<ModelError>(found != places_.end(), where_, ": has no tensor ", quote(name), ".");
+  return found->second;
+}
+
+// Blocks of integers become bf16.  Beside half-precision matrices the norms are F32 in every file.
+Dtype GgufModel::saved_dtype() const {
+  const auto any = [this](auto&& is) {
+    return std::any_of(places_.begin(), places_.end(),
+                       [&](const auto& entry) { return is(entry.second.tensor.type); });
+  };
+  if (any(is_quantised) || any([](GgmlType type) { return type == GgmlType::bf16; })) return Dtype::bf16;
+  return any([](GgmlType type) { return type == GgmlType::f16; }) ? Dtype::f16 : Dtype::f32;
+}
+
+std::string GgufModel::config_text() const {
+  return gguf_config_json(reader(), {.vocab_size = place(kEmbedding).tensor.shape.front(),
+                                     .tied = !contains(kHead),
+                                     .dtype = saved_dtype()});
+}
+
+std::string GgufModel::tokenizer_text() const {
+  return gguf_tokenizer_json(reader());
+}
+
+std::map<std::string, std::string> GgufModel::tokenizer_files() const {
+  return gguf_tokenizer_files(reader());
+}
+
+std::vector<std::string> GgufModel::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, place] : places_) all.push_back(name);
+  return all;
+}
+
+TensorHeader GgufModel::header(std::string_view name) const {
+  const GgufTensor& tensor = place(name).tensor;
+  return {value_dtype(tensor.type), tensor.shape, is_quantised(tensor.type)};
+}
+
+TensorView GgufModel::find(std::string_view name) const {
+  const auto& [part, tensor, heads] = place(name);
+  parts_[part].check_unchanged();
+  const auto stored = parts_[part].bytes(tensor);
+  const bool blocks = is_quantised(tensor.type);
+  const Dtype dtype = value_dtype(tensor.type);
+  if (!blocks && heads == 0) return {dtype, tensor.shape, stored, {}};
+
+  const auto cols = static_cast<std::size_t>(tensor.shape.back());
+  const std::size_t stored_row = cols / block_of(tensor.type).values * block_of(tensor.type).bytes;
+  const std::size_t rows = stored.size() / stored_row, row_bytes = cols * item_bytes(dtype);
+  const std::size_t rows_of_head = heads > 0 ? rows / static_cast<std::size_t>(heads) : 0;
+  const auto made = std::make_shared<std::vector<std::byte>>(rows * row_bytes);
+  std::vector<float> values(blocks ? cols : 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto from =
+        stored.subspan((heads > 0 ? row_in_file(row, rows_of_head) : row) * stored_row, stored_row);
+    if (blocks) dequantise(tensor.type, from, values);
+    std::memcpy(made->data() + row * row_bytes,
+                blocks ? static_cast<const void*>(values.data()) : from.data(), row_bytes);
+  }
+  return {dtype, tensor.shape, *made, made};
+}
+
+std::map<std::string, std::string> GgufModel::metadata() const {
+  std::map<std::string, std::string> said;
+  for (const auto& [key, value] : parts_.front().metadata())
+    if (key.starts_with("general.") && !value.is_array())
+      said[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return said;
+}
+
+std::size_t GgufModel::total_bytes() const {
+  std::size_t total = 0;
+  for (const auto& [name, place] : places_) total += place.tensor.size;
+  return total;
+}
+
+StoredTypes GgufModel::stored_types() const {
+  StoredTypes types;
+  for (const auto& [hugging_face, place] : places_) {
+    std::int64_t values = 1;
+    for (const std::int64_t extent : place.tensor.shape) values *= extent;
+    types[std::string(io::name(place.tensor.type))] += values;
+  }
+  return types;
+}
+
+std::vector<Path> GgufModel::paths() const {
+  std::vector<Path> files;
+  for (const GgufFile& part : parts_) files.push_back(part.path());
+  return files;
+}
+
+}  // namespace retort::io
