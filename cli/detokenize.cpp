@@ -91,7 +91,7 @@ Action declare_detokenize(CLI::App& app) {
       "  retort detokenize tokenizer.json ids.txt --special\n"
       "A line of ids is a document; texts are separated by a newline, and none is added after the last.");
   auto options = std::make_shared<Options>();
-  app.add_option("TOKENIZER", options->tokenizer, "Model directory or tokenizer.json")->required();
+  app.add_option("TOKENIZER", options->tokenizer, "Model directory, GGUF file or tokenizer.json")->required();
   app.add_option("FILE", options->file,
                  "Ids separated by spaces, or {\"ids\": [...]} per line; none or -: standard input");
   app.add_flag("--special", options->special, "Show special tokens in the text");

@@ -25,7 +25,7 @@ Action declare_eval(CLI::App& app) {
   };
   auto options = std::make_shared<Options>();
   auto& request = options->request;
-  app.add_option("MODEL", request.model.model, "Model directory")->required();
+  app.add_option("MODEL", request.model.model, "Model directory or GGUF file")->required();
   app.add_option("--text", request.texts, "Text or .jsonl files, plain, .gz or .zst; globs")->required();
   app.add_option("--teacher", request.teacher, "Model directory: adds KL, top-1 agreement and recovery");
   app.add_option("--context", request.context,

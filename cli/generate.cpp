@@ -23,7 +23,7 @@ Action declare_generate(CLI::App& app) {
   };
   auto options = std::make_shared<Options>();
   auto& request = options->request;
-  app.add_option("MODEL", request.model.model, "Model directory")->required();
+  app.add_option("MODEL", request.model.model, "Model directory or GGUF file")->required();
   app.add_option("--prompt", request.prompt, "Text to continue")->required();
   app.add_option("--max-new-tokens", request.max_new_tokens, "At most so many")
       ->capture_default_str()

@@ -115,24 +115,25 @@ Json describe_model(const base::Path& path) {
   const auto item_bytes = static_cast<std::int64_t>(io::item_bytes(dtype));
   std::uintmax_t file_bytes = 0;
   for (const auto& file : directory.weight_files()) file_bytes += std::filesystem::file_size(file);
-  return {{"kind", "model"},
-          {"path", path.string()},
-          {"architecture", config.architecture},
-          {"parameters", architecture::num_parameters(config)},
-          {"dtype", io::long_name(dtype)},
-          {"stored_values", directory.stored_types()},
-          {"file_bytes", file_bytes},
-          {"vocab_size", config.vocab_size},
-          {"hidden_size", config.hidden_size},
-          {"num_blocks", config.blocks.size()},
-          {"block", describe_blocks(config)},
-          {"context", context},
-          {"tied", config.tie_word_embeddings},
-          {"flops_per_token", architecture::flops_per_token(config, context)},
-          {"kv_cache_bytes_per_token", architecture::kv_cache_bytes_per_token(config, item_bytes)},
-          {"sparsity", sparsity(config, directory)},
-          {"origin", origin(directory)},
-          {"notes", notes}};
+  Json info = {{"kind", "model"},
+               {"path", path.string()},
+               {"architecture", config.architecture},
+               {"parameters", architecture::num_parameters(config)},
+               {"dtype", io::long_name(dtype)},
+               {"file_bytes", file_bytes},
+               {"vocab_size", config.vocab_size},
+               {"hidden_size", config.hidden_size},
+               {"num_blocks", config.blocks.size()},
+               {"block", describe_blocks(config)},
+               {"context", context},
+               {"tied", config.tie_word_embeddings},
+               {"flops_per_token", architecture::flops_per_token(config, context)},
+               {"kv_cache_bytes_per_token", architecture::kv_cache_bytes_per_token(config, item_bytes)},
+               {"sparsity", sparsity(config, directory)},
+               {"origin", origin(directory)}};
+  if (io::is_gguf(path)) info["stored_values"] = directory.stored_types();
+  info["notes"] = notes;
+  return info;
 }
 
 }  // namespace retort::cli

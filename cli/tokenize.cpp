@@ -60,7 +60,7 @@ Action declare_tokenize(CLI::App& app) {
       "  retort tokenize tokenizer.json data.jsonl --field body --no-special\n"
       "A document per line; a file is one document unless it is cut or .jsonl.");
   auto options = std::make_shared<Options>();
-  app.add_option("TOKENIZER", options->tokenizer, "Model directory or tokenizer.json")->required();
+  app.add_option("TOKENIZER", options->tokenizer, "Model directory, GGUF file or tokenizer.json")->required();
   app.add_option("FILE", options->files, "Text or .jsonl, plain, .gz or .zst; none or -: standard input");
   app.add_option("--field", options->field,
                  "Files are JSONL, and this key holds the text (.jsonl by default: text)");

@@ -170,6 +170,14 @@ bool is_printable(std::string_view text) {
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
 }
 
+// A text that is not UTF-8 could be written nowhere.  Tokens are checked when they are used.
+bool is_utf8(const Json& text) try {
+  (void)text.dump();
+  return true;
+} catch (const Json::type_error&) {
+  return false;
+}
+
 GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
   GgufMetadata metadata;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -178,6 +186,8 @@ GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
                         ": metadata key ", i, " is ", quote(key), ", expected printable text of 1 to ",
                         kMaxGgufKeyBytes, " bytes", kAdvice);
     Json value = read_value(in, key);
+    require<ModelError>(!value.is_string() || is_utf8(value), in.where(), ": metadata ", quote(key),
+                        " is not UTF-8", kAdvice);
     const auto [entry, fresh] = metadata.emplace(std::move(key), std::move(value));
     require<ModelError>(fresh, in.where(), ": metadata ", quote(entry->first), " stands twice", kAdvice);
   }

@@ -20,10 +20,6 @@ bool starts_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
 
-std::size_t num_characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
-}
-
 const Json* list_of_tokens(const MetadataReader& in, const char* key, bool texts, std::size_t tokens) {
   const Json* list = in.list(key, texts);
   require<ModelError>(list == nullptr || list->size() == tokens, in.where(), ": metadata ", quote(key),
@@ -39,10 +35,10 @@ void require_distinct(const std::vector<std::string>& tokens, const std::string&
                         " stands twice in tokenizer.ggml.tokens; convert the model again.");
 }
 
+// Places are those of tokens, so they compare as ids do.
 struct ScoredMerge {
   double score = 0;
-  std::size_t left_characters = 0, right_characters = 0;
-  Merge merge;
+  std::size_t token = 0, left = 0, right = 0;
 };
 
 }  // namespace
@@ -110,27 +106,23 @@ std::vector<Merge> read_gguf_merges(const MetadataReader& in) {
 
 std::vector<Merge> merges_by_score(const GgufVocabulary& vocabulary) {
   std::unordered_map<std::string_view, std::size_t> ids;
-  const auto joins = [&](std::size_t id) {
-    return vocabulary.kinds[id] == TokenKind::normal || vocabulary.kinds[id] == TokenKind::undefined;
-  };
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
-    if (joins(id)) ids.emplace(vocabulary.tokens[id], id);
+    if (vocabulary.kinds[id] == TokenKind::normal || vocabulary.kinds[id] == TokenKind::undefined)
+      ids.emplace(vocabulary.tokens[id], id);
   std::vector<ScoredMerge> found;
-  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-    if (!joins(id)) continue;
-    const std::string_view token = vocabulary.tokens[id];
+  for (const auto& [token, id] : ids)
     for (std::size_t at = 1; at < token.size(); ++at) {
-      const std::string_view left = token.substr(0, at), right = token.substr(at);
-      if (starts_character(token[at]) && ids.contains(left) && ids.contains(right))
-        found.push_back({vocabulary.scores[id], num_characters(left), num_characters(right), {left, right}});
+      if (!starts_character(token[at])) continue;
+      const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
+      if (left != ids.end() && right != ids.end())
+        found.push_back({vocabulary.scores[id], id, left->second, right->second});
     }
-  }
-  std::stable_sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
-    return std::tie(a.score, a.left_characters, a.right_characters) >
-           std::tie(b.score, b.left_characters, b.right_characters);
+  std::sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
+    return std::tie(b.score, a.token, a.left, a.right) < std::tie(a.score, b.token, b.left, b.right);
   });
   std::vector<Merge> merges;
-  for (const ScoredMerge& entry : found) merges.push_back(entry.merge);
+  for (const ScoredMerge& one : found)
+    merges.emplace_back(vocabulary.tokens[one.left], vocabulary.tokens[one.right]);
   return merges;
 }
 

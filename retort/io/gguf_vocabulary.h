@@ -45,8 +45,9 @@ std::optional<std::string> special_token(const MetadataReader& metadata, const G
 std::vector<Merge> read_gguf_merges(const MetadataReader& metadata);
 
 /// SentencePiece joins the neighbours that make the token of the highest score.  As merges by rank that are
-/// all pairs of tokens that make a token, best score first; they live as long as the vocabulary.  Only normal
-/// tokens are joined or made.
+/// all pairs of tokens that make a token, best score first and then by id: the order of the converters that
+/// wrote tokenizer.json of such models.  Only normal tokens are joined or made.  Pairs live as long as the
+/// vocabulary.
 std::vector<Merge> merges_by_score(const GgufVocabulary& vocabulary);
 
 }  // namespace retort::io

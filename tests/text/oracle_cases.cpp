@@ -1,5 +1,7 @@
 #include "oracle_cases.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -27,6 +29,19 @@ std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
     start = end + 1;
   }
   return cases;
+}
+
+void expect_cases(const text::Tokenizer& tokenizer, const std::filesystem::path& file, std::size_t at_least) {
+  const auto cases = read_cases(file);
+  EXPECT_GE(cases.size(), at_least);
+  for (const auto& one : cases) {
+    if (one.text) {
+      EXPECT_EQ(tokenizer.encode(*one.text), one.ids) << "text: " << testing::PrintToString(*one.text);
+      EXPECT_EQ(tokenizer.encode(*one.text, false), one.ids_no_special);
+    }
+    EXPECT_EQ(tokenizer.decode(one.ids), one.decoded) << "ids: " << testing::PrintToString(one.ids);
+    EXPECT_EQ(tokenizer.decode(one.ids, false), one.decoded_with_special);
+  }
 }
 
 std::vector<std::string> read_rows(const std::filesystem::path& file) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "retort/text/tokenizer.h"
+
 namespace retort::test {
 
 struct TokenizerCase {
@@ -18,6 +20,9 @@ struct TokenizerCase {
 };
 
 std::vector<TokenizerCase> read_cases(const std::filesystem::path& file);
+
+/// Compares ids and texts with those of a file of at least so many cases.
+void expect_cases(const text::Tokenizer& tokenizer, const std::filesystem::path& file, std::size_t at_least);
 
 /// Rows of uint32 size and so many bytes.
 std::vector<std::string> read_rows(const std::filesystem::path& file);

@@ -13,20 +13,8 @@
 namespace retort::text {
 namespace {
 
+using test::expect_cases;
 using Ids = std::vector<std::int32_t>;
-
-void expect_cases(const Tokenizer& tokenizer, const std::filesystem::path& file, std::size_t at_least) {
-  const auto cases = test::read_cases(file);
-  EXPECT_GE(cases.size(), at_least);
-  for (const auto& one : cases) {
-    if (one.text) {
-      EXPECT_EQ(tokenizer.encode(*one.text), one.ids) << "text: " << testing::PrintToString(*one.text);
-      EXPECT_EQ(tokenizer.encode(*one.text, false), one.ids_no_special);
-    }
-    EXPECT_EQ(tokenizer.decode(one.ids), one.decoded) << "ids: " << testing::PrintToString(one.ids);
-    EXPECT_EQ(tokenizer.decode(one.ids, false), one.decoded_with_special);
-  }
-}
 
 Ids as_ids(const std::string& bytes) {
   Ids ids(bytes.size() / sizeof(std::int32_t));
