@@ -1,6 +1,7 @@
 // Logits of whole models against transformers, and models saved for transformers to load.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "retort/architecture/hf_config.h"
@@ -52,6 +53,28 @@ TEST(Logits, EqualThoseOfTransformersWithin1e4ForEveryModel) {
     EXPECT_GT(c.logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
     EXPECT_LE(difference, test::kLogits);
   }
+}
+
+// A model that people use, with blocks of two types: at some places of the text and the vocabulary.
+TEST(Logits, OfAQuantisedGgufFileEqualThoseOfTransformersWithin1e4) {
+  const char* file = std::getenv("RETORT_GGUF");
+  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  const auto golden = test::json_file(test::source() / "tests" / "model" / "golden_smollm2_gguf.json");
+  const std::vector<std::int64_t> ids = golden.at("ids");
+  const auto weights = model::load_weights(file, at::kFloat, at::kCPU);
+  const auto logits_NV = logits_of(weights, ids, {0, std::ssize(ids)});
+  const std::vector<std::int64_t> best = golden.at("argmax");
+  EXPECT_TRUE(at::equal(logits_NV.argmax(1), model::index_tensor(best, at::kCPU)));
+  double largest = 0;
+  for (std::size_t row = 0; row < golden.at("positions").size(); ++row)
+    for (std::size_t col = 0; col < golden.at("places").size(); ++col) {
+      const auto value =
+          logits_NV[golden["positions"][row].get<std::int64_t>()][golden["places"][col].get<std::int64_t>()]
+              .item<double>();
+      largest = std::max(largest, std::abs(value - golden["logits"][row][col].get<double>()));
+    }
+  std::printf("  largest difference %.2e\n", largest);
+  EXPECT_LE(largest, test::kLogits);
 }
 
 TEST(Logits, InDoubleEqualThePlainFormulas) {
