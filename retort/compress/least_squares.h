@@ -18,7 +18,7 @@ struct LeastSquaresSums {
   at::Tensor kept_KK;   ///< sum of x'^T x'; undefined before the first tokens
   at::Tensor cross_IK;  ///< sum of x^T x'
 
-  /// Adds tokens, in float64.
+  /// Adds the products of a batch of tokens, in float64.
   void add(const at::Tensor& x_NI, const at::Tensor& kept_NK);
   /// Returns by how much ||W' X' - W X||^2 falls when W' is `fitted_DK` instead of `kept_DK`, W
   /// `weight_DI`.

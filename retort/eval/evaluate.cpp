@@ -239,7 +239,7 @@ ModelScores describe_model(const Subject& model, const base::Path& directory) {
                      .nonzero_parameters = 0,
                      .file_bytes = 0,
                      .sources = {},
-                     .generation = {}};
+                     .generations = {}};
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) {
     // Padding is zero and does not count.
     scores.nonzero_parameters += at::count_nonzero(parameters.acquire(unit)).item<std::int64_t>();

@@ -88,7 +88,7 @@ struct ModelScores {
   std::int64_t parameters = 0, nonzero_parameters = 0;
   std::int64_t file_bytes = 0;  ///< of the weight files; 0: not saved
   std::vector<SourceScores> sources;
-  std::optional<GeneratedText> generation;
+  std::vector<GeneratedText> generations;
 
   double tokens_per_second() const;
 };

@@ -22,10 +22,10 @@ constexpr auto words_of(Windowing) {
 
 struct EvaluateOptions {
   Windowing windows = Windowing::fixed;
-  std::int64_t context = 512;  ///< tokens of a window; at most what the model was made for
-  std::int64_t tokens = 0;     ///< per source, 0: all of the held-out part
-  bool seen = false;           ///< the models may have learned from the text in the same run
-  std::string prompt = {};     ///< text generated from, for the report; empty: none
+  std::int64_t context = 512;             ///< tokens of a window; at most what the model was made for
+  std::int64_t tokens = 0;                ///< per source, 0: all of the held-out part
+  bool seen = false;                      ///< the models may have learned from the text in the same run
+  std::vector<std::string> prompts = {};  ///< texts generated from, for the report
   std::int64_t max_new_tokens = 40;
 };
 

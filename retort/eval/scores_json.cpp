@@ -116,9 +116,8 @@ base::Json model_json(const ModelScores& model) {
                      {keys::kSources, base::Json::array()},
                      {keys::kMean, mean_json(model.sources)}};
   for (const auto& source : model.sources) json[keys::kSources].push_back(source_json(source));
-  if (model.generation)
-    json[keys::kGeneration] = {{keys::kPrompt, model.generation->prompt},
-                               {keys::kText, model.generation->text}};
+  for (const auto& generation : model.generations)
+    json[keys::kGenerations].push_back({{keys::kPrompt, generation.prompt}, {keys::kText, generation.text}});
   return json;
 }
 

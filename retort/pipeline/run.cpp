@@ -24,6 +24,9 @@
 namespace retort::pipeline {
 namespace {
 
+// A larger budget takes what a smaller one measured.
+constexpr const char* kOpenKey = "search.budget_tokens";
+
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
   const auto resolved = recipe::to_json(recipe);
@@ -145,7 +148,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   }
   auto directory = record::RunDirectory::open(
       request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-                              provenance_of_start(request, chosen)});
+                              provenance_of_start(request, chosen), kOpenKey});
   observer.message(record::Level::info, base::join("run directory ", directory.path().string()));
   if (!directory.lock_warning().empty()) observer.message(record::Level::warning, directory.lock_warning());
   record::Metrics metrics(directory.metrics_path());

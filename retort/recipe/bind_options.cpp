@@ -317,8 +317,9 @@ void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
   b.count("context", options.context, {.doc = "tokens of a window", .at_least = 2, .at_most = 1 << 20});
   b.count("tokens", options.tokens, {.doc = "per source; 0: all of the held-out part", .at_least = 0});
   b.flag("seen", options.seen, {.doc = "the text may be what a stage of the run learned from"});
-  b.text("prompt", options.prompt,
-         {.doc = "text that each model goes on with; empty: none", .may_be_empty = true});
+  b.texts(
+      "prompt", options.prompts,
+      {.doc = "one or several texts that each model goes on with", .may_be_empty = true, .unset = "none"});
   b.count("max_new_tokens", options.max_new_tokens,
           {.doc = "after the prompt", .at_least = 1, .at_most = 1 << 20});
 }

@@ -86,7 +86,7 @@ inline constexpr Key kNllDifferenceInterval{"nll_difference_interval"};
 inline constexpr Key kEce{"ece"};
 inline constexpr Key kConfidenceGap{"confidence_gap"};
 inline constexpr Key kConfidenceBins{"confidence_bins"};
-inline constexpr Key kGeneration{"generation"};
+inline constexpr Key kGenerations{"generations"};
 inline constexpr Key kPrompt{"prompt"};
 inline constexpr Key kText{"text"};
 inline constexpr Key kSparsity{"sparsity"};

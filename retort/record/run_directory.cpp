@@ -23,9 +23,17 @@ std::string listed(const std::vector<std::string>& keys) {
   return text;
 }
 
+/// Whether `key` is the open one of a stage that is not finished: what it measured so far stays true.
+bool may_differ(const RunFiles& run, const RunStart& start, const std::string& key) {
+  const std::string first = base::join(keys::kStages, "."), last = "." + start.open_key;
+  if (start.open_key.empty() || !key.starts_with(first) || !key.ends_with(last)) return false;
+  return !run.finished(key.substr(first.size(), key.size() - first.size() - last.size()));
+}
+
 /// A recipe that changed half-way would give a result that no recipe describes.
-void require_same_recipe(const RunFiles& run, const Json& recipe) {
-  const auto keys = differing_keys(run.recipe(), recipe);
+void require_same_recipe(const RunFiles& run, const RunStart& start) {
+  auto keys = differing_keys(run.recipe(), start.recipe);
+  std::erase_if(keys, [&](const auto& key) { return may_differ(run, start, key); });
   base::require<base::UsageError>(
       keys.empty(), run.path().string(), ": this run was started with another recipe; it differs in ",
       listed(keys), "; choose another --run-dir or restore ", keys.size() == 1 ? "it." : "them.");
@@ -69,7 +77,7 @@ void RunDirectory::enter(const RunStart& start) {
   base::make_directories(path());
   lock_ = std::make_unique<base::DirectoryLock>(path());
   resumed_ = holds_run();
-  if (resumed_) require_same_recipe(*this, start.recipe);
+  if (resumed_) require_same_recipe(*this, start);
   base::remove_leftovers(path());
   for (const Path& folder : folders()) {
     base::make_directories(folder);
@@ -78,7 +86,7 @@ void RunDirectory::enter(const RunStart& start) {
   base::write_file_atomically(recipe_yaml_path(), start.recipe_yaml);
   add_start(*this, start.provenance);
   // Last: this file is what makes the directory a run.
-  if (!resumed_) write_json(recipe_path(), start.recipe);
+  if (!resumed_ || recipe() != start.recipe) write_json(recipe_path(), start.recipe);
 }
 
 void RunDirectory::discard_if_nothing_was_made() const noexcept try {

@@ -18,12 +18,14 @@ struct RunStart {
   base::Json recipe;        ///< resolved
   std::string recipe_yaml;  ///< the same as a recipe file
   base::Json provenance;
+  /// A key of a stage that may differ as long as the stage is not finished, such as "search.budget_tokens".
+  std::string open_key = {};
 };
 
 class RunDirectory : public RunFiles {
  public:
   /// Creates the directory, or enters it to go on.  Throws StorageError (cannot be written, another process
-  /// works in it) or UsageError (it holds another recipe: the keys that differ are named).
+  /// works in it) or UsageError (it holds another recipe, but for open keys: those that differ are named).
   static RunDirectory open(const base::Path& path, const RunStart& start);
 
   /// What the user must know of a lock that the file system could not give; empty when it is held.

@@ -12,7 +12,7 @@ namespace retort::report {
 /// The result of an evaluate stage as a text table of at most 110 columns; missing numbers are dashes.
 std::string scores_table(const base::Json& evaluate_result);
 
-/// What each model of an evaluate stage made of the prompt, a line each; empty when nothing was generated.
+/// What each model of an evaluate stage made of each prompt, a line each; empty when nothing was generated.
 std::string generated_texts(const base::Json& evaluate_result);
 
 /// The page of a run directory.  It loads nothing, from the network or from disk; parts that the run does not

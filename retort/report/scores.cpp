@@ -237,21 +237,26 @@ Html scores(const Run& run, Palette& palette) {
   return body;
 }
 
+/// What a model made of each prompt.
+Html card(const Json& model) {
+  Html texts;
+  for (const Json& generation : elements(field(model, keys::kGenerations))) {
+    const std::string prompt = text(generation, keys::kPrompt);
+    std::string answer = text(generation, keys::kText);
+    if (answer.empty()) continue;
+    if (!prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
+    texts += element("p", {{"dir", "auto"}}, element("span", {{"class", "prompt"}}, prompt) + answer);
+  }
+  if (texts.empty()) return {};
+  return element("figure", element("figcaption", text(model, keys::kName)) + texts);
+}
+
 Html generated(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
     if (stage.kind != "evaluate") continue;
     Html cards;
-    for (const Json& model : elements(field(stage.result, keys::kModels))) {
-      const Json& generation = field(model, keys::kGeneration);
-      const std::string prompt = text(generation, keys::kPrompt);
-      std::string answer = text(generation, keys::kText);
-      if (answer.empty()) continue;
-      if (!prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
-      cards += element("figure", element("figcaption", text(model, keys::kName)) +
-                                     element("p", {{"dir", "auto"}},
-                                             element("span", {{"class", "prompt"}}, prompt) + answer));
-    }
+    for (const Json& model : elements(field(stage.result, keys::kModels))) cards += card(model);
     if (!cards.empty()) body += element("div", {{"class", "texts"}}, cards);
   }
   if (body.empty()) return {};

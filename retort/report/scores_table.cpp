@@ -130,8 +130,9 @@ std::string scores_table(const Json& evaluate_result) {
 std::string generated_texts(const Json& evaluate_result) {
   std::string lines;
   for (const Json& model : elements(field(evaluate_result, keys::kModels)))
-    if (const std::string answer = text(field(model, keys::kGeneration), keys::kText); !answer.empty())
-      lines += cut(plain_name(model) + ": " + one_line(answer), kMaxColumns) + "\n";
+    for (const Json& generation : elements(field(model, keys::kGenerations)))
+      if (const std::string answer = text(generation, keys::kText); !answer.empty())
+        lines += cut(plain_name(model) + ": " + one_line(answer), kMaxColumns) + "\n";
   return lines;
 }
 

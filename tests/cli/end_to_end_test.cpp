@@ -130,8 +130,9 @@ TEST_F(EndToEnd, KeepsWhatEachStageFound) {
   EXPECT_EQ(scores.at("models")[0].at("mean").at("kl"), 0.0);
   EXPECT_GT(scores.at("models")[1].at("mean").at("kl").get<double>(), 0.0);
   expect_documents_add_up(scores, base::read_file(run_path("stages/scores.documents.jsonl")));
-  EXPECT_EQ(scores.at("models")[1].at("generation").at("text").get<std::string>().rfind("the package", 0),
-            0U);
+  EXPECT_EQ(
+      scores.at("models")[1].at("generations").at(0).at("text").get<std::string>().rfind("the package", 0),
+      0U);
   const auto born = base::parse_json(base::read_file(run_path("stages/born.json")));
   EXPECT_EQ(born.at("steps"), 16);
   EXPECT_GT(born.at("memory_planned_bytes").get<double>(), 0);

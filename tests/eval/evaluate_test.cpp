@@ -342,7 +342,7 @@ TEST(ScoresJson, MeansGiveEverySourceTheSameWeightAndRecoveryIsTeacherOverModel)
   eval::ModelScores model;
   model.name = "student";
   model.sources = {made_up("a", 3, 2, 0.5, 20), made_up("b", 1, 1, 0.1, 40)};
-  model.generation = eval::GeneratedText{"Once", "Once upon"};
+  model.generations = {{"Once", "Once upon"}};
   const auto json = eval::to_json(512, Windowing::fixed, "teacher", {model});
   EXPECT_EQ(json.at("kind"), "evaluate");
   EXPECT_EQ(json.at("context"), 512);
@@ -365,7 +365,7 @@ TEST(ScoresJson, MeansGiveEverySourceTheSameWeightAndRecoveryIsTeacherOverModel)
   ASSERT_EQ(bins.size(), 15U);
   EXPECT_EQ(bins[7], base::Json({10, 0.5, 0.4}));
   EXPECT_EQ(bins[6], base::Json({0, nullptr, nullptr}));
-  EXPECT_EQ(first.at("generation").at("text"), "Once upon");
+  EXPECT_EQ(first.at("generations").at(0).at("text"), "Once upon");
   model.sources[0].has_teacher = model.sources[1].has_teacher = false;
   EXPECT_FALSE(eval::to_json(512, Windowing::fixed, "", {model}).at("models")[0].at("mean").contains("kl"));
 }

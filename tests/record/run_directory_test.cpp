@@ -93,6 +93,24 @@ TEST_F(Run, RefusesAChangedRecipeAndNamesTheKeys) {
   EXPECT_EQ(RunFiles(path_).recipe(), kRecipe);
 }
 
+TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
+  const auto with_budget = [](const char* stage, int budget) {
+    Json recipe = {{"stages", {{"a", {{"search", {{"budget", 1}}}}}, {"b", {{"search", {{"budget", 1}}}}}}}};
+    recipe["stages"][stage]["search"]["budget"] = budget;
+    auto start = start_of(recipe);
+    start.open_key = "search.budget";
+    return start;
+  };
+  RunDirectory::open(path_, with_budget("a", 1)).write_result("a", Json::object());
+  EXPECT_EQ(RunDirectory::open(path_, with_budget("b", 2)).recipe(), with_budget("b", 2).recipe);
+  const std::string message =
+      message_of([&] { RunDirectory::open(path_, with_budget("a", 2)); }, base::ExitCode::usage);
+  EXPECT_SAYS(message, "stages.a.search.budget");
+  auto closed = with_budget("b", 1);
+  closed.open_key = "";
+  message_of([&] { RunDirectory::open(path_, closed); }, base::ExitCode::usage);
+}
+
 TEST_F(Run, IsEnteredByOneProcessAtATime) {
   const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
   const auto try_to_enter = [&] {

@@ -28,11 +28,11 @@ inline const char* const kEvaluation = R"({
     {"name": "teacher", "parameters": 5511168, "nonzero_parameters": 5511168, "file_bytes": 11030528, "tokens_per_second": 21950.4,
      "sources": [{"name": "manuals-en", "tokens": 20000, "bytes": 61000, "nll": 3.3, "perplexity": 27.11, "bits_per_byte": 1.561, "kl": 0, "top1_agreement": 1}],
      "mean": {"nll": 3.3, "perplexity": 27.1126, "bits_per_byte": 1.5609, "kl": 0, "top1_agreement": 1, "recovery": 1},
-     "generation": {"prompt": "The package ", "text": "The package manager keeps a list."}},
+     "generations": [{"prompt": "The package ", "text": "The package manager keeps a list."}]},
     {"name": "student", "parameters": 3306700, "nonzero_parameters": 2480025, "file_bytes": 6620000, "tokens_per_second": 34012,
      "sources": [{"name": "manuals-en", "tokens": 20000, "bytes": 61000, "nll": 3.52, "perplexity": 33.78, "bits_per_byte": 1.665, "kl": 0.2134, "top1_agreement": 0.742}],
      "mean": {"nll": 3.52, "perplexity": 33.7844, "bits_per_byte": 1.6650, "kl": 0.21338, "top1_agreement": 0.7421, "recovery": 0.80252},
-     "generation": {"prompt": "The package ", "text": "is installed."}}]})";
+     "generations": [{"prompt": "The package ", "text": "is installed."}]}]})";
 
 inline void write_made_up_run(const RunFolder& run) {
   run.write("recipe.yaml", "version: 1\n# " + kHostile + "\n");

@@ -27,21 +27,32 @@ const eval::EvaluateOptions& options_of(const Stage& stage) {
   return std::get<eval::EvaluateOptions>(stage.options);
 }
 
-std::optional<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
-  if (options.prompt.empty()) return std::nullopt;
+// The prompt and what the model made of it.  Special tokens of the prompt, such as those of a chat, decode to
+// nothing: then only what is new is decoded, behind the prompt as it was given.
+std::string shown(const ModelText& text, const std::string& prompt, const eval::Generation& generation) {
+  auto all = text.tokenizer.decode(generation.ids);
+  if (all.starts_with(prompt)) return all;
+  const auto made = std::span(generation.ids).subspan(static_cast<std::size_t>(generation.prompt_tokens));
+  return prompt + text.tokenizer.decode(made);
+}
+
+std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
+  std::vector<eval::GeneratedText> texts;
+  if (options.prompts.empty()) return texts;
   const auto text = read_model_text(model.path, model.parameters->config());
-  const auto prompt = text.prompt_ids(options.prompt);
-  const auto generation =
-      eval::generate(*model.parameters, prompt, {.max_new_tokens = options.max_new_tokens},
-                     eval::end_of_text_ids(model.path, model.parameters->config()));
-  return eval::GeneratedText{options.prompt, text.tokenizer.decode(generation.ids)};
+  const auto ends = eval::end_of_text_ids(model.path, model.parameters->config());
+  for (const auto& prompt : options.prompts)
+    texts.push_back({prompt, shown(text, prompt,
+                                   eval::generate(*model.parameters, text.prompt_ids(prompt),
+                                                  {.max_new_tokens = options.max_new_tokens}, ends))});
+  return texts;
 }
 
 eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
                         const LoadedModel& teacher) {
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher);
-  scores.generation = generated(model, options);
+  scores.generations = generated(model, options);
   return scores;
 }
 
@@ -78,7 +89,9 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device dev
   const auto& options = options_of(stage);
   const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
   // A token has at least one byte of the prompt; a post-processor may add some.
-  const auto generated = options.prompt.empty() ? 0 : std::ssize(options.prompt) + 2 + options.max_new_tokens;
+  std::int64_t generated = 0;
+  for (const auto& prompt : options.prompts)
+    generated = std::max(generated, std::ssize(prompt) + 2 + options.max_new_tokens);
   std::optional<shard::MemoryPlan> largest;
   const auto teacher = config_of(stage.teacher);
   for (const auto& name : stage.models) {
