@@ -217,8 +217,8 @@ Html compensation_table(const Json& result) {
   if (table.empty()) return {};
   const std::string before = fixed(number(compensation, keys::kHeldOutObjectiveBefore), 4),
                     after = fixed(number(compensation, keys::kHeldOutObjectiveAfter), 4);
-  return details("Layers fitted again to what stays: f on held-out batches " + before + " before, " + after +
-                     " after" + (all_kept ? "" : ", so all stay as they were"),
+  return details("Layers fitted again to what stays: f on the documents that choose " + before + " before, " +
+                     after + " after" + (all_kept ? "" : ", so all stay as they were"),
                  table.html());
 }
 
@@ -240,7 +240,8 @@ Html search_figure(const Run& run) {
                    {"Worst domain", "", true},
                    {"Evaluations", ""},
                    {"Tokens", "spent"},
-                   {"f as searched", "top 512"},
+                   {"f believed", "same text"},
+                   {"f saved", "same text"},
                    {"f uncompensated", ""}});
   for (const Stage& stage : run.stages) {
     if (!was_searched(stage)) continue;
@@ -258,17 +259,21 @@ Html search_figure(const Run& run) {
                fixed(number(result, keys::kObjective), 4),
                fixed(number(result, keys::kDeltaLogPerplexity), 4), fixed(number(result, keys::kKl), 4),
                text(result, keys::kWorstDomain), count(number(result, keys::kEvaluations)),
-               count(number(result, keys::kTokensSpent)), fixed(number(result, keys::kSearchedObjective), 4),
+               count(number(result, keys::kTokensSpent)),
+               fixed(number(field(result, keys::kBelieved), keys::kCandidate), 4),
+               fixed(number(field(result, keys::kBelieved), keys::kSaved), 4),
                fixed(number(result, keys::kObjectiveUncompensated), 4)});
   }
   if (view.series.empty()) return {};
   const Chart chart{
       .abbreviated_x = true, .x_title = "tokens spent (passes of the whole model)", .views = {view}};
   std::string caption =
-      "The searches: the best candidate so far, measured on all of the calibration text. Searches, their "
+      "The searches: the best candidate so far, measured on the documents that choose. Searches, their "
       "starts and the curves take the KL over the teacher's 512 most likely tokens and one outcome for all "
-      "others, a lower bound; f, KL and the change of log perplexity in the table are exact and those of the "
-      "saved model.";
+      "others, a lower bound; the table is exact. Its f, KL and change of log perplexity are those of the "
+      "saved "
+      "model on documents that chose nothing. Believed and saved are f of the chosen candidate as the search "
+      "saw it and of the saved model, both on the documents that chose it.";
   if (compensated)
     caption +=
         " Searches compare candidates as compensation would leave them; f uncompensated is that of the same "

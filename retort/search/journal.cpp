@@ -88,9 +88,10 @@ void Journal::complete(Entry& entry, std::vector<double> pieces) const {
   auto all = known(entry.state) > 0 ? memo_.at(entry.state) : std::vector<double>{};
   all.insert(all.end(), pieces.begin(), pieces.end());
   entry.objective = std::inner_product(weights.begin(), weights.end(), all.begin(), 0.0);
-  base::require<base::ValidationError>(std::isfinite(entry.objective) || entry.state != space_.whole(),
-                                       "search: the objective of the whole model is not finite; the model "
-                                       "is damaged, evaluate it first.");
+  base::require<base::ValidationError>(
+      std::isfinite(entry.objective) || entry.state != space_.whole(),
+      "search: the loss increase of the whole model is not finite; the model "
+      "is damaged, evaluate it first.");
   entry.pieces = std::move(pieces);
 }
 

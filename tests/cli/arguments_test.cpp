@@ -90,7 +90,7 @@ TEST(CommandLine, MistakesAreOneSentenceOnStandardErrorWithTheirCode) {
       {{"generate", "models/europa-5m"}, 2, "--prompt"},
       {{"generate", "models/europa-5m", "--prompt", "x", "--temperature", "-1"}, 2, "--temperature"},
       {{"eval", "models/europa-5m", "--text", "README.md", "--context", "many"}, 2, "--context"},
-      {{"info", "no/such/directory"}, 4, "expected a directory with config.json"},
+      {{"info", "no/such/directory"}, 4, "expected a GGUF file or a directory with config.json"},
       {{"tokenize", "models/europa-5m", "no/such.txt"}, 3, "there is no such file"},
       {{"tokenize", "no/such/model"}, 7, "No such file or directory"},
   };

@@ -95,13 +95,16 @@ TEST_F(ReportOfARun, ShowsThePartsOfALossAsTheMetricsNameThem) {
 }
 
 TEST_F(ReportOfARun, LogsWhatASearchFoundInWords) {
+  const std::string
+      loss = ": loss increase -?[0-9]\\.[0-9]{4} nats/token",
+      searched = " \\(-?[0-9]\\.[0-9]{4} on the documents that chose it, -?[0-9]\\.[0-9]{4} as searched\\)";
   const std::string cost =
-      ": loss increase -?[0-9]\\.[0-9]{4} nats/token, [0-9.]+ k of [0-9.]+ k parameters left "
+      ", [0-9.]+ k of [0-9.]+ k parameters left "
       "\\(target [0-9.]+ k\\), worst source text";
-  EXPECT_TRUE(std::regex_search(finished_->err, std::regex("prune step 1: [a-zA-Z0-9 ]+" + cost)))
+  EXPECT_TRUE(std::regex_search(finished_->err, std::regex("prune step 1: [a-zA-Z0-9 ]+" + loss + cost)))
       << finished_->err;
-  EXPECT_TRUE(std::regex_search(finished_->err,
-                                std::regex("prune: tabu search" + cost + ", after [0-9]+ evaluations")))
+  EXPECT_TRUE(std::regex_search(finished_->err, std::regex("prune: tabu search" + loss + searched + cost +
+                                                           ", after [0-9]+ evaluations")))
       << finished_->err;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "retort/architecture/counts.h"
@@ -316,6 +317,73 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   EXPECT_SAYS(message(options), "budget_tokens");
   options = options_of(Units::uniform, SearchMethod::additive);
   EXPECT_SAYS(message(options), "add up");
+}
+
+// Keeps what is told, and how far the search had come.
+class Listener : public record::Observer {
+ public:
+  void message(record::Level, std::string_view text) override { said += std::string(text) + "\n"; }
+  void progress(std::string_view, std::int64_t, std::int64_t) override { ++steps; }
+  std::string said;
+  int steps = 0;
+};
+
+// The least budget that it names is one, and below it nothing is measured.
+TEST(SearchedModel, RefusesABudgetThatCannotPayItsProbes) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  auto options = options_of(Units::per_layer, SearchMethod::additive);
+  options.search.budget_tokens = 2'000;
+  Listener listener;
+  const auto refused = test::message_of<base::UsageError>([&] {
+    prune_searched({input, text(), options, listener, {directory / "search.jsonl"}});
+  });
+  EXPECT_SAYS(refused, "budget_tokens is 2000");
+  EXPECT_EQ(listener.steps, 0);
+  options.search.budget_tokens = std::stoll(refused.substr(refused.find("at least ") + 9));
+  const auto report = prune_searched({input, text(), options, listener, {directory / "search.jsonl"}}).report;
+  EXPECT_LE(std::get<prune::SearchCourse>(report.course).tokens_spent, options.search.budget_tokens);
+  options.search.budget_tokens = -1;
+  const auto usual = prune_searched({input, text(), options, listener, {directory / "usual.jsonl"}}).report;
+  EXPECT_EQ(std::get<prune::SearchCourse>(usual.course).tokens_budget, 400'000);
+}
+
+// Text that only judges is neither fitted to nor chosen by: whatever it says, the same model is made.
+TEST(SearchedModel, DocumentsThatJudgeChangeNothing) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  const auto options = options_of(Units::per_layer, SearchMethod::additive);
+  auto sources = text();
+  const auto judging = calibrate::split_by_document(sources, prune::shares_of(options)).judging;
+  const auto& last = judging.front().sequences.front().ids;
+  const auto first = prune_searched({input, sources, options, observer, {directory / "first.jsonl"}});
+  int changed = 0;
+  for (auto& source : sources)
+    for (auto& sequence : source.sequences) {
+      const auto found = std::search(sequence.ids.begin(), sequence.ids.end(), last.begin(), last.end());
+      if (found == sequence.ids.end()) continue;
+      std::reverse(found, found + std::ssize(last));
+      ++changed;
+    }
+  ASSERT_EQ(changed, 1);
+  const auto second = prune_searched({input, sources, options, observer, {directory / "second.jsonl"}});
+  EXPECT_EQ(first.report.kept, second.report.kept);
+  EXPECT_EQ(first.report.believed.saved, second.report.believed.saved);
+  EXPECT_NE(first.report.evaluation.mean.objective, second.report.evaluation.mean.objective);
+  for (std::size_t unit = 0; unit < first.weights.units.size(); ++unit)
+    EXPECT_TRUE(at::equal(first.weights.units[unit], second.weights.units[unit])) << unit;
+}
+
+TEST(SearchedModel, WarnsOfTooLittleTextBeforeTheFirstPass) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  const auto options = options_of(Units::per_layer, SearchMethod::additive);
+  Listener few, many;
+  prune_searched({input, test::random_domains(40, 4, 24), options, few, {directory / "few.jsonl"}});
+  EXPECT_SAYS(few.said, "tokens of each input; it will gain little: set calibration_tokens to 32768");
+  prune_searched({input, text(), options, many, {directory / "many.jsonl"}});
+  EXPECT_EQ(many.said.find("gain little"), std::string::npos) << many.said;
 }
 
 // With much text for a small model, so that what depends on the text is what counts.

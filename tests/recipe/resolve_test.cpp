@@ -85,7 +85,7 @@ TEST(Resolve, KeysStagesAndSourcesByName) {
   EXPECT_EQ(json["stages"]["p"]["target"]["parameters"], 3'300'000);
   EXPECT_EQ(json["stages"]["s"]["blocks"], base::Json({0, 2}));
   EXPECT_EQ(json["stages"]["d"]["loss"][0]["direction"], "reverse");
-  EXPECT_EQ(json["stages"]["e"]["prompt"], "null");
+  EXPECT_EQ(json["stages"]["e"]["prompt"], base::Json::array({"null"}));
 }
 
 TEST(Resolve, FillsDefaultsThatDependOnOtherKeys) {

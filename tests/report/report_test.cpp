@@ -326,7 +326,8 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
       {"name": "one", "kept": true, "held_out_gain": 0.125, "singular": false},
       {"name": "two", "kept": false, "held_out_gain": 0, "singular": true}]},
     "method": "tabu", "units": "per_layer", "objective": 0.1234, "delta_log_perplexity": 0.1, "kl": 0.0234,
-    "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000, 
+    "worst_domain": "de", "evaluations": 321, "tokens_spent": 40000,
+    "believed": {"candidate": 0.1111, "saved": 0.1188},
     "starts": {"one_shot": {"objective": 0.5}, "greedy": {"objective": 0.25, "kl": 0.125, "worst_domain": "fr"}},
     "curve": [[1000, 0.5], [20000, 0.1234], "odd"],
     "finalists": [{"objective": 0.1234, "behind": 0, "interval": [0, 0], "tied": true, "blocks": 2},
@@ -339,12 +340,12 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   EXPECT_TRUE(contains(page, "kept as block 0</td><td class=\"words\">0</td><td>2</td>")) << "no KV group";
   EXPECT_TRUE(contains(page, "kept as block 1</td><td class=\"words\">2: 0 1</td>"));
   EXPECT_TRUE(contains(page, "hidden states of 2 of 6 features"));
-  EXPECT_TRUE(contains(page, "f on held-out batches 0.4000 before, 0.3000 after"));
+  EXPECT_TRUE(contains(page, "f on the documents that choose 0.4000 before, 0.3000 after"));
   EXPECT_TRUE(contains(page, "one</th><td class=\"words\">fitted</td></tr>"));
   EXPECT_TRUE(contains(page, "two</th><td class=\"words\">singular, stays as it was</td>"));
   EXPECT_EQ(row_of(page, "pruning", "Evaluations", "searched"),
             (Row{"searched", "tabu", "per_layer", "0.1234", "0.1000", "0.0234", "de", "321", "40.0 k",
-                 "\u2013", "\u2013"}));
+                 "0.1111", "0.1188", "\u2013"}));
   const auto charts = test::charts_of(page);
   ASSERT_EQ(charts.size(), 1U);
   EXPECT_EQ(

@@ -62,7 +62,7 @@ std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Conte
 
 // Saves finalists as they come, from number 2.
 std::function<void(const model::Weights&)> saver(const Context& context, const Stage& stage) {
-  std::filesystem::remove_all(context.finalist_path(stage.name, 2).parent_path());  // of an earlier attempt
+  base::remove_all(context.finalist_path(stage.name, 2).parent_path());  // of an earlier attempt
   const auto path = context.model_path(stage.from);
   const auto provenance =
       provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)}));
