@@ -32,7 +32,7 @@ at::Tensor least_squares(const at::Tensor& weight_DI, const at::Tensor& kept_DK,
                          double dampening_fraction);
 
 /// The ridge of a fit of `inputs` inputs to `tokens` tokens, as a fraction of the square of each input: the
-/// fewer tokens an input has, the more of what a fit finds is chance.  Source: benchmarks/smollm2/ridge.
+/// fewer tokens an input has, the more of what a fit finds is chance.  Source: benchmarks/ridge, decision 27.
 double dampening_of_fit(std::int64_t inputs, std::int64_t tokens);
 
 /// Throws ValidationError naming `layer` for sums over its inputs that are not finite.
