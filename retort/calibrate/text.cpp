@@ -77,17 +77,6 @@ std::int64_t num_tokens(const std::vector<Batch>& batches) {
   return tokens;
 }
 
-std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every) {
-  std::vector<bool> guards;
-  std::int64_t place = 0;  // within its source
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    place = i > 0 && batches[i - 1].source == batches[i].source ? place + 1 : 0;
-    const bool last = i + 1 == batches.size() || batches[i + 1].source != batches[i].source;
-    guards.push_back(place > 0 && (last || place % every == every - 1));
-  }
-  return guards;
-}
-
 std::string text_fingerprint(const std::vector<SourceText>& sources) {
   base::Hasher hasher;
   for (const auto& source : sources)

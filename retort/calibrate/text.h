@@ -49,10 +49,6 @@ std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
 
 std::int64_t num_tokens(const std::vector<Batch>& batches);
 
-/// Per batch, whether it is held out from a fit to judge it: every `every`-th batch of a source and its last
-/// one, never its first, so that a source with a single batch has none.
-std::vector<bool> guard_batches(const std::vector<Batch>& batches, std::int64_t every);
-
 /// What makes text this text and no other, documents and all.
 std::string text_fingerprint(const std::vector<SourceText>& sources);
 

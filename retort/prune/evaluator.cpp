@@ -121,8 +121,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
       cache_(std::min(options.cache_bytes,
                       kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
                                                                      calibrate::num_tokens(batches_)))),
-      hidden_scratch_(options.hidden_scratch),
-      teacher_hidden_(hidden_scratch_) {
+      teacher_hidden_(options.hidden_scratch) {
   for (const auto& source : sources) source_names_.push_back(source.name);
   Pass pass(input_, architecture::whole(input.config));
   pass.before = [](std::int64_t block, const at::Tensor& x_ND) {

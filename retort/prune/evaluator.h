@@ -81,7 +81,6 @@ class Evaluator {
   /// Evaluates such a model.  Serves what is reported.  Throws ValidationError when that is not finite,
   /// StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
-  const base::Path& hidden_scratch() const { return hidden_scratch_; }
   bool after_compensation() const { return compensated_ != nullptr; }
   std::int64_t tokens() const;
   /// The text as it passes the model.
@@ -123,7 +122,6 @@ class Evaluator {
   eval::HeadScorer scorer_;
   // Hidden states between blocks, by batch and a hash of what comes before.
   mutable model::RecentTensors<std::pair<std::size_t, std::string>> cache_;
-  base::Path hidden_scratch_;
   model::StoredTensors teacher_hidden_;                  // [batch], output of the input's last block
   std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
   std::vector<at::Tensor> teacher_nll_N_;                // [batch]
