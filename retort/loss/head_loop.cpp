@@ -6,35 +6,17 @@
 
 #include "retort/model/block.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/matrix_product.h"
 #include "retort/ops/work_memory.h"
 
 namespace retort::loss {
 namespace {
-
-// The three big buffers live as long as the loop and are reused by every chunk.
-struct Buffers {
-  at::Tensor student_RV, teacher_RK, grad_RV;
-};
-
-Buffers make_buffers(const HeadSide& student, std::int64_t teacher_tokens, std::int64_t rows) {
-  const auto options = student.hidden_ND.options();
-  const auto vocab = student.weights.matrix_VD.size(0);
-  return {at::empty({rows, vocab}, options),
-          teacher_tokens > 0 ? at::empty({rows, teacher_tokens}, options) : at::Tensor(),
-          at::empty({rows, vocab}, options)};
-}
 
 // The teacher's rows that are tokens; none where no loss needs its logits.
 at::Tensor token_rows(const Losses& losses, const HeadSide& teacher) {
   if (!losses.needs_teacher_logits()) return {};
   const auto& matrix_VD = teacher.weights.matrix_VD;
   return losses.num_tokens > 0 ? matrix_VD.narrow(0, 0, losses.num_tokens) : matrix_VD;
-}
-
-at::Tensor logits_into(at::Tensor out_RV, const at::Tensor& normal_RD, const at::Tensor& matrix_VD) {
-  auto part = out_RV.narrow(0, 0, normal_RD.size(0));
-  at::mm_out(part, normal_RD, matrix_VD.t());
-  return part;
 }
 
 }  // namespace
@@ -44,28 +26,25 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
                      const model::HeadWeights& gradients, LossSums& sums) {
   const auto teacher_KD = token_rows(losses, teacher);
   const auto tokens = student.hidden_ND.size(0);
-  const auto buffers =
-      make_buffers(student, teacher_KD.defined() ? teacher_KD.size(0) : 0, std::min(chunk_rows, tokens));
   auto ghidden_ND = at::empty_like(student.hidden_ND);
   auto gnorm_D = gradients.norm_D;
   for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const auto rows = std::min(chunk_rows, tokens - begin);
     const auto hidden_RD = student.hidden_ND.narrow(0, begin, rows);
     const auto norm = ops::rms_norm(hidden_RD, student.weights.norm_D, student.eps);
-    Chunk chunk{.student_NV = logits_into(buffers.student_RV, norm.y_ND, student.weights.matrix_VD),
+    Chunk chunk{.student_NV = ops::matrix_product(norm.y_ND, student.weights.matrix_VD.t()),
                 .teacher_NK = {},
                 .targets_N = targets_N.narrow(0, begin, rows),
                 .step_targets = step_targets};
     if (teacher_KD.defined())
-      chunk.teacher_NK = logits_into(
-          buffers.teacher_RK,
+      chunk.teacher_NK = ops::matrix_product(
           ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND,
-          teacher_KD);
-    auto grad_RV = buffers.grad_RV.narrow(0, 0, rows).zero_();
+          teacher_KD.t());
+    auto grad_RV = at::zeros_like(chunk.student_NV);
     for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
 
     model::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
-    const auto gnormal_RD = at::mm(grad_RV, student.weights.matrix_VD);
+    const auto gnormal_RD = ops::matrix_product(grad_RV, student.weights.matrix_VD);
     ghidden_ND.narrow(0, begin, rows)
         .copy_(ops::rms_norm_backward(gnormal_RD, hidden_RD, student.weights.norm_D, norm.rstd_N,
                                       at::zeros_like(gnormal_RD), gnorm_D));

@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -26,6 +27,20 @@ void count(std::int64_t bytes) {
 }
 
 constexpr std::size_t kBigBytes = std::size_t{1} << 20;
+// From here on pages of 2 MB waste little, and the kernel clears a block in few faults instead of thousands.
+constexpr std::size_t kHugePageBytes = std::size_t{1} << 21, kHugeBytes = 4 * kHugePageBytes;
+
+constexpr std::size_t kAlwaysKeptBytes = std::size_t{1} << 27;
+
+void* fresh_block(std::size_t size) {
+  const bool huge = size >= kHugeBytes;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, huge ? kHugePageBytes : c10::gAlignment, size) != 0) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (huge) ::madvise(memory, size, MADV_HUGEPAGE);  // a wish: where it is not granted, nothing is lost
+#endif
+  return memory;
+}
 
 // Big blocks that were freed wait here for the next tensor of about their size.  glibc would either give each
 // back to the kernel, to be faulted in again by the next step, or keep all of them in a heap that tears into
@@ -44,8 +59,8 @@ class BigBlocks {
       memory = found->second;
       waiting_.erase(found);
       waiting_bytes_ -= capacity;
-    } else if (::posix_memalign(&memory, c10::gAlignment, rounded) != 0) {
-      throw std::bad_alloc();
+    } else {
+      memory = fresh_block(rounded);
     }
     in_use_[memory] = {capacity, size};
     return memory;
@@ -58,8 +73,8 @@ class BigBlocks {
     if (found == in_use_.end()) return 0;
     const auto [capacity, size] = found->second;
     in_use_.erase(found);
-    // What waits may be a quarter of the most that was ever in use.
-    if (waiting_bytes_ + capacity > static_cast<std::size_t>(peak_bytes.load()) / 4 + 8 * kBigBytes) {
+    // What waits may be a quarter of the most that was ever in use, and what a small model needs in any case.
+    if (waiting_bytes_ + capacity > static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes) {
       ::free(memory);
     } else {
       waiting_.emplace(capacity, memory);

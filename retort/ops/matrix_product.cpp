@@ -1,0 +1,62 @@
+#include "retort/ops/matrix_product.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+
+namespace retort::ops {
+namespace {
+
+// Below it, finding the kernel takes longer than it saves.
+constexpr std::int64_t kLeastMultiplications = std::int64_t{1} << 23;
+
+using Linear = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
+                          const std::optional<at::Tensor>& bias, c10::string_view after,
+                          c10::List<std::optional<at::Scalar>> scalars,
+                          std::optional<c10::string_view> algorithm);
+
+// The operation that libtorch's own compiler calls: it is found by name, so a libtorch without it serves too.
+const std::optional<c10::TypedOperatorHandle<Linear>>& linear() {
+  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<Linear>> {
+    const auto handle = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+    if (!handle) return {};
+    return handle->typed<Linear>();
+  }();
+  return found;
+}
+
+// MKL has kernels for AVX-512, and takes those for AVX2 on processors of other makers than Intel.
+bool blas_is_slow() {
+#if defined(__x86_64__) || defined(_M_X64)
+  return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
+// oneDNN copies a transposed `a`, which takes what the product gains.
+bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  return a_NK.device().is_cpu() && a_NK.scalar_type() == at::kFloat && b_KM.scalar_type() == at::kFloat &&
+         a_NK.is_contiguous() && a_NK.numel() * b_KM.size(1) >= kLeastMultiplications;
+}
+
+}  // namespace
+
+bool products_by_onednn() {
+  static const bool chosen = blas_is_slow() && linear().has_value();
+  return chosen;
+}
+
+at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  if (products_by_onednn() && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
+  return at::mm(a_NK, b_KM);
+}
+
+at::Tensor cpu::onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  if (!linear()) return {};
+  const c10::List<std::optional<at::Scalar>> none;
+  return linear()->call(a_NK, b_KM.t(), std::nullopt, "none", none, std::nullopt);
+}
+
+}  // namespace retort::ops
