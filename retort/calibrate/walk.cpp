@@ -21,14 +21,6 @@ void Walk::look(const Tap& tap) const {
   for (std::size_t i = 0; i < batches_.size(); ++i) output(i, tap);
 }
 
-at::Tensor Walk::input_NC(std::size_t batch, model::Tap wanted) const {
-  at::Tensor found_NC;
-  output(batch, [&](std::size_t, model::Tap tap, const at::Tensor& x_NC) {
-    if (tap == wanted) found_NC = x_NC;
-  });
-  return found_NC;
-}
-
 void Walk::advance(const Tap& tap) {
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     const auto out_ND = output(i, tap);
@@ -36,6 +28,19 @@ void Walk::advance(const Tap& tap) {
     hidden_.set(i, out_ND);
   }
   ++block_;
+}
+
+at::Tensor Walk::half_inner_NC(std::size_t batch, model::Half half) const {
+  return model::half_inner(model::weights_of_block(weights_, block_), half, weights_.config.rms_norm_eps,
+                           hidden_.get(batch), batches_[batch].layout);
+}
+
+void Walk::finish_half(std::size_t batch, model::Half half, const at::Tensor& inner_NC) {
+  if (!inner_NC.defined()) return;
+  const auto out_ND =
+      model::half_output(model::weights_of_block(weights_, block_), half, inner_NC, hidden_.get(batch));
+  require_finite(out_ND, block_);
+  hidden_.set(batch, out_ND);
 }
 
 void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {

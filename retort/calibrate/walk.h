@@ -36,12 +36,17 @@ class Walk {
 
   /// The inputs of the block's linear layers, one batch after the other, without going on.
   void look(const Tap& tap) const;
-  /// The input of one linear layer for one batch, without going on; undefined where the block lacks the
-  /// layer.
-  at::Tensor input_NC(std::size_t batch, model::Tap tap) const;
   /// Takes all text through the block.  Throws ValidationError naming the block when its output is not
   /// finite, StorageError.
   void advance(const Tap& tap = {});
+
+  /// The same by halves of the block and by batches, for whoever changes the last layer of a half before the
+  /// text goes through it.  The input of that layer; undefined where the block lacks the half.
+  at::Tensor half_inner_NC(std::size_t batch, model::Half half) const;
+  /// Takes a batch through that layer and so through the half.  Throws as advance() does.
+  void finish_half(std::size_t batch, model::Half half, const at::Tensor& inner_NC);
+  /// Once all batches are through both halves.
+  void next_block() { ++block_; }
 
  private:
   at::Tensor output(std::size_t batch, const Tap& tap) const;

@@ -9,6 +9,7 @@
 #include "retort/calibrate/walk.h"
 #include "retort/model/dtype.h"
 #include "retort/model/forward.h"
+#include "retort/model/stored_tensors.h"
 #include "retort/record/keys.h"
 #include "retort/record/stopped.h"
 
@@ -18,6 +19,14 @@ namespace {
 using architecture::Layout;
 using architecture::Role;
 using calibrate::Walk;
+
+struct Sums {
+  LeastSquaresSums fit, guard;
+};
+
+Role role_of(model::Half half) {
+  return half == model::Half::attention ? Role::output : Role::down;
+}
 
 class Compensation {
  public:
@@ -37,7 +46,8 @@ class Compensation {
  private:
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
-  void fit(Role role, const Walk& dense, const Walk& changed);
+  void take(model::Half half, Walk& dense, Walk& changed);
+  void fit(Role role, const Walk& dense, const Walk& changed, const Sums& sums);
   double objective(const Walk& dense, const Walk& other, std::size_t first) const;
 
   const model::Weights& input_;
@@ -70,28 +80,48 @@ at::Tensor Compensation::input_weight(Role role, std::int64_t block) const {
 }
 
 // `dense` and `changed` stand before the same block, each in its own numbering.
-void Compensation::fit(Role role, const Walk& dense, const Walk& changed) {
+void Compensation::fit(Role role, const Walk& dense, const Walk& changed, const Sums& sums) {
   const auto block = dense.block(), position = changed.block();
-  const auto tap = role == Role::output ? model::Tap::output_input : model::Tap::down_input;
   const auto unit = static_cast<std::size_t>(Layout::block_unit(position));
   const auto& tensor = *sliced_.layout.units[unit].find(role);
-  LeastSquaresSums fit_sums, guard_sums;
-  for (std::size_t i = 0; i < text_.batches.size(); ++i)
-    (text_.chooses(i) ? guard_sums : fit_sums).add(dense.input_NC(i, tap), changed.input_NC(i, tap));
-  require_finite_inputs(fit_sums.cross_IK, tensor.name);
+  require_finite_inputs(sums.fit.cross_IK, tensor.name);
   auto weight_DK = sliced_.tensor(unit, tensor);
   const auto whole_DI = input_weight(role, block);
   const auto kept_DK = weight_DK.to(at::kDouble);
   const auto solution_DK = least_squares(
-      whole_DI, kept_DK, fit_sums,
+      whole_DI, kept_DK, sums.fit,
       options_.dampening_fraction.value_or(dampening_of_fit(kept_DK.size(1), text_.fitted_tokens)));
   // Where even the kept channels cannot be told apart, the layer stays as it is, and the report says so.
   const auto saved_DK =
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
-  const double gain = guard_sums.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
+  const double gain = sums.guard.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
   if (gain > 0) weight_DK.copy_(saved_DK);
   layers_.push_back(
       {.name = tensor.name, .kept = gain > 0, .held_out_gain = gain, .singular = !solution_DK.defined()});
+}
+
+// Takes both models through a half of the block that they stand before, and fits its last layer on the way,
+// so that neither computes anything twice.
+void Compensation::take(model::Half half, Walk& dense, Walk& changed) {
+  const bool stays = candidate_.find(dense.block());
+  const bool fits = stays && wanted(role_of(half), dense.block(), changed.block());
+  Sums sums;
+  model::StoredTensors inner(options_.hidden_scratch);
+  for (std::size_t i = 0; i < text_.batches.size(); ++i) {
+    const auto dense_NC = dense.half_inner_NC(i, half);
+    dense.finish_half(i, half, dense_NC);
+    if (!stays) continue;
+    const auto changed_NC = changed.half_inner_NC(i, half);
+    if (!fits) {
+      changed.finish_half(i, half, changed_NC);
+      continue;
+    }
+    (text_.chooses(i) ? sums.guard : sums.fit).add(dense_NC, changed_NC);
+    inner.set(i, changed_NC);
+  }
+  if (!fits) return;
+  fit(role_of(half), dense, changed, sums);
+  for (std::size_t i = 0; i < text_.batches.size(); ++i) changed.finish_half(i, half, inner.get(i));
 }
 
 // The loss increase on what chooses, whose batches are those of `other` from `first` on.
@@ -105,7 +135,7 @@ double Compensation::objective(const Walk& dense, const Walk& other, std::size_t
   for (std::size_t i = 0; i < choosing_.size(); ++i) {
     eval::RowScores rows;
     eval::score_hidden(scorer, other.hidden_ND(first + i), &teacher, dense.hidden_ND(text_.fitted + i),
-                       choosing_[i].targets_N, options_.batch_tokens, &rows);
+                       choosing_[i].targets_N, options_.head_rows, &rows);
     calibrate::add_documents(choosing_[i], rows, documents);
   }
   return calibrate::evaluation_of(documents, options_.objective).mean.objective;
@@ -118,13 +148,12 @@ std::optional<CompensationOutcome> Compensation::run() {
   const auto blocks = std::ssize(input_.config.blocks);
   while (dense.block() < blocks) {
     record::stop_if_asked(observer_, "prune", "the candidates measured so far");
+    for (const auto half : {model::Half::attention, model::Half::mlp}) take(half, dense, changed);
     if (candidate_.find(dense.block())) {
-      for (const auto role : {Role::output, Role::down})
-        if (wanted(role, dense.block(), changed.block())) fit(role, dense, changed);
-      changed.advance();
+      changed.next_block();
       plain.advance();
     }
-    dense.advance();
+    dense.next_block();
     observer_.progress("prune: blocks compensated", dense.block(), blocks);
   }
   if (layers_.empty()) return {};

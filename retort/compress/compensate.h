@@ -24,7 +24,9 @@ namespace retort::compress {
 struct CompensationOptions {
   /// Ridge, as a fraction of the square of each kept input; empty: dampening_of_fit().
   std::optional<double> dampening_fraction = {};
-  std::int64_t batch_tokens = 512;  ///< tokens passed together
+  /// Tokens passed together: sums over many at once are products of large matrices.
+  std::int64_t batch_tokens = calibrate::kCalibrationBatchTokens;
+  std::int64_t head_rows = 512;  ///< tokens whose logits are computed together
   calibrate::ObjectiveWeights objective;
   base::Path hidden_scratch = {};  ///< folder for hidden states; empty: in memory
 };

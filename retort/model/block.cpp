@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "retort/base/error.h"
+#include "retort/ops/matrix_product.h"
 
 namespace retort::model {
 namespace {
@@ -38,7 +39,7 @@ Heads split_heads(const at::Tensor& qkv_NX, const architecture::Attention& shape
 }
 
 at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK) {
-  return at::mm(x_NK, w_MK.t());
+  return ops::matrix_product(x_NK, w_MK.t());
 }
 
 // Queries, keys and values with their rotation; heads of q and k lie next to each other in a row.
@@ -59,9 +60,9 @@ at::Tensor added(at::Tensor branch_ND, const at::Tensor& x_ND, const BlockHooks*
   return branch_ND.add_(x_ND);
 }
 
-at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
-                            const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
-  if (!w.shape.attention) return x_ND;
+// The input of o_proj.
+at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
+                    BlockActivations* keep, const BlockHooks* hooks) {
   auto norm = ops::rms_norm(x_ND, w.attention_norm_D, eps);
   call(hooks, Tap::qkv_input, norm.y_ND);
   auto qkv_NX = rotated_qkv(w, norm.y_ND, layout);
@@ -70,39 +71,50 @@ at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor&
   auto joined_NY = attention.out_NHE.flatten(1);
   if (hooks && hooks->head_mask_Y.defined()) joined_NY = joined_NY * hooks->head_mask_Y;
   call(hooks, Tap::output_input, joined_NY);
-  auto mid_ND = added(project(joined_NY, w.output_DY), x_ND, hooks);
   if (keep) {
     keep->attention_norm = std::move(norm);
     keep->qkv_NX = std::move(qkv_NX);
     keep->attention = std::move(attention);
   }
-  return mid_ND;
+  return joined_NY;
 }
 
-at::Tensor mlp_branch(const BlockWeights& w, double eps, const at::Tensor& mid_ND, BlockActivations* keep,
-                      const BlockHooks* hooks) {
-  if (!w.down_DI.defined()) return mid_ND;
+at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
+                            const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
+  if (!w.shape.attention) return x_ND;
+  return added(project(attended(w, eps, x_ND, layout, keep, hooks), w.output_DY), x_ND, hooks);
+}
+
+// The input of down_proj.
+at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND, BlockActivations* keep,
+                     const BlockHooks* hooks) {
   auto norm = ops::rms_norm(mid_ND, w.mlp_norm_D, eps);
   call(hooks, Tap::gate_up_input, norm.y_ND);
   auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID);
   auto channels_NI = ops::swiglu(gate_up_N2I);
   if (hooks && hooks->channel_mask_I.defined()) channels_NI.mul_(hooks->channel_mask_I);
   call(hooks, Tap::down_input, channels_NI);
-  auto out_ND = added(project(channels_NI, w.down_DI), mid_ND, hooks);
   if (keep) {
     keep->mlp_norm = std::move(norm);
     keep->gate_up_N2I = std::move(gate_up_N2I);
   }
-  return out_ND;
+  return channels_NI;
+}
+
+at::Tensor mlp_branch(const BlockWeights& w, double eps, const at::Tensor& mid_ND, BlockActivations* keep,
+                      const BlockHooks* hooks) {
+  if (!w.down_DI.defined()) return mid_ND;
+  return added(project(activated(w, eps, mid_ND, keep, hooks), w.down_DI), mid_ND, hooks);
 }
 
 at::Tensor mlp_backward(const BlockWeights& w, BlockActivations& kept, const at::Tensor& gout_ND,
                         const BlockWeights& gradients) {
   if (!w.down_DI.defined()) return gout_ND;
-  const auto swiglu = ops::swiglu_backward_(at::mm(gout_ND, w.down_DI), std::move(kept.gate_up_N2I));
+  const auto swiglu =
+      ops::swiglu_backward_(ops::matrix_product(gout_ND, w.down_DI), std::move(kept.gate_up_N2I));
   add_transposed_product(gradients.down_DI, gout_ND, swiglu.out_NI);
   add_transposed_product(gradients.gate_up_2ID, swiglu.gate_up_N2I, kept.mlp_norm.y_ND);
-  const auto gnormal_ND = at::mm(swiglu.gate_up_N2I, w.gate_up_2ID);
+  const auto gnormal_ND = ops::matrix_product(swiglu.gate_up_N2I, w.gate_up_2ID);
   auto gnorm_D = gradients.mlp_norm_D;
   return ops::rms_norm_backward(gnormal_ND, kept.mid_ND, w.mlp_norm_D, kept.mlp_norm.rstd_N, gout_ND,
                                 gnorm_D);
@@ -113,7 +125,7 @@ at::Tensor attention_backward(const BlockWeights& w, const at::Tensor& x_ND, Blo
                               const BlockWeights& gradients) {
   if (!w.shape.attention) return gmid_ND;
   const auto& shape = *w.shape.attention;
-  const auto gjoined_NHE = at::mm(gmid_ND, w.output_DY).view(kept.attention.out_NHE.sizes());
+  const auto gjoined_NHE = ops::matrix_product(gmid_ND, w.output_DY).view(kept.attention.out_NHE.sizes());
   add_transposed_product(gradients.output_DY, gmid_ND, kept.attention.out_NHE.flatten(1));
   auto gqkv_NX = at::empty_like(kept.qkv_NX);
   const auto heads = split_heads(kept.qkv_NX, shape), gheads = split_heads(gqkv_NX, shape);
@@ -122,7 +134,7 @@ at::Tensor attention_backward(const BlockWeights& w, const at::Tensor& x_ND, Blo
   ops::apply_rotary(gqkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim,
                     layout.rotary.at(shape.head_dim), -1);
   add_transposed_product(gradients.qkv_XD, gqkv_NX, kept.attention_norm.y_ND);
-  const auto gnormal_ND = at::mm(gqkv_NX, w.qkv_XD);
+  const auto gnormal_ND = ops::matrix_product(gqkv_NX, w.qkv_XD);
   auto gnorm_D = gradients.attention_norm_D;
   return ops::rms_norm_backward(gnormal_ND, x_ND, w.attention_norm_D, kept.attention_norm.rstd_N, gmid_ND,
                                 gnorm_D);
@@ -148,6 +160,20 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
   auto mid_ND = attention_branch(weights, eps, x_ND, layout, keep, hooks);
   if (keep) keep->mid_ND = mid_ND;
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
+}
+
+at::Tensor half_inner(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND,
+                      const TokenLayout& layout) {
+  if (half == Half::attention)
+    return weights.shape.attention ? attended(weights, eps, x_ND, layout, nullptr, nullptr) : at::Tensor();
+  return weights.down_DI.defined() ? activated(weights, eps, x_ND, nullptr, nullptr) : at::Tensor();
+}
+
+at::Tensor half_output(const BlockWeights& weights, Half half, const at::Tensor& inner_NC,
+                       const at::Tensor& x_ND) {
+  if (!inner_NC.defined()) return x_ND;
+  return added(project(inner_NC, half == Half::attention ? weights.output_DY : weights.down_DI), x_ND,
+               nullptr);
 }
 
 BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,

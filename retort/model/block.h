@@ -52,6 +52,15 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
                          const TokenLayout& layout, BlockActivations* keep = nullptr,
                          const BlockHooks* hooks = nullptr);
 
+/// A block is two halves, each with a last layer of its own: o_proj, down_proj.
+enum class Half { attention, mlp };
+/// The input of the half's last layer, [N, C]; undefined where the block lacks the half.
+at::Tensor half_inner(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND,
+                      const TokenLayout& layout);
+/// The half's output from that: its last layer, and `x_ND` added; `x_ND` where the block lacks the half.
+at::Tensor half_output(const BlockWeights& weights, Half half, const at::Tensor& inner_NC,
+                       const at::Tensor& x_ND);
+
 /// What block_backward needs, computed again: the block's output, and the product that makes it, are left
 /// out.
 BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,

@@ -137,13 +137,16 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
   const auto fitted = fits ? compress::compensated_bytes(config, item_bytes) : compress::CompensatedBytes{};
   const auto streams =
       kHiddenStreams * (on_disk ? 2 * batch_tokens : text_tokens) + (on_disk ? text_tokens : 0);
+  const auto inner =
+      options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text_tokens) : 0;
   const auto rows = std::min(
-      std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.batch_tokens), batch_tokens);
+      std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.head_rows), batch_tokens);
   // A step ranks what is left as a model of its own, before the first one all of it.
   const auto all = architecture::num_parameters(config);
   const auto copies = std::max(2 * target_parameters(config, options), options.stepwise() ? all : 0);
   return {{{"weights, as they come and as they get", (all + copies) * item_bytes},
-           {on_disk ? "hidden states, most of them on disk" : "hidden states", streams * hidden},
+           {on_disk ? "hidden states, most of them on disk" : "hidden states",
+            streams * hidden + inner * item_bytes},
            {"hidden states shared by candidates",
             std::min(states.cache_bytes,
                      kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text_tokens))},
@@ -182,7 +185,8 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto& options = setup.options;
   const auto target = target_parameters(input.config, options);
   std::int64_t text = 0, longest = 0;
-  for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, batch_tokens)) {
+  const auto together = std::max(batch_tokens, compress::CompensationOptions{}.batch_tokens);
+  for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together)) {
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }

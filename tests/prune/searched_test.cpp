@@ -399,7 +399,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
   options.hidden = false;
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   const auto plan = [&](const prune::HiddenStates& states) {
-    return prune::plan_prune(config, 4, 2 * 40 * 64, 512, options, states).total_bytes();
+    return prune::plan_prune(config, 4, 2 * 40 * 64, 2048, options, states).total_bytes();
   };
   const auto expect_same_bits_within = [&](const std::vector<std::int64_t>& plans) {
     base::Json expected;
