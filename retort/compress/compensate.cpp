@@ -176,6 +176,7 @@ base::Json to_json(const CompensationOutcome& outcome) {
                       {keys::kHeldOutGain, layer.held_out_gain},
                       {keys::kSingular, layer.singular}});
   return {{keys::kKept, outcome.kept},
+          {keys::kEachAlone, outcome.each_alone},
           {keys::kHeldOutObjectiveBefore, outcome.held_out_objective_before},
           {keys::kHeldOutObjectiveAfter, outcome.held_out_objective_after},
           {keys::kLayers, std::move(layers)}};

@@ -40,7 +40,8 @@ struct FittedLayer {
 };
 
 struct CompensationOutcome {
-  bool kept = false;                                                   ///< the compensated model was taken
+  bool kept = false;        ///< the compensated model was taken
+  bool each_alone = false;  ///< taken are the fits of compensated_layers.h, which were better
   double held_out_objective_before = 0, held_out_objective_after = 0;  ///< loss increase on what judges
   std::vector<FittedLayer> layers;
 };

@@ -51,6 +51,9 @@ extern const Part kKvGroups, kChannels, kHiddenFeatures;
 /// All parts in the order in which a step is offered: KV groups, channels, hidden features.
 std::span<const Part* const> parts();
 
+/// How many inputs the part's reader has in a block of the input model.
+std::int64_t inputs_of(const Part& part, const architecture::Config& input, std::int64_t block);
+
 /// The inputs of the part's reader that a block of the input model keeps.
 std::vector<std::int64_t> kept_inputs(const Part& part, const architecture::Config& input,
                                       const architecture::Kept& kept, std::int64_t block);

@@ -13,6 +13,7 @@
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/walk.h"
 #include "retort/compress/parts.h"
+#include "retort/compress/surgery.h"
 
 namespace retort::prune {
 namespace {
@@ -97,10 +98,7 @@ struct Evaluator::Pass {
     for (const auto* part : compress::parts()) {
       if (!part->of_blocks()) continue;
       const auto inputs = compress::kept_inputs(*part, input.config, candidate, number);
-      const auto width =
-          part->count(input.config, number) *
-          part->columns_each(input.config.blocks[static_cast<std::size_t>(number)], part->reader);
-      part->mask(block.hooks) = mask_of(inputs, width, options);
+      part->mask(block.hooks) = mask_of(inputs, compress::inputs_of(*part, input.config, number), options);
       if (inputs.empty())
         part->skip(block.weights);
       else if (compensated && part->mask(block.hooks).defined())
@@ -246,6 +244,30 @@ std::vector<calibrate::DocumentSums> Evaluator::document_sums(const model::Weigh
 
 calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) const {
   return checked(document_sums(sliced));
+}
+
+Evaluator::Compared Evaluator::as_compared(const architecture::Kept& candidate) const {
+  Compared compared{.weights = compress::sliced(input_, candidate), .fitted_layers = {}};
+  if (!compensated_) return compared;
+  const auto rows_D = model::index_tensor(candidate.hidden, input_.units.front().device());
+  for (std::size_t position = 0; position < candidate.blocks.size(); ++position) {
+    const auto block = candidate.blocks[position].number;
+    const auto unit =
+        static_cast<std::size_t>(architecture::Layout::block_unit(static_cast<std::int64_t>(position)));
+    for (const auto* part : compress::parts()) {
+      if (!part->of_blocks()) continue;
+      const auto inputs = compress::kept_inputs(*part, input_.config, candidate, block);
+      const auto* tensor = compared.weights.layout.units[unit].find(part->reader);
+      if (!tensor || std::ssize(inputs) == compress::inputs_of(*part, input_.config, block)) continue;
+      const auto fitted_DC = compensated_->weight_DC(block, part->reader, inputs);
+      if (!fitted_DC.defined()) continue;
+      compared.fitted_layers.push_back(tensor->name);
+      compared.weights.tensor(unit, *tensor)
+          .copy_(fitted_DC.index_select(0, rows_D).index_select(
+              1, model::index_tensor(inputs, fitted_DC.device())));
+    }
+  }
+  return compared;
 }
 
 std::int64_t Evaluator::tokens() const {

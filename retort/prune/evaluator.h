@@ -81,6 +81,12 @@ class Evaluator {
   /// Evaluates such a model.  Serves what is reported.  Throws ValidationError when that is not finite,
   /// StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
+  /// The model that the candidate was compared as: sliced, with the weights that its layers were fitted to.
+  struct Compared {
+    model::Weights weights;
+    std::vector<std::string> fitted_layers;
+  };
+  Compared as_compared(const architecture::Kept& candidate) const;
   bool after_compensation() const { return compensated_ != nullptr; }
   std::int64_t tokens() const;
   /// The text as it passes the model.

@@ -1,5 +1,7 @@
 #include "retort/prune/make.h"
 
+#include <cmath>
+
 #include "retort/base/error.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/surgery.h"
@@ -30,16 +32,6 @@ Sliced proved_slice(const PruneSetup& setup, const Evaluator& evaluator,
   return {std::move(weights), difference};
 }
 
-std::optional<compress::CompensationOutcome> compensated(const PruneSetup& setup, const ResolvedPlan& plan,
-                                                         const architecture::Kept& candidate,
-                                                         model::Weights& weights) {
-  if (!setup.options.compensate || !setup.options.narrows()) return {};
-  return compress::compensate(
-      setup.input, candidate, weights, {plan.text.fitted, plan.text.choosing},
-      {.objective = setup.options.objective, .hidden_scratch = plan.evaluation.hidden_scratch},
-      setup.observer);
-}
-
 // The saved model beside the candidate that was chosen, on the documents that chose it.
 Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const architecture::Kept& candidate,
                   const model::Weights& weights) {
@@ -51,9 +43,54 @@ Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const arc
           .behind = calibrate::difference_of(saved, chosen, objective)};
 }
 
+// A model to be saved.
+struct Made {
+  model::Weights weights;
+  std::optional<compress::CompensationOutcome> compensation = {};
+  Believed believed = {};
+};
+
+// Layers fitted one after the other see what the ones before did, and also learn from little text to make up
+// for it; each fitted alone learns less.  What chooses candidates decides here too.
+void take_fits_alone(const PruneSetup& setup, const Evaluator& evaluator, const architecture::Kept& candidate,
+                     Made& made) {
+  if (!evaluator.after_compensation() || !made.compensation ||
+      !(made.believed.candidate < made.believed.saved))
+    return;
+  auto alone = evaluator.as_compared(candidate);
+  const auto again = believed(setup, evaluator, candidate, alone.weights);
+  if (!(again.saved < made.believed.saved)) return;
+  made.weights = std::move(alone.weights);
+  made.believed = again;
+  made.compensation->kept = made.compensation->each_alone = true;
+  made.compensation->held_out_objective_after = again.saved;
+  made.compensation->layers.clear();
+  for (auto& name : alone.fitted_layers) made.compensation->layers.push_back({std::move(name), true});
+}
+
+Made made_from(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+               const architecture::Kept& candidate, model::Weights sliced) {
+  Made made{.weights = std::move(sliced)};
+  if (setup.options.compensate && setup.options.narrows())
+    made.compensation = compress::compensate(
+        setup.input, candidate, made.weights, {plan.text.fitted, plan.text.choosing},
+        {.objective = setup.options.objective, .hidden_scratch = plan.evaluation.hidden_scratch},
+        setup.observer);
+  made.believed = believed(setup, evaluator, candidate, made.weights);
+  take_fits_alone(setup, evaluator, candidate, made);
+  return made;
+}
+
+// Without an interval a tenth counts: a search that is wrong by more chose by something else than it meant.
+bool is_behind(const Believed& believed) {
+  constexpr double kClearly = 0.1;
+  const auto& interval = believed.behind.interval;
+  return interval ? interval->low > 0 : believed.behind.value > kClearly * std::abs(believed.candidate);
+}
+
 void warn_where_worse(const PruneSetup& setup, const PruneReport& report) {
   const auto& [candidate, saved, behind] = report.believed;
-  if (!behind.interval || behind.interval->low <= 0) return;
+  if (!is_behind(report.believed)) return;
   const bool refused = report.compensation && !report.compensation->kept;
   setup.observer.message(
       record::Level::warning,
@@ -87,9 +124,8 @@ void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
 
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const architecture::Kept& candidate) {
-  auto weights = proved_slice(setup, evaluator, candidate).weights;
-  compensated(setup, plan, candidate, weights);
-  return weights;
+  auto sliced = proved_slice(setup, evaluator, candidate).weights;
+  return made_from(setup, plan, evaluator, candidate, std::move(sliced)).weights;
 }
 
 PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
@@ -112,11 +148,12 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
                          .hidden_scratch = plan.evaluation.hidden_scratch});
   if (setup.options.compensate)
     report.objective_uncompensated = judge.evaluate_exactly(weights).mean.objective;
-  report.compensation = compensated(setup, plan, candidate, weights);
-  report.evaluation = judge.evaluate_exactly(weights);
-  report.believed = believed(setup, evaluator, candidate, weights);
+  auto made = made_from(setup, plan, evaluator, candidate, std::move(weights));
+  report.compensation = std::move(made.compensation);
+  report.believed = made.believed;
+  report.evaluation = judge.evaluate_exactly(made.weights);
   warn_where_worse(setup, report);
-  return {.weights = std::move(weights), .report = std::move(report)};
+  return {.weights = std::move(made.weights), .report = std::move(report)};
 }
 
 eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models) {

@@ -76,9 +76,9 @@ LeastSearch least_search(const PruneSetup& setup, const calibrate::TextParts& te
     least.text_tokens += places[i].tokens;
   }
   const auto method = setup.options.search.method;
-  if (method == influence) least.text_tokens *= 2;  // the pass for influence
+  const ModelSpace space(setup.input.config, setup.options, target, {});  // refuses what it cannot reach
+  if (method == influence) least.text_tokens *= 2;                        // the pass for influence
   if (method == influence || method == random || method == evolution) return least;
-  const ModelSpace space(setup.input.config, setup.options, target, {});
   least.probes = search::Proxy::evaluations(space.space(), kLeastProbes);
   const auto first = std::max<std::size_t>(1, round_tokens.size() / kFirstRungPart);
   for (std::size_t i = 0; i < first; ++i) least.probes_tokens += least.probes * round_tokens[i];

@@ -133,6 +133,7 @@ inline constexpr Key kFinalists{"finalists"};
 inline constexpr Key kCompensation{"compensation"};
 inline constexpr Key kLayers{"layers"};
 inline constexpr Key kSingular{"singular"};
+inline constexpr Key kEachAlone{"each_alone"};
 inline constexpr Key kHeldOutGain{"held_out_gain"};
 inline constexpr Key kHeldOutObjectiveBefore{"held_out_objective_before"};
 inline constexpr Key kHeldOutObjectiveAfter{"held_out_objective_after"};

@@ -217,8 +217,10 @@ Html compensation_table(const Json& result) {
   if (table.empty()) return {};
   const std::string before = fixed(number(compensation, keys::kHeldOutObjectiveBefore), 4),
                     after = fixed(number(compensation, keys::kHeldOutObjectiveAfter), 4);
-  return details("Layers fitted again to what stays: f on the documents that choose " + before + " before, " +
-                     after + " after" + (all_kept ? "" : ", so all stay as they were"),
+  return details(std::string("Layers fitted again to what stays, ") +
+                     (is_true(compensation, keys::kEachAlone) ? "each alone" : "one after the other") +
+                     ": f on the documents that choose " + before + " before, " + after + " after" +
+                     (all_kept ? "" : ", so all stay as they were"),
                  table.html());
 }
 

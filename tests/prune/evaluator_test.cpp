@@ -8,6 +8,7 @@
 #include "retort/compress/surgery.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/text_of_fit.h"
 
 namespace retort {
 namespace {
@@ -216,6 +217,22 @@ TEST(Objective, KeptStatesDoNotChangeTheResult) {
     if (seen.empty()) seen = values;
     EXPECT_EQ(values, seen) << states;
   }
+}
+
+TEST(Objective, IsThatOfTheModelMadeAsItWasCompared) {
+  const auto config = test::tiny_config();
+  const auto weights = test::tiny_model(config);
+  const auto text = test::text_of_fit(test::random_domains(config.vocab_size, 20, 30));
+  const Evaluator evaluator(weights, text.parts.choosing, {.weights = {}, .fitted = &text.parts.fitted});
+  auto candidate = some_candidate(config);
+  candidate.blocks[0].kv_groups = {1};
+  const auto compared = evaluator.as_compared(candidate);
+  EXPECT_FALSE(compared.fitted_layers.empty());
+  const auto plain = compress::sliced(weights, candidate);
+  EXPECT_NEAR(evaluator.evaluate_exactly(compared.weights).mean.objective,
+              evaluator.evaluate(candidate, prune::KlOver::vocabulary).mean.objective, 1e-6);
+  EXPECT_NE(evaluator.evaluate_exactly(compared.weights).mean.objective,
+            evaluator.evaluate_exactly(plain).mean.objective);
 }
 
 TEST(Objective, ActivationsThatAreNotFiniteNameTheBlock) {

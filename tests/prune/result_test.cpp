@@ -60,7 +60,7 @@ TEST(PruneReport, TellsCompensationThatDidNothingFromNone) {
                          .held_out_objective_after = 0.25,
                          .layers = {{.name = "o_proj", .kept = true, .held_out_gain = 2}}};
   EXPECT_EQ(to_json(report).at("compensation"),
-            base::Json::parse(R"({"kept": true, "held_out_objective_before": 0.5,
+            base::Json::parse(R"({"kept": true, "each_alone": false, "held_out_objective_before": 0.5,
                                   "held_out_objective_after": 0.25,
                                   "layers": [{"name": "o_proj", "kept": true, "held_out_gain": 2.0,
                                               "singular": false}]})"));

@@ -291,6 +291,26 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
   }
 }
 
+// Fits of layers one after the other are taken where they are better than what was compared, and only there.
+TEST(SearchedModel, IsSavedNoWorseThanItWasCompared) {
+  record::Observer observer;
+  int alone = 0, in_turn = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const auto input = test::tiny_model(test::tiny_config(4, 16), seed);
+    auto options = options_of(Units::per_layer, SearchMethod::additive);
+    options.hidden = false;
+    options.target.parameters_fraction = 0.85;
+    const test::TemporaryDirectory directory;
+    const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
+    const auto& believed = result.report.believed;
+    EXPECT_LE(believed.saved, believed.candidate + 1e-6) << seed;
+    ASSERT_TRUE(result.report.compensation);
+    (result.report.compensation->each_alone ? alone : in_turn) += 1;
+  }
+  EXPECT_GT(alone, 0);
+  EXPECT_GT(in_turn, 0);
+}
+
 TEST(SearchedModel, SaysWhatIsImpossible) {
   const auto input = small_model();
   const test::TemporaryDirectory directory;
