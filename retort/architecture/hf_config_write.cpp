@@ -32,6 +32,7 @@ void write_own_form(const Config& config, Json& json) {
   json["architectures"] = Json::array({kOwnArchitecture});
   json["model_type"] = kOwnModelType;
   json["base_model_type"] = family.names.model_type;
+  json["auto_map"] = own_code();
   write_layers(config.blocks, json);
   family.writing.add_keys(json);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "retort/architecture/hf_layers.h"
+
 namespace retort::architecture {
 namespace {
 
@@ -39,6 +41,9 @@ bool is_rotary(const Json& value) {
 bool is_full_attention(const Json& value) {
   return value.is_array() &&
          std::all_of(value.begin(), value.end(), [](const Json& type) { return type == "full_attention"; });
+}
+bool is_own_code(const Json& value) {
+  return value == own_code();
 }
 bool is_all_rotary(const Json& value) {  // SmolLM3 and Llama 4: 1 stands for a layer with positions
   return value.is_array() &&
@@ -103,7 +108,7 @@ constexpr std::array kRefused{
     RefusedKey{"pretraining_tp", is_one, "matrix products cut into slices"},
     RefusedKey{"quantization_config", never, "quantized weights"},
     RefusedKey{"compression_config", never, "compressed weights"},
-    RefusedKey{"auto_map", never, "code that comes with the model"},
+    RefusedKey{"auto_map", is_own_code, "code that comes with the model"},
 };
 
 constexpr std::array<std::string_view, 23> kHonoured{

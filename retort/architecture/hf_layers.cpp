@@ -96,6 +96,11 @@ void apply_per_layer_config(const Json& value, std::vector<Block>& blocks, const
            blocks[layer_number(key, blocks.size(), where)]);
 }
 
+base::Json own_code() {
+  return {{"AutoConfig", "modeling_retort.RetortConfig"},
+          {"AutoModelForCausalLM", base::join("modeling_retort.", kOwnArchitecture)}};
+}
+
 void write_layers(const std::vector<Block>& blocks, Json& config) {
   for (const char* key : kListed) config[key] = Json::array();
   for (const Block& block : blocks) {

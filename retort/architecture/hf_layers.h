@@ -15,6 +15,10 @@ namespace retort::architecture {
 /// The names of Retort's own form in config.json; base_model_type says whose mathematics it is.
 inline constexpr const char* kOwnArchitecture = "RetortForCausalLM";
 inline constexpr const char* kOwnModelType = "retort";
+/// The file beside config.json with the code by which transformers loads this form.
+inline constexpr const char* kModelingFile = "modeling_retort.py";
+/// What config.json says of that code under auto_map; Retort itself never runs code of a model.
+base::Json own_code();
 
 /// Writes num_attention_heads, num_key_value_heads, head_dim and intermediate_size as lists, with 0 where a
 /// block has no attention or no MLP.  Throws InternalError for experts.

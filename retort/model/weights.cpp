@@ -4,11 +4,13 @@
 
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
+#include "retort/architecture/hf_layers.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/random.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
+#include "retort/model/modeling_retort.h"
 #include "retort/model/tensor_file.h"
 
 namespace retort::model {
@@ -141,6 +143,8 @@ void save_model(const Weights& weights, const base::Path& directory, const base:
     base::write_file_atomically(
         target / "config.json",
         architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
+    if (!weights.config.uniform())
+      base::write_file_atomically(target / architecture::kModelingFile, std::string(kModelingScript));
     if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
     const base::Json about = {
         {"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};

@@ -1,6 +1,7 @@
 #include "retort/prune/finalists.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "retort/base/error.h"
 #include "retort/eval/bootstrap.h"
@@ -12,14 +13,23 @@ namespace {
 
 constexpr std::int64_t kFinalistsShown = 8;
 
-// The best by the journal, in the order of the exact loss increase.
+// The best by the journal, in the order of the exact loss increase.  The journal's are lower bounds, so once
+// there are as many as are wanted, none whose bound is above the best can be the first.
 std::vector<search::State> best_first(const ModelSearch& search, ExactMeasurements& measurements) {
-  const auto& options = search.setup.options;
-  auto states = search::best_states(
-      search.journal, static_cast<std::size_t>(std::max(kFinalistsShown, options.search.finalists)));
+  const auto wanted = search.setup.options.search.finalists;
+  auto states =
+      search::best_states(search.journal, static_cast<std::size_t>(std::max(kFinalistsShown, wanted)));
   std::map<search::State, double> objectives;
-  for (const auto& state : states)
-    objectives[state] = measurements.candidate(state).evaluation.mean.objective;
+  double best = std::numeric_limits<double>::infinity();
+  const auto cannot_be_first = [&](const search::State& state) {
+    return std::ssize(objectives) >= wanted &&
+           search.journal.objective(state, search.journal.last_rung()) > best;
+  };
+  for (const auto& state : states) {
+    if (cannot_be_first(state)) break;
+    best = std::min(best, objectives[state] = measurements.candidate(state).evaluation.mean.objective);
+  }
+  states.resize(objectives.size());
   std::stable_sort(states.begin(), states.end(), [&](const search::State& a, const search::State& b) {
     return objectives.at(a) < objectives.at(b);
   });

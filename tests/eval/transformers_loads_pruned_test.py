@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""transformers loads every shape that uniform pruning reaches, computes the same logits, and refuses all others.
+"""transformers loads every shape that uniform pruning reaches, computes the same logits, and loads others only by their code.
 
 The argument is the directory of models that the test program of prune saved: uniform/<n>/ and own/<name>/, each with
 model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
@@ -8,10 +8,12 @@ model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of th
 import json
 import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
-os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+modules = tempfile.TemporaryDirectory()  # where transformers copies a model's code to
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_MODULES_CACHE=modules.name)
 
 import torch
 from safetensors.torch import load_file
@@ -62,17 +64,36 @@ class UniformShapes(unittest.TestCase):
 
 
 class BlocksThatDiffer(unittest.TestCase):
-    def test_no_class_loads_them(self):
-        self.assertEqual(len(folders("own")), 4)
+    def test_the_code_beside_them_computes_the_same_logits(self):
+        for folder in folders("own"):
+            with self.subTest(folder.name), tempfile.TemporaryDirectory() as again:
+                case = json.loads((folder / "case.json").read_text())
+                ids = torch.tensor([case["ids"]])
+                expected = load_file(folder / "logits.safetensors")["logits"]
+                model, report = AutoModelForCausalLM.from_pretrained(folder / "model", dtype="auto", trust_remote_code=True,
+                                                                     output_loading_info=True)
+                self.assertFalse(any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report)
+                model.save_pretrained(again)
+                saved = AutoModelForCausalLM.from_pretrained(again, dtype="auto", trust_remote_code=True)
+                with torch.no_grad():
+                    for one in (model, saved):
+                        difference = (one.eval()(ids).logits[0] - expected).abs().max().item()
+                        self.assertLessEqual(difference, case["tolerance"])
+                    texts = [model.generate(ids[:, :6], max_new_tokens=8, do_sample=False, use_cache=cached).tolist()
+                             for cached in (True, False)]
+                self.assertEqual(*texts)
+
+    def test_no_class_loads_them_without_it(self):
+        self.assertEqual(len(folders("own")), 5)
         for folder in folders("own"):
             for loader in (AutoModelForCausalLM, LlamaForCausalLM, MistralForCausalLM):
                 with self.subTest(folder.name, loader=loader.__name__), self.assertRaises(Exception):
-                    loader.from_pretrained(folder / "model")
+                    loader.from_pretrained(folder / "model", trust_remote_code=False)
 
-    def test_the_refusal_names_the_architecture(self):
+    def test_the_refusal_says_what_to_do(self):
         for folder in folders("own"):
-            with self.assertRaisesRegex(ValueError, "model type `retort`"):
-                AutoModelForCausalLM.from_pretrained(folder / "model")
+            with self.assertRaisesRegex(ValueError, "trust_remote_code=True"):
+                AutoModelForCausalLM.from_pretrained(folder / "model", trust_remote_code=False)
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
                     {input, test::random_domains(3000, 3), options, observer, {directory / "search.jsonl"}})
                     .report);
     const auto& finalists = report.at("finalists");
-    ASSERT_GT(finalists.size(), 2U);
+    ASSERT_GT(finalists.size(), 1U);
     EXPECT_NEAR(finalists[0].at("objective"), report.at("believed").at("saved").get<double>(), 1e-9);
     EXPECT_EQ(finalists[0].at("searched_objective"), report.at("searched_objective"));
     for (std::size_t i = 1; i < finalists.size(); ++i) {

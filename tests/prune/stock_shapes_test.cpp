@@ -90,7 +90,7 @@ TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoa
   }
 }
 
-TEST(StockShapes, BlocksThatDifferAreWrittenForNobodyElseToLoad) {
+TEST(StockShapes, BlocksThatDifferAreWrittenWithTheCodeThatLoadsThem) {
   const auto directory = saved("own");
   const auto input = small_model(true);
   const auto weights = test::tiny_model(input, 3, at::kFloat);
@@ -102,6 +102,7 @@ TEST(StockShapes, BlocksThatDifferAreWrittenForNobodyElseToLoad) {
   save(architecture::with_channels(whole, 0, {}), "no_mlp");
   save(architecture::with_kv_groups(whole, 0, {1}), "fewer_heads");
   save(architecture::with_channels(whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
+  save(architecture::with_channels(architecture::with_kv_groups(whole, 0, {}), 1, {}), "halves");
 }
 
 }  // namespace
