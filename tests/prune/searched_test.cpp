@@ -197,13 +197,14 @@ TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
     auto options = options_of(Units::blocks, SearchMethod::random);
     options.target.parameters_fraction = 0.97;
     options.search.tolerance = 0.02;
+    options.search.finalists = 8;
     const test::TemporaryDirectory directory;
     const auto report =
         to_json(prune_searched(
                     {input, test::random_domains(3000, 3), options, observer, {directory / "search.jsonl"}})
                     .report);
     const auto& finalists = report.at("finalists");
-    ASSERT_GT(finalists.size(), 1U);
+    ASSERT_GT(finalists.size(), 2U);
     EXPECT_NEAR(finalists[0].at("objective"), report.at("believed").at("saved").get<double>(), 1e-9);
     EXPECT_EQ(finalists[0].at("searched_objective"), report.at("searched_objective"));
     for (std::size_t i = 1; i < finalists.size(); ++i) {
