@@ -40,8 +40,16 @@ constexpr auto words_of(SearchMethod) {
                                            "staged");
 }
 
+/// The method where a recipe names none: what was best, or tied with the best for fewer tokens.  Source:
+/// benchmarks/experiment, decision 29.
+constexpr SearchMethod usual_method(Units units) {
+  return units == Units::per_layer ? SearchMethod::additive
+         : units == Units::uniform ? SearchMethod::greedy
+                                   : SearchMethod::tabu;
+}
+
 struct SearchOptions {
-  SearchMethod method = SearchMethod::greedy;
+  SearchMethod method = SearchMethod::additive;
   /// Tokens through the whole model; 0: no limit; below 0: as the units need, see plan.h.
   std::int64_t budget_tokens = -1;
   double tolerance = 0.005;  ///< how far below the target to end, as a share of the model
@@ -52,7 +60,7 @@ struct SearchOptions {
 
 struct PruneOptions {
   Target target;
-  Units units = Units::uniform;
+  Units units = Units::per_layer;
   SearchOptions search;
   bool blocks = true;    ///< uniform: candidates that drop one block
   bool heads = true;     ///< uniform: candidates that drop one KV group of every attention

@@ -218,10 +218,13 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
               "attentions and MLPs; KV groups and channels of each block on its own"});
   b.group("search",
           [&](Binder& inner) {
+            if (inner.fills() && !inner.given("method"))
+              options.search.method = prune::usual_method(options.units);
             inner.choice(
                 "method", options.search.method,
                 {.doc = "tabu begins from the best of the simple methods, staged removes blocks, then "
-                        "channels, and goes on by tabu"});
+                        "channels, and goes on by tabu",
+                 .unset = "additive per_layer, greedy for uniform units, else tabu"});
             inner.count("budget_tokens", options.search.budget_tokens,
                         {.doc = "forward passes of the whole model; 0: without limit",
                          .at_least = 0,

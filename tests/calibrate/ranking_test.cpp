@@ -14,6 +14,7 @@
 #include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 
 namespace retort {
 namespace {
@@ -122,7 +123,7 @@ TEST(Ranking, PlantedScalesChangeNoDecision) {
       for (std::size_t group = 0; group < 2; ++group)
         EXPECT_NEAR(found[block].groups[group] / expected[block].groups[group], 1, 1e-6);
     }
-    prune::PruneOptions options;
+    auto options = test::stepwise_options();
     options.target.parameters_fraction = 0.8;
     options.width_multiple = 2;
     options.channel_ranking = ranking;
@@ -175,7 +176,7 @@ TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
   auto model = test::tiny_model(test::tiny_config());
   for (const std::int64_t channel : {2, 5, 11})
     model.tensor(name_of(1, "mlp.up_proj")).select(0, channel).zero_();
-  prune::PruneOptions options;
+  auto options = test::stepwise_options();
   options.target.parameters_fraction = 0.85;
   options.width_multiple = 2;
   options.compensate = options.blocks = false;

@@ -153,10 +153,11 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   expect_run_refused({"--device", "cuda"}, 5, "cuda");
 
   const std::string calibration = ", data: [text], calibration_tokens: 256, sequence_length: ";
-  project_.write_recipe({"{name: s, kind: prune, from: ./m" + calibration + "64, target: {parameters: 1%}}"});
+  project_.write_recipe(
+      {"{name: s, kind: prune, units: uniform, from: ./m" + calibration + "64, target: {parameters: 1%}}"});
   expect_run_refused({}, 2, "target");
   project_.write_recipe(
-      {"{name: s, kind: prune, from: ./m" + calibration + "640, target: {parameters: 90%}}"});
+      {"{name: s, kind: prune, units: uniform, from: ./m" + calibration + "640, target: {parameters: 90%}}"});
   expect_run_refused({}, 2, "sequence_length is 640");
   const std::string enough = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
   project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
@@ -177,7 +178,8 @@ TEST_F(BadRun, MistakeOfALaterStageIsSaidBeforeTheFirstBegins) {
                          "{name: s, kind: evaluate, models: [tuned, ./none], data: [text], context: 64}"});
   expect_run_refused({}, 4, "./none");
   project_.write_recipe(
-      {train_stage(100'000), "{name: s, kind: prune, from: born, data: [text], target: {parameters: 90%}}"});
+      {train_stage(100'000),
+       "{name: s, kind: prune, units: uniform, from: born, data: [text], target: {parameters: 90%}}"});
   expect_run_refused({}, 2, "stage 's': sequence_length is 512");
 }
 

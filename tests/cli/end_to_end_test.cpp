@@ -24,7 +24,7 @@ std::vector<std::string> every_kind() {
   return {train_stage(2048, ", evaluate_every_steps: 4, checkpoint_every_steps: 3"),
           "{name: tuned, kind: finetune, from: born, data: [text], tokens: 512, " + kPacking +
               ", evaluate_every_steps: 0}",
-          "{name: pruned, kind: prune, from: tuned, data: [text], target: {parameters: 95%}, "
+          "{name: pruned, kind: prune, units: uniform, from: tuned, data: [text], target: {parameters: 95%}, "
           "calibration_tokens: 256, "
           "sequence_length: 64, width_multiple: 16}",
           "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 2k, "
@@ -403,7 +403,7 @@ TEST(EndToEndSearched, WarnsWhereSquareHeadCanOnlyPool) {
   const TinyProject project;
   copy_model(project, "m");
   const auto narrower = [](const std::string& name, const std::string& from, const std::string& parameters) {
-    return "{name: " + name + ", kind: prune, from: " + from +
+    return "{name: " + name + ", kind: prune, units: uniform, from: " + from +
            ", data: [text], target: {parameters: " + parameters +
            "}, blocks: false, heads: false, channels: false, hidden: true, width_multiple: 8, "
            "calibration_tokens: 2k, sequence_length: 64}";

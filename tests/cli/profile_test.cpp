@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 const std::string kText = ", data: [text], calibration_tokens: 2k, sequence_length: 64";
 
 std::string prune_stage(const std::string& more) {
-  return "{name: small, kind: prune, from: ./m, target: {parameters: 97.5%}, width_multiple: 24, blocks: "
+  return "{name: small, kind: prune, units: uniform, from: ./m, target: {parameters: 97.5%}, width_multiple: "
+         "24, blocks: "
          "false" +
          kText + more + "}";
 }
@@ -35,11 +36,11 @@ TEST_F(Profile, RanksForAPruneStage) {
   for (const char* ranking : {"wanda", "obs"}) {
     fs::remove_all(project_.path("run"));
     const std::string by = std::string(", channel_ranking: ") + ranking + ", head_ranking: " + ranking;
-    project_.write_recipe(
-        {kSeen, prune_stage(by + ", profile: seen"),
-         "{name: other, kind: prune, from: ./m, target: {parameters: 97.5%}, width_multiple: 24, "
-         "blocks: false" +
-             kText + by + "}"});
+    project_.write_recipe({kSeen, prune_stage(by + ", profile: seen"),
+                           "{name: other, kind: prune, units: uniform, from: ./m, target: {parameters: "
+                           "97.5%}, width_multiple: 24, "
+                           "blocks: false" +
+                               kText + by + "}"});
     const Finished finished = project_.run_recipe();
     ASSERT_EQ(finished.code, 0) << finished.err;
     EXPECT_SAYS(finished.err, "statistics of two blocks");

@@ -22,7 +22,7 @@ std::vector<std::string> every_kind() {
       train_stage(2048, ", evaluate_every_steps: 4"),
       "{name: tuned, kind: finetune, from: born" + kTraining + ", evaluate_every_steps: 2}",
       "{name: seen, kind: profile, from: tuned" + kCalibration + "}",
-      "{name: stepwise, kind: prune, from: tuned" + pruning + "}",
+      "{name: stepwise, kind: prune, units: uniform, from: tuned" + pruning + "}",
       "{name: searched, kind: prune, from: tuned, units: per_layer, search: {method: tabu, budget_tokens: "
       "60k, tolerance: 10%, finalists: 2}" +
           pruning + "}",

@@ -136,7 +136,8 @@ TEST(Interrupt, StopsASearchAndGoesOnWithTheSameBits) {
   const TinyProject project;
   copy_model(project, "m");
   project.write_recipe(
-      {"{name: pruned, kind: prune, from: ./m, data: [text], target: {parameters: 87%}, calibration_tokens: "
+      {"{name: pruned, kind: prune, units: uniform, from: ./m, data: [text], target: {parameters: 87%}, "
+       "calibration_tokens: "
        "1500, sequence_length: 64, width_multiple: 16}"});
   ASSERT_EQ(project.run_recipe().code, 0);
   const auto expected = files_below(project.path("run/models/pruned"));

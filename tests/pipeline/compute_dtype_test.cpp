@@ -20,7 +20,7 @@ constexpr const char* kDistill =
     "{name: healed, kind: distill, from: pruned, teacher: MODEL, data: [text], tokens: 128, packing: "
     "{sequence_length: 32}, batch: {sequences: 3}}";
 constexpr const char* kPrune =
-    "{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 90%}}";
+    "{name: pruned, kind: prune, units: uniform, from: MODEL, data: [text], target: {parameters: 90%}}";
 
 TEST(ComputeDtype, IsMeasuredInTheShapesOfWhatIsTrained) {
   const Project project;

@@ -56,14 +56,15 @@ TEST_P(AcceptedByPreflight, IsAcceptedByTheStage) {
 
 INSTANTIATE_TEST_SUITE_P(
     OfEachKind, AcceptedByPreflight,
-    testing::Values(test::kFinetune,
-                    "{name: seen, kind: profile, from: MODEL, data: [text], calibration_tokens: 1000, "
-                    "sequence_length: 96}",
-                    "{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 95%}, "
-                    "calibration_tokens: 500, sequence_length: 96, width_multiple: 16}",
-                    "{name: sparse, kind: sparsify, from: MODEL, data: [text], calibration_tokens: 3000, "
-                    "sequence_length: 64}",
-                    "{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"),
+    testing::Values(
+        test::kFinetune,
+        "{name: seen, kind: profile, from: MODEL, data: [text], calibration_tokens: 1000, "
+        "sequence_length: 96}",
+        "{name: pruned, kind: prune, units: uniform, from: MODEL, data: [text], target: {parameters: 95%}, "
+        "calibration_tokens: 500, sequence_length: 96, width_multiple: 16}",
+        "{name: sparse, kind: sparsify, from: MODEL, data: [text], calibration_tokens: 3000, "
+        "sequence_length: 64}",
+        "{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"),
     [](const auto& of) { return "Stage" + std::to_string(of.index); });
 
 // Training keeps the masks of a sparse model, a byte for each parameter.

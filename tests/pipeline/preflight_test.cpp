@@ -42,7 +42,7 @@ class PreflightTest : public testing::Test {
            "], tokens: 512, " + test::TrainedProject::kPacking + "}";
   }
   static std::string prune(const std::string& more) {
-    return "{name: pruned, kind: prune, from: " + test::TrainedProject::model() +
+    return "{name: pruned, kind: prune, units: uniform, from: " + test::TrainedProject::model() +
            ", data: [text], target: {parameters: 90%}, calibration_tokens: 1k, sequence_length: 64" + more +
            "}";
   }

@@ -6,6 +6,7 @@
 #include "retort/base/error.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 
 namespace retort {
 namespace {
@@ -16,7 +17,7 @@ using prune::PruneOptions;
 
 TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
   const auto config = test::tiny_config(3, 15);
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   options.heads = false;
   auto moves = prune::moves_from(architecture::whole(config), options);
@@ -49,7 +50,7 @@ TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
 }
 
 TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   const Kept last{{{2, {0}, {1, 3, 5, 7}}}, architecture::counted(16)};
   EXPECT_TRUE(prune::moves_from(last, options).empty());
@@ -58,7 +59,7 @@ TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
 TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
   const auto config = test::tiny_config(2, 16);
   const auto candidate = architecture::whole(config);
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   const auto before = architecture::num_parameters(config);
   const std::int64_t step = 2 * 4 * 3 * 16;  // blocks x channels x matrices x hidden
@@ -70,7 +71,7 @@ TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
 TEST(Target, IsAFractionRoundedDownOrANumber) {
   const auto config = test::tiny_config();
   const auto before = architecture::num_parameters(config);
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   options.target = {.parameters_fraction = 0.7, .parameters = 0};
   EXPECT_EQ(prune::target_parameters(config, options),
@@ -81,7 +82,7 @@ TEST(Target, IsAFractionRoundedDownOrANumber) {
 
 TEST(Target, OutOfReachIsRefusedWithTheRange) {
   const auto config = test::tiny_config();
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   auto smallest = config;
   smallest.blocks = {{.attention = architecture::Attention{2, 1, 4}, .mlp = architecture::DenseMlp{4}}};
@@ -99,7 +100,7 @@ TEST(Target, OutOfReachIsRefusedWithTheRange) {
 
 TEST(Target, NeedsOneWayAndSomethingToRemove) {
   const auto config = test::tiny_config();
-  PruneOptions options;
+  auto options = test::stepwise_options();
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
   options.target = {.parameters_fraction = 0.9, .parameters = 1000};
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);
@@ -111,7 +112,7 @@ TEST(Target, NeedsOneWayAndSomethingToRemove) {
 TEST(Target, NarrowingNeedsUniformBlocks) {
   auto config = test::tiny_config();
   config.blocks[1].mlp = architecture::DenseMlp{8};
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.width_multiple = 4;
   options.target = {.parameters_fraction = 0.9, .parameters = 0};
   EXPECT_THROW(prune::target_parameters(config, options), base::UsageError);

@@ -11,6 +11,7 @@
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -76,7 +77,7 @@ base::Json without_times(base::Json report) {
 
 TEST(NotFinite, ACandidateOfStepwiseGreedyLoses) {
   const auto input = overflowing_model();
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.target.parameters_fraction = 0.8;
   options.width_multiple = 4;
   options.heads = options.compensate = false;
@@ -144,7 +145,7 @@ TEST(NotFinite, TheModelItselfIsRefused) {
   Listener observer;
   const test::TemporaryDirectory directory;
   const auto message = [&](auto&& run) { return test::message_of<base::ValidationError>(run); };
-  PruneOptions stepwise;
+  auto stepwise = test::stepwise_options();
   stepwise.target.parameters_fraction = 0.8;
   stepwise.width_multiple = 4;
   EXPECT_SAYS(message([&] {

@@ -10,6 +10,7 @@
 #include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 
 namespace retort {
 namespace {
@@ -23,7 +24,7 @@ class Listener : public record::Observer {
 };
 
 prune::PruneOptions options_of(double fraction) {
-  prune::PruneOptions options;
+  auto options = test::stepwise_options();
   options.target.parameters_fraction = fraction;
   options.width_multiple = 4;
   return options;

@@ -14,6 +14,7 @@
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -24,7 +25,7 @@ using prune::prune_stepwise;
 using prune::PruneOptions;
 
 PruneOptions options_for(double fraction) {
-  PruneOptions options;
+  auto options = test::stepwise_options();
   options.target.parameters_fraction = fraction;
   options.width_multiple = 4;
   return options;

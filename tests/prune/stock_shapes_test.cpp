@@ -10,6 +10,7 @@
 #include "support/models_for_tests.h"
 #include "support/outside_data.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -35,7 +36,7 @@ architecture::Config small_model(bool tied) {
 
 // One candidate for each shape that some sequence of moves reaches, the whole model first.
 std::vector<architecture::Kept> reachable(const architecture::Config& input) {
-  prune::PruneOptions options;
+  auto options = test::stepwise_options();
   options.hidden = true;
   options.width_multiple = 8;
   const auto none = [](std::size_t count) { return std::vector<double>(count, 0.0); };

@@ -129,12 +129,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, units: sub_blocks, "
              "heads: false}",
              "stages.a.heads: has no meaning with these units"},
-        Case{
-            "{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {tolerance: "
-            "0.1}}",
-            "stages.a.search.tolerance: has no meaning in the stepwise search, greedy with uniform units"},
-        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, search: {method: "
-             "additive}}",
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, units: uniform, "
+             "search: {tolerance: 0.1}}",
+             "stages.a.search.tolerance: has no meaning in the stepwise search, greedy with uniform units"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, units: uniform, "
+             "search: {method: additive}}",
              "stages.a.search.method: additive needs units whose parameters add up"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
              "{perplexity: 0, kl: 0}}",

@@ -20,6 +20,7 @@
 #include "support/models_for_tests.h"
 #include "support/outside_data.h"
 #include "support/random_text.h"
+#include "support/stepwise_options.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -360,7 +361,7 @@ TEST(Sparsify, ThePatternIsInTheSavedFile) {
 
 TEST(Sparsify, AfterPruningTheLineageHasBoth) {
   record::Observer observer;
-  prune::PruneOptions pruning;
+  auto pruning = test::stepwise_options();
   pruning.target.parameters_fraction = 0.7;
   pruning.width_multiple = 4;
   const auto pruned = prune::prune_stepwise({dense_model(), test::random_domains(40), pruning, observer});
