@@ -121,6 +121,8 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
                                                                      calibrate::num_tokens(batches_)))),
       teacher_hidden_(options.hidden_scratch) {
   for (const auto& source : sources) source_names_.push_back(source.name);
+  record::Observer silent;
+  auto& observer = options.observer ? *options.observer : silent;
   Pass pass(input_, architecture::whole(input.config));
   pass.before = [](std::int64_t block, const at::Tensor& x_ND) {
     calibrate::require_finite(x_ND, block - 1);
@@ -131,25 +133,35 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     const auto hidden_ND = output(batch, pass);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
-    auto& teachers = teachers_.emplace_back();
-    for (const auto& rows_RD : hidden_ND.split(chunk_rows(scorer_.vocab_size())))
-      teachers.push_back(ops::top_k_teacher(scorer_.logits(rows_RD), kTopK));
-    teacher_nll_N_.push_back(score(batch, hidden_ND).nll_N.to(at::kDouble));
-    base::require<base::ValidationError>(
-        teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
-        source_names_[batches_[batch].source],
-        "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
+    keep_teacher(batch, hidden_ND);
+    observer.progress("prune: batches of the whole model", std::ssize(pieces_), std::ssize(batches_));
   }
-  record::Observer silent;
   if (options.fitted)
     compensated_ = std::make_unique<compress::CompensatedLayers>(
         input, compress::FitSources{*options.fitted, sources},
         compress::CompensationOptions{.objective = options.weights},
         compress::CompensatedLayers::Memory{.scratch = options.scratch,
                                             .hidden_scratch = options.hidden_scratch},
-        options.observer ? *options.observer : silent);
+        observer);
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [](const Piece& a, const Piece& b) { return a.round < b.round; });
+}
+
+void Evaluator::keep_teacher(std::size_t batch, const at::Tensor& hidden_ND) {
+  const auto rows = chunk_rows(scorer_.vocab_size());
+  const auto targets = batches_[batch].targets_N.split(rows);
+  auto& teachers = teachers_.emplace_back();
+  std::vector<at::Tensor> nll;
+  for (const auto& rows_RD : hidden_ND.split(rows)) {
+    const auto logits_RV = scorer_.logits(rows_RD);
+    teachers.push_back(ops::top_k_teacher(logits_RV, kTopK));
+    nll.push_back(ops::score_top_k(logits_RV, teachers.back(), targets[nll.size()]).nll_N);
+  }
+  teacher_nll_N_.push_back(at::cat(nll).to(at::kDouble));
+  base::require<base::ValidationError>(
+      teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
+      source_names_[batches_[batch].source],
+      "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
 }
 
 Evaluator::Pass Evaluator::pass_of(const architecture::Kept& candidate) const {

@@ -113,6 +113,7 @@ class Evaluator {
 
  private:
   struct Pass;
+  void keep_teacher(std::size_t batch, const at::Tensor& hidden_ND);
   Pass pass_of(const architecture::Kept& candidate) const;
   at::Tensor output(std::size_t batch, const Pass& pass) const;
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
