@@ -47,7 +47,8 @@ const std::vector<calibrate::DocumentSums>& ExactMeasurements::documents(const s
 
 MeasuredCandidate ExactMeasurements::candidate(const search::State& state) {
   return {.kept = search_.space.candidate(state),
-          .evaluation = calibrate::evaluation_of(documents(state), search_.setup.options.objective)};
+          .evaluation = calibrate::evaluation_of(documents(state), search_.setup.options.objective),
+          .documents = documents(state)};
 }
 
 std::vector<Finalist> find_finalists(const ModelSearch& search, ExactMeasurements& measurements) {

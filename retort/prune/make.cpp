@@ -33,14 +33,13 @@ Sliced proved_slice(const PruneSetup& setup, const Evaluator& evaluator,
 }
 
 // The saved model beside the candidate that was chosen, on the documents that chose it.
-Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const architecture::Kept& candidate,
+Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const MeasuredCandidate& chosen,
                   const model::Weights& weights) {
   const auto& objective = setup.options.objective;
-  const auto chosen = evaluator.document_sums(candidate, KlOver::vocabulary);
   const auto saved = evaluator.document_sums(weights);
-  return {.candidate = calibrate::evaluation_of(chosen, objective).mean.objective,
+  return {.candidate = calibrate::evaluation_of(chosen.documents, objective).mean.objective,
           .saved = calibrate::evaluation_of(saved, objective).mean.objective,
-          .behind = calibrate::difference_of(saved, chosen, objective)};
+          .behind = calibrate::difference_of(saved, chosen.documents, objective)};
 }
 
 // A model to be saved.
@@ -52,13 +51,13 @@ struct Made {
 
 // Layers fitted one after the other see what the ones before did, and also learn from little text to make up
 // for it; each fitted alone learns less.  What chooses candidates decides here too.
-void take_fits_alone(const PruneSetup& setup, const Evaluator& evaluator, const architecture::Kept& candidate,
+void take_fits_alone(const PruneSetup& setup, const Evaluator& evaluator, const MeasuredCandidate& chosen,
                      Made& made) {
   if (!evaluator.after_compensation() || !made.compensation ||
       !(made.believed.candidate < made.believed.saved))
     return;
-  auto alone = evaluator.as_compared(candidate);
-  const auto again = believed(setup, evaluator, candidate, alone.weights);
+  auto alone = evaluator.as_compared(chosen.kept);
+  const auto again = believed(setup, evaluator, chosen, alone.weights);
   if (!(again.saved < made.believed.saved)) return;
   made.weights = std::move(alone.weights);
   made.believed = again;
@@ -69,15 +68,15 @@ void take_fits_alone(const PruneSetup& setup, const Evaluator& evaluator, const 
 }
 
 Made made_from(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-               const architecture::Kept& candidate, model::Weights sliced) {
+               const MeasuredCandidate& chosen, model::Weights sliced) {
   Made made{.weights = std::move(sliced)};
   if (setup.options.compensate && setup.options.narrows())
     made.compensation = compress::compensate(
-        setup.input, candidate, made.weights, {plan.text.fitted, plan.text.choosing},
+        setup.input, chosen.kept, made.weights, {plan.text.fitted, plan.text.choosing},
         {.objective = setup.options.objective, .hidden_scratch = plan.evaluation.hidden_scratch},
         setup.observer);
-  made.believed = believed(setup, evaluator, candidate, made.weights);
-  take_fits_alone(setup, evaluator, candidate, made);
+  made.believed = believed(setup, evaluator, chosen, made.weights);
+  take_fits_alone(setup, evaluator, chosen, made);
   return made;
 }
 
@@ -123,19 +122,19 @@ void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
 }  // namespace
 
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-                            const architecture::Kept& candidate) {
-  auto sliced = proved_slice(setup, evaluator, candidate).weights;
-  return made_from(setup, plan, evaluator, candidate, std::move(sliced)).weights;
+                            const MeasuredCandidate& chosen) {
+  auto sliced = proved_slice(setup, evaluator, chosen.kept).weights;
+  return made_from(setup, plan, evaluator, chosen, std::move(sliced)).weights;
 }
 
 PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-                        const architecture::Kept& candidate) {
-  auto [weights, difference] = proved_slice(setup, evaluator, candidate);
+                        const MeasuredCandidate& chosen) {
+  auto [weights, difference] = proved_slice(setup, evaluator, chosen.kept);
   report_torn_layers(setup, weights);
   PruneReport report{.input = setup.input.config,
                      .output = weights.config,
                      .parameters_target = plan.target_parameters,
-                     .kept = candidate,
+                     .kept = chosen.kept,
                      .sliced_output_difference = difference,
                      .compared_after_compensation = evaluator.after_compensation(),
                      .sources = evaluator.source_names(),
@@ -148,7 +147,7 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
                          .hidden_scratch = plan.evaluation.hidden_scratch});
   if (setup.options.compensate)
     report.objective_uncompensated = judge.evaluate_exactly(weights).mean.objective;
-  auto made = made_from(setup, plan, evaluator, candidate, std::move(weights));
+  auto made = made_from(setup, plan, evaluator, chosen, std::move(weights));
   report.compensation = std::move(made.compensation);
   report.believed = made.believed;
   report.evaluation = judge.evaluate_exactly(made.weights);

@@ -14,12 +14,12 @@ namespace retort::prune {
 /// Slices the candidate out of the input, proves that it computes what the masked model did, and compensates
 /// for removed parts where the options want that.  Throws ValidationError when the proof fails.
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-                            const architecture::Kept& candidate);
+                            const MeasuredCandidate& chosen);
 
 /// Makes the same weights, with what is said of them, and warns where they are worse than the candidate that
 /// was chosen.  The caller adds the course of the search, the speed and the time.
 PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-                        const architecture::Kept& candidate);
+                        const MeasuredCandidate& chosen);
 
 /// Times the parts of the input and of `models`, on sequences as long as the calibration text's.
 eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models);

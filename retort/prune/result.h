@@ -42,6 +42,7 @@ struct Decision {
 struct MeasuredCandidate {
   architecture::Kept kept;
   calibrate::Evaluation evaluation;
+  std::vector<calibrate::DocumentSums> documents = {};  ///< what the evaluation is made from
 };
 
 /// What a search began from.

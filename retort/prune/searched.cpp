@@ -94,7 +94,7 @@ void make_tied(const ModelSearch& search, const SearchCourse& course,
     if (!finalist.tied()) continue;
     ++number;
     try {
-      on_tied(make_weights(search.setup, search.plan, search.evaluator, finalist.candidate.kept));
+      on_tied(make_weights(search.setup, search.plan, search.evaluator, finalist.candidate));
     } catch (const base::ValidationError& error) {
       search.setup.observer.message(record::Level::warning,
                                     base::join("prune: finalist ", number, " is left out: ", error.what()));
@@ -108,8 +108,7 @@ PruneResult searched(const ModelSearch& search, const std::function<void(const m
   require_found(search);
   ExactMeasurements measurements(search);
   auto course = course_of(search, starts, measurements, find_finalists(search, measurements));
-  auto result =
-      make_result(search.setup, search.plan, search.evaluator, course.finalists.front().candidate.kept);
+  auto result = make_result(search.setup, search.plan, search.evaluator, course.finalists.front().candidate);
   result.report.speed = speed_of_finalists(search.setup, course);
   if (on_tied) make_tied(search, course, on_tied);
   result.report.course = std::move(course);

@@ -237,7 +237,8 @@ PruneResult prune_stepwise(const PruneSetup& setup) {
     decisions.push_back(taken_step(search, current, decisions.size() + 1));
     log_step(search, decisions.back(), decisions.size());
   }
-  auto result = make_result(setup, plan, evaluator, current.kept);
+  auto result = make_result(setup, plan, evaluator,
+                            {current.kept, {}, evaluator.document_sums(current.kept, KlOver::vocabulary)});
   result.report.course = std::move(decisions);
   result.report.speed = measured_speed(setup, {result.weights.config});
   result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
