@@ -16,7 +16,7 @@ struct Kept {
   struct Block {
     std::int64_t number = 0;              ///< in the model that it was taken from
     std::vector<std::int64_t> kv_groups;  ///< rising; none: no attention
-    std::vector<std::int64_t> channels;   ///< rising; none: no MLP
+    std::vector<std::int64_t> channels;   ///< rising, but in a lineage after a permutation; none: no MLP
     bool operator==(const Block&) const = default;
   };
   std::vector<Block> blocks;         ///< rising by number

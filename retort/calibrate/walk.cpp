@@ -30,6 +30,11 @@ void Walk::advance(const Tap& tap) {
   ++block_;
 }
 
+at::Tensor Walk::half_input_ND(std::size_t batch, model::Half half) const {
+  return model::half_input(model::weights_of_block(weights_, block_), half, weights_.config.rms_norm_eps,
+                           hidden_.get(batch));
+}
+
 at::Tensor Walk::half_inner_NC(std::size_t batch, model::Half half) const {
   return model::half_inner(model::weights_of_block(weights_, block_), half, weights_.config.rms_norm_eps,
                            hidden_.get(batch), batches_[batch].layout);

@@ -40,8 +40,10 @@ class Walk {
   /// finite, StorageError.
   void advance(const Tap& tap = {});
 
-  /// The same by halves of the block and by batches, for whoever changes the last layer of a half before the
-  /// text goes through it.  The input of that layer; undefined where the block lacks the half.
+  /// The same by halves of the block and by batches, for whoever changes layers of a half before the text
+  /// goes through it.  The input of the half's first layers, which the block must have.
+  at::Tensor half_input_ND(std::size_t batch, model::Half half) const;
+  /// The input of its last layer; undefined where the block lacks the half.
   at::Tensor half_inner_NC(std::size_t batch, model::Half half) const;
   /// Takes a batch through that layer and so through the half.  Throws as advance() does.
   void finish_half(std::size_t batch, model::Half half, const at::Tensor& inner_NC);

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "retort/ops/matrix_product.h"
+
 namespace retort::compress {
 namespace {
 
@@ -25,7 +27,7 @@ Polished least_squares_polish(const at::Tensor& weight_RC, const at::Tensor& spa
   const auto diagonal_C = hessian_CC.diagonal();
   const auto inverse_C = at::where(diagonal_C > 0, diagonal_C.reciprocal(), at::zeros_like(diagonal_C));
 
-  auto residual_RC = at::mm(weight_RC.to(type) - w_RC, hessian_CC).mul_(keep_RC);
+  auto residual_RC = ops::matrix_product(weight_RC.to(type) - w_RC, hessian_CC).mul_(keep_RC);
   auto direction_RC = residual_RC * inverse_C;
   auto length_R1 = row_products(residual_RC, direction_RC);
   // Each row stops by itself: what it becomes does not depend on the rows that are solved beside it.
@@ -33,7 +35,7 @@ Polished least_squares_polish(const at::Tensor& weight_RC, const at::Tensor& spa
   Polished result;
   for (auto open_R1 = length_R1 > goal_R1;
        result.iterations < options.iterations && open_R1.any().item<bool>(); open_R1 = length_R1 > goal_R1) {
-    const auto image_RC = at::mm(direction_RC, hessian_CC).mul_(keep_RC);
+    const auto image_RC = ops::matrix_product(direction_RC, hessian_CC).mul_(keep_RC);
     const auto step_R1 = ratio(length_R1, row_products(direction_RC, image_RC)) * open_R1;
     w_RC.add_(direction_RC * step_R1);
     residual_RC.sub_(image_RC * step_R1);

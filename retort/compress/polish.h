@@ -12,7 +12,9 @@ namespace retort::compress {
 
 struct PolishOptions {
   std::int64_t iterations = 200;  ///< upper limit
-  double tolerance = 1e-6;        ///< a row ends when its gradient has shrunk to this part of its length
+  /// A row ends when its gradient has shrunk to this part of its length.  The error is then above the least
+  /// by about the square of it.
+  double tolerance = 1e-2;
 };
 
 struct Polished {

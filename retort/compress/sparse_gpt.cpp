@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "retort/base/error.h"
+#include "retort/compress/group_mask.h"
 #include "retort/model/tokens.h"
 
 namespace retort::compress {
@@ -196,12 +197,8 @@ SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_
   const auto original_RC = weight_RC.to(hessian_CC.scalar_type());
   auto score_RC = original_RC.abs();
   if (method == SparseMethod::wanda) score_RC.mul_(hessian_CC.diagonal().sqrt());
-  const auto order_RGM = std::get<1>(
-      score_RC.unflatten(1, {-1, pattern.group}).sort(/*stable=*/true, /*dim=*/-1, /*descending=*/false));
   SparseResult result;
-  auto kept_RGM = at::ones(order_RGM.sizes(), order_RGM.options().dtype(at::kBool));
-  kept_RGM.scatter_(-1, order_RGM.narrow(-1, 0, pattern.group - pattern.kept), false);
-  result.mask_RC = kept_RGM.flatten(1);
+  result.mask_RC = highest_of_groups(score_RC, pattern);
   const auto sparse_RC = original_RC * result.mask_RC;
   result.weight_RC = sparse_RC.to(weight_RC.scalar_type());
   result.loss = calibrate::output_error(original_RC - sparse_RC, hessian_CC);

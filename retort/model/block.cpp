@@ -162,6 +162,10 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
 }
 
+at::Tensor half_input(const BlockWeights& w, Half half, double eps, const at::Tensor& x_ND) {
+  return ops::rms_norm(x_ND, half == Half::attention ? w.attention_norm_D : w.mlp_norm_D, eps).y_ND;
+}
+
 at::Tensor half_inner(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND,
                       const TokenLayout& layout) {
   if (half == Half::attention)

@@ -54,6 +54,8 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
 
 /// A block is two halves, each with a last layer of its own: o_proj, down_proj.
 enum class Half { attention, mlp };
+/// The input of the half's first layers, q k v or gate up, [N, D].
+at::Tensor half_input(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND);
 /// The input of the half's last layer, [N, C]; undefined where the block lacks the half.
 at::Tensor half_inner(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND,
                       const TokenLayout& layout);

@@ -12,6 +12,11 @@ bool rising(const std::vector<std::int64_t>& numbers) {
          (numbers.empty() || numbers.front() >= 0);
 }
 
+bool distinct(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return rising(numbers);
+}
+
 }  // namespace
 
 bool Lineage::identity() const {
@@ -68,7 +73,7 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
     const auto& block = kept.blocks[i];
     fits = block.number >= 0 && (i == 0 || block.number > kept.blocks[i - 1].number) &&
            block.number < lineage.teacher_blocks &&
-           std::ssize(block.channels) == mlp_width(config.blocks[i]) && rising(block.channels) &&
+           std::ssize(block.channels) == mlp_width(config.blocks[i]) && distinct(block.channels) &&
            std::ssize(block.kv_groups) == kv_groups(config.blocks[i]) && rising(block.kv_groups);
   }
   base::require<base::ModelError>(fits, where, ": the lineage does not fit config.json (",

@@ -280,13 +280,16 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
 void bind_sparsify(Binder& b, sparsify::SparsifyOptions& options) {
   b.one_of("pattern", options.pattern, {"2:4", "1:4", "4:8"}, {.doc = "kept weights of each group"});
   b.choice("method", options.method,
-           {.doc = "sparse_gpt also updates the weights that stay; the others are for comparison"});
+           {.doc = "sparse_gpt and alps also update the weights that stay; the others are for comparison"});
   b.choice("mask", options.mask,
            {.doc = "of sparse_gpt: each weight for itself, or all sets of a group compared"});
+  b.flag(
+      "permute", options.permute,
+      {.doc = "channels of MLPs and features of values change places so that the pattern loses less; exact"});
   b.flag("polish", options.polish,
          {.doc = "least squares for the chosen mask, kept per layer where it helps on held-out inputs",
-          .unset = "true for sparse_gpt, false for the others"});
-  if (b.fills() && !b.given("polish")) options.polish = options.method == compress::SparseMethod::sparse_gpt;
+          .unset = "true for sparse_gpt and alps, false for the others"});
+  if (b.fills() && !b.given("polish")) options.polish = compress::updates_weights(options.method);
   b.number("share", options.share,
            {.doc = "of the chosen layers' weights: the layers with the least damage to f become sparse",
             .above = 0,

@@ -161,6 +161,8 @@ inline constexpr Key kRows{"rows"};
 inline constexpr Key kCols{"cols"};
 inline constexpr Key kDampening{"dampening"};
 inline constexpr Key kIdentityResidual{"identity_residual"};
+inline constexpr Key kKeptShareBefore{"kept_share_before"};
+inline constexpr Key kKeptShareAfter{"kept_share_after"};
 inline constexpr Key kRelativeError{"relative_error"};
 
 // Profile.

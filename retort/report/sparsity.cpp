@@ -56,6 +56,12 @@ Chart layer_chart(const Json& layers, record::Key key, const char* title) {
   return chart;
 }
 
+/// "0.9036 to 0.9160", empty where the inputs stayed in their order.
+std::string kept_shares(const Json& layer) {
+  const auto before = number(layer, keys::kKeptShareBefore), after = number(layer, keys::kKeptShareAfter);
+  return before && after ? fixed(before, 4) + " to " + fixed(after, 4) : "";
+}
+
 Html layer_table(const Json& result) {
   Table table("", {{"Layer", "", true},
                    {"Rows", ""},
@@ -63,12 +69,13 @@ Html layer_table(const Json& result) {
                    {"Dampening", ""},
                    {"Loss", ""},
                    {"Identity residual", ""},
+                   {"Kept by the pattern", "share of scores, before and after a permutation", true},
                    {"Relative error", ""}});
   for (const Json& layer : elements(field(result, keys::kLayers)))
     table.row({text(layer, keys::kName), fixed(number(layer, keys::kRows), 0),
                fixed(number(layer, keys::kCols), 0), significant(number(layer, keys::kDampening)),
                significant(number(layer, keys::kLoss), 4),
-               significant(number(layer, keys::kIdentityResidual), 2),
+               significant(number(layer, keys::kIdentityResidual), 2), kept_shares(layer),
                fixed(number(layer, keys::kRelativeError), 4)});
   return table.empty() ? Html() : table.html();
 }

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "retort/architecture/layout.h"
 #include "retort/base/json.h"
@@ -21,7 +22,7 @@ namespace retort::sparsify {
 struct LayerInputs {
   at::Tensor hessian_CC;
   at::Tensor guard_CC;                             ///< undefined: nothing is polished
-  std::optional<calibrate::HessianFactor> factor;  ///< made of hessian_CC; only sparse_gpt needs it
+  std::optional<calibrate::HessianFactor> factor;  ///< made of hessian_CC, for methods that update weights
 };
 
 /// Relative output errors on text that was not fitted to.
@@ -36,15 +37,22 @@ struct LayerResult {
   std::int64_t rows = 0, cols = 0;
   double loss = 0;  ///< see compress::SparseResult
   std::optional<double> dampening = {}, identity_residual = {};
+  /// Where its inputs changed places: the share of the scores that the pattern keeps, before and after.
+  std::optional<double> kept_share_before = {}, kept_share_after = {};
+  std::vector<std::int64_t> order = {};  ///< the former place of each input, empty when all stayed
   std::optional<PolishResult> polish = {};
   double relative_error = 0;
   double seconds = 0;
 };
+/// For a stage's result: without the order.
 base::Json to_json(const LayerResult& layer);
-/// Reads what to_json() writes.
+/// All of it, for a block that is finished.
+base::Json saved(const LayerResult& layer);
+/// Reads what saved() writes.
 LayerResult layer_from_json(const base::Json& json);
 
-/// Makes a layer of `weights` sparse in place, with values that the file's type holds.  Throws
+/// Makes a layer of `weights` sparse in place, with values that the file's type holds.  Where that is an
+/// option, its inputs first change places, with the rows that make them; lineage stays as it is.  Throws
 /// ValidationError naming the layer: no factorisation, a broken loss identity, values that are not finite or
 /// not of the pattern after the cast.
 LayerResult make_layer_sparse(model::Weights& weights, const architecture::Tensor& layer,

@@ -14,8 +14,9 @@ struct SparsifyOptions {
   std::string pattern = "2:4";
   compress::SparseMethod method = compress::SparseMethod::sparse_gpt;
   compress::MaskChoice mask = compress::MaskChoice::saliency;  ///< used by sparse_gpt
-  bool polish = true;  ///< least squares for the chosen masks, kept per layer where held-out inputs agree
-  double share = 1;    ///< part of the chosen weights that becomes sparse, the least damage first
+  bool permute = true;  ///< MLP channels and features of value heads, so that the pattern loses less; exact
+  bool polish = true;   ///< least squares for the chosen masks, kept per layer where held-out inputs agree
+  double share = 1;     ///< part of the chosen weights that becomes sparse, the least damage first
   calibrate::ObjectiveWeights objective;  ///< weights of the damage
   std::vector<std::string>
       layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks

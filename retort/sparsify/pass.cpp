@@ -7,21 +7,45 @@
 namespace retort::sparsify {
 namespace {
 
-at::Tensor hessian_at(const calibrate::Walk& walk, model::Tap wanted, const std::string& layer) {
+using model::Half;
+using model::Tap;
+
+Half half_of(Tap tap) {
+  return tap == Tap::qkv_input || tap == Tap::output_input ? Half::attention : Half::mlp;
+}
+
+// Of a walk that stands before the tap's half.
+at::Tensor hessian_before_half(const calibrate::Walk& walk, Tap tap, const std::string& layer) {
+  const bool first = tap == Tap::qkv_input || tap == Tap::gate_up_input;
   calibrate::HessianSums sums;
-  walk.look([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
+  for (std::size_t batch = 0; batch < walk.batches().size(); ++batch)
+    calibrate::accumulate_hessian(
+        sums, first ? walk.half_input_ND(batch, half_of(tap)) : walk.half_inner_NC(batch, half_of(tap)),
+        walk.batches()[batch].sequences());
+  return calibrate::hessian_of(sums, layer);
+}
+
+// Of a walk that stands before the block.
+at::Tensor hessian_before_block(const calibrate::Walk& walk, Tap wanted, const std::string& layer) {
+  calibrate::HessianSums sums;
+  walk.look([&](std::size_t batch, Tap tap, const at::Tensor& x_NC) {
     if (tap == wanted) calibrate::accumulate_hessian(sums, x_NC, walk.batches()[batch].sequences());
   });
   return calibrate::hessian_of(sums, layer);
 }
 
+at::Tensor guard_hessian(const Pass& pass, Tap tap, const std::string& layer) {
+  if (!pass.guard) return {};
+  return pass.changes_weights ? hessian_before_half(*pass.guard, tap, layer)
+                              : hessian_before_block(*pass.guard, tap, layer);
+}
+
 LayerInputs inputs_of(const Pass& pass, const LayerGroup& group, const SparsifyOptions& options,
                       record::Observer& observer) {
   const auto& first = group.layers.front()->name;
-  LayerInputs inputs{hessian_at(*pass.fitted, group.tap, first),
-                     pass.guard ? hessian_at(*pass.guard, group.tap, first) : at::Tensor(),
-                     {}};
-  if (options.method != compress::SparseMethod::sparse_gpt) return inputs;
+  LayerInputs inputs{
+      hessian_before_half(*pass.fitted, group.tap, first), guard_hessian(pass, group.tap, first), {}};
+  if (!compress::updates_weights(options.method)) return inputs;
   inputs.factor = calibrate::factorise(inputs.hessian_CC, options.dampening_fraction, first);
   if (inputs.factor->dampening_fraction > options.dampening_fraction)
     observer.message(
@@ -31,26 +55,49 @@ LayerInputs inputs_of(const Pass& pass, const LayerGroup& group, const SparsifyO
   return inputs;
 }
 
-// {"layers": [...], "damage": ..., "seconds"}: what is kept of a block.
+void finish_half(calibrate::Walk& walk, Half half) {
+  for (std::size_t batch = 0; batch < walk.batches().size(); ++batch)
+    walk.finish_half(batch, half, walk.half_inner_NC(batch, half));
+}
+
+// The walks that what a half is made from needs before its other half; the others wait before the block.
+void finish_half(const Pass& pass, Half half) {
+  finish_half(*pass.fitted, half);
+  if (pass.guard && pass.changes_weights) finish_half(*pass.guard, half);
+}
+
+// {"layers": [...], "damage": ..., "seconds"}: what is kept of a block.  Text goes through it by halves, each
+// once its layers are visited.
 base::Json visit_block(const Pass& pass, std::int64_t block, const ChosenLayers& chosen,
                        const SparsifyOptions& options, std::int64_t& layers_done,
                        record::Observer& observer) {
   const double start = base::monotonic_seconds();
   base::Json found = {{"layers", base::Json::array()}, {"damage", nullptr}};
-  for (const auto& group : chosen.groups(block)) {
-    record::stop_if_asked(observer, "sparsify", block);
-    const auto inputs = inputs_of(pass, group, options, observer);
-    for (const auto* layer : group.layers) {
-      found["layers"].push_back(pass.visit(*layer, inputs));
-      observer.progress(pass.progress, ++layers_done, chosen.count());
+  const auto groups = chosen.groups(block);
+  for (const auto half : {Half::attention, Half::mlp}) {
+    for (const auto& group : groups) {
+      if (half_of(group.tap) != half) continue;
+      record::stop_if_asked(observer, "sparsify", block);
+      const auto inputs = inputs_of(pass, group, options, observer);
+      for (const auto* layer : group.layers) {
+        found["layers"].push_back(pass.visit(*layer, inputs));
+        observer.progress(pass.progress, ++layers_done, chosen.count());
+      }
     }
+    finish_half(pass, half);
   }
   if (pass.end) found["damage"] = pass.end(block);
   found["seconds"] = base::monotonic_seconds() - start;
   return found;
 }
 
-void advance(const Pass& pass) {
+void leave_visited_block(const Pass& pass) {
+  pass.fitted->next_block();
+  if (pass.guard) pass.changes_weights ? pass.guard->next_block() : pass.guard->advance();
+  for (auto* walk : pass.others) walk->advance();
+}
+
+void pass_over_block(const Pass& pass) {
   pass.fitted->advance();
   if (pass.guard) pass.guard->advance();
   for (auto* walk : pass.others) walk->advance();
@@ -85,7 +132,8 @@ PassResult run_pass(const Pass& pass, model::Weights& weights, const ChosenLayer
       finished.write(pass.name, block, found, changed_W);
     }
     kept_before = before.has_value();
-    if (block < chosen.last_block()) advance(pass);
+    if (block == chosen.last_block()) break;
+    before ? pass_over_block(pass) : leave_visited_block(pass);
   }
   return result;
 }

@@ -107,11 +107,11 @@ std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weight
       choosing(weights, work.text.choosing);
   const DamageTest test(weights, work.text.choosing, work.options.objective);
   const auto visit = [&](const architecture::Tensor& layer, const LayerInputs& inputs) {
-    const auto weight_RC = weights.tensor(layer.name);
-    const auto dense_RC = weight_RC.clone();
+    const auto& unit_W = weights.units[weights.layout.find(layer.name)->unit];
+    const auto dense_W = unit_W.clone();
     make_layer_sparse(weights, layer, inputs, work.options);
     const auto damage = test.measure(choosing);
-    weight_RC.copy_(dense_RC);
+    unit_W.copy_(dense_W);
     return to_json(LayerDamage{layer.name, damage}, work.parts.choosing);
   };
   const auto found =
@@ -174,7 +174,7 @@ MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLa
                                .changes_weights = true,
                                .visit =
                                    [&](const auto& layer, const auto& inputs) {
-                                     return to_json(make_layer_sparse(weights, layer, inputs, work.options));
+                                     return saved(make_layer_sparse(weights, layer, inputs, work.options));
                                    },
                                .end = damage_after},
                               weights, chosen, work.options, finished, work.observer);
@@ -198,6 +198,19 @@ void list_sparse_layers(model::Weights& weights, const ChosenLayers& chosen, con
         names.push_back(tensor.name);
   weights.lineage.sparse_layers = std::move(names);
   weights.lineage.pattern = pattern;
+}
+
+// Lineage says where channels come from, in the order that they have now.
+void list_moved_channels(model::Weights& weights, const std::vector<LayerResult>& layers) {
+  for (const auto& layer : layers) {
+    const auto place = weights.layout.find(layer.name);
+    if (layer.order.empty() || weights.layout.at(*place).role != architecture::Role::down) continue;
+    const auto block = static_cast<std::size_t>(weights.layout.units[place->unit].block_index);
+    auto& channels = weights.lineage.kept.blocks[block].channels;
+    const auto before = channels;
+    for (std::size_t i = 0; i < channels.size(); ++i)
+      channels[i] = before[static_cast<std::size_t>(layer.order[i])];
+  }
 }
 
 double zeros_fraction(const model::Weights& weights, const std::vector<LayerResult>& layers) {
@@ -244,6 +257,7 @@ SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts&
   }
   const auto made = make_sparse(work, weights, chosen, finished, seconds_before);
   list_sparse_layers(weights, chosen, options.pattern);
+  list_moved_channels(weights, made.layers);
   model::check_pattern(weights);
   auto report = report_of(work, weights, made);
   report[keys::kMemoryPlannedBytes] = planned.bytes;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -51,8 +52,9 @@ TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
     sequence.targets = sequence.ids;
     domains[0].sequences.push_back(std::move(sequence));
   }
-  const auto result = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}},
-                               {.polish = false, .objective = {}, .layers = {}, .blocks = {}}, {}, observer);
+  const auto result = sparsify(
+      input, {.fitted = domains, .choosing = {}, .judging = {}},
+      {.permute = false, .polish = false, .objective = {}, .layers = {}, .blocks = {}}, {}, observer);
   const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
   for (const auto& unit : expected.layout.units)
     for (const auto& tensor : unit.tensors) {
@@ -131,6 +133,12 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   EXPECT_TRUE(polish.at("kept").get<bool>()) << "much text, few columns";
   EXPECT_LT(polish.at("held_out_error_after"), polish.at("held_out_error_before"));
   EXPECT_GT(polish.at("iterations"), 0);
+  options.method = compress::SparseMethod::alps;
+  options.polish = false;
+  const auto alps = first_layer();
+  EXPECT_LT(relative(alps), relative(sweep));
+  EXPECT_TRUE(alps.contains("dampening"));
+  EXPECT_FALSE(alps.contains("identity_residual"));
   options.pattern = "1:4";
   first_layer();
   options.pattern = "4:8";
@@ -253,6 +261,7 @@ TEST(Sparsify, AShareIsOfTheLayersWithTheLeastDamage) {
   record::Observer observer;
   SparsifyOptions options;
   options.share = 0.5;
+  options.permute = false;  // so that what is not chosen stays as it is
   auto input = dense_model();
   // One layer is 2:4 as it is: it loses nothing.
   const std::string harmless = "model.layers.1.mlp.gate_proj.weight";
@@ -306,6 +315,7 @@ TEST(Sparsify, OnlyChosenLayersOfChosenBlocksChange) {
   SparsifyOptions options;
   options.layers = {"down_proj", "q_proj"};
   options.blocks = {1};
+  options.permute = false;
   const auto input = dense_model();
   const auto result = sparsify(input, test::random_domains(40), options, observer);
   EXPECT_EQ(result.weights.lineage.sparse_layers,
@@ -313,6 +323,36 @@ TEST(Sparsify, OnlyChosenLayersOfChosenBlocksChange) {
                                       "model.layers.1.mlp.down_proj.weight"}));
   for (const std::size_t unit : {0, 1, 3})
     EXPECT_TRUE(at::equal(result.weights.units[unit], input.units[unit]));
+}
+
+// Channels of MLPs change places, and rows and columns with them; nothing else does.
+TEST(Sparsify, APermutedMlpIsTheSameMlp) {
+  record::Observer observer;
+  SparsifyOptions options;
+  options.layers = {"down_proj"};
+  options.polish = false;
+  const auto input = dense_model();
+  const auto result = sparsify(input, test::random_domains(40), options, observer);
+  const auto& lineage = result.weights.lineage;
+  EXPECT_FALSE(lineage.identity());
+  for (std::size_t block = 0; block < 3; ++block) {
+    const auto& channels = lineage.kept.blocks[block].channels;
+    const auto order = at::tensor(channels, at::kLong);
+    for (const auto role : {architecture::Role::gate, architecture::Role::up}) {
+      const auto name = input.layout.units[block + 1].find(role)->name;
+      EXPECT_TRUE(at::equal(result.weights.tensor(name), input.tensor(name).index_select(0, order)));
+    }
+    const auto layer =
+        find_layer(result.report, input.layout.units[block + 1].find(architecture::Role::down)->name);
+    EXPECT_GE(layer.at("kept_share_after"), layer.at("kept_share_before"));
+    EXPECT_FALSE(layer.contains("order")) << "lineage has it";
+  }
+  EXPECT_EQ(model::lineage_from_json(model::to_json(lineage), input.config, "here").kept, lineage.kept);
+  options.permute = false;
+  const auto plain = sparsify(input, test::random_domains(40), options, observer);
+  EXPECT_EQ(plain.weights.lineage.kept, input.lineage.kept);
+  const auto last = [](const auto& found) { return found.report.at("layers").back().at("relative_error"); };
+  EXPECT_LT(last(result), last(plain));
 }
 
 // A later layer sees what the sparse layers before it produce: alone it gets another result.
@@ -366,7 +406,9 @@ TEST(Sparsify, AfterPruningTheLineageHasBoth) {
   pruning.width_multiple = 4;
   const auto pruned = prune::prune_stepwise({dense_model(), test::random_domains(40), pruning, observer});
   const auto result = sparsify(pruned.weights, test::random_domains(40), {}, observer);
-  EXPECT_EQ(result.weights.lineage.kept, pruned.weights.lineage.kept);
+  auto kept = result.weights.lineage.kept;
+  for (auto& block : kept.blocks) std::sort(block.channels.begin(), block.channels.end());
+  EXPECT_EQ(kept, pruned.weights.lineage.kept);
   EXPECT_EQ(result.weights.lineage.sparse_layers.size(), pruned.weights.config.blocks.size() * 7);
 }
 
