@@ -7,6 +7,7 @@
 #include "cli/library.h"
 #include "cli/print.h"
 #include "cli/recipe_source.h"
+#include "retort/base/error.h"
 #include "retort/report/report.h"
 
 namespace retort::cli {
@@ -45,6 +46,9 @@ Action declare_eval(CLI::App& app) {
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options->verbosity);
   return [options] {
+    base::require<base::UsageError>(options->request.bos || !options->request.rolling,
+                                    "eval: --rolling begins every document with the begin-of-text token, "
+                                    "found --no-bos too; leave one out.");
     options->request.separator = unescaped(options->request.separator);
     Console console(options->verbosity);
     const base::Json result = library().evaluate(options->request, console);

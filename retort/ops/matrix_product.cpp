@@ -35,6 +35,12 @@ bool blas_is_slow() {
 #endif
 }
 
+// Settled once: operands of equal shapes always go to the same library.
+bool products_by_onednn() {
+  static const bool chosen = blas_is_slow() && linear().has_value();
+  return chosen;
+}
+
 // oneDNN copies a transposed `a`, which takes what the product gains.
 bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   return a_NK.device().is_cpu() && a_NK.scalar_type() == at::kFloat && b_KM.scalar_type() == at::kFloat &&
@@ -42,11 +48,6 @@ bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
 }
 
 }  // namespace
-
-bool products_by_onednn() {
-  static const bool chosen = blas_is_slow() && linear().has_value();
-  return chosen;
-}
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   if (products_by_onednn() && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);

@@ -13,9 +13,6 @@ namespace retort::ops {
 /// libtorch's BLAS does not use, large products in float32 go to oneDNN (docs/decisions/0028-products.md).
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
-/// Whether oneDNN computes float32 products on the CPU of this process.
-bool products_by_onednn();
-
 namespace cpu {
 /// a b by oneDNN, of float32 matrices on a CPU; undefined where libtorch has none.
 at::Tensor onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM);

@@ -29,7 +29,7 @@ void count(std::int64_t bytes) {
 constexpr std::size_t kBigBytes = std::size_t{1} << 20;
 // From here on pages of 2 MB waste little, and the kernel clears a block in few faults instead of thousands.
 constexpr std::size_t kHugePageBytes = std::size_t{1} << 21, kHugeBytes = 4 * kHugePageBytes;
-
+// Enough for the blocks that a small model asks for in every step.
 constexpr std::size_t kAlwaysKeptBytes = std::size_t{1} << 27;
 
 void* fresh_block(std::size_t size) {

@@ -78,6 +78,7 @@ struct Wrong {
 TEST(CommandLine, MistakesAreOneSentenceOnStandardErrorWithTheirCode) {
   const Wrong cases[] = {
       {{}, 2, "see retort --help"},
+      {{"eval", "models/europa-5m", "--text", "README.md", "--rolling", "--no-bos"}, 2, "leave one out"},
       {{"genrate"}, 2, "unknown command 'genrate'; did you mean 'generate'?"},
       {{"run", "--bogus"}, 2, "see retort run --help"},
       {{"run", "--device", "tpu"}, 2, "--device"},

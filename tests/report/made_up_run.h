@@ -65,7 +65,7 @@ inline void write_made_up_run(const RunFolder& run) {
   run.write(
       "stages/sparse.json",
       R"({"kind": "sparsify", "pattern": "2:4", "zeros_fraction": 0.5, "layers": [
-    {"name": "model.layers.0.mlp.up_proj.weight", "rows": 4, "cols": 8, "dampening": 0.01, "loss": 12.5, "identity_residual": 1e-12, "relative_error": 0.0712},
+    {"name": "model.layers.0.mlp.up_proj.weight", "rows": 4, "cols": 8, "dampening": 0.01, "loss": 12.5, "identity_residual": 1e-12, "kept_share_before": 0.9036, "kept_share_after": 0.916, "relative_error": 0.0712},
     {"name": ")" +
           kHostileJson +
           R"(", "rows": 4, "cols": 8, "dampening": 0.01, "loss": 2.5, "identity_residual": 1e-12, "relative_error": 0.05}]})");

@@ -67,7 +67,8 @@ TEST(Report, EverySectionOfAFullRunShowsItsNumbers) {
   EXPECT_EQ(row_of(page, "pruning", "Candidates", "1"),
             (Row{"1", "drop block 1", "0.0512", "0.0301", "0.0211", "600.0 k", "0.0850", kHostileText, "2"}));
   EXPECT_EQ(row_of(page, "sparsity", "Dampening", "model.layers.0.mlp.up_proj.weight"),
-            (Row{"model.layers.0.mlp.up_proj.weight", "4", "8", "0.0100", "12.50", "1.0e-12", "0.0712"}));
+            (Row{"model.layers.0.mlp.up_proj.weight", "4", "8", "0.0100", "12.50", "1.0e-12",
+                 "0.9036 to 0.9160", "0.0712"}));
   EXPECT_EQ(row_of(page, "memory", "Planned", "teacher"),
             (Row{"teacher", "finetune", "1 min 15 s", "22.0 MB", "21.5 MB", "190.0 MB"}));
   EXPECT_EQ(row_of(page, "memory", "Purpose", "master weights"), (Row{"master weights", "22.0 MB"}));
