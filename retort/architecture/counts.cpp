@@ -61,6 +61,10 @@ double flops_per_token(const Config& config, std::int64_t context) {
   return 2 * matrix + 2 * static_cast<double>(context) * attention_width;
 }
 
+double head_flops_per_token(const Config& config) {
+  return 2 * static_cast<double>(config.vocab_size) * static_cast<double>(config.hidden_size);
+}
+
 std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes) {
   std::int64_t elements = 0;
   for (const Block& block : config.blocks)

@@ -38,6 +38,8 @@ inline constexpr Key kGradientNorm{"gradient_norm"};
 inline constexpr Key kLr{"lr"};
 inline constexpr Key kTokensPerSecond{"tokens_per_second"};
 inline constexpr Key kPeakFraction{"peak_fraction"};
+inline constexpr Key kPhaseSeconds{"phase_seconds"};
+inline constexpr Key kPhaseFlopsPerToken{"phase_flops_per_token"};
 inline constexpr Key kSeconds{"seconds"};
 inline constexpr Key kHeldOut{"held_out"};
 inline constexpr Key kSteps{"steps"};

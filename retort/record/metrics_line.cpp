@@ -61,6 +61,7 @@ Json to_json(const MetricsLine& line) {
   put(json, keys::kTokensPerSecond, line.tokens_per_second);
   put(json, keys::kPeakFraction, line.peak_fraction);
   put(json, keys::kSeconds, line.seconds);
+  put(json, keys::kPhaseSeconds, line.phase_seconds);
   put(json, keys::kHeldOut, line.held_out);
   return json;
 }
@@ -76,6 +77,7 @@ MetricsLine metrics_line(const Json& json) {
           .tokens_per_second = number(at(json, keys::kTokensPerSecond)),
           .peak_fraction = number(at(json, keys::kPeakFraction)),
           .seconds = number(at(json, keys::kSeconds)),
+          .phase_seconds = numbers(at(json, keys::kPhaseSeconds)),
           .held_out = numbers(at(json, keys::kHeldOut))};
 }
 

@@ -274,6 +274,41 @@ Html loss_figure(const Stage& stage, Palette& colors) {
   return figure(chart, caption, loss_table(stage, parts));
 }
 
+double sum_of(const record::NamedNumbers& values) {
+  double sum = 0;
+  for (const auto& [name, value] : values) sum += value;
+  return sum;
+}
+
+/// Where the time of a step went.  The first step, which warms up, counts only where it is alone.
+Html phase_table(const Stage& stage) {
+  std::vector<const MetricsLine*> steps;
+  for (const MetricsLine& line : stage.metrics)
+    if (!line.phase_seconds.empty()) steps.push_back(&line);
+  if (steps.size() > 1) steps.erase(steps.begin());
+  if (steps.empty()) return {};
+  const double per_step = 1.0 / static_cast<double>(steps.size());
+  std::vector<std::string> phases;
+  for (const MetricsLine* line : steps)
+    for (const auto& [name, value] : line->phase_seconds) add_new(phases, name);
+  double step_seconds = 0;
+  for (const MetricsLine* line : steps) step_seconds += per_step * sum_of(line->phase_seconds);
+  const auto tokens = batch_tokens(stage), peak = number(stage.result, keys::kMatrixProductFlops);
+  Table table("", {{"Phase", "", true},
+                   {"Time", "s per step"},
+                   {"Share", "of the step"},
+                   {"Share of the matrix rate", "what is computed again does not count"}});
+  for (const std::string& phase : phases) {
+    double time = 0;
+    for (const MetricsLine* line : steps) time += per_step * named(line->phase_seconds, phase).value_or(0);
+    const auto flops = number(field(stage.result, keys::kPhaseFlopsPerToken), record::Key{phase.c_str()});
+    const Number rate =
+        flops && tokens && peak && time > 0 ? Number(*flops * *tokens / time / *peak) : Number();
+    table.row({title_of_part(phase), significant(time), percent(time / step_seconds), percent(rate)});
+  }
+  return details(stage.name + ": where the time of a step goes", table.html());
+}
+
 }  // namespace
 
 bool is_training(const Stage& stage) {
@@ -289,7 +324,9 @@ Html training(const Run& run, Palette& palette) {
   Palette colors;  // of the parts of losses, alike in all figures
   for (const Stage* stage : stages) figures += loss_figure(*stage, colors);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
-  return summary_table(run, stages) + held_out_figures(stages, palette) + figures;
+  Html phases;
+  for (const Stage* stage : stages) phases += phase_table(*stage);
+  return summary_table(run, stages) + phases + held_out_figures(stages, palette) + figures;
 }
 
 }  // namespace retort::report

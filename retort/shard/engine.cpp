@@ -61,8 +61,8 @@ struct Engine::Wave {
 };
 
 Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
-               EngineOptions options)
-    : student_(student), teacher_(teacher), losses_(losses), group_(group), options_(options) {
+               PhaseClock& clock, EngineOptions options)
+    : student_(student), teacher_(teacher), losses_(losses), group_(group), clock_(clock), options_(options) {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
   base::ensure(!options.keep_activations || student.resident(),
                "activations are kept only of resident parameters");
@@ -73,6 +73,7 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
 }
 
 StepResult Engine::step(std::span<const MicroBatch> batches) {
+  const InPhase phase(clock_, Phase::student_forward);
   double counts[2] = {};
   for (const auto& batch : batches) {
     counts[0] += static_cast<double>(batch.tokens());
@@ -135,6 +136,7 @@ void Engine::embed(Wave& wave) {
     lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N);
   }
   if (!losses_.needs_teacher()) return;
+  const InPhase phase(clock_, Phase::teacher_forward);
   const Acquired teacher_unit(*teacher_, 0);
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
@@ -157,6 +159,7 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
 }
 
 void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
+  const InPhase phase(clock_, Phase::teacher_forward);
   for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
     const Acquired unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
@@ -167,6 +170,7 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
 }
 
 void Engine::compare_hidden(Wave& wave) {
+  const InPhase phase(clock_, Phase::hidden_losses);
   for (auto& lane : wave.lanes) lane.hidden_grads_ND.resize(lane.inputs_ND.size());
   for (const auto& [loss, block, teacher_block] : comparisons_) {
     forward_teacher_up_to(wave, teacher_block);
@@ -185,6 +189,7 @@ void Engine::compare_hidden(Wave& wave) {
 }
 
 void Engine::head(Wave& wave) {
+  const InPhase phase(clock_, Phase::head);
   if (losses_.needs_teacher_logits()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
   const auto unit = student_.layout().head_unit();
   const Acquired student(student_, unit);
@@ -208,6 +213,7 @@ void Engine::head(Wave& wave) {
 }
 
 void Engine::backward_block(Wave& wave, std::int64_t block) {
+  const InPhase phase(clock_, Phase::backward);
   const auto unit_number = architecture::Layout::block_unit(block);
   const Acquired unit(student_, unit_number);
   const auto weights = block_of(student_, block, unit.flat());
@@ -233,6 +239,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
 }
 
 void Engine::backward_embedding(Wave& wave) {
+  const InPhase phase(clock_, Phase::backward);
   const auto gradient_VD = model::embedding_matrix(student_.layout(), student_.gradient(0));
   for (auto& lane : wave.lanes) {
     model::embed_backward(lane.grad_ND, lane.batch->ids_N, gradient_VD);

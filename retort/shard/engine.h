@@ -19,6 +19,7 @@
 #include "retort/loss/losses.h"
 #include "retort/model/packed_text.h"
 #include "retort/shard/parameters.h"
+#include "retort/shard/phases.h"
 
 namespace retort::shard {
 
@@ -43,9 +44,10 @@ struct StepResult {
 /// Computes a step.  Knows of the losses what loss/loss.h says, of the parameters what parameters.h says.
 class Engine {
  public:
-  /// All references have to outlive the engine; `teacher` may be null when no loss needs one.
+  /// All references have to outlive the engine; `teacher` may be null when no loss needs one.  `clock` is
+  /// told the phases of a step, and is in its former phase afterwards.
   Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
-         EngineOptions options);
+         PhaseClock& clock, EngineOptions options);
 
   /// Forward and backward of all micro-batches; the student's gradients hold the sum of the step afterwards.
   /// Collective.
@@ -71,6 +73,7 @@ class Engine {
   Parameters* teacher_;
   const loss::Losses& losses_;
   comm::Group& group_;
+  PhaseClock& clock_;
   EngineOptions options_;
   std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
   double step_tokens_ = 0, step_targets_ = 0;

@@ -25,6 +25,7 @@ base::Json to_json(const TrainResult& result) {
           {keys::kTokensPerSecond, rate},
           {keys::kMatrixProductFlops, result.matrix_product_flops},
           {keys::kFlopsPerToken, result.flops_per_token},
+          {keys::kPhaseFlopsPerToken, record::to_json(result.phase_flops_per_token)},
           {keys::kFinal, record::to_json(result.final)},
           {keys::kMemoryPlannedBytes, result.plan.total_bytes()},
           {keys::kMemoryPlan, items_json(result.plan)},

@@ -29,11 +29,35 @@ std::int64_t wave_of(const TrainOptions& options) {
                                 : options.batch.accumulate;
 }
 
+// Phases that had nothing are left out.
+record::NamedNumbers named(const shard::PerPhase& values) {
+  record::NamedNumbers result;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] > 0) result.emplace_back(base::word(static_cast<shard::Phase>(i)), values[i]);
+  return result;
+}
+
 std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
     ranges.push_back(parameters.range(unit));
   return ranges;
+}
+
+// By phase, the products and attention of a step, per token; what is computed again does not count.
+record::NamedNumbers phase_flops(const architecture::Config& student, const architecture::Config* teacher,
+                                 bool teacher_logits, std::int64_t context) {
+  const auto blocks = [&](const architecture::Config& config) {
+    return architecture::flops_per_token(config, context) - architecture::head_flops_per_token(config);
+  };
+  shard::PerPhase flops = {};
+  const auto of = [&](shard::Phase phase) -> double& { return flops[static_cast<std::size_t>(phase)]; };
+  of(shard::Phase::student_forward) = blocks(student);
+  of(shard::Phase::backward) = 2 * blocks(student);
+  of(shard::Phase::head) = 3 * architecture::head_flops_per_token(student);
+  if (teacher) of(shard::Phase::teacher_forward) = blocks(*teacher);
+  if (teacher && teacher_logits) of(shard::Phase::head) += architecture::head_flops_per_token(*teacher);
+  return named(flops);
 }
 
 // State of the loop; one object so that a step reads as the recipe of a step.
@@ -43,13 +67,15 @@ class Loop {
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
         engine_(
-            setup.student, setup.teacher, setup.losses, setup.group,
+            setup.student, setup.teacher, setup.losses, setup.group, clock_,
             {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
         steps_(num_steps(setup.options)) {
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
     const auto context = s_.options.packing.sequence_length;
     flops_per_token_ = 3 * architecture::flops_per_token(s_.student.config(), context) +
                        (s_.teacher ? architecture::flops_per_token(s_.teacher->config(), context) : 0);
+    phase_flops_ = phase_flops(s_.student.config(), s_.teacher ? &s_.teacher->config() : nullptr,
+                               s_.losses.needs_teacher_logits(), context);
     peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
   }
 
@@ -93,8 +119,11 @@ class Loop {
 
   void step() {
     const double start = base::monotonic_seconds();
+    clock_.enter(shard::Phase::data);
+    clock_.take();
     const auto batches = next_batches();
     const auto result = engine_.step(batches);
+    clock_.enter(shard::Phase::update);
     mask_gradients();
     const double norm = gradient_norm();
     require_finite(result, norm);
@@ -103,6 +132,7 @@ class Loop {
     progress_.tokens += result.tokens;
     progress_.cursor = s_.stream.cursor();
     const double seconds = base::monotonic_seconds() - start;
+    phase_seconds_ = s_.device.is_cpu() ? named(clock_.take()) : record::NamedNumbers();
     progress_.seconds += seconds;
     record(result, norm, seconds);
   }
@@ -207,6 +237,7 @@ class Loop {
                   .tokens_per_second = report.tokens_per_second,
                   .peak_fraction = report.peak_fraction,
                   .seconds = progress_.seconds,
+                  .phase_seconds = phase_seconds_,
                   .held_out = {}};
     const bool evaluate = options.evaluate_every_steps > 0 &&
                           (progress_.step % options.evaluate_every_steps == 0 || progress_.step == steps_);
@@ -242,6 +273,7 @@ class Loop {
                        .seconds = progress_.seconds,
                        .matrix_product_flops = peak_flops_,
                        .flops_per_token = flops_per_token_,
+                       .phase_flops_per_token = phase_flops_,
                        .final = last_line_,
                        .plan = {}};
     result.final.held_out = last_held_out_;
@@ -250,10 +282,12 @@ class Loop {
 
   TrainSetup& s_;
   optim::AdamW optimizer_;
+  shard::PhaseClock clock_;
   shard::Engine engine_;
   std::int64_t steps_;
   Progress progress_;
   double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
+  record::NamedNumbers phase_flops_, phase_seconds_;
   std::int64_t first_sample_ = 0, last_sample_ = 0;
   record::NamedNumbers last_held_out_;
   record::MetricsLine last_line_;

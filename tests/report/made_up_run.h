@@ -45,10 +45,12 @@ inline void write_made_up_run(const RunFolder& run) {
   run.write("provenance.json", R"({"starts": [{"retort": "0.0.9", "started": "2026-01-01T00:00:00Z"},
     {"retort": "0.1.0", "torch": "2.13.0", "started": "2026-01-02T03:04:05Z", "processor": "abacus", "host": ")" +
                                    kHostileJson + R"("}]})");
-  run.write("stages/teacher.json", R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2,
+  run.write(
+      "stages/teacher.json",
+      R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2, "matrix_product_flops": 4e9, "phase_flops_per_token": {"student_forward": 1e6},
     "final": {"step": 2, "tokens": 4096, "loss": 3.31, "held_out": {"manuals-en": 3.3}},
     "memory_plan": [{"what": "master weights", "bytes": 22044672}, {"what": ")" +
-                                       kHostileJson + R"(", "bytes": 1000}],
+          kHostileJson + R"(", "bytes": 1000}],
     "memory_planned_bytes": 22045672, "peak_tensor_bytes": 21500000, "process_peak_bytes": 190000000})");
   run.write(
       "stages/pruned.json",
@@ -75,7 +77,7 @@ inline void write_made_up_run(const RunFolder& run) {
       "metrics.jsonl",
       R"({"stage": "teacher", "step": 1, "tokens": 2048, "loss": 3.41, "gradient_norm": 1.2, "lr": 1e-4, "tokens_per_second": 900, "held_out": {"manuals-en": 3.4}})"
       "\n"
-      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "gradient_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910})"
+      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "gradient_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910, "phase_seconds": {"student_forward": 1.5, "update": 0.5}})"
       "\n{" +
           hostile_stage +
           R"(, "step": 1, "tokens": 2048, "loss": 2.2, "parts": {"cross_entropy": 3.9, "kl_divergence": 0.9, ")" +

@@ -62,6 +62,9 @@ TEST(Report, EverySectionOfAFullRunShowsItsNumbers) {
             (Row{"teacher", "finetune", "5.51 M", "2", "4.1 k", "1 min 15 s", "910", "3.3100", "3.3000"}));
   EXPECT_EQ(row_of(page, "training", "Gradient norm", "2"),
             (Row{"2", "4.1 k", "3.3100", "1.10", "5.00e-05", "910"}));
+  EXPECT_EQ(row_of(page, "training", "Phase", "student forward"),
+            (Row{"student forward", "1.50", "75.0 %", "34.1 %"}));  // 1e6 * 2048 / 1.5 s of 4e9
+  EXPECT_EQ(row_of(page, "training", "Phase", "update"), (Row{"update", "0.500", "25.0 %", "\u2013"}));
   EXPECT_EQ(row_of(page, "training", "kl divergence", "1"),
             (Row{"1", "2.0 k", "2.2000", "3.9000", "0.9000", "0.3000", "\u2013", "\u2013", "\u2013"}));
   EXPECT_EQ(row_of(page, "pruning", "Candidates", "1"),

@@ -58,8 +58,9 @@ TEST_P(Lent, GradientsAreThoseOfResidentParametersAndEachUnitIsReducedOnce) {
   Models plain(GetParam()), inner(GetParam());
   LentParameters student(std::move(inner.student), shard::Use::trained),
       teacher(std::move(inner.teacher), shard::Use::frozen);
-  shard::Engine expected(*plain.student, plain.teacher.get(), plain.losses, *group, options);
-  shard::Engine engine(student, &teacher, inner.losses, *group, options);
+  shard::PhaseClock clock;
+  shard::Engine expected(*plain.student, plain.teacher.get(), plain.losses, *group, clock, options);
+  shard::Engine engine(student, &teacher, inner.losses, *group, clock, options);
   for (int step = 0; step < 2; ++step) {
     student.forget_counts();
     EXPECT_EQ(engine.step(batches).loss, expected.step(batches).loss);
@@ -84,7 +85,9 @@ TEST_P(Lent, AWaveGathersEachUnitOnceForwardAndOnceBackward) {
   Models inner(GetParam());
   LentParameters student(std::move(inner.student), shard::Use::trained),
       teacher(std::move(inner.teacher), shard::Use::frozen);
-  shard::Engine engine(student, &teacher, inner.losses, *group, {.wave = GetParam().wave, .head_rows = 16});
+  shard::PhaseClock clock;
+  shard::Engine engine(student, &teacher, inner.losses, *group, clock,
+                       {.wave = GetParam().wave, .head_rows = 16});
   engine.step(batches);
   const auto waves = (kMicroBatches + GetParam().wave - 1) / GetParam().wave;
   const auto expect_counts = [&](const LentParameters& parameters, std::int64_t passes_of_a_block) {
@@ -111,8 +114,10 @@ TEST(LentParameters, CannotKeepWhatWasComputedFromThem) {
   Models inner({});
   LentParameters student(std::move(inner.student), shard::Use::trained);
   const auto group = comm::single_group();
-  EXPECT_THROW(shard::Engine(student, inner.teacher.get(), inner.losses, *group, {.keep_activations = true}),
-               base::InternalError);
+  shard::PhaseClock clock;
+  EXPECT_THROW(
+      shard::Engine(student, inner.teacher.get(), inner.losses, *group, clock, {.keep_activations = true}),
+      base::InternalError);
 }
 
 class LentTrainingTest : public test::TrainingTest {};

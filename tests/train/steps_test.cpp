@@ -1,5 +1,9 @@
 // Four steps of distillation against torch: losses, gradient norms, rates, held-out losses and weights.
+#include <cmath>
+#include <set>
+
 #include "retort/base/error.h"
+#include "retort/record/metrics_line.h"
 #include "retort/train/batches.h"
 #include "support/oracle_case.h"
 #include "support/tolerance.h"
@@ -123,6 +127,28 @@ TEST_P(Steps, EqualThoseOfTorch) {
     expect_report(witness.reports[step], expected_.at("steps").at(step));
   expect_held_out(record::read_metrics(run / "metrics.jsonl"));
   expect_weights(training.student().gathered());
+}
+
+TEST_P(Steps, NameWhereTheirTimeWent) {
+  const auto given = this->given();
+  const auto run = place("run");
+  Training training(given, run);
+  Witness witness;
+  const auto outcome = training.run(witness, {});
+  double before = 0;
+  for (const auto& json : record::read_metrics(run / "metrics.jsonl")) {
+    const auto line = record::metrics_line(json);
+    std::set<std::string> names;
+    double sum = 0;
+    for (const auto& [name, seconds] : line.phase_seconds) names.insert(name), sum += seconds;
+    EXPECT_EQ(names, (std::set<std::string>{"data", "student_forward", "teacher_forward", "hidden_losses",
+                                            "head", "backward", "update"}));
+    EXPECT_LE(std::abs(sum - (line.seconds.value() - before)), 1e-3) << "no time is counted twice or lost";
+    before = line.seconds.value();
+  }
+  double flops = 0;
+  for (const auto& [name, value] : outcome.result.phase_flops_per_token) flops += value;
+  EXPECT_DOUBLE_EQ(flops, outcome.result.flops_per_token);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps,

@@ -1,0 +1,69 @@
+#pragma once
+// Where the time of a training step goes.  A reading of the clock takes some fifty nanoseconds, a step has a
+// few hundred. On an accelerator work is queued, so there the times say when it was queued, and are not
+// reported.
+
+#include <array>
+#include <cstddef>
+
+#include "retort/base/machine.h"
+#include "retort/base/words.h"
+
+namespace retort::shard {
+
+enum class Phase {
+  data,             ///< waiting for sequences, and packing them
+  student_forward,  ///< embedding and blocks
+  teacher_forward,  ///< embedding and blocks
+  hidden_losses,    ///< losses on hidden states, with their gradients
+  head,             ///< logits of student and teacher, losses on them, and their gradients
+  backward,         ///< of the student's blocks and embedding, with what is computed again
+  update            ///< gradient norm, clipping, optimizer
+};
+constexpr auto words_of(Phase) {
+  return base::words<Phase::update>("data", "student_forward", "teacher_forward", "hidden_losses", "head",
+                                    "backward", "update");
+}
+inline constexpr std::size_t kPhases = 7;
+using PerPhase = std::array<double, kPhases>;
+
+/// Counts the seconds of the phase that it is in.
+class PhaseClock {
+ public:
+  /// Ends one phase and begins another; the former is returned.
+  Phase enter(Phase phase) {
+    const double now = base::monotonic_seconds();
+    seconds_[static_cast<std::size_t>(phase_)] += now - since_;
+    since_ = now;
+    const Phase before = phase_;
+    phase_ = phase;
+    return before;
+  }
+  /// The seconds of all phases since the last call; the present one goes on.
+  PerPhase take() {
+    enter(phase_);
+    const PerPhase taken = seconds_;
+    seconds_ = {};
+    return taken;
+  }
+
+ private:
+  PerPhase seconds_ = {};
+  Phase phase_ = Phase::data;
+  double since_ = base::monotonic_seconds();
+};
+
+/// In a phase for the time of a scope.
+class InPhase {
+ public:
+  InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}
+  ~InPhase() { clock_.enter(before_); }
+  InPhase(const InPhase&) = delete;
+  InPhase& operator=(const InPhase&) = delete;
+
+ private:
+  PhaseClock& clock_;
+  Phase before_;
+};
+
+}  // namespace retort::shard
