@@ -170,8 +170,9 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
 }
 
 void Engine::compare_hidden(Wave& wave) {
-  const InPhase phase(clock_, Phase::hidden_losses);
   for (auto& lane : wave.lanes) lane.hidden_grads_ND.resize(lane.inputs_ND.size());
+  if (comparisons_.empty()) return;
+  const InPhase phase(clock_, Phase::hidden_losses);
   for (const auto& [loss, block, teacher_block] : comparisons_) {
     forward_teacher_up_to(wave, teacher_block);
     for (auto& lane : wave.lanes) {

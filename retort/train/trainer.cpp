@@ -37,6 +37,12 @@ record::NamedNumbers named(const shard::PerPhase& values) {
   return result;
 }
 
+// As many digits as the clock is worth.
+shard::PerPhase in_microseconds(shard::PerPhase seconds) {
+  for (auto& value : seconds) value = std::round(value * 1e6) / 1e6;
+  return seconds;
+}
+
 std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
@@ -132,7 +138,7 @@ class Loop {
     progress_.tokens += result.tokens;
     progress_.cursor = s_.stream.cursor();
     const double seconds = base::monotonic_seconds() - start;
-    phase_seconds_ = s_.device.is_cpu() ? named(clock_.take()) : record::NamedNumbers();
+    phase_seconds_ = s_.device.is_cpu() ? named(in_microseconds(clock_.take())) : record::NamedNumbers();
     progress_.seconds += seconds;
     record(result, norm, seconds);
   }

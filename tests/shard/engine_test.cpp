@@ -128,7 +128,8 @@ void expect_step(const Models& models, const Step& step, const Expected& expecte
   const auto teacher = shard::resident_parameters(models.teacher, shard::Use::frozen, at::kDouble);
   const auto group = comm::single_group();
   const auto losses = models.losses();
-  shard::Engine engine(*student, teacher.get(), losses, *group, way.options);
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, teacher.get(), losses, *group, clock, way.options);
   const auto batches = step.micro_batches(way.micro_batches);
   engine.step(batches);
   const auto result = engine.step(batches);  // a second step starts from zero gradients again
@@ -172,7 +173,8 @@ TEST(Engine, CrossEntropyAloneNeedsNoTeacher) {
   const auto student = shard::resident_parameters(model::converted(models.student, at::kDouble),
                                                   shard::Use::trained, at::kDouble);
   const auto group = comm::single_group();
-  shard::Engine engine(*student, nullptr, losses, *group, {});
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, nullptr, losses, *group, clock, {});
   const auto result = engine.step(step.micro_batches({2, 2}));
   EXPECT_NEAR(result.loss, by_autograd(models, step).cross_entropy, 1e-11);
 }
