@@ -107,7 +107,8 @@ base::Json measure(const Settings& s) {
       .wave = s.wave,
       .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
       .keep_activations = s.keep};
-  shard::Engine engine(*student, teacher.get(), losses, *group,
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, teacher.get(), losses, *group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {random_batch(s)};
   ops::reset_peak_tensor_bytes();
@@ -115,12 +116,18 @@ base::Json measure(const Settings& s) {
   for (std::int64_t step = 1; step <= s.steps + 1; ++step) {
     const double start = base::monotonic_seconds();
     loss = engine.step(batches).loss;
+    clock.enter(shard::Phase::update);
     update(*student, optimizer, step);
     const double seconds = base::monotonic_seconds() - start;
+    if (step == 1) clock.take();
     if (step == 1) continue;  // the first step also compiles kernels and touches pages
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
+  base::Json phase_seconds;
+  for (std::size_t phase = 0; const double seconds : clock.take())
+    phase_seconds[std::string(base::word(static_cast<shard::Phase>(phase++)))] =
+        seconds / static_cast<double>(s.steps);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
@@ -131,6 +138,7 @@ base::Json measure(const Settings& s) {
           {"loss", loss},
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
+          {"phase_seconds", phase_seconds},
           {"model_flops", rate * flops},
           {"matrix_product_flops", peak},
           {"share_of_peak", rate * flops / peak},

@@ -220,7 +220,8 @@ TEST(Engine, AddsWhateverLossesOnHiddenStatesThereAre) {
                                                     shard::Use::trained, at::kDouble);
     const auto teacher = shard::resident_parameters(models.teacher, shard::Use::frozen, at::kDouble);
     const auto group = comm::single_group();
-    shard::Engine engine(*student, teacher.get(), losses, *group, {.wave = wave});
+    shard::PhaseClock clock;
+    shard::Engine engine(*student, teacher.get(), losses, *group, clock, {.wave = wave});
     const auto result = engine.step(step.micro_batches({1, 3}));
     EXPECT_NEAR(result.parts.at("product"), product.item<double>(), 1e-10);
     EXPECT_NEAR(result.parts.at("square"), square.item<double>(), 1e-10);
@@ -242,7 +243,8 @@ TEST(Engine, InBfloat16TrainsFloatMastersWithGradientsNearThoseInDouble) {
   const auto teacher = shard::resident_parameters(models.teacher, shard::Use::frozen, at::kBFloat16);
   const auto group = comm::single_group();
   const auto losses = models.losses();
-  shard::Engine engine(*student, teacher.get(), losses, *group, {});
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, teacher.get(), losses, *group, clock, {});
   const auto result = engine.step(step.micro_batches({2, 2}));
   EXPECT_NEAR(result.parts.at("cross_entropy"), expected.cross_entropy, 0.03 * expected.cross_entropy);
   EXPECT_EQ(student->master(0).scalar_type(), at::kFloat);
