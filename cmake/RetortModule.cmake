@@ -24,7 +24,7 @@ set(RETORT_COLD_FLAGS $<$<CONFIG:Release>:-O1>)
 
 # retort_precompiled(target [TORCH] [TEST])
 #   Compiles a target with headers that are precompiled once for all targets of its kind: JSON and the standard library's,
-#   with TORCH libtorch's, with TEST googletest's.  They are half to two thirds of a file's time otherwise.  Every source
+#   with TORCH libtorch's, with TEST googletest's.  They are a quarter to two thirds of a file's time otherwise.  Every source
 #   still includes what it uses: RETORT_PRECOMPILE=OFF builds without.
 function(retort_precompiled target)
   cmake_parse_arguments(P "TORCH;TEST" "" "" ${ARGN})

@@ -69,7 +69,7 @@ LayerInputs permute(model::Weights& weights, const architecture::Tensor& layer, 
 }
 
 // Keeps the polished weights only if they err less on text that they were not fitted to.  In the weight's
-// type: float64 takes eight times as long and changes no error in the fourth place.
+// type: float64 takes longer and changes no error in the fourth place.
 PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, compress::SparseResult& result) {
   const auto type = weight_RC.scalar_type();
   const auto fitted_CC = (inputs.factor ? inputs.factor->damped_CC : inputs.hessian_CC).to(type);
