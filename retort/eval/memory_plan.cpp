@@ -7,9 +7,8 @@
 namespace retort::eval {
 namespace {
 
-// Of rows x vocabulary, float32: logits and their log-softmax; with a teacher the same of it, and what the
-// divergence is made of.
-constexpr std::int64_t kLogitMatrices = 2, kLogitMatricesWithTeacher = 7;
+// Of rows x vocabulary, float32: the logits of each model.  Scores are read off them row by row.
+constexpr std::int64_t kLogitMatrices = 1, kLogitMatricesWithTeacher = 2;
 
 std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes) {
   return architecture::make_layout(config).size() * item_bytes;

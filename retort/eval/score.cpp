@@ -7,7 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/eval/stopwatch.h"
 #include "retort/model/block.h"
-#include "retort/ops/logit_losses.h"
+#include "retort/ops/logit_scores.h"
 
 namespace retort::eval {
 namespace {

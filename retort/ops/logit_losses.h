@@ -36,19 +36,4 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
                        at::Tensor out_ND);
 
-/// What evaluation needs of a chunk; all sums over counted rows.
-struct ChunkScores {
-  at::Tensor nll_N;          ///< float32; 0 where a row does not count
-  at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
-  at::Tensor agreed_N;       ///< bool: both find the same token most likely; undefined without a teacher
-  at::Tensor top1_N;         ///< the student's most likely token
-  at::Tensor confidence_N;   ///< the probability of that token
-  at::Tensor teacher_nll_N;  ///< of the teacher itself
-  at::Tensor teacher_top1_N;
-};
-/// teacher_NV may be undefined.  Where both models are compared, in kl_N and agreed_N, only the first
-/// `num_tokens` columns count, as if there were no others; 0: all.
-ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
-                        const at::Tensor& targets_N, std::int64_t num_tokens = 0);
-
 }  // namespace retort::ops

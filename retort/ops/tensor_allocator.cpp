@@ -9,7 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
-#include <map>
+#include <list>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -51,19 +51,10 @@ class BigBlocks {
   void* take(std::size_t size) {
     const std::lock_guard lock(mutex_);
     const auto rounded = size_class(size);
-    auto found = waiting_.lower_bound(rounded);
-    void* memory = nullptr;
-    std::size_t capacity = rounded;
-    if (found != waiting_.end() && found->first <= rounded + rounded / 4) {
-      capacity = found->first;
-      memory = found->second;
-      waiting_.erase(found);
-      waiting_bytes_ -= capacity;
-    } else {
-      memory = fresh_block(rounded);
-    }
-    in_use_[memory] = {capacity, size};
-    return memory;
+    const auto found = smallest_between(rounded, rounded + rounded / 4);
+    const auto block = found == waiting_.end() ? Waiting{fresh_block(rounded), rounded} : leave(found);
+    in_use_[block.memory] = {block.capacity, size};
+    return block.memory;
   }
 
   /// The size that was asked for; 0 when the block is not one of these.
@@ -74,12 +65,15 @@ class BigBlocks {
     const auto [capacity, size] = found->second;
     in_use_.erase(found);
     // What waits may be a quarter of the most that was ever in use, and what a small model needs in any case.
-    if (waiting_bytes_ + capacity > static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes) {
+    const auto most_bytes = static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes;
+    if (capacity > most_bytes) {
       ::free(memory);
-    } else {
-      waiting_.emplace(capacity, memory);
-      waiting_bytes_ += capacity;
+      return size;
     }
+    waiting_.push_back({memory, capacity});
+    waiting_bytes_ += capacity;
+    // What loading a model left behind must not keep out what each step needs.
+    while (waiting_bytes_ > most_bytes) ::free(leave(waiting_.begin()).memory);
     return size;
   }
 
@@ -88,6 +82,29 @@ class BigBlocks {
     std::size_t capacity, size;
   };
 
+  struct Waiting {
+    void* memory;
+    std::size_t capacity;
+  };
+  using Place = std::list<Waiting>::iterator;
+
+  // Few wait, so a walk over them takes nothing beside the work on a block.
+  Place smallest_between(std::size_t least, std::size_t most) {
+    auto best = waiting_.end();
+    for (auto place = waiting_.begin(); place != waiting_.end(); ++place)
+      if (place->capacity >= least && place->capacity <= most &&
+          (best == waiting_.end() || place->capacity <= best->capacity))
+        best = place;
+    return best;
+  }
+
+  Waiting leave(Place place) {
+    const auto block = *place;
+    waiting_bytes_ -= block.capacity;
+    waiting_.erase(place);
+    return block;
+  }
+
   // Eight classes between powers of two: at most an eighth is wasted.
   static std::size_t size_class(std::size_t size) {
     const std::size_t step = std::bit_floor(size) / 8;
@@ -95,7 +112,7 @@ class BigBlocks {
   }
 
   std::mutex mutex_;
-  std::multimap<std::size_t, void*> waiting_;
+  std::list<Waiting> waiting_;  // the longest first
   std::unordered_map<void*, Block> in_use_;
   std::size_t waiting_bytes_ = 0;
 };

@@ -34,6 +34,14 @@ struct LossRows {
   double temperature_power_scale = 1;  ///< T squared, or 1
 };
 
+/// The largest entry of a row of logits, the first of equals, and the log of the row's sum of exponentials.
+template <typename C>
+struct RowSum {
+  C top;
+  std::int64_t top_index;
+  double log_sum;
+};
+
 struct AdamWStep {
   double lr, beta1, beta2, eps, weight_decay;
   double correction1, correction2;  ///< 1 - beta^step
@@ -65,6 +73,15 @@ struct VectorKernels {
   /// Returns the sum of T^2 KL; adds scale * its gradient to grad.
   double (*kl_divergence)(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
                           std::int64_t vocab, T* grad_NV);
+  /// Of one row.
+  RowSum<C> (*row_sum)(const T* logits_V, std::int64_t vocab);
+  /// Like row_sum, as if the entries `ids_K` were not there; `copy_V` is memory to work in.  `least` gets the
+  /// smallest entry of the whole row.
+  RowSum<C> (*row_sum_without)(const T* logits_V, const std::int32_t* ids_K, std::int64_t kept,
+                               std::int64_t vocab, C* copy_V, C* least);
+  /// KL(teacher || student) of one row; `gap` is the student's log-sum minus the teacher's.
+  double (*row_divergence)(const T* student_V, const T* teacher_V, double teacher_log_sum, double gap,
+                           std::int64_t vocab);
   /// Sums of (s - t)^2 and t^2 over `count` elements.
   void (*square_sums)(const T* s, const T* t, std::int64_t count, double* error, double* teacher);
   /// out = factor * (s - t).

@@ -251,9 +251,57 @@ struct Kernels {
     return total;
   }
 
+  // A row has up to some hundred thousand entries: float lanes are exact enough in a piece, double outside.
+  static constexpr std::int64_t kPiece = 4096;
+  template <typename F>
+  static double sum_pieces(std::int64_t count, F term) {
+    double sum = 0;
+    for (std::int64_t begin = 0; begin < count; begin += kPiece)
+      sum += double(sum_lanes<C>(count - begin < kPiece ? count - begin : kPiece,
+                                 [=](std::int64_t i) { return term(begin + i); }));
+    return sum;
+  }
+
+  template <typename E>
+  static RowSum<C> sum_of(const E* x, std::int64_t count) {
+    C top = C(load(x, 0));
+    std::int64_t piece = 0;
+    for (std::int64_t begin = 0; begin < count; begin += kPiece) {
+      const C here = max_lanes<C>(count - begin < kPiece ? count - begin : kPiece,
+                                  [=](std::int64_t i) { return load(x, begin + i); });
+      piece = here > top ? begin : piece;
+      top = here > top ? here : top;
+    }
+    std::int64_t index = piece;
+    while (index + 1 < count && load(x, index) != top) ++index;
+    const double sum = sum_pieces(count, [=](std::int64_t i) { return exponential(load(x, i) - top); });
+    return {top, index, double(top) + std::log(sum)};
+  }
+
+  static RowSum<C> row_sum(const T* logits_V, std::int64_t vocab) {
+    return sum_of(logits_V, vocab);
+  }
+
+  static RowSum<C> row_sum_without(const T* logits_V, const std::int32_t* ids_K, std::int64_t kept,
+                                   std::int64_t vocab, C* copy_V, C* least) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < vocab; ++i) copy_V[i] = load(logits_V, i);
+    *least = -max_lanes<C>(vocab, [=](std::int64_t i) { return -copy_V[i]; });
+    for (std::int64_t k = 0; k < kept; ++k) copy_V[ids_K[k]] = -C(__builtin_inf());
+    if (kept >= vocab) return {-C(__builtin_inf()), 0, -__builtin_inf()};
+    return sum_of(copy_V, vocab);
+  }
+
+  static double row_divergence(const T* student_V, const T* teacher_V, double teacher_log_sum, double gap,
+                               std::int64_t vocab) {
+    const C normalizer = C(teacher_log_sum), difference = C(gap);
+    return sum_pieces(vocab, [=](std::int64_t i) {
+      const C s = load(student_V, i), t = load(teacher_V, i);
+      return exponential(t - normalizer) * (t - s + difference);
+    });
+  }
+
   static void square_sums(const T* s, const T* t, std::int64_t count, double* error, double* teacher) {
-    // Rows of a few thousand: float lanes are exact enough inside, double outside.
-    constexpr std::int64_t kPiece = 4096;
     for (std::int64_t begin = 0; begin < count; begin += kPiece) {
       const std::int64_t size = count - begin < kPiece ? count - begin : kPiece;
       const T* sp = s + begin;
@@ -296,8 +344,10 @@ struct Kernels {
   }
 
   static VectorKernels<T> table() {
-    return {rms_norm_forward, rms_norm_backward, rope,        swiglu_forward,    swiglu_backward,
-            cross_entropy,    kl_divergence,     square_sums, scaled_difference, attention_gradients};
+    return {rms_norm_forward,   rms_norm_backward, rope,          swiglu_forward,
+            swiglu_backward,    cross_entropy,     kl_divergence, row_sum,
+            row_sum_without,    row_divergence,    square_sums,   scaled_difference,
+            attention_gradients};
   }
 };
 
