@@ -10,15 +10,17 @@ namespace {
 constexpr std::int64_t kRowsPerPiece =
     8;  // partial sums per piece of rows, added in order: independent of threads
 
-// Runs body(begin, end) on pieces of rows in parallel and adds the results in order.
-template <typename Body>
-double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, Body body) {
+// Runs body(begin, end, work) on pieces of rows in parallel and adds the results in order.  `work` are as
+// many elements of C of a thread's own.
+template <typename C, typename Body>
+double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, std::int64_t work_elements, Body body) {
   const auto pieces = (rows + rows_per_piece - 1) / rows_per_piece;
   std::vector<double> partial(static_cast<std::size_t>(pieces));
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<C> work(static_cast<std::size_t>(work_elements));
     for (auto piece = begin; piece < end; ++piece) {
       const auto row = piece * rows_per_piece;
-      partial[static_cast<std::size_t>(piece)] = body(row, std::min(row + rows_per_piece, rows));
+      partial[static_cast<std::size_t>(piece)] = body(row, std::min(row + rows_per_piece, rows), work.data());
     }
   });
   double total = 0;
@@ -33,11 +35,14 @@ double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, 
   const auto vocab = logits_NV.size(1);
   return with_element(logits_NV, [&](auto element) {
     using T = typename decltype(element)::type;
-    return sum_pieces(logits_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      const LossRows spec{.targets = data<std::int64_t>(targets_N) + begin, .gradient_scale = gradient_scale};
-      return kernels<T>().cross_entropy(data<T>(logits_NV) + begin * vocab, spec, end - begin, vocab,
-                                        data<T>(grad_NV) + begin * vocab);
-    });
+    using C = typename ComputeOf<T>::type;
+    return sum_pieces<C>(
+        logits_NV.size(0), kRowsPerPiece, vocab, [&](std::int64_t begin, std::int64_t end, C* work_V) {
+          const LossRows spec{.targets = data<std::int64_t>(targets_N) + begin,
+                              .gradient_scale = gradient_scale};
+          return kernels<T>().cross_entropy(data<T>(logits_NV) + begin * vocab, spec, end - begin, vocab,
+                                            data<T>(grad_NV) + begin * vocab, work_V);
+        });
   });
 }
 
@@ -48,7 +53,8 @@ double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV
   const bool together = student_NV.is_contiguous() && teacher_NV.is_contiguous() && grad_NV.is_contiguous();
   return with_element(student_NV, [&](auto element) {
     using T = typename decltype(element)::type;
-    const auto rows_from = [&](std::int64_t row, std::int64_t rows) {
+    using C = typename ComputeOf<T>::type;
+    const auto rows_from = [&](std::int64_t row, std::int64_t rows, C* work_2V) {
       const LossRows counted{.targets = data<std::int64_t>(targets_N) + row,
                              .gradient_scale = gradient_scale,
                              .temperature = spec.temperature,
@@ -56,14 +62,15 @@ double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV
                              .temperature_power_scale = power};
       return kernels<T>().kl_divergence(data<T>(student_NV) + row * student_NV.stride(0),
                                         data<T>(teacher_NV) + row * teacher_NV.stride(0), counted, rows,
-                                        vocab, data<T>(grad_NV) + row * grad_NV.stride(0));
+                                        vocab, data<T>(grad_NV) + row * grad_NV.stride(0), work_2V);
     };
-    return sum_pieces(student_NV.size(0), kRowsPerPiece, [&](std::int64_t begin, std::int64_t end) {
-      if (together) return rows_from(begin, end - begin);
-      double sum = 0;
-      for (auto row = begin; row < end; ++row) sum += rows_from(row, 1);
-      return sum;
-    });
+    return sum_pieces<C>(student_NV.size(0), kRowsPerPiece, 2 * vocab,
+                         [&](std::int64_t begin, std::int64_t end, C* work_2V) {
+                           if (together) return rows_from(begin, end - begin, work_2V);
+                           double sum = 0;
+                           for (auto row = begin; row < end; ++row) sum += rows_from(row, 1, work_2V);
+                           return sum;
+                         });
   });
 }
 
@@ -73,7 +80,7 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
   SquareSums sums{};
   with_element(student_ND, [&](auto element) {
     using T = typename decltype(element)::type;
-    sums.error = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
+    sums.error = sum_pieces<T>(student_ND.size(0), 64, 0, [&](std::int64_t begin, std::int64_t end, T*) {
       double error = 0, teacher = 0;
       kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim,
                                (end - begin) * dim, &error, &teacher);

@@ -67,12 +67,13 @@ struct VectorKernels {
   /// Gradient of gate_up; also writes out = silu(gate) * up again.  grad may be gate_up itself.
   void (*swiglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
                           T* grad_N2I, T* out_NI);
-  /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.
+  /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.  `work_V` is
+  /// memory to work in.
   double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
-                          T* grad_NV);
-  /// Returns the sum of T^2 KL; adds scale * its gradient to grad.
+                          T* grad_NV, C* work_V);
+  /// Returns the sum of T^2 KL; adds scale * its gradient to grad.  `work_2V` is memory to work in.
   double (*kl_divergence)(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
-                          std::int64_t vocab, T* grad_NV);
+                          std::int64_t vocab, T* grad_NV, C* work_2V);
   /// Of one row.
   RowSum<C> (*row_sum)(const T* logits_V, std::int64_t vocab);
   /// Like row_sum, as if the entries `ids_K` were not there; `copy_V` is memory to work in.  `least` gets the

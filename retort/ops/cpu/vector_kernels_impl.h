@@ -185,15 +185,21 @@ struct Kernels {
     }
   }
 
-  // log of the sum of exponentials of x * factor, in a numerically safe way.
-  static C log_sum_exp(const T* x, C factor, std::int64_t count) {
+  // Writes softmax(x * factor), and returns the log of the sum of exponentials.  Keeping it pays: an
+  // exponential takes twenty instructions, reading it again takes one.
+  static C softmax(const T* x, C factor, std::int64_t count, C* p_V) {
     const C top = max_lanes<C>(count, [=](std::int64_t i) { return load(x, i) * factor; });
-    const C sum = sum_lanes<C>(count, [=](std::int64_t i) { return exponential(load(x, i) * factor - top); });
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) p_V[i] = exponential(load(x, i) * factor - top);
+    const C sum = sum_lanes<C>(count, [=](std::int64_t i) { return p_V[i]; });
+    const C per_sum = C(1) / sum;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) p_V[i] *= per_sum;
     return top + std::log(sum);
   }
 
   static double cross_entropy(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
-                              T* grad_NV) {
+                              T* grad_NV, C* work_V) {
     double total = 0;
     const C scale = C(spec.gradient_scale);
     for (std::int64_t n = 0; n < rows; ++n) {
@@ -201,18 +207,16 @@ struct Kernels {
       if (target < 0) continue;
       const T* s = logits_NV + n * vocab;
       T* grad = grad_NV + n * vocab;
-      const C normalizer = log_sum_exp(s, C(1), vocab);
-      total += double(normalizer) - double(load(s, target));
+      total += double(softmax(s, C(1), vocab, work_V)) - double(load(s, target));
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < vocab; ++i)
-        store(grad, i, load(grad, i) + scale * exponential(load(s, i) - normalizer));
+      for (std::int64_t i = 0; i < vocab; ++i) store(grad, i, load(grad, i) + scale * work_V[i]);
       store(grad, target, load(grad, target) - scale);
     }
     return total;
   }
 
   static double kl_divergence(const T* student_NV, const T* teacher_NV, const LossRows& spec,
-                              std::int64_t rows, std::int64_t vocab, T* grad_NV) {
+                              std::int64_t rows, std::int64_t vocab, T* grad_NV, C* work_2V) {
     double total = 0;
     const C inverse = C(1 / spec.temperature);
     const C scale = C(spec.gradient_scale * spec.temperature_power_scale / spec.temperature);
@@ -221,31 +225,23 @@ struct Kernels {
       const T* s = student_NV + n * vocab;
       const T* t = teacher_NV + n * vocab;
       T* grad = grad_NV + n * vocab;
-      const C student = log_sum_exp(s, inverse, vocab), teacher = log_sum_exp(t, inverse, vocab);
-      const T* from = spec.reverse ? s : t;
-      const C from_normalizer = spec.reverse ? student : teacher;
-      const C sign = spec.reverse ? C(-1) : C(1);
+      const C* student_V = work_2V;
+      const C* teacher_V = work_2V + vocab;
       // log p_t - log p_s of one entry is (t - s) / T + gap.
-      const C gap = student - teacher;
-      const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) {
-        return exponential(load(from, i) * inverse - from_normalizer) * sign *
-               ((load(t, i) - load(s, i)) * inverse + gap);
-      });
-      total += double(kl) * spec.temperature_power_scale;
+      const C gap = softmax(s, inverse, vocab, work_2V) - softmax(t, inverse, vocab, work_2V + vocab);
+      const auto log_ratio = [=](std::int64_t i) { return (load(t, i) - load(s, i)) * inverse + gap; };
       if (spec.reverse) {
+        const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) { return -student_V[i] * log_ratio(i); });
+        total += double(kl) * spec.temperature_power_scale;
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < vocab; ++i) {
-          const C p = exponential(load(s, i) * inverse - student);
-          const C log_ratio = (load(s, i) - load(t, i)) * inverse - gap;
-          store(grad, i, load(grad, i) + scale * p * (log_ratio - kl));
-        }
+        for (std::int64_t i = 0; i < vocab; ++i)
+          store(grad, i, load(grad, i) - scale * student_V[i] * (log_ratio(i) + kl));
       } else {
+        const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) { return teacher_V[i] * log_ratio(i); });
+        total += double(kl) * spec.temperature_power_scale;
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < vocab; ++i) {
-          const C difference =
-              exponential(load(s, i) * inverse - student) - exponential(load(t, i) * inverse - teacher);
-          store(grad, i, load(grad, i) + scale * difference);
-        }
+        for (std::int64_t i = 0; i < vocab; ++i)
+          store(grad, i, load(grad, i) + scale * (student_V[i] - teacher_V[i]));
       }
     }
     return total;
