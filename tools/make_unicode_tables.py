@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes retort/text/unicode_tables.cpp: the character classes and the canonical decompositions that the text layer uses.
 
-Everything but the combining classes is asked of the Hugging Face `tokenizers` package itself, code point by code
-point, so that our hand-written scanners see the very same Unicode version as its regular expressions do.
+Everything is asked of the Hugging Face `tokenizers` package itself, code point by code point, so that our hand-written
+scanners see the very same Unicode version as its regular expressions do.  Only the values of combining classes are
+Python's; whether a character has one is asked too, because the package's normalizer follows an older Unicode.
 
     python3 tools/make_unicode_tables.py > retort/text/unicode_tables.cpp
 """
@@ -95,6 +96,20 @@ def canonical() -> tuple[list[tuple[int, str]], list[tuple[int, int, int]]]:
     return decompositions, sorted(compositions)
 
 
+def combining_classes() -> list[int]:
+    nfd = normalizers.NFD()
+    lowest, highest = "\u0334", "\u0345"  # classes 1 and 240
+    values = [0] * 0x110000
+    for code in CODE_POINTS:
+        mark = chr(code)
+        moves = (nfd.normalize_str(mark + lowest) != nfd.normalize_str(mark) + lowest
+                 or nfd.normalize_str(highest + mark) != highest + nfd.normalize_str(mark))
+        if moves:
+            values[code] = unicodedata.combining(mark)
+            assert values[code] or nfd.normalize_str(mark) != mark, hex(code)
+    return values
+
+
 def print_rows(head: str, rows: list[str]) -> None:
     print(head)
     line = " "
@@ -127,7 +142,7 @@ def main() -> None:
     rows = [f"{{0x{a:X},0x{b:X},0x{c:X}}}" for a, b, c in compositions]
     print_rows("const Composition kCompositions[] = {", rows)
     print(f"const std::size_t kCompositionCount = {len(rows)};\n")
-    rows = [f"{{0x{a:X},0x{b:X},{v}}}" for a, b, v in ranges_of([unicodedata.combining(chr(c)) for c in range(0x110000)])]
+    rows = [f"{{0x{a:X},0x{b:X},{v}}}" for a, b, v in ranges_of(combining_classes())]
     print_rows("const ClassRange kCombiningRanges[] = {", rows)
     print(f"const std::size_t kCombiningRangeCount = {len(rows)};\n\n}}  // namespace retort::text")
 

@@ -1,7 +1,7 @@
 #include "retort/text/bpe.h"
 
 #include <algorithm>
-#include <bit>
+#include <unordered_set>
 
 #include "retort/text/byte_level.h"
 #include "retort/text/unicode.h"
@@ -9,7 +9,6 @@
 namespace retort::text {
 namespace {
 
-constexpr std::uint64_t kEmptyKey = ~std::uint64_t{0};
 constexpr std::uint32_t kNone = 0xFFFFFFFF;
 // Up to this many symbols a plain search for the lowest rank beats a heap.
 constexpr std::size_t kShort = 40;
@@ -26,31 +25,11 @@ std::int32_t find_or(const Vocabulary& vocabulary, std::string_view token, std::
 
 }  // namespace
 
-MergeTable::MergeTable(std::size_t expected) {
-  const std::size_t size = std::bit_ceil(std::max<std::size_t>(expected * 2, 16));
-  shift_ = 64 - std::countr_zero(size);
-  slots_.assign(size, Slot{kEmptyKey, {}});
-}
-
-std::uint64_t MergeTable::key_of(std::int32_t left, std::int32_t right) {
-  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-}
-
-std::size_t MergeTable::slot_of(std::uint64_t key) const {
-  std::uint64_t mixed = key ^ key >> 29;
-  mixed *= 0x9E3779B97F4A7C15ULL;
-  std::size_t slot = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93ULL >> shift_;
-  while (slots_[slot].key != key && slots_[slot].key != kEmptyKey) slot = (slot + 1) & (slots_.size() - 1);
-  return slot;
-}
-
-void MergeTable::set(std::int32_t left, std::int32_t right, Merge merge) {
-  const std::uint64_t key = key_of(left, right);
-  slots_[slot_of(key)] = {key, merge};
-}
-
-MergeTable::Merge MergeTable::find(std::int32_t left, std::int32_t right) const {
-  return slots_[slot_of(key_of(left, right))].merge;
+void BpeScratch::shrink() {
+  constexpr std::size_t kKept = 1024;  // symbols
+  if (ids.capacity() > kKept) ids = {};
+  if (symbols.capacity() > kKept) symbols = {};
+  if (heap.capacity() > kKept) heap = {};
 }
 
 Bpe::Bpe(const Vocabulary& vocabulary, MergeTable merges, const BpeOptions& options)
@@ -72,6 +51,27 @@ Bpe::Bpe(const Vocabulary& vocabulary, MergeTable merges, const BpeOptions& opti
     byte_ids_[index] = character_id(byte_character(static_cast<std::uint8_t>(byte)));
     fallback_ids_[index] = find_or(vocabulary, fallback_name(byte), kMissing);
   }
+  all_have_symbols_ = options_.byte_fallback && std::ranges::count(fallback_ids_, kMissing) == 0;
+  if (!options_.byte_level) find_joined_characters(vocabulary);
+}
+
+// A merge joins the last character of its left token and the first of its right one.  Where tokens merge that
+// stand for characters outside the vocabulary, that is not so, and no piece is cut; no known model has these.
+void Bpe::find_joined_characters(const Vocabulary& vocabulary) {
+  std::unordered_map<std::int32_t, std::string_view> texts;
+  for (const auto& [token, id] : vocabulary) texts.emplace(id, token);
+  std::unordered_set<std::int32_t> stand_ins(fallback_ids_.begin(), fallback_ids_.end());
+  if (options_.unk) stand_ins.insert(*options_.unk);
+  JoinedCharacters joined(merges_.size() / 8);
+  bool stand_ins_merge = false;
+  merges_.for_each_pair([&](std::int32_t left, std::int32_t right) {
+    stand_ins_merge = stand_ins_merge || stand_ins.contains(left) || stand_ins.contains(right);
+    const std::string_view before = texts.at(left), after = texts.at(right);
+    if (before.empty() || after.empty()) return;  // no symbol is empty
+    joined.add(read_character(previous_character(before.data() + before.size())).code,
+               read_character(after.data()).code);
+  });
+  if (!stand_ins_merge) joined_ = std::move(joined);
 }
 
 void Bpe::add_character(char32_t code, std::int32_t id) {
@@ -125,7 +125,61 @@ void Bpe::start_symbols(std::string_view piece, std::vector<std::int32_t>& ids) 
 }
 
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const {
+  if (piece.empty()) return;
+  if (options_.byte_level) return encode_cached(piece, scratch, out);
   if (options_.ignore_merges) {
+    const std::int32_t id = find_or(whole_, piece, kMissing);
+    if (id != kMissing) return out.push_back(id);
+  }
+  if (!joined_) return merge(piece, scratch, out);
+  encode_parts(piece, scratch, out);
+}
+
+// Cuts between neighbours that no merge joins, which gives about words, and encodes each part alone.
+void Bpe::encode_parts(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const {
+  const char* const end = piece.data() + piece.size();
+  const char* start = piece.data();
+  Character left = read_character(start);
+  const auto give = [&](const char* stop) {
+    const bool single = stop == start + left.size;
+    const std::int32_t id = single ? character_id(left.code) : kMissing;
+    if (id != kMissing) return out.push_back(id);
+    encode_cached({start, static_cast<std::size_t>(stop - start)}, scratch, out);
+  };
+  for (const char* at = start + left.size; at != end;) {
+    const Character right = read_character(at);
+    if (!joined_->contains(left.code, right.code) && !stay_together(left.code, right.code)) {
+      give(at);
+      start = at;
+    }
+    left = right;
+    at += right.size;
+  }
+  give(end);
+}
+
+// Neighbours outside the vocabulary can fuse, or wait for byte tokens.  Without an unknown token a character
+// is lost, so that those beside it become neighbours.
+bool Bpe::stay_together(char32_t left, char32_t right) const {
+  if (all_have_symbols_) return false;
+  const bool left_missing = character_id(left) == kMissing, right_missing = character_id(right) == kMissing;
+  return options_.unk ? left_missing && right_missing : left_missing || right_missing;
+}
+
+void Bpe::encode_cached(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const {
+  if (piece.size() > PieceKey::kLongest) return merge(piece, scratch, out);
+  const PieceKey key(piece);
+  if (const auto known = scratch.cache.find(key); !known.empty()) {
+    out.insert(out.end(), known.begin(), known.end());
+    return;
+  }
+  const std::size_t before = out.size();
+  merge(piece, scratch, out);
+  scratch.cache.store(key, std::span(out).subspan(before));
+}
+
+void Bpe::merge(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const {
+  if (options_.byte_level && options_.ignore_merges) {
     const std::int32_t id = find_or(whole_, piece, kMissing);
     if (id != kMissing) return out.push_back(id);
   }

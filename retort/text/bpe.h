@@ -1,6 +1,7 @@
 #pragma once
 // Byte-pair encoding: a piece starts as characters (or bytes of the byte-level alphabet); again and again the
-// neighbours of lowest merge rank, leftmost first, become one token.
+// neighbours of lowest merge rank, leftmost first, become one token.  Pieces are cut where no merge reaches
+// across, and the tokens of short parts are remembered.
 
 #include <array>
 #include <cstdint>
@@ -10,6 +11,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "retort/text/joined_characters.h"
+#include "retort/text/merge_table.h"
+#include "retort/text/piece_cache.h"
 
 namespace retort::text {
 
@@ -28,33 +33,7 @@ struct BpeOptions {
   std::optional<std::int32_t> unk;
 };
 
-/// Pair of tokens -> (rank, token): a hash table with open addressing.
-class MergeTable {
- public:
-  static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
-  struct Merge {
-    std::uint32_t rank = kNoRank;
-    std::int32_t token = -1;
-  };
-
-  explicit MergeTable(std::size_t expected);
-  /// A later entry for the same pair replaces an earlier one.
-  void set(std::int32_t left, std::int32_t right, Merge merge);
-  Merge find(std::int32_t left, std::int32_t right) const;
-
- private:
-  struct Slot {
-    std::uint64_t key;
-    Merge merge;
-  };
-  static std::uint64_t key_of(std::int32_t left, std::int32_t right);
-  std::size_t slot_of(std::uint64_t key) const;
-
-  std::vector<Slot> slots_;
-  int shift_ = 0;
-};
-
-/// Working memory of one thread, kept between pieces.
+/// Working memory of one thread for one model, kept between pieces and texts.
 struct BpeScratch {
   struct Symbol {
     std::int32_t id;
@@ -65,6 +44,10 @@ struct BpeScratch {
   std::vector<MergeTable::Merge> merges;
   std::vector<Symbol> symbols;
   std::vector<std::uint64_t> heap;
+  PieceCache cache;
+
+  /// Frees what a long piece has needed.
+  void shrink();
 };
 
 class Bpe {
@@ -80,6 +63,11 @@ class Bpe {
   static constexpr std::size_t kPage = 256;
 
   void add_character(char32_t code, std::int32_t id);
+  void find_joined_characters(const Vocabulary& vocabulary);
+  void encode_parts(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
+  bool stay_together(char32_t left, char32_t right) const;
+  void encode_cached(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
+  void merge(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
   std::int32_t character_id(char32_t code) const;
   void start_symbols(std::string_view piece, std::vector<std::int32_t>& ids) const;
   bool start_fallback(char32_t code, std::vector<std::int32_t>& ids) const;
@@ -95,6 +83,8 @@ class Bpe {
   std::vector<std::int32_t> character_ids_;     // page 0 is all missing
   std::array<std::int32_t, 256> byte_ids_;      // byte level: the token of a byte
   std::array<std::int32_t, 256> fallback_ids_;  // <0xNN>
+  std::optional<JoinedCharacters> joined_;      // nothing: pieces are not cut
+  bool all_have_symbols_ = false;               // every character outside the vocabulary has byte tokens
 };
 
 }  // namespace retort::text

@@ -9,6 +9,7 @@
 #include "retort/text/normalizer.h"
 #include "retort/text/post_processor.h"
 #include "retort/text/pre_tokenizer.h"
+#include "retort/text/scratch_pool.h"
 #include "retort/text/unicode.h"
 
 namespace retort::text {
@@ -54,6 +55,7 @@ struct Tokenizer::State {
   AddedTokenFinder raw_finder;         // in the text as it came
   AddedTokenFinder normalized_finder;  // in normalized text
   PostProcessor post_processor;
+  mutable ScratchPool scratches;
 };
 
 Tokenizer::State::State(const Node& root)
@@ -125,16 +127,17 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   text = to_valid_utf8(text, storage);
   std::vector<std::int32_t> ids;
   if (add_special_tokens) ids = state_->post_processor.prefix;
-  BpeScratch scratch;
+  auto scratch = state_->scratches.take();
   const char* const begin = text.data();
   for (const TextPart& part : state_->raw_finder.cut(text)) {
     if (part.token != nullptr)
       ids.push_back(part.token->id);
     else
-      state_->encode_part(part.text, part.text.data() == begin, scratch, ids);
+      state_->encode_part(part.text, part.text.data() == begin, *scratch, ids);
   }
   const auto& suffix = state_->post_processor.suffix;
   if (add_special_tokens) ids.insert(ids.end(), suffix.begin(), suffix.end());
+  state_->scratches.give_back(std::move(scratch));
   return ids;
 }
 

@@ -53,6 +53,11 @@ TEST(Unicode, ComposesCanonically) {
   EXPECT_EQ(to_nfc("\u0958"), "\u0915\u093c");  // excluded from composition
 }
 
+TEST(Unicode, KeepsTheOrderOfMarksThatAreNewerThanHfTokenizersNormalizer) {
+  EXPECT_EQ(to_nfc("\u06e7\u0315\u0301"), "\u06e7\u0301\u0315");
+  EXPECT_EQ(to_nfc("\u06e7\u0315\u0898"), "\u06e7\u0315\u0898");  // a mark since Unicode 14
+}
+
 TEST(Unicode, EveryByteHasItsOwnCharacter) {
   for (int byte = 0; byte < 256; ++byte) {
     std::string token;
