@@ -52,7 +52,7 @@ constexpr std::uint64_t kRandomSeed = 0;
 
 struct Texts {
   std::vector<SourceText> calibration, held_out;
-  calibrate::TextParts fitted;  ///< of the calibration text
+  calibrate::TextSplit fitted;  ///< of the calibration text
 };
 
 Texts read_texts(const Settings& s, const architecture::Config& config) {

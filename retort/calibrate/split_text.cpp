@@ -11,10 +11,10 @@
 namespace retort::calibrate {
 namespace {
 
-constexpr std::size_t kLongest = 4;  // one part of so many of a source: a longer document goes to the largest
+constexpr std::size_t kLongest = 4;  // a document of more than one in so many tokens goes to the largest side
 
 using Shares = std::array<double, 3>;  // fitted, choosing, judging
-using Parts = std::array<std::vector<SourceText>*, 3>;
+using Sides = std::array<std::vector<SourceText>*, 3>;
 
 // What a sequence holds of a document.
 struct Piece {
@@ -58,12 +58,12 @@ std::vector<Document> documents_of(const SourceText& source, const std::vector<P
 
 std::size_t least_filled(const Shares& taken, const Shares& shares) {
   std::size_t least = shares.size();
-  for (std::size_t part = 0; part < shares.size(); ++part)
-    if (shares[part] > 0 && (least == shares.size() || taken[part] < taken[least])) least = part;
+  for (std::size_t side = 0; side < shares.size(); ++side)
+    if (shares[side] > 0 && (least == shares.size() || taken[side] < taken[least])) least = side;
   return least;
 }
 
-// The part of each document; none where that leaves a part without a target.
+// The side of each document; none where that leaves a side without a target.
 std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& documents,
                                                  const Shares& shares) {
   std::size_t all = 0;
@@ -73,19 +73,19 @@ std::optional<std::vector<std::size_t>> assigned(const std::vector<Document>& do
   Shares taken{};
   std::array<std::size_t, std::tuple_size_v<Shares>> targets{};
   std::map<std::vector<std::int32_t>, std::size_t> seen;
-  std::vector<std::size_t> parts;
+  std::vector<std::size_t> sides;
   for (const auto& document : documents) {
     const bool is_long = document.ids.size() * kLongest > all;
-    const auto part =
+    const auto side =
         seen.emplace(document.ids, is_long || document.targets == 0 ? largest : least_filled(taken, shares))
             .first->second;
-    taken[part] += static_cast<double>(document.ids.size()) / shares[part];
-    targets[part] += document.targets;
-    parts.push_back(part);
+    taken[side] += static_cast<double>(document.ids.size()) / shares[side];
+    targets[side] += document.targets;
+    sides.push_back(side);
   }
-  for (std::size_t part = 0; part < shares.size(); ++part)
-    if (shares[part] > 0 && targets[part] == 0) return {};
-  return parts;
+  for (std::size_t side = 0; side < shares.size(); ++side)
+    if (shares[side] > 0 && targets[side] == 0) return {};
+  return sides;
 }
 
 std::vector<Piece> each_a_document(std::vector<Piece> pieces) {
@@ -105,7 +105,7 @@ void append(data::Sequence& target, const data::Sequence& source, const Piece& p
 }
 
 // Returns whether documents stayed whole.
-bool split(const SourceText& source, const Shares& shares, const Parts& parts) {
+bool divide(const SourceText& source, const Shares& shares, const Sides& sides) {
   auto pieces = pieces_of(source);
   auto assignment = assigned(documents_of(source, pieces), shares);
   const bool whole = assignment.has_value();
@@ -116,15 +116,15 @@ bool split(const SourceText& source, const Shares& shares, const Parts& parts) {
   base::require<base::DataError>(
       assignment.has_value(), "calibration text '", source.name, "': found ", pieces.size(),
       " parts of documents in ", source.sequences.size(),
-      " sequences, expected enough for one part to fit to, one to choose by and one "
+      " sequences, expected enough for one side to fit to, one to choose by and one "
       "to judge by, the last two of at most a quarter of the text each; raise "
       "calibration_tokens or lower sequence_length.");
-  const auto& part_of = *assignment;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    auto& sequences = parts[part]->emplace_back(SourceText{source.name, {}}).sequences;
+  const auto& side_of = *assignment;
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    auto& sequences = sides[side]->emplace_back(SourceText{source.name, {}}).sequences;
     const Piece* last = nullptr;
     for (const auto& piece : pieces) {
-      if (part_of[piece.document] != part) continue;
+      if (side_of[piece.document] != side) continue;
       if (!last || last->sequence != piece.sequence) sequences.emplace_back();
       append(sequences.back(), source.sequences[piece.sequence], piece);
       last = &piece;
@@ -144,11 +144,11 @@ base::Json counts(const SourceText& source) {
 
 }  // namespace
 
-TextParts split_by_document(const std::vector<SourceText>& sources, const TextShares& shares) {
-  TextParts text;
+TextSplit split_by_document(const std::vector<SourceText>& sources, const TextShares& shares) {
+  TextSplit text;
   for (const auto& source : sources)
-    if (!split(source, {shares.fitted, shares.choosing, shares.judging},
-               {&text.fitted, &text.choosing, &text.judging}))
+    if (!divide(source, {shares.fitted, shares.choosing, shares.judging},
+                {&text.fitted, &text.choosing, &text.judging}))
       text.cut.insert(source.name);
   return text;
 }
@@ -159,7 +159,7 @@ base::Json describe(const std::vector<SourceText>& sources) {
   return json;
 }
 
-base::Json describe(const TextParts& text) {
+base::Json describe(const TextSplit& text) {
   base::Json json = base::Json::object();
   for (const auto& source : text.fitted) json[source.name]["fitted"] = counts(source);
   for (const auto& source : text.choosing) json[source.name]["choosing"] = counts(source);

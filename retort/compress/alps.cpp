@@ -53,9 +53,7 @@ at::Tensor chosen_mask(const at::Tensor& weight_RC, const at::Tensor& scaled_CC,
 SparseResult alps(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
                   const calibrate::HessianFactor& factor, const model::Pattern& pattern,
                   const std::string& who) {
-  base::require<base::UsageError>(weight_RC.size(1) % pattern.group == 0, who, ": has ", weight_RC.size(1),
-                                  " columns, expected a multiple of ", pattern.group,
-                                  "; leave this layer out.");
+  require_groups(weight_RC.size(1), pattern, who);
   const auto original_RC = weight_RC.to(hessian_CC.scalar_type());
   const auto alive_RC = original_RC.masked_fill(factor.dead_C, 0);
   const auto root_C = factor.damped_CC.diagonal().sqrt();

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "retort/base/random.h"
 #include "retort/compress/assignment.h"
@@ -102,16 +103,15 @@ std::vector<std::int64_t> column_order(const at::Tensor& score_RC, const model::
   const auto present_C = at::arange(score.size(1), score.options().dtype(at::kLong));
   Groups groups(score, pattern, dealt(score, pattern));
   base::Random random(/*seed=*/0, base::stream_of("column order"));
-  double before = share(groups.columns_GM().flatten());
+  double reached = share(groups.columns_GM().flatten());
   for (std::int64_t round = 1; round <= kMostRounds; ++round) {
     trade_all(groups, pattern.group, random, score.device());
-    if (round % pattern.group != 0) continue;
-    const double now = share(groups.columns_GM().flatten());
-    if (now - before < kLeastGain * (1 - now)) break;
-    before = now;
+    if (round % pattern.group != 0 && round < kMostRounds) continue;
+    const double before = std::exchange(reached, share(groups.columns_GM().flatten()));
+    if (reached - before < kLeastGain * (1 - reached)) break;
   }
   auto order_C = groups.columns_GM().flatten();
-  if (share(order_C) < share(present_C)) order_C = present_C;
+  if (reached < share(present_C)) order_C = present_C;
   order_C = order_C.cpu().contiguous();
   return {order_C.const_data_ptr<std::int64_t>(), order_C.const_data_ptr<std::int64_t>() + order_C.numel()};
 }

@@ -2,7 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include "retort/base/error.h"
+
 namespace retort::compress {
+
+void require_groups(std::int64_t columns, const model::Pattern& pattern, const std::string& who) {
+  base::require<base::UsageError>(columns % pattern.group == 0, who, ": has ", columns,
+                                  " columns, expected a multiple of ", pattern.group,
+                                  "; leave this layer out.");
+}
 
 at::Tensor highest_of_groups(const at::Tensor& score_RC, const model::Pattern& pattern) {
   const auto score_RGM = score_RC.unflatten(1, {-1, pattern.group});

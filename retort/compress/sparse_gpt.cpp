@@ -25,10 +25,9 @@ void check_exact(const model::Pattern& pattern) {
                                   " are sensible; choose the masks by saliency.");
 }
 
-void check_shape(const at::Tensor& weight_RC, const SweepOptions& options, const std::string& who) {
+void check_sweep(const at::Tensor& weight_RC, const SweepOptions& options, const std::string& who) {
   const auto group = options.pattern.group;
-  base::require<base::UsageError>(weight_RC.size(1) % group == 0, who, ": has ", weight_RC.size(1),
-                                  " columns, expected a multiple of ", group, "; leave this layer out.");
+  require_groups(weight_RC.size(1), options.pattern, who);
   base::require<base::UsageError>(options.block_size > 0 && options.block_size % group == 0,
                                   "block_size: expected a multiple of ", group, ", found ",
                                   options.block_size, "; 128 is usual.");
@@ -166,7 +165,7 @@ double relative_output_error(const at::Tensor& weight_RC, const at::Tensor& spar
 SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
                              const calibrate::HessianFactor& factor, const SweepOptions& options,
                              const std::string& who) {
-  check_shape(weight_RC, options, who);
+  check_sweep(weight_RC, options, who);
   const auto original_RC = weight_RC.to(hessian_CC.scalar_type());
   const auto alive_RC = original_RC.masked_fill(factor.dead_C, 0);
   Sweep sweep(alive_RC.t().clone(at::MemoryFormat::Contiguous), factor.upper_CC, options);
@@ -193,7 +192,7 @@ SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hess
 
 SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC, SparseMethod method,
                          const model::Pattern& pattern, const std::string& who) {
-  check_shape(weight_RC, {.pattern = pattern, .block_size = pattern.group}, who);
+  require_groups(weight_RC.size(1), pattern, who);
   const auto original_RC = weight_RC.to(hessian_CC.scalar_type());
   auto score_RC = original_RC.abs();
   if (method == SparseMethod::wanda) score_RC.mul_(hessian_CC.diagonal().sqrt());

@@ -27,6 +27,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
   const auto teacher_KD = token_rows(losses, teacher);
   const auto tokens = student.hidden_ND.size(0);
   auto ghidden_ND = at::empty_like(student.hidden_ND);
+  // Nothing goes around the final norm.
+  const auto residual_RD = at::zeros_like(student.hidden_ND.narrow(0, 0, std::min(chunk_rows, tokens)));
   auto gnorm_D = gradients.norm_D;
   for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const auto rows = std::min(chunk_rows, tokens - begin);
@@ -47,7 +49,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     const auto gnormal_RD = ops::matrix_product(grad_RV, student.weights.matrix_VD);
     ghidden_ND.narrow(0, begin, rows)
         .copy_(ops::rms_norm_backward(gnormal_RD, hidden_RD, student.weights.norm_D, norm.rstd_N,
-                                      at::zeros_like(gnormal_RD), gnorm_D));
+                                      residual_RD.narrow(0, 0, rows), gnorm_D));
   }
   return ghidden_ND;
 }

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 
 #include "retort/base/error.h"
-#include "retort/base/hash.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/walk.h"
 #include "retort/compress/parts.h"
 #include "retort/compress/surgery.h"
+#include "retort/prune/masked_model.h"
 
 namespace retort::prune {
 namespace {
@@ -22,27 +21,6 @@ constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at 
 
 std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
-}
-
-// 1 for what is kept; undefined when all is.
-at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
-                   const at::TensorOptions& options) {
-  if (std::ssize(kept) == width) return {};
-  auto mask_I = at::zeros({width}, options);
-  mask_I.index_fill_(0, model::index_tensor(kept, options.device()), 1);
-  return mask_I;
-}
-
-std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
-                    const std::vector<std::int64_t>& second) {
-  base::Hasher hasher;
-  hasher.update(before.data(), before.size());
-  for (const auto* numbers : {&first, &second}) {
-    const auto count = numbers->size();
-    hasher.update(&count, sizeof count);
-    hasher.update(numbers->data(), count * sizeof numbers->front());
-  }
-  return hasher.hex();
 }
 
 // Output of the last block of the unmasked model.
@@ -62,53 +40,6 @@ std::int64_t chunk_rows(std::int64_t vocab_size) {
   return std::clamp<std::int64_t>(kChunkElements / vocab_size, 16, 1024);
 }
 
-// A candidate as the loop over blocks uses it, and what to do on the way.
-struct Evaluator::Pass {
-  struct Block {
-    bool keeps = false;
-    model::BlockWeights weights;  // without what is skipped, with what compensation fitted
-    model::BlockHooks hooks;      // masks of what is dropped
-    std::string prefix;           // all that comes before it
-  };
-  std::vector<Block> blocks;                                                    // of the input
-  at::Tensor mask_D;                                                            // of hidden features
-  std::function<void(std::int64_t block, const at::Tensor& x_ND)> before = {};  // every block, kept or not
-
-  Pass(const model::Weights& input, const architecture::Kept& candidate,
-       compress::CompensatedLayers* compensated = nullptr) {
-    mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
-    auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
-    for (std::int64_t block = 0; block < num_blocks(input); ++block) {
-      blocks.push_back(block_of(input, candidate, block, compensated));
-      blocks.back().prefix = prefix;
-      blocks.back().hooks.hidden_mask_D = mask_D;
-      const auto* kept = candidate.find(block);
-      prefix = kept ? hash_of(prefix, kept->channels, kept->kv_groups) : hash_of(prefix, {}, {});
-    }
-  }
-
- private:
-  static Block block_of(const model::Weights& input, const architecture::Kept& candidate, std::int64_t number,
-                        compress::CompensatedLayers* compensated) {
-    Block block;
-    block.keeps = candidate.find(number) != nullptr;
-    if (!block.keeps) return block;
-    block.weights = model::weights_of_block(input, number);
-    const auto options = input.units.front().options();
-    for (const auto* part : compress::parts()) {
-      if (!part->of_blocks()) continue;
-      const auto inputs = compress::kept_inputs(*part, input.config, candidate, number);
-      part->mask(block.hooks) = mask_of(inputs, compress::inputs_of(*part, input.config, number), options);
-      if (inputs.empty())
-        part->skip(block.weights);
-      else if (compensated && part->mask(block.hooks).defined())
-        if (auto fitted = compensated->weight_DC(number, part->reader, inputs); fitted.defined())
-          part->reader_weight(block.weights) = std::move(fitted);
-    }
-    return block;
-  }
-};
-
 Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
                      const EvaluatorOptions& options)
     : input_(input),
@@ -123,14 +54,14 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
   for (const auto& source : sources) source_names_.push_back(source.name);
   record::Observer silent;
   auto& observer = options.observer ? *options.observer : silent;
-  Pass pass(input_, architecture::whole(input.config));
-  pass.before = [](std::int64_t block, const at::Tensor& x_ND) {
+  const MaskedModel whole(input_, architecture::whole(input.config));
+  const auto check = [](std::int64_t block, const at::Tensor& x_ND) {
     calibrate::require_finite(x_ND, block - 1);
   };
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     const bool goes_on = batch > 0 && batches_[batch].source == batches_[batch - 1].source;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
-    const auto hidden_ND = output(batch, pass);
+    const auto hidden_ND = output(batch, whole, check);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
     keep_teacher(batch, hidden_ND);
@@ -164,24 +95,24 @@ void Evaluator::keep_teacher(std::size_t batch, const at::Tensor& hidden_ND) {
       "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
 }
 
-Evaluator::Pass Evaluator::pass_of(const architecture::Kept& candidate) const {
-  return Pass(input_, candidate, compensated_.get());
+MaskedModel Evaluator::masked_model(const architecture::Kept& candidate) const {
+  return MaskedModel(input_, candidate, compensated_.get());
 }
 
 // The output of the last block, beginning where the last kept state is.
-at::Tensor Evaluator::output(std::size_t batch, const Pass& pass) const {
+at::Tensor Evaluator::output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before) const {
   at::Tensor hidden_ND;
   auto number = num_blocks(input_);
   while (!hidden_ND.defined() && --number > 0)
     hidden_ND =
-        cache_.find({batch, pass.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
+        cache_.find({batch, masked.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
   if (!hidden_ND.defined()) {
     hidden_ND = model::embedded(input_, batches_[batch].ids_N);
-    if (pass.mask_D.defined()) hidden_ND.mul_(pass.mask_D);
+    if (masked.mask_D.defined()) hidden_ND.mul_(masked.mask_D);
   }
   for (; number < num_blocks(input_); ++number) {
-    const auto& block = pass.blocks[static_cast<std::size_t>(number)];
-    if (pass.before) pass.before(number, hidden_ND);
+    const auto& block = masked.blocks[static_cast<std::size_t>(number)];
+    if (before) before(number, hidden_ND);
     if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
     if (!block.keeps) continue;
     hidden_ND = model::block_forward(block.weights, input_.config.rms_norm_eps, hidden_ND,
@@ -203,9 +134,9 @@ ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND)
   return {at::cat(nll), at::cat(kl), at::cat(gap)};
 }
 
-void Evaluator::add(std::size_t batch, const Pass& pass, KlOver over,
+void Evaluator::add(std::size_t batch, const MaskedModel& masked, KlOver over,
                     std::vector<calibrate::DocumentSums>& documents) const {
-  const auto hidden_ND = output(batch, pass);
+  const auto hidden_ND = output(batch, masked);
   if (over == KlOver::vocabulary) {
     eval::RowScores rows;
     eval::score_hidden(scorer_, hidden_ND, &scorer_, teacher_hidden_.get(batch), batches_[batch].targets_N,
@@ -228,9 +159,9 @@ calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSu
 
 std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture::Kept& candidate,
                                                               KlOver over) const {
-  const auto pass = pass_of(candidate);
+  const auto masked = masked_model(candidate);
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, pass, over, documents);
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, masked, over, documents);
   return documents;
 }
 
@@ -302,11 +233,11 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
 
 std::vector<double> Evaluator::piece_costs(const architecture::Kept& candidate, std::size_t first,
                                            std::size_t last) const {
-  const auto pass = pass_of(candidate);
+  const auto masked = masked_model(candidate);
   std::vector<double> costs;
   for (std::size_t piece = first; piece < last; ++piece) {
     std::vector<calibrate::DocumentSums> documents;
-    add(pieces_[piece].batch, pass, KlOver::top_k, documents);
+    add(pieces_[piece].batch, masked, KlOver::top_k, documents);
     double& cost = costs.emplace_back(0);
     for (const auto& document : documents)
       cost += weights_.perplexity * document.nll + weights_.kl * document.kl;
@@ -315,12 +246,12 @@ std::vector<double> Evaluator::piece_costs(const architecture::Kept& candidate, 
 }
 
 double Evaluator::difference(const architecture::Kept& candidate, const model::Weights& sliced) const {
-  const Pass pass(input_, candidate);
+  const MaskedModel masked(input_, candidate);
   double worst = 0;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
     if (batch > 0 && batches_[batch].source == batches_[batch - 1].source) continue;
-    auto masked_ND = output(batch, pass);
-    if (pass.mask_D.defined())
+    auto masked_ND = output(batch, masked);
+    if (masked.mask_D.defined())
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
     const auto hidden_ND = output_of(sliced, batches_[batch]);
     const auto largest = masked_ND.abs().max().item<double>();
@@ -337,7 +268,7 @@ bool wants_after_compensation(const PruneOptions& options) {
 }
 
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const calibrate::TextParts& text, const calibrate::ObjectiveWeights& weights) {
+                              const calibrate::TextSplit& text, const calibrate::ObjectiveWeights& weights) {
   base::Json json = {{"objective", {weights.perplexity, weights.kl}},
                      {"top_k", kTopK},
                      {"input", input.content_hash()},

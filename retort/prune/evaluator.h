@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@
 #include "retort/record/observer.h"
 
 namespace retort::prune {
+
+struct MaskedModel;
 
 /// Tokens of the input's distributions that are kept while candidates are compared.
 inline constexpr std::int64_t kTopK = 512;
@@ -112,12 +115,13 @@ class Evaluator {
   double difference(const architecture::Kept& candidate, const model::Weights& sliced) const;
 
  private:
-  struct Pass;
+  /// Sees the input of every block, kept or not.
+  using BeforeBlock = std::function<void(std::int64_t block, const at::Tensor& x_ND)>;
   void keep_teacher(std::size_t batch, const at::Tensor& hidden_ND);
-  Pass pass_of(const architecture::Kept& candidate) const;
-  at::Tensor output(std::size_t batch, const Pass& pass) const;
+  MaskedModel masked_model(const architecture::Kept& candidate) const;
+  at::Tensor output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before = {}) const;
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
-  void add(std::size_t batch, const Pass& pass, KlOver over,
+  void add(std::size_t batch, const MaskedModel& masked, KlOver over,
            std::vector<calibrate::DocumentSums>& documents) const;
   calibrate::Evaluation checked(const std::vector<calibrate::DocumentSums>& documents) const;
 
@@ -141,6 +145,6 @@ bool wants_after_compensation(const PruneOptions& options);
 /// What the loss increase of a candidate depends on beside it: by content, so that another machine goes on
 /// with what one has measured, although its own results would differ in the last digits.
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
-                              const calibrate::TextParts& text, const calibrate::ObjectiveWeights& weights);
+                              const calibrate::TextSplit& text, const calibrate::ObjectiveWeights& weights);
 
 }  // namespace retort::prune

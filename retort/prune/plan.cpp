@@ -40,7 +40,7 @@ std::int64_t widest_fitted(const architecture::Config& config, const PruneOption
   return widest;
 }
 
-void warn_of_little_text(const PruneSetup& setup, const calibrate::TextParts& text) {
+void warn_of_little_text(const PruneSetup& setup, const calibrate::TextSplit& text) {
   const auto& options = setup.options;
   if (!options.compensate || !options.narrows()) return;
   std::int64_t tokens = 0;
@@ -62,7 +62,7 @@ struct LeastSearch {
   std::int64_t probes = 0, probes_tokens = 0, text_tokens = 0;
   std::int64_t tokens() const { return probes_tokens + text_tokens; }
 };
-LeastSearch least_search(const PruneSetup& setup, const calibrate::TextParts& text, std::int64_t target,
+LeastSearch least_search(const PruneSetup& setup, const calibrate::TextSplit& text, std::int64_t target,
                          std::int64_t batch_tokens) {
   using enum SearchMethod;
   const auto places = calibrate::batch_places(text.choosing, setup.input.config.vocab_size, batch_tokens);
@@ -190,19 +190,19 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
     text += batch.tokens;
     longest = std::max(longest, batch.tokens);
   }
-  auto parts = calibrate::split_by_document(setup.sources, shares_of(options));
+  auto split = calibrate::split_by_document(setup.sources, shares_of(options));
   const auto budget =
-      options.stepwise() ? 0 : budget_of(setup, least_search(setup, parts, target, batch_tokens));
+      options.stepwise() ? 0 : budget_of(setup, least_search(setup, split, target, batch_tokens));
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto [states, plan] =
       plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   if (memory > 0) shard::require_fits(plan, memory);
-  warn_of_little_text(setup, parts);
+  warn_of_little_text(setup, split);
   return {.target_parameters = target,
           .budget_tokens = budget,
-          .text = std::move(parts),
+          .text = std::move(split),
           .ranking = ranking_options(options),
           .evaluation = {.weights = options.objective,
                          .cache_bytes = states.cache_bytes,

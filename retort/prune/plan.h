@@ -44,7 +44,7 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
 struct ResolvedPlan {
   std::int64_t target_parameters = 0;
   std::int64_t budget_tokens = 0;  ///< of a search over a space; 0: no limit
-  calibrate::TextParts text;
+  calibrate::TextSplit text;
   calibrate::RankingOptions ranking;
   EvaluatorOptions evaluation;    ///< how candidates are compared, but for what compensation is fitted to
   std::int64_t memory_bytes = 0;  ///< most that the stage needs

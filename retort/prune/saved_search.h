@@ -14,7 +14,7 @@
 
 namespace retort::prune {
 
-/// Four parts of the calibration text: a sixteenth, a quarter, half and all of it, in each at least one batch
+/// Four rungs of the calibration text: a sixteenth, a quarter, half and all of it, in each at least one batch
 /// of each source.  Short texts have fewer of them.
 std::vector<search::Rung> rungs_of(const Evaluator& evaluator);
 

@@ -12,7 +12,7 @@ namespace retort::prune {
 /// Channels are ranked once, by the score of the options on the whole model or by the given scores.  Greedy
 /// goes in at most about 72 steps, fewer with a small budget, and evaluates two units or more in each, the
 /// best by a guess from single units; where fewer levels lead to the target, it spends its budget on more
-/// units and more text in each.  Candidates race over four parts of the calibration text, a sixteenth, a
+/// units and more text in each.  Candidates race over four rungs of the calibration text, a sixteenth, a
 /// quarter, half and all of it; `budget_tokens` counts the blocks that a candidate still has, whatever the
 /// cache saves.  The setup needs a saved file.  With that of an interrupted run the search takes the same
 /// path without evaluating again, and one of another search of the same model, text and loss increase is used

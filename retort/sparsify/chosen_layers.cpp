@@ -6,6 +6,7 @@
 #include "retort/architecture/kept.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/compress/group_mask.h"
 
 namespace retort::sparsify {
 namespace {
@@ -68,16 +69,14 @@ ChosenLayers::ChosenLayers(const model::Weights& weights, const SparsifyOptions&
     : layout_(weights.layout),
       blocks_(options.blocks.empty() ? architecture::counted(std::ssize(weights.config.blocks))
                                      : options.blocks) {
-  const auto group = model::parse_pattern(options.pattern).group;
+  const auto pattern = model::parse_pattern(options.pattern);
   check_names(options);
-  check_numbers(weights, options, group);
+  check_numbers(weights, options, pattern.group);
   for (const auto& unit : layout_.units)
     for (const auto& layer : kLinearLayers) {
       const auto* tensor = names_block(unit.block_index) ? unit.find(layer.role) : nullptr;
       if (!tensor || !is_wanted(layer, options)) continue;
-      base::require<base::UsageError>(tensor->cols() % group == 0, "sparsify: ", tensor->name, " has ",
-                                      tensor->cols(), " columns, expected a multiple of ", group,
-                                      "; leave this layer out.");
+      compress::require_groups(tensor->cols(), pattern, "sparsify: " + tensor->name);
       names_.insert(tensor->name);
     }
   base::require<base::UsageError>(

@@ -13,28 +13,54 @@ namespace retort::sparsify {
 
 namespace keys = record::keys;
 
-base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& sources) {
-  base::Json json = {{keys::kObjective, damage.mean.objective},
-                     {keys::kInterval, nullptr},
-                     {keys::kDeltaLogPerplexity, damage.mean.delta_log_perplexity},
-                     {keys::kKl, damage.mean.kl},
-                     {keys::kWorstDomain, sources[damage.worst_source].name}};
-  if (damage.interval) json[keys::kInterval] = {damage.interval->low, damage.interval->high};
-  for (std::size_t i = 0; i < damage.sources.size(); ++i)
-    json[keys::kDomains][sources[i].name] = damage.sources[i].objective;
-  return json;
-}
+namespace {
 
-Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources) {
+Damage damage_from_json(const base::Json& json, const std::vector<std::string>& source_names) {
   Damage damage;
   damage.mean = {json.at(keys::kObjective), json.at(keys::kDeltaLogPerplexity), json.at(keys::kKl)};
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    damage.sources.push_back({.objective = json.at(keys::kDomains).at(sources[i].name)});
-    if (sources[i].name == json.at(keys::kWorstDomain)) damage.worst_source = i;
+  for (std::size_t i = 0; i < source_names.size(); ++i) {
+    damage.sources.push_back({.objective = json.at(keys::kDomains).at(source_names[i])});
+    if (source_names[i] == json.at(keys::kWorstDomain)) damage.worst_source = i;
   }
   if (const auto& ends = json.at(keys::kInterval); !ends.is_null())
     damage.interval = {ends.at(0), ends.at(1)};
   return damage;
+}
+
+}  // namespace
+
+base::Json to_json(const Damage& damage, const std::vector<std::string>& source_names) {
+  base::Json json = {{keys::kObjective, damage.mean.objective},
+                     {keys::kInterval, nullptr},
+                     {keys::kDeltaLogPerplexity, damage.mean.delta_log_perplexity},
+                     {keys::kKl, damage.mean.kl},
+                     {keys::kWorstDomain, source_names[damage.worst_source]}};
+  if (damage.interval) json[keys::kInterval] = {damage.interval->low, damage.interval->high};
+  for (std::size_t i = 0; i < damage.sources.size(); ++i)
+    json[keys::kDomains][source_names[i]] = damage.sources[i].objective;
+  return json;
+}
+
+base::Json to_json(const LayerDamage& layer, const std::vector<std::string>& source_names) {
+  auto json = to_json(layer.damage, source_names);
+  json[keys::kName] = layer.name;
+  json[keys::kSparse] = layer.sparse;
+  return json;
+}
+
+base::Json to_json(const CumulativeDamage& cumulative, const std::vector<std::string>& source_names) {
+  auto json = to_json(cumulative.damage, source_names);
+  json[keys::kUpToBlock] = cumulative.up_to_block;
+  return json;
+}
+
+LayerDamage layer_damage_from_json(const base::Json& json, const std::vector<std::string>& source_names) {
+  return {json.at(keys::kName), damage_from_json(json, source_names), json.at(keys::kSparse)};
+}
+
+CumulativeDamage cumulative_damage_from_json(const base::Json& json,
+                                             const std::vector<std::string>& source_names) {
+  return {json.at(keys::kUpToBlock), damage_from_json(json, source_names)};
 }
 
 DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,12 +25,30 @@ inline constexpr std::int64_t kDamageRows = 512;  ///< logit rows computed at a 
 
 /// f of the changed model relative to the reference, and its parts, over sources.
 struct Damage : calibrate::Evaluation {
-  std::optional<eval::Interval> interval;  ///< of f, 95 %, paired by document; empty with too few
+  std::optional<eval::Interval> interval = {};  ///< of f, 95 %, paired by document; empty with too few
 };
 
-base::Json to_json(const Damage& damage, const std::vector<calibrate::SourceText>& sources);
-/// Reads what to_json() writes, of the sources only f.
-Damage damage_from_json(const base::Json& json, const std::vector<calibrate::SourceText>& sources);
+/// Damage of one layer that alone is sparse, in the model as it came.
+struct LayerDamage {
+  std::string name = {};  ///< of the layer
+  Damage damage = {};
+  bool sparse = false;  ///< whether it was chosen
+};
+
+/// Damage of all sparse layers of the blocks up to one.
+struct CumulativeDamage {
+  std::int64_t up_to_block = 0;
+  Damage damage = {};
+};
+
+/// `source_names` in the order of the calibration text.
+base::Json to_json(const Damage& damage, const std::vector<std::string>& source_names);
+base::Json to_json(const LayerDamage& layer, const std::vector<std::string>& source_names);
+base::Json to_json(const CumulativeDamage& cumulative, const std::vector<std::string>& source_names);
+/// They read what to_json() writes, of the sources only f.
+LayerDamage layer_damage_from_json(const base::Json& json, const std::vector<std::string>& source_names);
+CumulativeDamage cumulative_damage_from_json(const base::Json& json,
+                                             const std::vector<std::string>& source_names);
 
 class DamageTest {
  public:

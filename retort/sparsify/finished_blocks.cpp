@@ -23,11 +23,29 @@ std::string checksum(const std::string& report, std::span<const std::byte> weigh
   return hasher.hex();
 }
 
+using Names = std::vector<std::string>;
+
+base::Json row_of(const LayerResult& layer, const Names& /*source_names*/) {
+  return saved(layer);
+}
+base::Json row_of(const LayerDamage& layer, const Names& source_names) {
+  return to_json(layer, source_names);
+}
+
+void read_row(const base::Json& row, const Names& /*source_names*/, LayerResult& layer) {
+  layer = layer_from_json(row);
+}
+void read_row(const base::Json& row, const Names& source_names, LayerDamage& layer) {
+  layer = layer_damage_from_json(row, source_names);
+}
+
 }  // namespace
 
-FinishedBlocks::FinishedBlocks(base::Path directory, base::Json identity)
+FinishedBlocks::FinishedBlocks(base::Path directory, base::Json identity,
+                               std::vector<std::string> source_names)
     : directory_(std::move(directory)),
       identity_(std::move(identity)),
+      source_names_(std::move(source_names)),
       goes_on_(keep_any() && record::is_scratch_of(directory_, identity_)) {}
 
 base::Path FinishedBlocks::path(const char* pass, std::int64_t block) const {
@@ -36,12 +54,12 @@ base::Path FinishedBlocks::path(const char* pass, std::int64_t block) const {
   return directory_ / name;
 }
 
-std::optional<base::Json> FinishedBlocks::read(const char* pass, std::int64_t block,
-                                               const at::Tensor& weights_W) const {
+std::optional<base::Json> FinishedBlocks::read_json(const base::Path& path,
+                                                    const at::Tensor& weights_W) const {
   std::error_code ignored;
-  if (!goes_on_ || !std::filesystem::is_regular_file(path(pass, block), ignored)) return {};
+  if (!goes_on_ || !std::filesystem::is_regular_file(path, ignored)) return {};
   try {
-    const auto file = io::SafetensorsFile::open(path(pass, block));
+    const auto file = io::SafetensorsFile::open(path);
     const auto& report = file.metadata().at(kReport);
     const auto weights = weights_W.defined() ? file.bytes(kWeights) : std::span<const std::byte>();
     if (file.metadata().at(kChecksum) != checksum(report, weights)) return {};
@@ -54,16 +72,46 @@ std::optional<base::Json> FinishedBlocks::read(const char* pass, std::int64_t bl
   }
 }
 
-void FinishedBlocks::write(const char* pass, std::int64_t block, const base::Json& report,
-                           const at::Tensor& weights_W) {
+void FinishedBlocks::write_json(const base::Path& path, const base::Json& found,
+                                const at::Tensor& weights_W) {
   if (!keep_any()) return;
   if (!std::exchange(entered_, true)) record::enter_scratch(directory_, identity_);
   const auto on_host = weights_W.defined() ? weights_W.to(at::kCPU).contiguous() : at::Tensor();
   std::vector<io::TensorToWrite> tensors;
   if (on_host.defined()) tensors.push_back(model::to_write(kWeights, on_host));
-  const auto text = report.dump();
-  io::write_safetensors(path(pass, block), tensors,
+  const auto text = found.dump();
+  io::write_safetensors(path, tensors,
                         {{kReport, text}, {kChecksum, checksum(text, model::bytes_of(on_host))}});
 }
+
+template <typename Layer>
+std::optional<FoundBlock<Layer>> FinishedBlocks::read(const char* pass, std::int64_t block,
+                                                      const at::Tensor& weights_W) const {
+  const auto json = read_json(path(pass, block), weights_W);
+  if (!json) return {};
+  FoundBlock<Layer> found{.seconds = json->at("seconds")};
+  for (const auto& row : json->at("layers")) read_row(row, source_names_, found.layers.emplace_back());
+  if (const auto& damage = json->at("damage"); !damage.is_null())
+    found.damage = cumulative_damage_from_json(damage, source_names_);
+  return found;
+}
+
+template <typename Layer>
+void FinishedBlocks::write(const char* pass, std::int64_t block, const FoundBlock<Layer>& found,
+                           const at::Tensor& weights_W) {
+  base::Json json = {{"layers", base::Json::array()}, {"damage", nullptr}, {"seconds", found.seconds}};
+  for (const auto& layer : found.layers) json["layers"].push_back(row_of(layer, source_names_));
+  if (found.damage) json["damage"] = to_json(*found.damage, source_names_);
+  write_json(path(pass, block), json, weights_W);
+}
+
+template std::optional<FoundBlock<LayerDamage>> FinishedBlocks::read(const char*, std::int64_t,
+                                                                     const at::Tensor&) const;
+template std::optional<FoundBlock<LayerResult>> FinishedBlocks::read(const char*, std::int64_t,
+                                                                     const at::Tensor&) const;
+template void FinishedBlocks::write(const char*, std::int64_t, const FoundBlock<LayerDamage>&,
+                                    const at::Tensor&);
+template void FinishedBlocks::write(const char*, std::int64_t, const FoundBlock<LayerResult>&,
+                                    const at::Tensor&);
 
 }  // namespace retort::sparsify

@@ -5,34 +5,56 @@
 //   measured-00000.safetensors     no tensor: what making each layer sparse alone did
 //   sparse-00000.safetensors       `weights`: the block's, flat as in its unit
 //
-// What a block's report needs, and a checksum of it and the weights, are in the file's metadata.
+// What was found of a block, as JSON, and a checksum of it and the weights, are in the file's metadata.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/sparsify/damage.h"
+#include "retort/sparsify/layer.h"
 
 namespace retort::sparsify {
 
+/// What a pass found of a block.  `Layer`: LayerDamage where each layer is made sparse alone, LayerResult
+/// where all stay sparse.
+template <typename Layer>
+struct FoundBlock {
+  std::vector<Layer> layers = {};
+  std::optional<CumulativeDamage> damage = {};
+  double seconds = 0;
+};
+
 class FinishedBlocks {
  public:
-  /// Touches the disk only at the first write.  With an empty path nothing is stored.
-  FinishedBlocks(base::Path directory, base::Json identity);
+  /// Touches the disk only at the first write.  With an empty path nothing is stored.  `source_names` in the
+  /// order of the calibration text.
+  FinishedBlocks(base::Path directory, base::Json identity, std::vector<std::string> source_names);
 
   bool keep_any() const { return !directory_.empty(); }
   /// Returns what a pass kept of a block, and copies its weights into `weights_W` where that is
   /// defined. Empty when it is not there, or damaged: the block is then made again.
-  std::optional<base::Json> read(const char* pass, std::int64_t block, const at::Tensor& weights_W) const;
+  template <typename Layer>
+  std::optional<FoundBlock<Layer>> read(const char* pass, std::int64_t block,
+                                        const at::Tensor& weights_W) const;
   /// The file appears whole or not at all; what is there of another identity goes.  Throws StorageError.
-  void write(const char* pass, std::int64_t block, const base::Json& report, const at::Tensor& weights_W);
+  template <typename Layer>
+  void write(const char* pass, std::int64_t block, const FoundBlock<Layer>& found,
+             const at::Tensor& weights_W);
 
  private:
   base::Path path(const char* pass, std::int64_t block) const;
+  std::optional<base::Json> read_json(const base::Path& path, const at::Tensor& weights_W) const;
+  void write_json(const base::Path& path, const base::Json& found, const at::Tensor& weights_W);
+
   base::Path directory_;
   base::Json identity_;
+  std::vector<std::string> source_names_;
   bool goes_on_ = false, entered_ = false;
 };
 

@@ -3,9 +3,9 @@
 // finds of a block.
 
 #include <functional>
+#include <optional>
 #include <vector>
 
-#include "retort/base/json.h"
 #include "retort/calibrate/walk.h"
 #include "retort/record/observer.h"
 #include "retort/sparsify/chosen_layers.h"
@@ -14,33 +14,36 @@
 
 namespace retort::sparsify {
 
-struct Pass {
-  const char* name;      ///< part of the names of files
-  const char* progress;  ///< what the observer is told
+/// The calibration text on its way through a pass.
+struct PassText {
   calibrate::Walk* fitted;
   calibrate::Walk* guard = nullptr;           ///< null: nothing is polished
   std::vector<calibrate::Walk*> others = {};  ///< walks that go along
-  bool changes_weights = false;
-  /// Returns what to report of a layer.
-  std::function<base::Json(const architecture::Tensor& layer, const LayerInputs& inputs)> visit;
-  /// Returns what to report of a block, before its outputs are computed; may be empty.
-  std::function<base::Json(std::int64_t block)> end = {};
+  bool weights_change = false;                ///< a block's, so that the guard has to see its new ones
 };
 
-/// Reports of a block, made now or by an earlier run.
-struct BlockFound {
-  std::vector<base::Json> layers;
-  base::Json end;
+/// `Layer`: LayerDamage or LayerResult, see FoundBlock.
+template <typename Layer>
+struct Pass {
+  const char* name;      ///< part of the names of files
+  const char* progress;  ///< what the observer is told
+  PassText text;
+  std::function<Layer(const architecture::Tensor& layer, const LayerInputs& inputs)> visit;
+  /// Measures a block that was visited, before its outputs are computed; may be empty.
+  std::function<std::optional<CumulativeDamage>(std::int64_t block)> end = {};
 };
 
+template <typename Layer>
 struct PassResult {
-  std::vector<BlockFound> blocks;
-  double seconds_before = 0;  ///< time of earlier runs for the blocks that were kept
+  std::vector<FoundBlock<Layer>> blocks = {};  ///< from the first one, found now or by an earlier run
+  double seconds_before = 0;                   ///< time of earlier runs for the blocks that were kept
 };
 
 /// Goes on after the last block that `finished` holds, with the inputs that the block would have had, because
 /// weights and text are the same.  Throws StoppedError, StorageError, and what `visit` throws.
-PassResult run_pass(const Pass& pass, model::Weights& weights, const ChosenLayers& chosen,
-                    const SparsifyOptions& options, FinishedBlocks& finished, record::Observer& observer);
+template <typename Layer>
+PassResult<Layer> run_pass(const Pass<Layer>& pass, model::Weights& weights, const ChosenLayers& chosen,
+                           const SparsifyOptions& options, FinishedBlocks& finished,
+                           record::Observer& observer);
 
 }  // namespace retort::sparsify

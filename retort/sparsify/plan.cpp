@@ -30,10 +30,10 @@ bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& option
 }  // namespace
 
 TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens) {
-  const auto part = tokens / 8 + tokens / 4;
+  const auto side = tokens / 8 + tokens / 4;
   return {.fitted = tokens,
-          .choosing = part,
-          .judging = part,
+          .choosing = side,
+          .judging = side,
           .batch = std::min(tokens, std::max(calibrate::kCalibrationBatchTokens, options.sequence_length))};
 }
 

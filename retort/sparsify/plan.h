@@ -7,14 +7,14 @@
 
 namespace retort::sparsify {
 
-/// Tokens of the parts of split_text.h.
+/// Tokens of the sides of split_text.h.
 struct TextTokens {
   std::int64_t fitted = 0, choosing = 0, judging = 0;
   std::int64_t batch = 0;  ///< tokens of the longest batch
 };
 
 /// Returns the most that split_by_document makes of `tokens`, unless a text repeats its documents:
-/// the last document of a part may be a quarter of the text.
+/// the last document of a side may be a quarter of the text.
 TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens);
 
 /// `on_disk`: hidden states of the text that is fitted to are in a file.

@@ -27,7 +27,8 @@ struct Text {
 
 // What every step of the stage works on.
 struct Work {
-  const calibrate::TextParts& parts;
+  const calibrate::TextSplit& split;
+  std::vector<std::string> source_names;
   const Text& text;
   const SparsifyOptions& options;
   base::Path hidden_scratch;  // for the hidden states of the text that is fitted to; empty: in memory
@@ -36,36 +37,32 @@ struct Work {
   bool polishes() const { return options.polish && !text.choosing.empty(); }
 };
 
-// What making one layer sparse alone, in the model as it came, does.
-struct LayerDamage {
-  std::string name;
-  Damage damage;
-  double weights = 0;  // of the layer
-  bool sparse = false;
+std::vector<std::string> names_of(const std::vector<calibrate::SourceText>& sources) {
+  std::vector<std::string> names;
+  for (const auto& source : sources) names.push_back(source.name);
+  return names;
+}
 
-  double per_weight() const { return damage.mean.objective / weights; }
-};
-
-Text text_of(const calibrate::TextParts& parts, const model::Weights& weights) {
+Text text_of(const calibrate::TextSplit& split, const model::Weights& weights) {
   const auto batches = [&](const std::vector<calibrate::SourceText>& sources) {
     return sources.empty()
                ? std::vector<calibrate::Batch>()
                : calibrate::calibration_batches(sources, weights.config, weights.units.front().device());
   };
-  return {batches(parts.fitted), batches(parts.choosing), batches(parts.judging)};
+  return {batches(split.fitted), batches(split.choosing), batches(split.judging)};
 }
 
 TextTokens tokens_of(const Text& text) {
   TextTokens tokens{.fitted = calibrate::num_tokens(text.fitted),
                     .choosing = calibrate::num_tokens(text.choosing),
                     .judging = calibrate::num_tokens(text.judging)};
-  for (const auto* part : {&text.fitted, &text.choosing, &text.judging})
-    for (const auto& batch : *part) tokens.batch = std::max(tokens.batch, batch.tokens());
+  for (const auto* side : {&text.fitted, &text.choosing, &text.judging})
+    for (const auto& batch : *side) tokens.batch = std::max(tokens.batch, batch.tokens());
   return tokens;
 }
 
-void warn_of_cut_documents(const calibrate::TextParts& parts, record::Observer& observer) {
-  for (const auto& source : parts.cut)
+void warn_of_cut_documents(const calibrate::TextSplit& split, record::Observer& observer) {
+  for (const auto& source : split.cut)
     observer.message(
         record::Level::warning,
         base::join("sparsify: calibration text '", source,
@@ -93,13 +90,6 @@ Planned plan(const model::Weights& weights, const Text& text, const SparsifyOpti
   return {plan.total_bytes(), on_disk ? place.scratch : base::Path()};
 }
 
-base::Json to_json(const LayerDamage& layer, const std::vector<calibrate::SourceText>& sources) {
-  auto json = to_json(layer.damage, sources);
-  json[keys::kName] = layer.name;
-  json[keys::kSparse] = layer.sparse;
-  return json;
-}
-
 // The damage of each layer when it alone is sparse, in the model as it came.
 std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weights, const ChosenLayers& chosen,
                                         FinishedBlocks& finished, double& seconds_before) {
@@ -110,38 +100,39 @@ std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weight
     const auto& unit_W = weights.units[weights.layout.find(layer.name)->unit];
     const auto dense_W = unit_W.clone();
     make_layer_sparse(weights, layer, inputs, work.options);
-    const auto damage = test.measure(choosing);
+    auto damage = test.measure(choosing);
     unit_W.copy_(dense_W);
-    return to_json(LayerDamage{layer.name, damage}, work.parts.choosing);
+    return LayerDamage{.name = layer.name, .damage = std::move(damage)};
   };
-  const auto found =
-      run_pass({.name = "measured",
-                .progress = "sparsify: layers measured",
-                .fitted = &fitted,
-                .guard = work.polishes() ? &choosing : nullptr,
-                .others = work.polishes() ? std::vector<calibrate::Walk*>{} : std::vector{&choosing},
-                .visit = visit},
-               weights, chosen, work.options, finished, work.observer);
+  PassText text{.fitted = &fitted, .others = {}};
+  if (work.polishes())
+    text.guard = &choosing;
+  else
+    text.others = {&choosing};
+  auto found = run_pass<LayerDamage>(
+      {.name = "measured", .progress = "sparsify: layers measured", .text = text, .visit = visit}, weights,
+      chosen, work.options, finished, work.observer);
   seconds_before += found.seconds_before;
   std::vector<LayerDamage> layers;
-  for (const auto& block : found.blocks)
-    for (const auto& row : block.layers) {
-      const auto& name = row.at(keys::kName).get_ref<const std::string&>();
-      layers.push_back({name, damage_from_json(row, work.parts.choosing),
-                        static_cast<double>(weights.tensor(name).numel())});
-    }
+  for (auto& block : found.blocks)
+    for (auto& layer : block.layers) layers.push_back(std::move(layer));
   return layers;
 }
 
 // Those with the least damage per weight are taken until they are the share that was asked for.
-void choose_by_damage(std::vector<LayerDamage>& layers, ChosenLayers& chosen, double share) {
+void choose_by_damage(std::vector<LayerDamage>& layers, const model::Weights& weights, ChosenLayers& chosen,
+                      double share) {
+  const auto size = [&](const LayerDamage& layer) {
+    return static_cast<double>(weights.tensor(layer.name).numel());
+  };
+  const auto per_weight = [&](const LayerDamage& layer) { return layer.damage.mean.objective / size(layer); };
   std::stable_sort(layers.begin(), layers.end(),
-                   [](const auto& a, const auto& b) { return a.per_weight() < b.per_weight(); });
-  double weights = 0, taken = 0;
-  for (const auto& layer : layers) weights += layer.weights;
+                   [&](const auto& a, const auto& b) { return per_weight(a) < per_weight(b); });
+  double all = 0, taken = 0;
+  for (const auto& layer : layers) all += size(layer);
   for (auto& layer : layers) {
-    layer.sparse = taken + layer.weights <= share * weights;
-    taken += layer.sparse ? layer.weights : 0;
+    layer.sparse = taken + size(layer) <= share * all;
+    taken += layer.sparse ? size(layer) : 0;
     if (!layer.sparse) chosen.remove(layer.name);
   }
   base::require<base::UsageError>(chosen.count() > 0, "sparsify: share of ", share,
@@ -150,7 +141,7 @@ void choose_by_damage(std::vector<LayerDamage>& layers, ChosenLayers& chosen, do
 
 struct MadeSparse {
   std::vector<LayerResult> layers;
-  std::vector<base::Json> cumulative;  // damage of all layers up to a block
+  std::vector<CumulativeDamage> cumulative;
 };
 
 MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLayers& chosen,
@@ -160,29 +151,25 @@ MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLa
   if (work.polishes()) guard.emplace(weights, work.text.choosing);
   std::optional<DamageTest> test;
   if (!work.text.judging.empty()) test.emplace(weights, work.text.judging, work.options.objective);
-  const auto damage_after = [&](std::int64_t block) -> base::Json {
-    if (!test || (work.options.share == 1 && block < chosen.last_block())) return nullptr;
-    auto row = to_json(test->measure(judging), work.parts.judging);
-    row[keys::kUpToBlock] = block;
-    return row;
+  const auto damage_after = [&](std::int64_t block) -> std::optional<CumulativeDamage> {
+    if (!test || (work.options.share == 1 && block < chosen.last_block())) return {};
+    return CumulativeDamage{.up_to_block = block, .damage = test->measure(judging)};
   };
-  const auto found = run_pass({.name = "sparse",
-                               .progress = "sparsify: layers",
-                               .fitted = &fitted,
-                               .guard = guard ? &*guard : nullptr,
-                               .others = {&judging},
-                               .changes_weights = true,
-                               .visit =
-                                   [&](const auto& layer, const auto& inputs) {
-                                     return saved(make_layer_sparse(weights, layer, inputs, work.options));
-                                   },
-                               .end = damage_after},
-                              weights, chosen, work.options, finished, work.observer);
+  const PassText text{
+      .fitted = &fitted, .guard = guard ? &*guard : nullptr, .others = {&judging}, .weights_change = true};
+  auto found = run_pass<LayerResult>(
+      {.name = "sparse",
+       .progress = "sparsify: layers",
+       .text = text,
+       .visit = [&](const auto& layer,
+                    const auto& inputs) { return make_layer_sparse(weights, layer, inputs, work.options); },
+       .end = damage_after},
+      weights, chosen, work.options, finished, work.observer);
   seconds_before += found.seconds_before;
   MadeSparse made;
-  for (const auto& block : found.blocks) {
-    for (const auto& layer : block.layers) made.layers.push_back(layer_from_json(layer));
-    if (!block.end.is_null()) made.cumulative.push_back(block.end);
+  for (auto& block : found.blocks) {
+    for (auto& layer : block.layers) made.layers.push_back(std::move(layer));
+    if (block.damage) made.cumulative.push_back(std::move(*block.damage));
   }
   return made;
 }
@@ -226,34 +213,48 @@ double zeros_fraction(const model::Weights& weights, const std::vector<LayerResu
 base::Json report_of(const Work& work, const model::Weights& weights, const MadeSparse& made) {
   base::Json layers = base::Json::array();
   for (const auto& layer : made.layers) layers.push_back(to_json(layer));
+  const auto damage =
+      made.cumulative.empty() ? base::Json() : to_json(made.cumulative.back(), work.source_names);
   return {{keys::kKind, "sparsify"},
           {keys::kPattern, work.options.pattern},
           {keys::kMethod, base::word(work.options.method)},
-          {"calibration", calibrate::describe(work.parts)},
+          {"calibration", calibrate::describe(work.split)},
           {keys::kLayers, layers},
-          {keys::kDamage, made.cumulative.empty() ? base::Json() : made.cumulative.back()},
+          {keys::kDamage, damage},
           {keys::kZerosFraction, zeros_fraction(weights, made.layers)}};
+}
+
+void report_choice(const Work& work, const std::vector<LayerDamage>& alone, const MadeSparse& made,
+                   base::Json& report) {
+  const auto rows = [&](const auto& damages) {
+    base::Json json = base::Json::array();
+    for (const auto& damage : damages) json.push_back(to_json(damage, work.source_names));
+    return json;
+  };
+  report["share"] = work.options.share;
+  report[keys::kCumulativeDamages] = rows(made.cumulative);
+  report[keys::kSingleDamages] = rows(alone);
 }
 
 }  // namespace
 
-SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts& parts,
+SparsifyResult sparsify(const model::Weights& input, const calibrate::TextSplit& split,
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer) {
   const double start = base::monotonic_seconds();
   auto weights = model::converted(input, input.units.front().scalar_type());
-  const auto text = text_of(parts, weights);
+  const auto text = text_of(split, weights);
   ChosenLayers chosen(weights, options);
   base::ensure(options.share == 1 || !text.choosing.empty(), "some text is there to choose layers by");
-  warn_of_cut_documents(parts, observer);
+  warn_of_cut_documents(split, observer);
   const auto planned = plan(weights, text, options, place, observer);
-  const Work work{parts, text, options, planned.hidden_scratch, observer};
-  FinishedBlocks finished(place.scratch, place.identity);
+  const Work work{split, names_of(split.fitted), text, options, planned.hidden_scratch, observer};
+  FinishedBlocks finished(place.scratch, place.identity, work.source_names);
   double seconds_before = 0;
   std::vector<LayerDamage> alone;
   if (options.share < 1) {
     alone = measured_alone(work, weights, chosen, finished, seconds_before);
-    choose_by_damage(alone, chosen, options.share);
+    choose_by_damage(alone, weights, chosen, options.share);
   }
   const auto made = make_sparse(work, weights, chosen, finished, seconds_before);
   list_sparse_layers(weights, chosen, options.pattern);
@@ -262,11 +263,7 @@ SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts&
   auto report = report_of(work, weights, made);
   report[keys::kMemoryPlannedBytes] = planned.bytes;
   report[keys::kSeconds] = seconds_before + base::monotonic_seconds() - start;
-  if (options.share < 1) {
-    report["share"] = options.share;
-    report[keys::kCumulativeDamages] = made.cumulative;
-    for (const auto& layer : alone) report[keys::kSingleDamages].push_back(to_json(layer, parts.choosing));
-  }
+  if (options.share < 1) report_choice(work, alone, made, report);
   return {std::move(weights), std::move(report)};
 }
 

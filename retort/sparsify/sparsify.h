@@ -26,7 +26,7 @@ struct SparsifyPlace {
   std::int64_t memory = 0;  ///< bytes that the stage may use; 0: not checked
 };
 
-/// Weights are fitted to the first part of the text.  By the second layers are chosen, and polishing is kept
+/// Weights are fitted to the first side of the text.  By the second layers are chosen, and polishing is kept
 /// or not; it may be empty, if layers are not to be chosen: then nothing is polished.  The third only says
 /// what the damage is.  Goes on after the last block that an earlier call finished in the same place, with
 /// the same result. Throws UsageError: unknown layer, block out of range, columns that are no multiple of the
@@ -35,7 +35,7 @@ struct SparsifyPlace {
 /// identity, a broken pattern after the cast to the file type; MemoryError before the start when the plan
 /// does not fit even with hidden states on disk; StorageError; StoppedError when the observer asks to stop.
 /// What was finished before is kept.
-SparsifyResult sparsify(const model::Weights& input, const calibrate::TextParts& text,
+SparsifyResult sparsify(const model::Weights& input, const calibrate::TextSplit& text,
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer);
 /// Does the same with text that it splits by document; stores nothing.

@@ -59,7 +59,7 @@ std::size_t tokens_of(const calibrate::SourceText& domain) {
   return tokens;
 }
 
-TEST(TextParts, HoldWholeDocumentsThatNoOtherPartHas) {
+TEST(TextSplit, HoldWholeDocumentsThatNoOtherSideHas) {
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < 60; ++i) lengths.push_back(5 + (i * 7) % 60);  // over two and three sequences
   const std::vector domains = {packed("first", lengths, 24), packed("second", {9, 9, 9, 9, 9, 9}, 24)};
@@ -67,10 +67,10 @@ TEST(TextParts, HoldWholeDocumentsThatNoOtherPartHas) {
   for (std::size_t d = 0; d < domains.size(); ++d) {
     auto all = documents_of(domains[d]);
     std::vector<std::vector<std::int32_t>> found;
-    for (const auto* part : {&text.fitted, &text.choosing, &text.judging}) {
-      ASSERT_EQ(part->size(), 2U);
-      EXPECT_EQ((*part)[d].name, domains[d].name);
-      const auto documents = documents_of((*part)[d]);
+    for (const auto* side : {&text.fitted, &text.choosing, &text.judging}) {
+      ASSERT_EQ(side->size(), 2U);
+      EXPECT_EQ((*side)[d].name, domains[d].name);
+      const auto documents = documents_of((*side)[d]);
       EXPECT_TRUE(std::is_sorted(documents.begin(), documents.end())) << "not in the order of the text";
       found.insert(found.end(), documents.begin(), documents.end());
     }
@@ -83,7 +83,7 @@ TEST(TextParts, HoldWholeDocumentsThatNoOtherPartHas) {
   EXPECT_NEAR(static_cast<double>(tokens_of(text.judging[0])) / all, 0.125, 0.03);
 }
 
-TEST(TextParts, CountTokensAndDocumentsByDomain) {
+TEST(TextSplit, CountTokensAndDocumentsByDomain) {
   const auto json = calibrate::describe(split_by_document({packed("a", {30, 9, 9, 9, 9, 9}, 24)}));
   EXPECT_EQ(json.at("a").at("fitted"), (base::Json{{"tokens", 57}, {"documents", 4}}));
   EXPECT_EQ(json.at("a").at("choosing"), (base::Json{{"tokens", 9}, {"documents", 1}}));
@@ -91,28 +91,28 @@ TEST(TextParts, CountTokensAndDocumentsByDomain) {
 }
 
 // A document of more than a quarter of the text is fitted to, wherever it stands.
-TEST(TextParts, LeaveLongDocumentsToTheFit) {
+TEST(TextSplit, LeaveLongDocumentsToTheFit) {
   const auto text = split_by_document({packed("a", {8, 90, 8, 8, 8, 8}, 24)});
   EXPECT_GE(tokens_of(text.fitted[0]), 90U);
   EXPECT_EQ(tokens_of(text.choosing[0]), 16U);
 }
 
-TEST(TextParts, KeepEqualDocumentsTogether) {
+TEST(TextSplit, KeepEqualDocumentsTogether) {
   auto domain = packed("a", {10, 10, 10, 10, 10, 10, 10, 10}, 10);
   domain.sequences[4] = domain.sequences[0];
   domain.sequences[5] = domain.sequences[1];
   domain.sequences[6] = domain.sequences[2];
   const auto text = split_by_document({domain});
-  for (const auto* part : {&text.fitted, &text.choosing, &text.judging})
+  for (const auto* side : {&text.fitted, &text.choosing, &text.judging})
     for (const auto* other : {&text.fitted, &text.choosing, &text.judging})
-      for (const auto& document : documents_of(part->front()))
-        if (part != other) {
+      for (const auto& document : documents_of(side->front()))
+        if (side != other) {
           const auto others = documents_of(other->front());
           EXPECT_EQ(std::count(others.begin(), others.end(), document), 0);
         }
 }
 
-TEST(TextParts, CutADomainOfFewDocumentsByItsSequences) {
+TEST(TextSplit, CutADomainOfFewDocumentsByItsSequences) {
   for (const std::vector<std::size_t>& lengths :
        {std::vector<std::size_t>{300}, {150, 150}, {280, 10}, {100, 100, 100}}) {
     const auto text =
@@ -121,10 +121,10 @@ TEST(TextParts, CutADomainOfFewDocumentsByItsSequences) {
     EXPECT_EQ(calibrate::describe(text).at("book").at("whole_documents"), false);
     EXPECT_EQ(calibrate::describe(text).at("good").at("whole_documents"), true);
     std::size_t tokens = 0;
-    for (const auto* part : {&text.fitted, &text.choosing, &text.judging}) {
-      ASSERT_EQ(part->size(), 2U);
-      EXPECT_FALSE((*part)[1].sequences.empty());
-      for (const auto& sequence : (*part)[1].sequences) {
+    for (const auto* side : {&text.fitted, &text.choosing, &text.judging}) {
+      ASSERT_EQ(side->size(), 2U);
+      EXPECT_FALSE((*side)[1].sequences.empty());
+      for (const auto& sequence : (*side)[1].sequences) {
         EXPECT_FALSE(sequence.goes_on) << "counts as a document of its own";
         tokens += sequence.ids.size();
       }
@@ -133,7 +133,7 @@ TEST(TextParts, CutADomainOfFewDocumentsByItsSequences) {
   }
 }
 
-TEST(TextParts, RefuseADomainWithTooLittleToCut) {
+TEST(TextSplit, RefuseADomainWithTooLittleToCut) {
   for (const std::vector<std::size_t>& lengths : {std::vector<std::size_t>{24}, {48}, {20, 1, 1}}) {
     const auto message = test::message_of<base::DataError>([&] {
       split_by_document({packed("good", {9, 9, 9, 9, 9, 9}, 24), packed("bad", lengths, 24)});
@@ -144,7 +144,7 @@ TEST(TextParts, RefuseADomainWithTooLittleToCut) {
 }
 
 // What stays of a sequence computes what it did among the others.
-TEST(TextParts, ChangeNothingThatAModelComputes) {
+TEST(TextSplit, ChangeNothingThatAModelComputes) {
   const auto weights = test::tiny_model(test::tiny_config());
   const auto domains = test::random_domains(40, 12);
   const auto text = split_by_document(domains);
@@ -162,13 +162,13 @@ TEST(TextParts, ChangeNothingThatAModelComputes) {
     std::sort(sums.begin(), sums.end());
     return sums;
   };
-  auto parts = norms(text.fitted);
-  for (const auto& part : {text.choosing, text.judging})
-    for (const double sum : norms(part)) parts.push_back(sum);
-  std::sort(parts.begin(), parts.end());
+  auto sides = norms(text.fitted);
+  for (const auto& side : {text.choosing, text.judging})
+    for (const double sum : norms(side)) sides.push_back(sum);
+  std::sort(sides.begin(), sides.end());
   const auto whole = norms(domains);
-  ASSERT_EQ(parts.size(), whole.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(parts[i], whole[i], 1e-9 * whole[i]);
+  ASSERT_EQ(sides.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(sides[i], whole[i], 1e-9 * whole[i]);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(Compensate, IsTheLeastSquaresSolution) {
              observer);
   // The channels of the first block, all and kept, from the batches that were fitted to.
   std::vector<at::Tensor> all, kept;
-  const auto fitted = test::text_of_fit(text()).parts.fitted;
+  const auto fitted = test::text_of_fit(text()).split.fitted;
   for (const auto& batch : calibrate::calibration_batches(fitted, input.config, at::kCPU, 512)) {
     const model::BlockHooks hooks{.tap = [&](model::Tap tap, const at::Tensor& x) {
       if (tap == model::Tap::down_input) all.push_back(x.clone());

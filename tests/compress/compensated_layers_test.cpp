@@ -69,7 +69,7 @@ TEST(CompensatedLayers, AreTheLeastSquaresSolution) {
 // gives what the compensated model gives.
 TEST(CompensatedLayers, GiveTheObjectiveOfTheModelThatCompensationMakes) {
   const auto input = test::tiny_model(test::tiny_config());
-  const auto [fitted, choosing, none, cut] = test::text_of_fit(text()).parts;
+  const auto [fitted, choosing, none, cut] = test::text_of_fit(text()).split;
   const calibrate::ObjectiveWeights divergence{.perplexity = 0, .kl = 1};  // losses on random text may fall
   const prune::Evaluator after(input, choosing, {.weights = divergence, .fitted = &fitted}),
       before(input, choosing, {.weights = divergence});

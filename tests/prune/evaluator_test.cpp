@@ -223,7 +223,7 @@ TEST(Objective, IsThatOfTheModelMadeAsItWasCompared) {
   const auto config = test::tiny_config();
   const auto weights = test::tiny_model(config);
   const auto text = test::text_of_fit(test::random_domains(config.vocab_size, 20, 30));
-  const Evaluator evaluator(weights, text.parts.choosing, {.weights = {}, .fitted = &text.parts.fitted});
+  const Evaluator evaluator(weights, text.split.choosing, {.weights = {}, .fitted = &text.split.fitted});
   auto candidate = some_candidate(config);
   candidate.blocks[0].kv_groups = {1};
   const auto compared = evaluator.as_compared(candidate);

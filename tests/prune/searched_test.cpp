@@ -66,8 +66,8 @@ TEST_P(Searched, EndsWithinTheBoundsWithTheModelThatItReports) {
   EXPECT_GE(course.curve.size(), 1U);
   EXPECT_TRUE(units == Units::sub_blocks || units == Units::per_layer || result.weights.config.uniform());
   // The loss increase of the saved model, computed from the beginning.
-  const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
-  const prune::Evaluator evaluator(input, parts.judging, {});
+  const auto split = calibrate::split_by_document(text(), prune::shares_of(options));
+  const prune::Evaluator evaluator(input, split.judging, {});
   const auto& candidate = result.report.kept;
   EXPECT_NEAR(evaluator.evaluate_exactly(compress::sliced(input, candidate)).mean.objective,
               result.report.objective_uncompensated.value(), 1e-9);
@@ -110,14 +110,14 @@ TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
   EXPECT_GE(report(budget).at("tokens_spent").get<double>(), 0.9 * static_cast<double>(budget));
   // Without end it is greedy search over all steps, each on all of the text that chooses.
   const auto options = options_of(GetParam(), SearchMethod::greedy);
-  const auto parts = calibrate::split_by_document(text_, prune::shares_of(options));
-  const auto& ranked_by = options.narrows() ? parts.fitted : parts.choosing;
+  const auto split = calibrate::split_by_document(text_, prune::shares_of(options));
+  const auto& ranked_by = options.narrows() ? split.fitted : split.choosing;
   const prune::ModelSpace space(
       input_.config, options, prune::target_parameters(input_.config, options),
       calibrate::unit_scores(calibrate::measured_scores(
           input_, calibrate::calibration_batches(ranked_by, input_.config, at::kCPU),
           prune::ranking_options(options))));
-  const prune::Evaluator evaluator(input_, parts.choosing, {});
+  const prune::Evaluator evaluator(input_, split.choosing, {});
   search::Journal journal(space.space(),
                           [&](std::span<const search::Task> tasks, const search::Journal::Tell& tell) {
                             for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -170,8 +170,8 @@ TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const auto result = prune_searched({input, text(), options, observer, {directory / "search.jsonl"}});
 
   const auto target = prune::target_parameters(input.config, options);
-  const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
-  const prune::Evaluator evaluator(input, parts.choosing, {});
+  const auto split = calibrate::split_by_document(text(), prune::shares_of(options));
+  const prune::Evaluator evaluator(input, split.choosing, {});
   const prune::ModelSpace space(input.config, options, target, {});
   double best = 1e300;
   int feasible = 0;
@@ -280,11 +280,11 @@ TEST(SearchedModel, ComparesCandidatesAfterCompensation) {
         to_json(prune_searched({input, text(), options, observer, {directory / (after ? "after" : "before")}})
                     .report);
     EXPECT_EQ(report.at("compared_after_compensation").get<bool>(), after);
-    const auto parts = calibrate::split_by_document(text(), prune::shares_of(options));
-    const prune::Evaluator same(input, parts.choosing,
-                                {.weights = {}, .fitted = after ? &parts.fitted : nullptr});
-    const prune::Evaluator other(input, parts.choosing,
-                                 {.weights = {}, .fitted = after ? nullptr : &parts.fitted});
+    const auto split = calibrate::split_by_document(text(), prune::shares_of(options));
+    const prune::Evaluator same(input, split.choosing,
+                                {.weights = {}, .fitted = after ? &split.fitted : nullptr});
+    const prune::Evaluator other(input, split.choosing,
+                                 {.weights = {}, .fitted = after ? nullptr : &split.fitted});
     const auto candidate = architecture::kept_from_json(report.at("kept"));
     const auto searched = report.at("searched_objective").get<double>();
     EXPECT_NEAR(same.evaluate(candidate).mean.objective, searched, 1e-9);

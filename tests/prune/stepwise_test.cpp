@@ -38,7 +38,7 @@ class BruteForce {
   BruteForce(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
              const prune::PruneOptions& options)
       : BruteForce(input, calibrate::split_by_document(sources, prune::shares_of(options))) {}
-  BruteForce(const model::Weights& input, const calibrate::TextParts& text)
+  BruteForce(const model::Weights& input, const calibrate::TextSplit& text)
       : input_(input),
         batches_(calibrate::calibration_batches(text.choosing, input.config, at::kCPU)),
         ranked_by_(calibrate::calibration_batches(text.fitted, input.config, at::kCPU)),
@@ -347,9 +347,9 @@ TEST(Stepwise, ComparesCandidatesAfterCompensation) {
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
   const auto candidate = architecture::kept_from_json(report.at("kept"));
-  const auto parts = calibrate::split_by_document(sources, prune::shares_of(options));
-  const prune::Evaluator after(input, parts.choosing, {.weights = {}, .fitted = &parts.fitted});
-  const prune::Evaluator before(input, parts.choosing, {});
+  const auto split = calibrate::split_by_document(sources, prune::shares_of(options));
+  const prune::Evaluator after(input, split.choosing, {.weights = {}, .fitted = &split.fitted});
+  const prune::Evaluator before(input, split.choosing, {});
   EXPECT_NEAR(after.evaluate(candidate).mean.objective, last.at("objective").get<double>(), 1e-9);
   EXPECT_GT(before.evaluate(candidate).mean.objective, last.at("objective").get<double>() + 0.01);
 }

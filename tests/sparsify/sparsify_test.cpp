@@ -148,7 +148,7 @@ TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
 TEST(Sparsify, WithoutTextToChooseByNothingIsPolished) {
   record::Observer observer;
   SparsifyOptions options;
-  const calibrate::TextParts text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
+  const calibrate::TextSplit text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
   const auto result = sparsify(dense_model(), text, options, {}, observer);
   EXPECT_TRUE(result.report.at("damage").is_null());
   options.polish = false;
@@ -165,7 +165,7 @@ TEST(Sparsify, WarnsWhereItJudgesByPartsOfFittedDocuments) {
     }
     std::string warnings;
   } observer;
-  calibrate::TextParts text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
+  calibrate::TextSplit text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
   sparsify(dense_model(), text, {}, {}, observer);
   EXPECT_EQ(observer.warnings, "");
   text.cut = {"second"};
@@ -191,7 +191,7 @@ TEST(Sparsify, WhatJudgesDecidesNothing) {
   const auto batches = calibrate::calibration_batches(text.judging, input.config, at::kCPU);
   const auto damage = sparsify::DamageTest(input, batches, options.objective)
                           .measure(calibrate::Walk(second.weights, batches));
-  auto expected = sparsify::to_json(damage, text.judging);
+  auto expected = sparsify::to_json(damage, {"first", "second"});
   expected["up_to_block"] = 2;
   EXPECT_EQ(second.report.at("damage"), expected);
 }
@@ -252,7 +252,7 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   EXPECT_EQ(damage.worst_source, expected[1] > expected[0] ? 1U : 0U);
   EXPECT_GT(damage.mean.objective, 0.01);
   EXPECT_EQ(measured(reference).mean.objective, 0);
-  const auto json = sparsify::to_json(damage, domains);
+  const auto json = sparsify::to_json(damage, {"first", "second"});
   EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_source].name);
   EXPECT_EQ(json.at("domains").at("second"), damage.sources[1].objective);
 }
@@ -467,7 +467,7 @@ class Disturbing : public record::Observer {
   By by_;
 };
 
-std::int64_t planned(const model::Weights& weights, const calibrate::TextParts& text,
+std::int64_t planned(const model::Weights& weights, const calibrate::TextSplit& text,
                      const SparsifyOptions& options, bool on_disk) {
   sparsify::TextTokens tokens;
   for (const auto& [part, sum] : {std::pair(&text.fitted, &tokens.fitted),

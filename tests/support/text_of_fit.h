@@ -10,8 +10,8 @@ namespace retort::test {
 
 /// Four fifths of the documents are fitted to, the others choose.  Lives as long as a reference to it does.
 struct TextOfFit {
-  calibrate::TextParts parts;
-  operator compress::FitSources() const { return {parts.fitted, parts.choosing}; }
+  calibrate::TextSplit split;
+  operator compress::FitSources() const { return {split.fitted, split.choosing}; }
 };
 
 inline TextOfFit text_of_fit(const std::vector<calibrate::SourceText>& sources) {

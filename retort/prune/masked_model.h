@@ -1,0 +1,35 @@
+#pragma once
+// A candidate as the loop over blocks uses it: the model that it is cut from, without the blocks and halves
+// that it dropped, with masks of the channels, heads and hidden features that it dropped.
+//
+// Shape legend: D hidden.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "retort/architecture/kept.h"
+#include "retort/compress/compensated_layers.h"
+#include "retort/model/block.h"
+#include "retort/model/weights.h"
+
+namespace retort::prune {
+
+struct MaskedModel {
+  struct Block {
+    bool keeps = false;
+    model::BlockWeights weights;  ///< without what is skipped, with what compensation fitted
+    model::BlockHooks hooks;      ///< masks of what is dropped
+    std::string prefix;           ///< hash of all that comes before it
+  };
+  std::vector<Block> blocks;  ///< of the input
+  at::Tensor mask_D;          ///< of hidden features; undefined: all are kept
+
+  /// Refers to the tensors of `input`.  With `compensated` masked layers have the weights that compensation
+  /// would give them.  Throws StorageError.
+  MaskedModel(const model::Weights& input, const architecture::Kept& candidate,
+              compress::CompensatedLayers* compensated = nullptr);
+};
+
+}  // namespace retort::prune
