@@ -9,7 +9,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
-#include "retort/eval/stopwatch.h"
+#include "retort/bench/stopwatch.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/packed_text.h"
 
@@ -199,7 +199,7 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
                                     "' holds token ", largest_id(batch), ", but ", model.name, " knows only ",
                                     model.head.vocab_size(),
                                     " tokens; use the tokenizer that belongs to the model.");
-    const Stopwatch watch(device);
+    const bench::Stopwatch watch(device);
     const auto hidden_ND = hidden_of(model, packed);
     scores.seconds += watch.seconds();
     const auto teacher_ND = !teacher            ? at::Tensor()

@@ -1,6 +1,7 @@
 #include "retort/eval/generate.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "retort/base/random.h"
 #include "retort/eval/held_head.h"
 #include "retort/model/block.h"
+#include "retort/ops/path.h"
 
 namespace retort::eval {
 namespace {
@@ -38,41 +40,68 @@ void check(const architecture::Config& config, std::span<const std::int32_t> pro
                         "; use the tokenizer that belongs to it.");
 }
 
+// Single rows are multiplied by matrices as they are, where that is as fast as they are read.
+HeadMatrix head_matrix(shard::Parameters& parameters) {
+  const shard::AcquiredUnit head(parameters, parameters.layout().head_unit());
+  return ops::path_of(head.flat().device()) == ops::Path::cpu ? HeadMatrix::as_it_is : HeadMatrix::widened;
+}
+
 // The model with what it remembers of one text.
 class Decoder {
  public:
   Decoder(shard::Parameters& parameters, std::int64_t max_tokens)
-      : parameters_(parameters), scorer_(parameters), device_(scorer_.device()) {
+      : parameters_(parameters),
+        scorer_(parameters, 0, head_matrix(parameters)),
+        device_(scorer_.device()),
+        text_(model::token_layout_from(parameters.config(), 0, max_tokens, device_)) {
     const shard::AcquiredUnit embedding(parameters, 0);  // for the type that blocks compute in
     for (const auto& block : parameters.config().blocks)
       caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
+    if (!parameters.resident()) return;
+    for (std::size_t block = 0; block < caches_.size(); ++block) {
+      weights_.push_back(acquired(block));
+      parameters.release(unit_of(block));
+    }
   }
 
   /// Logits [V] after `ids`, which follow those given before.
   at::Tensor next(std::span<const std::int32_t> ids) {
-    const auto& config = parameters_.config();
-    const auto& layout = parameters_.layout();
+    const c10::InferenceMode mode;  // each operation is found sooner
     const auto count = static_cast<std::int64_t>(ids.size());
-    const auto tokens = model::token_layout_from(config, position_, count, device_);
-    auto hidden_ND = model::embed(model::embedding_matrix(layout, parameters_.acquire(0)),
+    const auto tokens = model::part_of(text_, position_, count);
+    const double eps = parameters_.config().rms_norm_eps;
+    auto hidden_ND = model::embed(model::embedding_matrix(parameters_.layout(), parameters_.acquire(0)),
                                   model::index_tensor(ids, device_));
     parameters_.release(0);
     for (std::size_t block = 0; block < caches_.size(); ++block) {
-      const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
-      const auto weights = model::block_weights(
-          config.blocks[block], layout.units[static_cast<std::size_t>(unit)], parameters_.acquire(unit));
-      hidden_ND = model::block_decode(weights, config.rms_norm_eps, hidden_ND, tokens, caches_[block]);
-      parameters_.release(unit);
+      if (!weights_.empty()) {
+        hidden_ND = model::block_decode(weights_[block], eps, hidden_ND, tokens, caches_[block]);
+        continue;
+      }
+      hidden_ND = model::block_decode(acquired(block), eps, hidden_ND, tokens, caches_[block]);
+      parameters_.release(unit_of(block));
     }
     position_ += count;
     return scorer_.logits(hidden_ND.narrow(0, count - 1, 1)).squeeze(0);
   }
 
  private:
+  static std::int64_t unit_of(std::size_t block) {
+    return architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+  }
+  model::BlockWeights acquired(std::size_t block) {
+    const auto unit = unit_of(block);
+    return model::block_weights(parameters_.config().blocks[block],
+                                parameters_.layout().units[static_cast<std::size_t>(unit)],
+                                parameters_.acquire(unit));
+  }
+
   shard::Parameters& parameters_;
   HeldHead scorer_;
   at::Device device_;
-  std::vector<model::KeyValueCache> caches_;
+  model::TokenLayout text_;                   ///< up to the last token that may be made
+  std::vector<model::BlockWeights> weights_;  ///< of all blocks, where they stay in memory
+  std::vector<ops::KeyValueCache> caches_;
   std::int64_t position_ = 0;
 };
 
@@ -91,7 +120,8 @@ std::int32_t draw(const at::Tensor& logits_V, double temperature, base::Random& 
 }
 
 std::int32_t choose(const at::Tensor& logits_V, const GenerateOptions& options, base::Random& random) {
-  require<base::ValidationError>(logits_V.isfinite().all().item<bool>(),
+  const auto [least, most] = at::aminmax(logits_V);  // not a number where any of the logits is none
+  require<base::ValidationError>(std::isfinite(least.item<double>()) && std::isfinite(most.item<double>()),
                                  "generation: the model's logits are not finite; the model is damaged.");
   if (options.temperature > 0) return draw(logits_V, options.temperature, random);
   return static_cast<std::int32_t>(logits_V.argmax().item<std::int64_t>());

@@ -23,6 +23,14 @@ std::int64_t wide(std::int64_t item_bytes) {
   return std::max<std::int64_t>(4, item_bytes);
 }
 
+// Tables of the rotary embedding.
+std::int64_t position_bytes(const architecture::Config& config, std::int64_t tokens) {
+  std::int64_t bytes = 0;
+  for (const auto& block : config.blocks)
+    if (block.attention) bytes = std::max(bytes, block.attention->head_dim * tokens * 4);
+  return bytes;
+}
+
 }  // namespace
 
 shard::MemoryPlan plan_scoring(const architecture::Config& model, const architecture::Config* teacher,
@@ -33,10 +41,6 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   const auto hidden = wider.hidden_size * item_bytes * tokens;
   auto work = shard::block_forward_bytes(model, tokens, context, item_bytes);
   if (two) work = std::max(work, shard::block_forward_bytes(*teacher, tokens, context, item_bytes));
-  std::int64_t positions = 0;
-  for (const auto& block : wider.blocks)
-    if (block.attention) positions = std::max(positions, block.attention->head_dim * tokens * 4);
-
   shard::MemoryPlan plan{{}, "lower the context, or use a machine with more"};
   plan.items.push_back(
       {"model weights", weight_bytes(model, item_bytes) + head_copy_bytes(model, item_bytes)});
@@ -44,7 +48,7 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
     plan.items.push_back(
         {"teacher weights", weight_bytes(*teacher, item_bytes) + head_copy_bytes(*teacher, item_bytes)});
   // Ids and targets, and at most one start of a window for each token.
-  plan.items.push_back({"token ids and positions", 24 * tokens + positions});
+  plan.items.push_back({"token ids and positions", 24 * tokens + position_bytes(wider, tokens)});
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
   const auto logits = (teacher ? kLogitMatricesWithTeacher : kLogitMatrices) * rows * model.vocab_size +
                       3 * rows * wider.hidden_size;
@@ -64,24 +68,14 @@ std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t it
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
                                   std::int64_t prompt_tokens, std::int64_t new_tokens) {
   const auto all = prompt_tokens + new_tokens;
-  // Attention to the cache: keys and values for every query head, and three matrices of scores with a mask.
-  std::int64_t attention = 0;
-  for (const auto& block : config.blocks) {
-    if (!block.attention) continue;
-    const auto heads = block.attention->num_heads;
-    const auto repeated = 2 * heads * block.attention->head_dim * item_bytes;
-    const auto scores = 3 * heads * wide(item_bytes) + 1;
-    attention =
-        std::max({attention, prompt_tokens * (repeated + prompt_tokens * scores), all * (repeated + scores)});
-  }
   const auto hidden = 2 * prompt_tokens * config.hidden_size * item_bytes;
-  return {
-      {{"model weights", weight_bytes(config, item_bytes) + head_copy_bytes(config, item_bytes)},
-       {"keys and values", key_value_bytes(config, item_bytes, all)},
-       {"work of a block",
-        hidden + attention + shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes)},
-       {"logits", 4 * config.vocab_size * 8}},
-      "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
+  return {{{"model weights", weight_bytes(config, item_bytes)},
+           {"keys and values", key_value_bytes(config, item_bytes, all)},
+           {"positions", position_bytes(config, all)},
+           {"work of a block",
+            hidden + shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes)},
+           {"logits", 4 * config.vocab_size * 8}},
+          "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
 }
 
 }  // namespace retort::eval

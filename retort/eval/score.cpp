@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
-#include "retort/eval/stopwatch.h"
+#include "retort/bench/stopwatch.h"
 #include "retort/model/block.h"
 #include "retort/ops/logit_scores.h"
 
@@ -67,15 +67,15 @@ void ScoreSums::add(const ScoreSums& other) {
 }
 
 HeadScorer::HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-                       const at::Tensor& head_unit_flat, std::int64_t num_tokens)
+                       const at::Tensor& head_unit_flat, std::int64_t num_tokens, HeadMatrix matrix)
     : eps_(config.rms_norm_eps) {
   const auto head = model::head_weights(layout, head_unit_flat);
-  head_ = {widened(head.norm_D), widened(head.matrix_VD)};
+  head_ = {widened(head.norm_D), matrix == HeadMatrix::widened ? widened(head.matrix_VD) : head.matrix_VD};
   num_tokens_ = num_tokens > 0 ? num_tokens : vocab_size();
 }
 
 at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {
-  return model::logits(head_, eps_, hidden_RD.to(head_.matrix_VD.scalar_type()));
+  return model::logits(head_, eps_, hidden_RD.to(head_.norm_D.scalar_type()));
 }
 
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
@@ -90,7 +90,7 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
     const auto targets_R = targets_N.narrow(0, begin, rows), counted_R = targets_R.ge(0);
     const auto teacher_RV =
         teacher ? teacher->logits(teacher_hidden_ND.narrow(0, begin, rows)) : at::Tensor();
-    const Stopwatch watch(hidden_ND.device());
+    const bench::Stopwatch watch(hidden_ND.device());
     const auto student_RV = student.logits(hidden_ND.narrow(0, begin, rows));
     sums.head_seconds += watch.seconds();
     const auto scores = ops::score_chunk(student_RV, teacher_RV, targets_R, student.num_tokens());

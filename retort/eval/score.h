@@ -29,21 +29,26 @@ struct ScoreSums {
   void add(const ScoreSums& other);
 };
 
-/// Final norm and head matrix in float32 whatever the compute type (float64 for float64): logits of bfloat16
+/// A matrix in bfloat16 is widened once, for products of many rows; or it stays, for those of single rows,
+/// which are bound by what they read.  The logits are the same up to rounding in float32.
+enum class HeadMatrix { widened, as_it_is };
+
+/// Final norm and head product in float32 whatever the compute type (float64 for float64): logits of bfloat16
 /// are too coarse for a KL.
 class HeadScorer {
  public:
-  /// `head_unit_flat` is the flat buffer of layout.head_unit(); it may be released afterwards unless its type
-  /// is float32.  `num_tokens`: the first rows that are tokens, 0: all; the others are padding.
+  /// `head_unit_flat` is the flat buffer of layout.head_unit(); it may be released afterwards if it was
+  /// widened.  `num_tokens`: the first rows that are tokens, 0: all; the others are padding.
   HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-             const at::Tensor& head_unit_flat, std::int64_t num_tokens = 0);
+             const at::Tensor& head_unit_flat, std::int64_t num_tokens = 0,
+             HeadMatrix matrix = HeadMatrix::widened);
   at::Tensor logits(const at::Tensor& hidden_RD) const;
   std::int64_t vocab_size() const { return head_.matrix_VD.size(0); }
   std::int64_t num_tokens() const { return num_tokens_; }
   at::Device device() const { return head_.matrix_VD.device(); }
 
  private:
-  model::HeadWeights head_;
+  model::HeadWeights head_;  ///< the norm has the type of the logits
   double eps_;
   std::int64_t num_tokens_;
 };

@@ -9,8 +9,8 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/bench/stopwatch.h"
 #include "retort/eval/score.h"
-#include "retort/eval/stopwatch.h"
 #include "retort/model/block.h"
 #include "retort/model/dtype.h"
 #include "retort/record/keys.h"
@@ -98,7 +98,7 @@ SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, co
   for (const auto& [name, part] : parts) part.run();  // first calls allocate and choose kernels
   for (std::int64_t round = 0; round < options.rounds; ++round)
     for (auto& [name, part] : parts) {
-      const Stopwatch watch(options.device);
+      const bench::Stopwatch watch(options.device);
       part.run();
       part.seconds = std::min(part.seconds, watch.seconds());
     }

@@ -39,7 +39,7 @@ Heads split_heads(const at::Tensor& qkv_NX, const architecture::Attention& shape
 }
 
 at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK) {
-  return ops::matrix_product(x_NK, w_MK.t());
+  return ops::linear(x_NK, w_MK);
 }
 
 // Queries, keys and values with their rotation; heads of q and k lie next to each other in a row.
@@ -60,12 +60,13 @@ at::Tensor added(at::Tensor branch_ND, const at::Tensor& x_ND, const BlockHooks*
   return branch_ND.add_(x_ND);
 }
 
-// The input of o_proj.
+// The input of o_proj.  With `cache`, the tokens follow those in it.
 at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                    BlockActivations* keep, const BlockHooks* hooks) {
+                    BlockActivations* keep, const BlockHooks* hooks, ops::KeyValueCache* cache = nullptr) {
   auto norm = ops::rms_norm(x_ND, w.attention_norm_D, eps);
   call(hooks, Tap::qkv_input, norm.y_ND);
   auto qkv_NX = rotated_qkv(w, norm.y_ND, layout);
+  if (cache) return ops::attention_cached(qkv_NX, *cache);
   const auto heads = split_heads(qkv_NX, *w.shape.attention);
   auto attention = ops::attention(heads.q_NHE, heads.k_NKE, heads.v_NKE, layout.starts);
   auto joined_NY = attention.out_NHE.flatten(1);
@@ -80,9 +81,10 @@ at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, c
 }
 
 at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
-                            const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks) {
+                            const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks,
+                            ops::KeyValueCache* cache = nullptr) {
   if (!w.shape.attention) return x_ND;
-  return added(project(attended(w, eps, x_ND, layout, keep, hooks), w.output_DY), x_ND, hooks);
+  return added(project(attended(w, eps, x_ND, layout, keep, hooks, cache), w.output_DY), x_ND, hooks);
 }
 
 // The input of down_proj.
@@ -160,6 +162,20 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
   auto mid_ND = attention_branch(weights, eps, x_ND, layout, keep, hooks);
   if (keep) keep->mid_ND = mid_ND;
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
+}
+
+ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
+                              const at::TensorOptions& options) {
+  if (!shape.attention) return {};
+  const std::vector<std::int64_t> size = {max_tokens, shape.attention->num_kv_heads,
+                                          shape.attention->head_dim};
+  return {at::empty(size, options), at::empty(size, options), 0};
+}
+
+at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                        const TokenLayout& layout, ops::KeyValueCache& cache) {
+  const auto mid_ND = attention_branch(weights, eps, x_ND, layout, nullptr, nullptr, &cache);
+  return mlp_branch(weights, eps, mid_ND, nullptr, nullptr);
 }
 
 at::Tensor half_input(const BlockWeights& w, Half half, double eps, const at::Tensor& x_ND) {

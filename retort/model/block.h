@@ -77,16 +77,12 @@ at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, B
 /// target += a^T b, accumulated in the target's type.
 void add_transposed_product(at::Tensor target_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
-/// Keys and values of the tokens seen so far, of one block.
-struct KeyValueCache {
-  at::Tensor k_MKE, v_MKE;  ///< room for the longest sequence
-  std::int64_t tokens = 0;
-};
-KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
-                         const at::TensorOptions& options);
+/// An empty cache of a block, of the options' type; nothing where the block has no attention.
+ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
+                              const at::TensorOptions& options);
 
 /// Forward of new tokens of one sequence; their keys and values join the cache.
 at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
-                        const TokenLayout& layout, KeyValueCache& cache);
+                        const TokenLayout& layout, ops::KeyValueCache& cache);
 
 }  // namespace retort::model

@@ -35,7 +35,7 @@ void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, at::Tens
 }
 
 at::Tensor logits(const HeadWeights& head, double eps, const at::Tensor& hidden_ND) {
-  return ops::matrix_product(ops::rms_norm(hidden_ND, head.norm_D, eps).y_ND, head.matrix_VD.t());
+  return ops::linear(ops::rms_norm(hidden_ND, head.norm_D, eps).y_ND, head.matrix_VD);
 }
 
 }  // namespace retort::model

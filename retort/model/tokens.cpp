@@ -32,6 +32,14 @@ TokenLayout token_layout_from(const architecture::Config& config, std::int64_t p
   return {{0, count}, rotary_of(config, positions_N)};
 }
 
+TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count) {
+  TokenLayout part{{0, count}, {}};
+  for (const auto& [head_dim, tables] : layout.rotary)
+    part.rotary.emplace(head_dim, ops::Rotary{tables.cos_NE2.narrow(0, position, count),
+                                              tables.sin_NE2.narrow(0, position, count)});
+  return part;
+}
+
 at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device) {
   auto tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<std::int64_t>());

@@ -30,6 +30,9 @@ TokenLayout make_token_layout(const architecture::Config& config, std::vector<st
 TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count,
                               at::Device device);
 
+/// `count` tokens of a layout that is one segment, from the one at `position`; views of its tables.
+TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count);
+
 /// int64 tensor on a device.
 at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device);
 at::Tensor index_tensor(std::span<const std::int32_t> values, at::Device device);

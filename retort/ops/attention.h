@@ -28,7 +28,14 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE);
 
-/// Attention of new tokens to a cache: q_NHE are the last N of the k_MKE.size(0) tokens of one segment.
-at::Tensor attention_cached(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE);
+/// Keys and values of the first tokens of a text.
+struct KeyValueCache {
+  at::Tensor k_MKE, v_MKE;  ///< dense, with room for M tokens
+  std::int64_t tokens = 0;
+};
+
+/// Attention of the next N tokens to the text up to each of them, [N, H E].  `qkv_NX` has rows of queries,
+/// keys and values after each other, and the cache has room for N more.
+at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache);
 
 }  // namespace retort::ops

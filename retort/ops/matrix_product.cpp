@@ -5,6 +5,10 @@
 
 #include <optional>
 
+#include "retort/base/error.h"
+#include "retort/ops/cpu/matrix_vector.h"
+#include "retort/ops/path.h"
+
 namespace retort::ops {
 namespace {
 
@@ -47,11 +51,24 @@ bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
          a_NK.is_contiguous() && a_NK.numel() * b_KM.size(1) >= kLeastMultiplications;
 }
 
+bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+  return path_of(x_NK.device()) == Path::cpu && x_NK.size(0) == 1 && x_NK.is_contiguous() &&
+         w_MK.is_contiguous();
+}
+
 }  // namespace
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   if (products_by_onednn() && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
   return at::mm(a_NK, b_KM);
+}
+
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+  const auto type = x_NK.scalar_type();
+  base::ensure(w_MK.scalar_type() == type || (type == at::kFloat && w_MK.scalar_type() == at::kBFloat16),
+               "linear takes weights of its input's type, or bfloat16 under float32");
+  if (suits_matrix_vector(x_NK, w_MK)) return cpu::matrix_vector(x_NK, w_MK);
+  return matrix_product(x_NK, w_MK.to(type).t());
 }
 
 at::Tensor cpu::onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {

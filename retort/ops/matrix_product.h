@@ -13,6 +13,10 @@ namespace retort::ops {
 /// libtorch's BLAS does not use, large products in float32 go to oneDNN (docs/decisions/0028-products.md).
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
+/// x w^T: a linear layer, whose weights have a row for each output.  On a CPU one row of x is multiplied at
+/// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
+
 namespace cpu {
 /// a b by oneDNN, of float32 matrices on a CPU; undefined where libtorch has none.
 at::Tensor onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM);

@@ -7,10 +7,12 @@
 #include <map>
 
 #include "retort/base/error.h"
+#include "retort/eval/score.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
 #include "support/reference_model.h"
 #include "support/temporary_directory.h"
+#include "support/tolerance.h"
 #include "train/lent_parameters.h"
 
 namespace retort {
@@ -148,6 +150,20 @@ TEST(Generate, RefusesLogitsThatAreNotFinite) {
     EXPECT_SAYS(test::message_of<base::ValidationError>(
                     [&] { eval::generate(*parameters, Ids{3}, {.temperature = temperature}, {}); }),
                 "not finite");
+}
+
+TEST(HeadScorer, MakesTheSameLogitsWhetherItsMatrixIsWidenedOrNot) {
+  const auto weights = test::lively_weights(test::config_of({}), 7, at::kBFloat16);
+  const auto& flat = weights.units[static_cast<std::size_t>(weights.layout.head_unit())];
+  const auto logits = [&](eval::HeadMatrix matrix, const at::Tensor& hidden_RD) {
+    return eval::HeadScorer(weights.config, weights.layout, flat, 0, matrix).logits(hidden_RD);
+  };
+  for (const std::int64_t rows : {1, 3}) {
+    const auto hidden_RD = at::randn({rows, weights.config.hidden_size}).to(at::kBFloat16);
+    const auto found_RV = logits(eval::HeadMatrix::as_it_is, hidden_RD);
+    EXPECT_EQ(found_RV.scalar_type(), at::kFloat);
+    test::expect_close(found_RV, logits(eval::HeadMatrix::widened, hidden_RD), test::tolerance(at::kFloat));
+  }
 }
 
 TEST(EndOfText, ComesFromTheGenerationConfigurationWhereItNamesAny) {

@@ -143,6 +143,9 @@ TEST(TokenLayout, PositionsBeginAnewInEachSegment) {
   const auto alone = model::make_token_layout(config, {0, 5}, at::kCPU).rotary.at(10);
   test::expect_identical(packed.cos_NE2.narrow(0, 3, 5), alone.cos_NE2);
   test::expect_identical(packed.sin_NE2.narrow(0, 0, 3), alone.sin_NE2.narrow(0, 0, 3));
+  const auto part = model::part_of(model::make_token_layout(config, {0, 5}, at::kCPU), 2, 3);
+  EXPECT_EQ(part.starts, (std::vector<std::int64_t>{0, 3}));
+  test::expect_identical(part.rotary.at(10).cos_NE2, alone.cos_NE2.narrow(0, 2, 3));
   const auto later = model::token_layout_from(config, 2, 3, at::kCPU).rotary.at(10);
   test::expect_identical(later.sin_NE2, alone.sin_NE2.narrow(0, 2, 3));
 }

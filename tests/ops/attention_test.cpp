@@ -1,6 +1,7 @@
 // Attention in packed rows: against the plain formula in double, and its autograd.
 #include "retort/ops/attention.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "retort/ops/path.h"
@@ -63,18 +64,43 @@ TEST_P(AttentionTest, BackwardEqualsAutogradAndFillsViewsOfOneBuffer) {
   }
 }
 
+// The tokens of `fused` in turn, so many at once.
+at::Tensor through_a_cache(const Inputs& in, const std::vector<std::int64_t>& counts) {
+  const auto room = [&] {
+    return at::full({in.fused.size(0), in.kv_heads, in.head_dim}, 77, in.fused.options());
+  };
+  ops::KeyValueCache cache{room(), room(), 0};
+  std::vector<at::Tensor> outputs;
+  for (const auto count : counts)
+    outputs.push_back(ops::attention_cached(in.fused.narrow(0, cache.tokens, count), cache));
+  return at::cat(outputs).view({in.fused.size(0), in.heads, in.head_dim});
+}
+
 TEST_P(AttentionTest, OfACacheEqualsAttentionOfTheWholeText) {
   for (const auto& in : all_inputs(GetParam())) {
     if (in.starts.size() != 2) continue;
     const auto x = in.fused.to(at::kDouble);
     const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
     const auto tokens = in.starts.back();
-    for (const std::int64_t fresh : {std::int64_t{1}, (tokens + 1) / 2, tokens}) {
-      const auto actual = ops::attention_cached(in.q(in.fused).narrow(0, tokens - fresh, fresh),
-                                                in.k(in.fused), in.v(in.fused));
-      expect_close(actual, expected.narrow(0, tokens - fresh, fresh), test::tolerance(GetParam()));
+    for (const std::int64_t first : {tokens, tokens / 2, std::int64_t{0}}) {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>((tokens - first + 1) / 2), 1);
+      if (first > 0) counts.insert(counts.begin(), first);
+      if (const auto left = (tokens - first) / 2; left > 0) counts.push_back(left);
+      expect_close(through_a_cache(in, counts), expected, test::tolerance(GetParam()));
     }
   }
+}
+
+TEST_P(AttentionTest, OfACacheIsTheSameForAnyNumberOfThreads) {
+  at::manual_seed(5);
+  const std::int64_t tokens = 2000;
+  const Inputs in{6, 2, 64, {0, tokens}, at::randn({tokens, 10 * 64}, at::kDouble).to(GetParam())};
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto expected = through_a_cache(in, {tokens - 2, 1, 1});
+  at::set_num_threads(3);
+  test::expect_identical(through_a_cache(in, {tokens - 2, 1, 1}), expected);
+  at::set_num_threads(threads);
 }
 
 TEST_P(AttentionTest, ATokenSeesNeitherTheFutureNorAnotherSegment) {

@@ -1,9 +1,11 @@
-// Products of float32 by oneDNN against float64, in every layout that the model uses.
+// Products of float32 by oneDNN against float64, in every layout that the model uses, and linear layers.
 #include "retort/ops/matrix_product.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "ops/kernel_tables.h"
 #include "tests/support/tolerance.h"
 
 namespace retort {
@@ -49,6 +51,63 @@ TEST(MatrixProduct, OfOtherTypesIsThatOfLibtorch) {
     const auto x_NK = at::randn({512, 320}).to(dtype), w_MK = at::randn({192, 320}).to(dtype);
     EXPECT_TRUE(at::equal(ops::matrix_product(x_NK, w_MK.t()), at::mm(x_NK, w_MK.t())));
   }
+}
+
+TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {
+  test::for_every_kernel([](auto c) {
+    for (const auto dim : test::row_sizes()) {
+      const auto w = c.random({7, dim});
+      const auto x = at::randn({dim}, at::kDouble).to(c.kStatistics);
+      const auto arranged = at::empty_like(x), y = at::empty({7}, c.kStatistics);
+      c.kernels.arrange(c.statistics(x), dim, c.statistics(arranged));
+      c.kernels.matrix_vector(c.data(w), c.statistics(arranged), 7, dim, c.statistics(y));
+      test::expect_close(y, at::mv(w.to(at::kDouble), x.to(at::kDouble)), test::tolerance(c.kStatistics));
+    }
+  });
+}
+
+// Type of the input and of the weights.
+const std::vector<std::pair<at::ScalarType, at::ScalarType>> kLinearTypes = {{at::kFloat, at::kFloat},
+                                                                             {at::kDouble, at::kDouble},
+                                                                             {at::kBFloat16, at::kBFloat16},
+                                                                             {at::kFloat, at::kBFloat16}};
+
+TEST(Linear, EqualsTheProductInDoubleForOneRowAndForMany) {
+  at::manual_seed(6);
+  for (const auto& [input, weights] : kLinearTypes)
+    for (const std::int64_t rows : {0, 1, 2, 17})
+      for (const auto& [k, m] : {std::pair{5, 7}, std::pair{257, 1031}}) {
+        const auto x_NK = at::randn({rows, k}).to(input), w_MK = at::randn({m, k}).to(weights);
+        const auto y_NM = ops::linear(x_NK, w_MK);
+        EXPECT_EQ(y_NM.scalar_type(), input);
+        test::expect_close(y_NM, at::mm(x_NK.to(at::kDouble), w_MK.to(at::kDouble).t()),
+                           test::tolerance(input));
+      }
+}
+
+TEST(Linear, OfPartsOfMatrices) {
+  at::manual_seed(7);
+  const auto x_NK = at::randn({4, 96}), w_MK = at::randn({40, 96});
+  const auto expect = [](const at::Tensor& x, const at::Tensor& w) {
+    test::expect_close(ops::linear(x, w), at::mm(x.to(at::kDouble), w.to(at::kDouble).t()),
+                       test::tolerance(at::kFloat));
+  };
+  expect(x_NK.narrow(0, 2, 1), w_MK.narrow(0, 3, 20));
+  expect(x_NK.narrow(0, 2, 1).narrow(1, 1, 50), w_MK.narrow(1, 5, 50));
+  expect(x_NK.t().narrow(0, 2, 1), at::randn({11, 4}));
+}
+
+TEST(Linear, OfOneRowIsTheSameForAnyNumberOfThreads) {
+  at::manual_seed(8);
+  const auto threads = at::get_num_threads();
+  for (const auto& [input, weights] : kLinearTypes) {
+    const auto x_1K = at::randn({1, 300}).to(input), w_MK = at::randn({3000, 300}).to(weights);
+    at::set_num_threads(1);
+    const auto expected_1M = ops::linear(x_1K, w_MK);
+    at::set_num_threads(3);
+    for (int i = 0; i < 50; ++i) test::expect_identical(ops::linear(x_1K, w_MK), expected_1M);
+  }
+  at::set_num_threads(threads);
 }
 
 }  // namespace

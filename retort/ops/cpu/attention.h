@@ -11,5 +11,7 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE);
+/// Of one token.
+at::Tensor attention_cached(const at::Tensor& qkv_1X, KeyValueCache& cache);
 
 }  // namespace retort::ops::cpu

@@ -92,6 +92,14 @@ struct VectorKernels {
   /// of `keys` keys; both are 0 beyond.  p may be the scores.
   void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
                               double scale, std::int64_t rows, std::int64_t keys, std::int64_t visible);
+  /// Writes a vector in the order in which `matrix_vector` and this type's vectors meet.
+  void (*arrange)(const C* x, std::int64_t count, C* out);
+  /// y = W x for `rows` rows of W; x as `arrange` writes it.
+  void (*matrix_vector)(const T* w_MK, const C* x_K, std::int64_t rows, std::int64_t dim, C* y_M);
+  /// softmax(q k^T / sqrt(E)) v of one query head, with keys and values that are `stride` elements apart;
+  /// `work` has room for tokens + 2 head_dim numbers.
+  void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, std::int64_t tokens, std::int64_t stride,
+                 std::int64_t head_dim, C* work, T* out_E);
 };
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;

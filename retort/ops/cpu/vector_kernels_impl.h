@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "retort/ops/cpu/vector_kernels.h"
 
@@ -95,6 +96,8 @@ inline C max_lanes(std::int64_t count, F term) {
   for (; i < count; ++i) best = term(i) > best ? term(i) : best;
   return best;
 }
+
+#include "retort/ops/cpu/row_kernels_impl.h"
 
 template <typename T>
 struct Kernels {
@@ -340,10 +343,22 @@ struct Kernels {
   }
 
   static VectorKernels<T> table() {
-    return {rms_norm_forward,   rms_norm_backward, rope,          swiglu_forward,
-            swiglu_backward,    cross_entropy,     kl_divergence, row_sum,
-            row_sum_without,    row_divergence,    square_sums,   scaled_difference,
-            attention_gradients};
+    return {rms_norm_forward,
+            rms_norm_backward,
+            rope,
+            swiglu_forward,
+            swiglu_backward,
+            cross_entropy,
+            kl_divergence,
+            row_sum,
+            row_sum_without,
+            row_divergence,
+            square_sums,
+            scaled_difference,
+            attention_gradients,
+            RowKernels<T>::arrange,
+            RowKernels<T>::matrix_vector,
+            RowKernels<T>::attend};
   }
 };
 

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace retort::eval {
+namespace retort::bench {
 
 class Stopwatch {
  public:
@@ -31,4 +31,4 @@ class Stopwatch {
   Clock::time_point begin_;
 };
 
-}  // namespace retort::eval
+}  // namespace retort::bench
