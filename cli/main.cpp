@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"tokenize", "Text to token ids", declare_tokenize},
     {"detokenize", "Token ids to text", declare_detokenize},
     {"info", "What a model, checkpoint or run is", declare_info},
+    {"bench", "How fast this machine is, and which sizes of a model run well on it", declare_bench},
     {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
 };
 

@@ -1,7 +1,8 @@
 #include "retort/pipeline/library.h"
 
 extern "C" const retort::pipeline::Library* retort_library() {
-  static constexpr retort::pipeline::Library kLibrary{&retort::pipeline::run, &retort::pipeline::evaluate,
-                                                      &retort::pipeline::generate};
+  static constexpr retort::pipeline::Library kLibrary{
+      &retort::pipeline::run, &retort::pipeline::evaluate, &retort::pipeline::generate,
+      &retort::pipeline::bench_gemm, &retort::pipeline::bench_kernels};
   return &kLibrary;
 }

@@ -11,6 +11,8 @@ struct Library {
   RunOutcome (*run)(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer);
   base::Json (*evaluate)(const EvalRequest& request, record::Observer& observer);
   base::Json (*generate)(const GenerateRequest& request, record::Observer& observer);
+  base::Json (*bench_gemm)(const BenchRequest& request, record::Observer& observer);
+  base::Json (*bench_kernels)(const BenchRequest& request, record::Observer& observer);
 };
 
 }  // namespace retort::pipeline

@@ -71,4 +71,18 @@ struct GenerateRequest {
 /// {"ids": prompt and answer, "prompt", "text": prompt and answer, "answer"}
 base::Json generate(const GenerateRequest& request, record::Observer& observer);
 
+/// Seconds that `retort bench` takes without being asked, about.
+inline constexpr double kBenchSeconds = 120;
+
+struct BenchRequest {
+  ModelRequest model;  ///< empty: a shape that stands for models of some hundred million; dtype `auto`: all
+  std::int64_t tokens = 0;  ///< that go through an operation together; 0: as the time allows, at most 2,048
+  double seconds = kBenchSeconds;  ///< that the measurement may take, about
+};
+/// Rates of the model's products, and sizes that run well: docs/formats/sizing.md.  Throws MemoryError where
+/// the operands do not fit.
+base::Json bench_gemm(const BenchRequest& request, record::Observer& observer);
+/// Rates of the operations between the products, in the same format.
+base::Json bench_kernels(const BenchRequest& request, record::Observer& observer);
+
 }  // namespace retort::pipeline

@@ -14,6 +14,7 @@
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
+#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
 #include "retort/record/keys.h"
@@ -139,6 +140,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
+  settle_widths(recipe, models, chosen.name, device, observer);
   const PlanContext planned{recipe, models, observer, device, dtype, available};
   preflight(planned, request);
   say_what_is_used(recipe, chosen, available, observer);

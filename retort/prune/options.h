@@ -58,6 +58,11 @@ struct SearchOptions {
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 
+/// Where a recipe names no multiple: coarse enough for a short search.
+inline constexpr std::int64_t kUsualWidthMultiple = 32;
+/// Stands for what the stage's file of sizes advises, until the run has read it.
+inline constexpr std::int64_t kWidthMultipleOfSizing = 0;
+
 struct PruneOptions {
   Target target;
   Units units = Units::per_layer;
@@ -66,7 +71,7 @@ struct PruneOptions {
   bool heads = true;     ///< uniform: candidates that drop one KV group of every attention
   bool channels = true;  ///< uniform: candidates that narrow every MLP by width_multiple channels
   bool hidden = false;   ///< uniform: candidates that narrow the hidden size by width_multiple features
-  std::int64_t width_multiple = 32;
+  std::int64_t width_multiple = kUsualWidthMultiple;
   calibrate::ChannelRanking channel_ranking =
       calibrate::ChannelRanking::wanda;  ///< ranks channels and hidden features
   calibrate::ChannelRanking head_ranking = calibrate::ChannelRanking::obs;  ///< ranks KV groups

@@ -1,5 +1,5 @@
 #pragma once
-// The keys of the layers' Options.
+// The keys of the layers' Options; a kind of stage with many keys has a file of its own, bind_<kind>.cpp.
 
 #include "retort/calibrate/options.h"
 #include "retort/data/options.h"
@@ -15,6 +15,8 @@ void bind_source(Binder& binder, data::SourceOptions& source);
 /// `with_teacher`: losses that compare with a teacher may be asked for, and are the default.
 void bind_train(Binder& binder, train::TrainOptions& options, bool with_teacher);
 void bind_prune(Binder& binder, prune::PruneOptions& options);
+/// What a candidate of prune, or a sparse layer, costs.
+void bind_objective(Binder& binder, calibrate::ObjectiveWeights& objective);
 void bind_sparsify(Binder& binder, sparsify::SparsifyOptions& options);
 void bind_profile(Binder& binder, calibrate::ProfileOptions& options);
 void bind_evaluate(Binder& binder, eval::EvaluateOptions& options);

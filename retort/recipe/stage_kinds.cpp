@@ -38,9 +38,10 @@ void bind_from(StageKeys& keys) {
   keys.from();
 }
 
-void bind_from_and_profile(StageKeys& keys) {
+void bind_pruned(StageKeys& keys) {
   keys.from();
   keys.profile();
+  keys.sizing();
 }
 
 void bind_from_and_teacher(StageKeys& keys) {
@@ -69,7 +70,7 @@ constexpr StageTraits kStageKinds[] = {
      bind_training<false>},
     {StageKind::profile, "profile", false, defaults_of<calibrate::ProfileOptions>, bind_from,
      bind_as<calibrate::ProfileOptions, bind_profile>},
-    {StageKind::prune, "prune", true, defaults_of<prune::PruneOptions>, bind_from_and_profile,
+    {StageKind::prune, "prune", true, defaults_of<prune::PruneOptions>, bind_pruned,
      bind_as<prune::PruneOptions, bind_prune>},
     {StageKind::sparsify, "sparsify", true, defaults_of<sparsify::SparsifyOptions>, bind_from,
      bind_as<sparsify::SparsifyOptions, bind_sparsify>},
@@ -124,6 +125,16 @@ void StageKeys::profile() {
                 .may_be_empty = true,
                 .unset = "they are measured here"});
   if (!stage().profile.empty()) check_profile();
+}
+
+// The file is read when the run begins, so that the keys of a recipe can be looked at without it.
+void StageKeys::sizing() {
+  binder_.text("sizing", stage().sizing,
+               {.doc = "file of retort bench gemm: widths that run well on a machine",
+                .may_be_empty = true,
+                .unset = "none"});
+  if (binder_.fills() && !stage().sizing.empty() && !binder_.given("width_multiple"))
+    std::get<prune::PruneOptions>(stage().options).width_multiple = prune::kWidthMultipleOfSizing;
 }
 
 // A directory has a slash in it.

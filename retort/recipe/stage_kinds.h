@@ -29,6 +29,8 @@ class StageKeys {
   void models(const char* doc);
   /// `profile`: an earlier stage that profiled the model of `from`.
   void profile();
+  /// `sizing`: a file with the sizes that run well on a machine.
+  void sizing();
 
  private:
   void check_model(const char* key, const std::string& model);

@@ -17,7 +17,8 @@ namespace retort::test {
 namespace {
 
 TEST(Help, OfEveryCommandHasExamples) {
-  for (const char* command : {"run", "eval", "generate", "tokenize", "detokenize", "info", "recipe"}) {
+  for (const char* command :
+       {"run", "eval", "generate", "tokenize", "detokenize", "info", "bench", "recipe"}) {
     const Finished help = run({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_SAYS(help.out, "Examples:");
@@ -51,6 +52,7 @@ TEST(Start, WaitsForTorchOnlyWhereSomethingIsComputed) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
                                                     {"--version"},
                                                     {"run", "--help"},
+                                                    {"bench", "gemm", "--help"},
                                                     {"genrate"},
                                                     {"recipe", "keys"},
                                                     {"run", "--print-recipe"},

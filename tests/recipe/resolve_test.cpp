@@ -32,7 +32,7 @@ stages:
      optim: {lr: 1e-5, embedding_lr: 2e-7, beta1: 0.8, beta2: 0.9, eps: 1e-9, weight_decay: 0.1, clip_norm: 0, schedule: constant,
              warmup_steps: 0, final_lr_fraction: 0}}
   - {name: f, kind: profile, from: t, data: [a, b], calibration_tokens: 1M, sequence_length: 64, seed: 3}
-  - {name: p, kind: prune, from: t, profile: f, data: a, target: {parameters: 3.3M}, channel_ranking: obs, head_ranking: wanda, winsorise_quantile: 1, units: uniform, blocks: false, width_multiple: 8, objective: {kl: 0.5}}
+  - {name: p, kind: prune, from: t, profile: f, sizing: ./machine.json, data: a, target: {parameters: 3.3M}, channel_ranking: obs, head_ranking: wanda, winsorise_quantile: 1, units: uniform, blocks: false, width_multiple: 8, objective: {kl: 0.5}}
   - {name: s, kind: sparsify, from: ./p, data: [a], pattern: "4:8", method: sparse_gpt, mask: exact, polish: true, share: 60%, layers: [gate_proj, up_proj], blocks: [0, 2], dampening_fraction: 5%}
   - {name: d, kind: distill, from: s, teacher: /m/t, data: [a], tokens: 2e5,
      loss: [{kind: kl_divergence, temperature: 0.1, direction: reverse, temperature_squared: false},
@@ -69,6 +69,25 @@ TEST(Resolve, WritesYamlThatReadsBackEqual) {
     EXPECT_EQ(to_json(parse(yaml)), to_json(recipe)) << yaml;
     EXPECT_EQ(to_yaml(parse(yaml)), yaml);
   }
+}
+
+// The run reads the file; until then the width is not known, and is not written.
+TEST(Resolve, LeavesTheWidthToAFileOfSizes) {
+  const auto width_of = [](const std::string& keys) {
+    const Recipe recipe = parse(
+        "version: 1\ndata: {a: {path: x.txt}}\nstages:\n"
+        "  - {name: p, kind: prune, from: m/x, data: [a], target: {parameters: 50%}" +
+        keys + "}\n");
+    EXPECT_EQ(to_json(parse(to_yaml(recipe))), to_json(recipe));
+    const auto json = to_json(recipe)["stages"]["p"];
+    const auto width = std::get<prune::PruneOptions>(recipe.stage("p").options).width_multiple;
+    EXPECT_EQ(json.contains("width_multiple"), width > 0);
+    return width;
+  };
+  EXPECT_EQ(width_of(""), prune::kUsualWidthMultiple);
+  EXPECT_EQ(width_of(", sizing: none.json"), prune::kWidthMultipleOfSizing);
+  EXPECT_EQ(width_of(", sizing: none.json, width_multiple: 48"), 48);
+  EXPECT_EQ(width_of(", width_multiple: 48, sizing: \"\""), 48);
 }
 
 TEST(Resolve, KeysStagesAndSourcesByName) {

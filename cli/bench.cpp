@@ -1,0 +1,77 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/bench_tables.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/library.h"
+#include "cli/print.h"
+#include "cli/recipe_source.h"
+#include "retort/base/files.h"
+
+namespace retort::cli {
+namespace {
+
+struct Options {
+  pipeline::BenchRequest request;
+  std::string out;
+  Verbosity verbosity = Verbosity::normal;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  auto& request = options.request;
+  app.add_option("MODEL", request.model.model,
+                 "Model directory or GGUF file, for its shapes; without one, a usual shape");
+  app.add_option("--tokens", request.tokens,
+                 "That go through an operation together; default: as the time allows, at most 2048")
+      ->check(CLI::Range(16, 1 << 20));
+  app.add_option("--seconds", request.seconds, "That the measurement may take, about")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--out", options.out, "File for the rates as JSON")->capture_default_str();
+  app.add_flag("--json", options.json, "Print JSON");
+  add_place(app, request.model.device, request.model.dtype);
+  add_verbosity(app, options.verbosity);
+}
+
+using Measure = base::Json (*pipeline::Library::*)(const pipeline::BenchRequest&, record::Observer&);
+
+base::ExitCode measure(const Options& options, Measure rates_of,
+                       std::string (*tables_of)(const base::Json&)) {
+  Console console(options.verbosity);
+  const base::Json rates = (library().*rates_of)(options.request, console);
+  if (options.json)
+    print(std::cout, rates, true);
+  else
+    std::cout << tables_of(rates);
+  if (options.out.empty()) return base::ExitCode::ok;
+  base::write_file_atomically(options.out, rates.dump(2) + "\n");
+  console.message(record::Level::info, "written: " + options.out);
+  return base::ExitCode::ok;
+}
+
+}  // namespace
+
+Action declare_bench(CLI::App& app) {
+  app.footer(
+      "Examples:\n"
+      "  retort bench gemm models/europa-5m            products, and sizes that run well: sizing.json\n"
+      "  retort bench gemm SmolLM2-135M-Instruct.Q4_1.gguf --dtype fp32 --out sizing.json\n"
+      "  retort bench kernels models/europa-5m         the operations between the products\n"
+      "A prune stage of a recipe takes its width_multiple from the file that its key sizing names.");
+  app.require_subcommand(1);
+  CLI::App* gemm = app.add_subcommand("gemm", "Rates of a model's products, and sizes that run well");
+  CLI::App* kernels = app.add_subcommand("kernels", "Rates of norms, attention, losses and the optimizer");
+  auto of_gemm = std::make_shared<Options>(), of_kernels = std::make_shared<Options>();
+  of_gemm->out = "sizing.json";
+  add_options(*gemm, *of_gemm);
+  add_options(*kernels, *of_kernels);
+  return [=] {
+    return gemm->parsed() ? measure(*of_gemm, &pipeline::Library::bench_gemm, gemm_tables)
+                          : measure(*of_kernels, &pipeline::Library::bench_kernels, kernel_tables);
+  };
+}
+
+}  // namespace retort::cli

@@ -1,0 +1,157 @@
+#include "cli/bench_tables.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+
+namespace retort::cli {
+namespace {
+
+using base::Json;
+using Rows = std::vector<std::vector<std::string>>;  // the first holds the titles
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string giga(const Json& per_second) {
+  const double value = per_second.get<double>() / 1e9;
+  return fixed(value, value < 100 ? 1 : 0);
+}
+
+std::string milliseconds(const Json& seconds) {
+  return fixed(1e3 * seconds.get<double>(), 3);
+}
+
+std::string percent(const Json& share) {
+  return fixed(100 * share.get<double>(), 0) + " %";
+}
+
+std::string text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The first `left` columns are words, the others numbers.
+std::string table(const Rows& rows, std::size_t left) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - row[i].size(), ' ');
+      line += (i ? "  " : "") + (i < left ? row[i] + space : space + row[i]);
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string ceilings(const Json& rates) {
+  const Json &machine = rates.at("machine"), &memory = rates.at("memory");
+  std::string out =
+      base::join(text(machine.at("processor")), ", ", text(machine.at("threads")), " threads, ",
+                 text(machine.at("device")), ", torch ", text(machine.at("torch")), ", oneDNN ",
+                 text(machine.at("onednn")), "\nmemory   ", giga(memory.at("read_bytes_per_second")),
+                 " GB/s reading, ", giga(memory.at("update_bytes_per_second")), " GB/s updating, ",
+                 giga(memory.at("triad_bytes_per_second")), " GB/s triad, arrays of ",
+                 base::human_bytes(memory.at("array_bytes").get<std::uint64_t>()), "\n");
+  for (const auto& [dtype, measured] : rates.at("dtypes").items())
+    out += base::join("product  ", giga(measured.at("square_flops_per_second")), " GFLOP/s in ", dtype,
+                      ", 1024 x 1024 x 1024\n");
+  return out;
+}
+
+std::string name_of(const Json& rates) {
+  const auto name = text(rates.at("model").at("name"));
+  return name.empty() ? "a usual shape" : name;
+}
+
+std::string product_table(const Json& products) {
+  Rows rows = {{"product", "pass", "tokens", "rows", "columns", "ms", "GFLOP/s", "of ceiling"}};
+  for (const auto& one : products)
+    rows.push_back({text(one.at("product")), text(one.at("pass")), text(one.at("tokens")),
+                    text(one.at("rows")), text(one.at("columns")), milliseconds(one.at("seconds")),
+                    giga(one.at("flops_per_second")), percent(one.at("share_of_ceiling"))});
+  return table(rows, 2);
+}
+
+std::string sweep_table(const Json& sweep) {
+  Rows rows = {{"multiple", "GFLOP/s", "all multiples of it", "measured at"}};
+  for (const auto& one : sweep.at("multiples")) {
+    std::string widths;
+    for (const auto& width : one.at("widths")) widths += (widths.empty() ? "" : " ") + width.dump();
+    rows.push_back({text(one.at("multiple")), giga(one.at("flops_per_second")),
+                    percent(one.at("share_of_best")) + " of the best", widths});
+  }
+  return table(rows, 0);
+}
+
+std::string value_list(const Json& rates) {
+  std::string out;
+  for (const auto& one : rates)
+    out += (out.empty() ? "" : ", ") + text(one.at("value")) + ": " + giga(one.at("flops_per_second"));
+  return out;
+}
+
+std::string sizes_of(const Json& rates, const std::string& dtype) {
+  std::string out;
+  const auto add_sweep = [&](const char* what, const Json& sweep) {
+    if (sweep.at("multiples").empty()) return;
+    out += base::join(
+        "\n", dtype, ": ", what, " near ", text(sweep.at("center")),
+        ", by the largest power of two in it; forward and gradients\n", sweep_table(sweep), "advised: ",
+        sweep.at("advised_multiple") == 1 ? "any width"
+                                          : "multiples of " + text(sweep.at("advised_multiple")),
+        "\n");
+  };
+  add_sweep("MLP width", rates.at("mlp_width"));
+  add_sweep("hidden size", rates.at("hidden_size"));
+  const auto add_values = [&](const char* what, const Json& values) {
+    if (!values.empty()) out += base::join("\n", dtype, ": ", what, ", GFLOP/s: ", value_list(values), "\n");
+  };
+  add_values("qkv and o by KV groups", rates.at("kv_groups"));
+  add_values("attention by head_dim", rates.at("head_dim"));
+  return out;
+}
+
+std::string kernel_table(const Json& kernels) {
+  Rows rows = {{"operation", "shape", "ms", "moved", "GB/s", "GFLOP/s", "of ceiling", ""}};
+  for (const auto& one : kernels) {
+    const bool computes = one.contains("flops");
+    rows.push_back(
+        {text(one.at("kernel")), text(one.at("shape")), milliseconds(one.at("seconds")),
+         computes ? "" : base::human_bytes(static_cast<std::uint64_t>(one.at("bytes").get<double>())),
+         computes ? "" : giga(one.at("bytes_per_second")), computes ? giga(one.at("flops_per_second")) : "",
+         percent(one.at("share_of_ceiling")), text(one.at("ceiling"))});
+  }
+  return table(rows, 2);
+}
+
+}  // namespace
+
+std::string gemm_tables(const Json& rates) {
+  std::string out = ceilings(rates);
+  for (const auto& [dtype, measured] : rates.at("dtypes").items())
+    out += base::join("\n", dtype, ": products of ", name_of(rates), ", ceiling ",
+                      giga(measured.at("ceiling_flops_per_second")), " GFLOP/s\n",
+                      product_table(measured.at("products")), sizes_of(measured, dtype));
+  return out;
+}
+
+std::string kernel_tables(const Json& rates) {
+  std::string out = ceilings(rates);
+  for (const auto& [dtype, measured] : rates.at("dtypes").items())
+    out += base::join("\n", dtype, ": operations of ", name_of(rates), ", operands in memory\n",
+                      kernel_table(measured.at("kernels")));
+  return out;
+}
+
+}  // namespace retort::cli

@@ -1,0 +1,15 @@
+#pragma once
+// What `retort bench` prints for people, from its JSON.
+
+#include <string>
+
+#include "retort/base/json.h"
+
+namespace retort::cli {
+
+/// Ceilings, a table of products and the advice for each compute type.
+std::string gemm_tables(const base::Json& rates);
+/// Ceilings, and a table of operations for each compute type.
+std::string kernel_tables(const base::Json& rates);
+
+}  // namespace retort::cli

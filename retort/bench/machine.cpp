@@ -1,0 +1,67 @@
+#include "retort/bench/machine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/version.h>
+
+#include "retort/base/error.h"
+#include "retort/record/keys.h"
+#include "retort/record/provenance.h"
+
+namespace retort::bench {
+namespace {
+
+namespace keys = record::keys;
+
+// "Intel(R) MKL-DNN v3.7.1 (Git Hash ...)", or a sentence that says there is none.
+std::string version_in(const std::string& text) {
+  const auto begin = text.find_first_of("0123456789");
+  if (begin == std::string::npos) return "none";
+  return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
+}
+
+}  // namespace
+
+std::string Machine::difference(const Machine& other) const {
+  if (device != other.device) return base::join("device ", device, " instead of ", other.device);
+  if (processor != other.processor) return base::join(processor, " instead of ", other.processor);
+  if (features != other.features) return "a processor with other vector instructions";
+  if (threads != other.threads) return base::join(threads, " threads instead of ", other.threads);
+  return {};
+}
+
+Machine this_machine(c10::Device device) {
+  const auto told = record::describe({.command = {}, .torch_version = TORCH_VERSION, .threads = 0});
+  return {.processor = told.at(keys::kProcessor),
+          .features = told.at("features"),
+          .device = c10::DeviceTypeName(device.type(), /*lower_case=*/true),
+          .threads = at::get_num_threads(),
+          .retort = record::version(),
+          .torch = TORCH_VERSION,
+          .mkl = version_in(at::get_mkl_version()),
+          .onednn = version_in(at::get_mkldnn_version())};
+}
+
+base::Json to_json(const Machine& machine) {
+  return {{keys::kProcessor, machine.processor},
+          {"features", machine.features},
+          {keys::kDevice, machine.device},
+          {"threads", machine.threads},
+          {keys::kRetort, machine.retort},
+          {keys::kTorch, machine.torch},
+          {"mkl", machine.mkl},
+          {"onednn", machine.onednn}};
+}
+
+Machine machine_of_json(const base::Json& json) {
+  return {.processor = json.at(keys::kProcessor),
+          .features = json.at("features"),
+          .device = json.at(keys::kDevice),
+          .threads = json.at("threads"),
+          .retort = json.at(keys::kRetort),
+          .torch = json.at(keys::kTorch),
+          .mkl = json.at("mkl"),
+          .onednn = json.at("onednn")};
+}
+
+}  // namespace retort::bench

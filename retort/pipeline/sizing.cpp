@@ -1,0 +1,87 @@
+#include "retort/pipeline/sizing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "retort/base/error.h"
+#include "retort/bench/sizing.h"
+
+namespace retort::pipeline {
+namespace {
+
+using record::Level;
+
+class SizedStage {
+ public:
+  SizedStage(const recipe::Stage& stage, const std::string& dtype, record::Observer& observer)
+      : stage_(stage), observer_(observer), sizing_(bench::read_sizing(stage.sizing)) {
+    const auto found = sizing_.by_dtype.find(dtype);
+    base::require<base::UsageError>(
+        found != sizing_.by_dtype.end(), "stage '", stage.name, "': expected rates in ", dtype,
+        ", the type that the run computes in, in ", stage.sizing,
+        ", found none; measure them: retort bench gemm MODEL --out ", stage.sizing, ".");
+    sweeps_ = found->second;
+  }
+
+  void warn_of_differences(const KnownModels& models, c10::Device device) const {
+    if (const auto differs = sizing_.machine.difference(bench::this_machine(device)); !differs.empty())
+      say(Level::warning, base::join("was measured with ", differs,
+                                     "; that is right only if the model is going to run there"));
+    const auto config = models.config(stage_.from);
+    if (config && config->hidden_size != sizing_.hidden_size)
+      say(Level::warning,
+          base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and the model has ",
+                     config->hidden_size, "; measure this model: retort bench gemm ", stage_.from, " --out ",
+                     stage_.sizing));
+  }
+
+  void settle(prune::PruneOptions& options) const {
+    const auto advised = advised_multiple(options);
+    if (options.width_multiple == prune::kWidthMultipleOfSizing) {
+      options.width_multiple = std::max(advised, prune::kUsualWidthMultiple);
+      say(Level::info,
+          base::join("advises multiples of ", advised, "; width_multiple is ", options.width_multiple));
+    } else if (const auto share = share_at(options); share < 1 - bench::kLoss) {
+      say(Level::warning, base::join("widths in multiples of ", options.width_multiple, " reach ",
+                                     std::lround(100 * share), " % of the best rate, and those of ", advised,
+                                     " more than ", std::lround(100 * (1 - bench::kLoss)), " %"));
+    }
+  }
+
+ private:
+  void say(Level level, const std::string& what) const {
+    observer_.message(level, base::join("stage '", stage_.name, "': ", stage_.sizing, ": ", what, "."));
+  }
+  std::int64_t advised_multiple(const prune::PruneOptions& options) const {
+    const auto of_channels = sweeps_.mlp_width.advised_multiple();
+    return options.hidden ? std::max(of_channels, sweeps_.hidden_size.advised_multiple()) : of_channels;
+  }
+  double share_at(const prune::PruneOptions& options) const {
+    const auto of_channels = sweeps_.mlp_width.share_of(power_in(options.width_multiple));
+    return options.hidden
+               ? std::min(of_channels, sweeps_.hidden_size.share_of(power_in(options.width_multiple)))
+               : of_channels;
+  }
+  // The largest power of two that divides it.
+  static std::int64_t power_in(std::int64_t multiple) { return multiple & -multiple; }
+
+  const recipe::Stage& stage_;
+  record::Observer& observer_;
+  bench::Sizing sizing_;
+  bench::Sizing::Sweeps sweeps_;
+};
+
+}  // namespace
+
+void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std::string& dtype,
+                   c10::Device device, record::Observer& observer) {
+  for (auto& stage : recipe.stages) {
+    auto* options = std::get_if<prune::PruneOptions>(&stage.options);
+    if (!options || stage.sizing.empty()) continue;
+    const SizedStage sized(stage, dtype, observer);
+    if (!models.finished(stage.name)) sized.warn_of_differences(models, device);
+    sized.settle(*options);
+  }
+}
+
+}  // namespace retort::pipeline
