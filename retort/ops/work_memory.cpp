@@ -1,5 +1,8 @@
 #include "retort/ops/work_memory.h"
 
+#include <ATen/Parallel.h>
+
+#include "retort/ops/cpu/tile_sizes.h"
 #include "retort/ops/device/pieces.h"
 
 namespace retort::ops {
@@ -37,10 +40,10 @@ std::int64_t attention_work_bytes(Path, const AttentionSizes& sizes, std::int64_
 
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
-  // The segment by heads: inputs, gradients, and a block of 128 query rows against all keys, twice.
   if (path == Path::cpu)
-    return statistics_bytes * s.segment *
-           (4 * s.queries + 4 * s.keys + 2 * s.heads * std::min<std::int64_t>(128, s.segment));
+    return s.heads == 0 ? 0
+                        : at::get_num_threads() * statistics_bytes *
+                              cpu::tile_elements(s.segment, s.queries / s.heads);
   // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
   return s.segment *
          (item_bytes * (2 * s.queries + 2 * s.keys) + statistics_bytes * (s.queries + 2 * s.heads));

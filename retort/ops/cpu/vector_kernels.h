@@ -42,6 +42,22 @@ struct RowSum {
   double log_sum;
 };
 
+/// out = a b, or out += a b.  Element (m, k) of `a` lies at m * a_row + k * a_column, so a may be a
+/// transpose; rows of b and of out are dense.  `columns` is a multiple of kProductColumns.
+template <typename C>
+struct SmallProduct {
+  const C* a;
+  std::int64_t a_row, a_column;
+  const C* b;
+  std::int64_t b_row;
+  C* out;
+  std::int64_t out_row;
+  std::int64_t rows, inner, columns;
+  bool add;
+};
+/// Elements of the widest vector.
+inline constexpr std::int64_t kProductColumns = 16;
+
 struct AdamWStep {
   double lr, beta1, beta2, eps, weight_decay;
   double correction1, correction2;  ///< 1 - beta^step
@@ -100,6 +116,8 @@ struct VectorKernels {
   /// `work` has room for tokens + 2 head_dim numbers.
   void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, std::int64_t tokens, std::int64_t stride,
                  std::int64_t head_dim, C* work, T* out_E);
+  /// For matrices that stay in the cache.
+  void (*small_product)(const SmallProduct<C>& product);
 };
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;

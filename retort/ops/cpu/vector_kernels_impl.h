@@ -99,6 +99,9 @@ inline C max_lanes(std::int64_t count, F term) {
 
 #include "retort/ops/cpu/row_kernels_impl.h"
 
+// Needs the vectors of the former.
+#include "retort/ops/cpu/product_kernels_impl.h"
+
 template <typename T>
 struct Kernels {
   using C = typename ComputeOf<T>::type;
@@ -358,7 +361,8 @@ struct Kernels {
             attention_gradients,
             RowKernels<T>::arrange,
             RowKernels<T>::matrix_vector,
-            RowKernels<T>::attend};
+            RowKernels<T>::attend,
+            ProductKernels<C>::product};
   }
 };
 

@@ -1,0 +1,191 @@
+// The gradient of attention, segment by segment and head of keys by head of keys.  Rows of queries meet keys
+// in tiles that stay in the cache: nothing of size length x length exists, and no tile lies wholly behind the
+// diagonal.  All of it is computed in float32 at least: bfloat16 is too coarse to be exponentiated.
+// Source: Dao et al. 2022, algorithm 4; the log-sum-exp comes from the forward pass.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "retort/ops/cpu/attention.h"
+#include "retort/ops/cpu/dispatch.h"
+#include "retort/ops/cpu/tile_sizes.h"
+#include "retort/ops/operands.h"
+
+namespace retort::ops::cpu {
+namespace {
+
+// Rows of one head: [length, head_dim], wherever each begins.
+template <typename T>
+struct Rows {
+  T* first;
+  std::int64_t stride, head_dim;
+
+  Rows(const at::Tensor& x_NHE, std::int64_t begin, std::int64_t head)
+      : first(data<T>(x_NHE) + begin * x_NHE.stride(0) + head * x_NHE.stride(1)),
+        stride(x_NHE.stride(0)),
+        head_dim(x_NHE.size(2)) {}
+  T* row(std::int64_t n) const { return first + n * stride; }
+};
+
+float widened(Bf16 x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
+template <typename C>
+C widened(C x) {
+  return x;
+}
+void narrow(float x, Bf16& to) {
+  to.bits = at::BFloat16(x).x;
+}
+template <typename C>
+void narrow(C x, C& to) {
+  to = x;
+}
+
+// Part of one thread's memory: a matrix with rows `stride` apart.
+template <typename C>
+struct Matrix {
+  C* first;
+  std::int64_t stride;
+  C* row(std::int64_t n) const { return first + n * stride; }
+};
+
+template <typename T, typename C>
+void load_rows(const Rows<T>& from, std::int64_t begin, std::int64_t rows, const Matrix<C>& to) {
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const T* x = from.row(begin + n);
+    C* y = to.row(n);
+    for (std::int64_t i = 0; i < from.head_dim; ++i) y[i] = widened(x[i]);
+    std::fill(y + from.head_dim, y + to.stride, C(0));
+  }
+}
+
+template <typename C>
+void transpose(const Matrix<C>& from, std::int64_t rows, std::int64_t columns, const Matrix<C>& to) {
+  for (std::int64_t i = 0; i < columns; ++i) {
+    for (std::int64_t n = 0; n < rows; ++n) to.row(i)[n] = from.row(n)[i];
+    std::fill(to.row(i) + rows, to.row(i) + to.stride, C(0));
+  }
+}
+
+template <typename T, typename C>
+void store_rows(const Matrix<C>& from, std::int64_t rows, const Rows<T>& to, std::int64_t begin) {
+  for (std::int64_t n = 0; n < rows; ++n)
+    for (std::int64_t i = 0; i < to.head_dim; ++i) narrow(from.row(n)[i], to.row(begin + n)[i]);
+}
+
+// The arguments of the gradient.
+struct Operands {
+  const at::Tensor &gout_NHE, &q_NHE, &k_NKE, &v_NKE;
+  const Attention& forward;
+  const at::Tensor &gq_NHE, &gk_NKE, &gv_NKE;
+
+  std::int64_t head_dim() const { return q_NHE.size(2); }
+  std::int64_t groups() const { return q_NHE.size(1) / k_NKE.size(1); }
+};
+
+// One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
+// padded, R rows of a tile, M its keys padded.
+template <typename T>
+class HeadGradient {
+ public:
+  using C = typename ComputeOf<T>::type;
+
+  HeadGradient(const Operands& x, std::int64_t longest)
+      : x_(x),
+        work_(at::empty({tile_elements(longest, x.head_dim())}, x.forward.lse_HN.options())),
+        padded_dim_(padded(x.head_dim())) {}
+
+  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t kv_head) {
+    begin_ = begin;
+    length_ = length;
+    lay_out();
+    load_rows(Rows<const T>(x_.v_NKE, begin, kv_head), 0, length, k_LP_);
+    transpose(k_LP_, length, x_.head_dim(), v_EL_);
+    load_rows(Rows<const T>(x_.k_NKE, begin, kv_head), 0, length, k_LP_);
+    transpose(k_LP_, length, x_.head_dim(), k_EL_);
+    std::fill_n(gk_LP_.first, length * padded_dim_, C(0));
+    std::fill_n(gv_LP_.first, length * padded_dim_, C(0));
+    for (std::int64_t member = 0; member < x_.groups(); ++member)
+      for (std::int64_t row = 0; row < length; row += kTileRows)
+        of_rows(kv_head * x_.groups() + member, row, std::min(kTileRows, length - row));
+    store_rows(gk_LP_, length, Rows<T>(x_.gk_NKE, begin, kv_head), 0);
+    store_rows(gv_LP_, length, Rows<T>(x_.gv_NKE, begin, kv_head), 0);
+  }
+
+ private:
+  void lay_out() {
+    C* next = data<C>(work_);
+    const auto take = [&](std::int64_t rows, std::int64_t stride) {
+      const Matrix<C> matrix{next, stride};
+      next += rows * stride;
+      return matrix;
+    };
+    const auto dim = x_.head_dim();
+    for (auto* matrix : {&k_LP_, &gk_LP_, &gv_LP_}) *matrix = take(length_, padded_dim_);
+    for (auto* matrix : {&k_EL_, &v_EL_}) *matrix = take(dim, padded(length_));
+    for (auto* matrix : {&q_RP_, &g_RP_, &gq_RP_}) *matrix = take(kTileRows, padded_dim_);
+    for (auto** tile : {&scores_RM_, &gradients_RM_}) *tile = take(kTileRows, kTileKeys).first;
+    delta_R_ = next;
+  }
+
+  // Queries `row`.. of one head against the keys that they see.
+  void of_rows(std::int64_t head, std::int64_t row, std::int64_t rows) {
+    load_rows(Rows<const T>(x_.q_NHE, begin_, head), row, rows, q_RP_);
+    load_rows(Rows<const T>(x_.gout_NHE, begin_, head), row, rows, g_RP_);
+    const Rows<const T> out(x_.forward.out_NHE, begin_, head);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      C sum = 0;
+      for (std::int64_t i = 0; i < out.head_dim; ++i) sum += g_RP_.row(r)[i] * widened(out.row(row + r)[i]);
+      delta_R_[r] = sum;
+    }
+    const C* lse_R = data<C>(x_.forward.lse_HN) + head * x_.forward.lse_HN.stride(0) + begin_ + row;
+    for (std::int64_t key = 0; key < row + rows; key += kTileKeys)
+      of_tile(lse_R, row, rows, key, std::min(kTileKeys, row + rows - key));
+    store_rows(gq_RP_, rows, Rows<T>(x_.gq_NHE, begin_, head), row);
+  }
+
+  void of_tile(const C* lse_R, std::int64_t row, std::int64_t rows, std::int64_t key, std::int64_t keys) {
+    const auto& small = kernels<C>().small_product;
+    const auto dim = x_.head_dim(), width = padded(keys), p = padded_dim_;
+    small({q_RP_.first, p, 1, k_EL_.first + key, k_EL_.stride, scores_RM_, width, rows, dim, width, false});
+    small(
+        {g_RP_.first, p, 1, v_EL_.first + key, v_EL_.stride, gradients_RM_, width, rows, dim, width, false});
+    kernels<C>().attention_gradients(scores_RM_, scores_RM_, gradients_RM_, lse_R, delta_R_,
+                                     1.0 / std::sqrt(static_cast<double>(dim)), rows, width, row + 1 - key);
+    small({gradients_RM_, width, 1, k_LP_.row(key), p, gq_RP_.first, p, rows, keys, p, key > 0});
+    small({gradients_RM_, 1, width, q_RP_.first, p, gk_LP_.row(key), p, keys, rows, p, true});
+    small({scores_RM_, 1, width, g_RP_.first, p, gv_LP_.row(key), p, keys, rows, p, true});
+  }
+
+  const Operands x_;
+  at::Tensor work_;
+  std::int64_t padded_dim_, begin_ = 0, length_ = 0;
+  Matrix<C> k_LP_{}, gk_LP_{}, gv_LP_{}, k_EL_{}, v_EL_{}, q_RP_{}, g_RP_{}, gq_RP_{};
+  C *scores_RM_ = nullptr, *gradients_RM_ = nullptr, *delta_R_ = nullptr;
+};
+
+}  // namespace
+
+void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                        const at::Tensor& v_NKE, const Attention& forward,
+                        const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
+                        at::Tensor gv_NKE) {
+  const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE};
+  const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1;
+  std::int64_t longest = 0;
+  for (std::size_t s = 1; s < starts.size(); ++s) longest = std::max(longest, starts[s] - starts[s - 1]);
+  with_element(q_NHE, [&](auto element) {
+    using T = typename decltype(element)::type;
+    at::parallel_for(0, segments * kv_heads, 1, [&](std::int64_t first, std::int64_t last) {
+      HeadGradient<T> gradient(operands, longest);
+      for (auto i = first; i < last; ++i) {
+        const auto s = static_cast<std::size_t>(i / kv_heads);
+        gradient.of_segment(starts[s], starts[s + 1] - starts[s], i % kv_heads);
+      }
+    });
+  });
+}
+
+}  // namespace retort::ops::cpu
