@@ -18,6 +18,14 @@ std::int64_t piece_bytes(std::int64_t rows, std::int64_t columns, std::int64_t i
   return static_cast<std::int64_t>(count * static_cast<double>(statistics_bytes * elements));
 }
 
+// Every thread has its own.
+std::int64_t tiles_bytes(const AttentionSizes& s, std::int64_t item_bytes,
+                         std::int64_t (*elements)(std::int64_t longest, std::int64_t head_dim)) {
+  if (s.heads == 0) return 0;
+  return at::get_num_threads() * std::max<std::int64_t>(4, item_bytes) *
+         elements(s.segment, s.queries / s.heads);
+}
+
 }  // namespace
 
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes) {
@@ -33,17 +41,15 @@ std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64
   return path == Path::cpu ? 0 : 2 * item_bytes * device::piece_rows(rows, width) * width;
 }
 
-// The output of a segment before it is copied to its place.
-std::int64_t attention_work_bytes(Path, const AttentionSizes& sizes, std::int64_t item_bytes) {
-  return item_bytes * sizes.segment * sizes.queries;
+std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
+  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements);
+  // The output of a segment before it is copied to its place.
+  return item_bytes * s.segment * s.queries;
 }
 
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
-  if (path == Path::cpu)
-    return s.heads == 0 ? 0
-                        : at::get_num_threads() * statistics_bytes *
-                              cpu::tile_elements(s.segment, s.queries / s.heads);
+  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::backward_elements);
   // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
   return s.segment *
          (item_bytes * (2 * s.queries + 2 * s.keys) + statistics_bytes * (s.queries + 2 * s.heads));

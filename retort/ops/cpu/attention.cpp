@@ -1,53 +1,84 @@
+// Attention, segment by segment and head by head.  A tile of queries meets all keys that it sees, so its
+// softmax needs no second look: nothing of size length x length exists.
 #include "retort/ops/cpu/attention.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
 
 namespace retort::ops::cpu {
 namespace {
 
-// Documents are short and many: whole segments are spread over the threads, and the kernels inside then run
-// on one.  With few segments they stay in a row, and each kernel uses all threads.  The numbers are the same
-// either way.
-template <typename Body>
-void for_each_segment(const std::vector<std::int64_t>& starts, Body body) {
-  const auto segments = static_cast<std::int64_t>(starts.size()) - 1;
-  const auto run = [&](std::int64_t begin, std::int64_t end) {
-    // Gradient mode is a property of a thread, and begins switched on.
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-      body(starts[i], starts[i + 1] - starts[i]);
-  };
-  if (segments < 4 * at::get_num_threads()) return run(0, segments);
-  at::parallel_for(0, segments, 1, run);
-}
+// One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
+// padded, R rows of a tile, M the keys that they see, padded.
+template <typename T>
+class HeadAttention {
+ public:
+  using C = typename ComputeOf<T>::type;
 
-// [N, H, E] rows begin..begin+length as the [1, H, L, E] that the kernels take; no copy.
-at::Tensor heads_first(const at::Tensor& x_NHE, std::int64_t begin, std::int64_t length) {
-  return x_NHE.narrow(0, begin, length).transpose(0, 1).unsqueeze(0);
-}
+  HeadAttention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                const Attention& to, std::int64_t longest)
+      : q_NHE_(q_NHE),
+        k_NKE_(k_NKE),
+        v_NKE_(v_NKE),
+        to_(to),
+        work_(at::empty({forward_elements(longest, q_NHE.size(2))}, to.lse_HN.options())) {}
 
-at::Tensor tokens_first(const at::Tensor& x_1HLE) {
-  return x_1HLE.squeeze(0).transpose(0, 1);
-}
+  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head) const {
+    const auto dim = q_NHE_.size(2), width = padded(dim), kv_head = head / (q_NHE_.size(1) / k_NKE_.size(1));
+    Room<C> room(work_);
+    const auto v_LP = room.take(length, width), k_EL = room.take(dim, padded(length));
+    const auto q_RP = room.take(kForwardRows, width), out_RP = room.take(kForwardRows, width);
+    const auto tile = room.take(kForwardRows, padded(length));
+    C* const sum_R = room.take(1, kForwardRows).first;
+    load_rows(Rows<const T>(k_NKE_, begin, kv_head), 0, length, v_LP);
+    transpose(v_LP, length, dim, k_EL);
+    load_rows(Rows<const T>(v_NKE_, begin, kv_head), 0, length, v_LP);
+    const Rows<const T> queries(q_NHE_, begin, head);
+    const Rows<T> outputs(to_.out_NHE, begin, head);
+    C* const lse_L = data<C>(to_.lse_HN) + head * to_.lse_HN.stride(0) + begin;
+    for (std::int64_t row = 0; row < length; row += kForwardRows) {
+      const auto rows = std::min(kForwardRows, length - row), keys = row + rows, seen = padded(keys);
+      load_rows(queries, row, rows, q_RP);
+      kernels<C>().small_product(
+          {q_RP.first, width, 1, k_EL.first, k_EL.stride, tile.first, seen, rows, dim, seen, false});
+      kernels<C>().attention_softmax(tile.first, 1.0 / std::sqrt(static_cast<double>(dim)), rows, seen,
+                                     row + 1, sum_R, lse_L + row);
+      kernels<C>().small_product(
+          {tile.first, seen, 1, v_LP.first, width, out_RP.first, width, rows, keys, width, false});
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < dim; ++i) out_RP.row(r)[i] /= sum_R[r];
+      store_rows(out_RP, rows, outputs, row);
+    }
+  }
+
+ private:
+  const at::Tensor &q_NHE_, &k_NKE_, &v_NKE_;
+  const Attention& to_;
+  at::Tensor work_;
+};
 
 }  // namespace
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts) {
   const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
-  Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
-                   at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
-  for_each_segment(starts, [&](std::int64_t begin, std::int64_t length) {
-    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads_first(q_NHE, begin, length), heads_first(k_NKE, begin, length),
-        heads_first(v_NKE, begin, length), 0.0, true);
-    result.out_NHE.narrow(0, begin, length).copy_(tokens_first(out));
-    result.lse_HN.narrow(1, begin, length).copy_(lse.squeeze(0));
+  const Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
+                         at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
+  const auto segments = static_cast<std::int64_t>(starts.size()) - 1;
+  with_element(q_NHE, [&](auto element) {
+    using T = typename decltype(element)::type;
+    at::parallel_for(0, segments * heads, 1, [&](std::int64_t first, std::int64_t last) {
+      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, longest_segment(starts));
+      for (auto i = first; i < last; ++i) {
+        const auto s = static_cast<std::size_t>(i / heads);
+        attention.of_segment(starts[s], starts[s + 1] - starts[s], i % heads);
+      }
+    });
   });
   return result;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Attention on a CPU: libtorch's kernel forward, and a backward in blocks of query rows.
+// Attention on a CPU: in tiles that stay in the cache, and of one token to its cache of keys and values.
 
 #include "retort/ops/attention.h"
 

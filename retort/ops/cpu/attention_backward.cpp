@@ -9,71 +9,11 @@
 
 #include "retort/ops/cpu/attention.h"
 #include "retort/ops/cpu/dispatch.h"
-#include "retort/ops/cpu/tile_sizes.h"
+#include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
 
 namespace retort::ops::cpu {
 namespace {
-
-// Rows of one head: [length, head_dim], wherever each begins.
-template <typename T>
-struct Rows {
-  T* first;
-  std::int64_t stride, head_dim;
-
-  Rows(const at::Tensor& x_NHE, std::int64_t begin, std::int64_t head)
-      : first(data<T>(x_NHE) + begin * x_NHE.stride(0) + head * x_NHE.stride(1)),
-        stride(x_NHE.stride(0)),
-        head_dim(x_NHE.size(2)) {}
-  T* row(std::int64_t n) const { return first + n * stride; }
-};
-
-float widened(Bf16 x) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
-}
-template <typename C>
-C widened(C x) {
-  return x;
-}
-void narrow(float x, Bf16& to) {
-  to.bits = at::BFloat16(x).x;
-}
-template <typename C>
-void narrow(C x, C& to) {
-  to = x;
-}
-
-// Part of one thread's memory: a matrix with rows `stride` apart.
-template <typename C>
-struct Matrix {
-  C* first;
-  std::int64_t stride;
-  C* row(std::int64_t n) const { return first + n * stride; }
-};
-
-template <typename T, typename C>
-void load_rows(const Rows<T>& from, std::int64_t begin, std::int64_t rows, const Matrix<C>& to) {
-  for (std::int64_t n = 0; n < rows; ++n) {
-    const T* x = from.row(begin + n);
-    C* y = to.row(n);
-    for (std::int64_t i = 0; i < from.head_dim; ++i) y[i] = widened(x[i]);
-    std::fill(y + from.head_dim, y + to.stride, C(0));
-  }
-}
-
-template <typename C>
-void transpose(const Matrix<C>& from, std::int64_t rows, std::int64_t columns, const Matrix<C>& to) {
-  for (std::int64_t i = 0; i < columns; ++i) {
-    for (std::int64_t n = 0; n < rows; ++n) to.row(i)[n] = from.row(n)[i];
-    std::fill(to.row(i) + rows, to.row(i) + to.stride, C(0));
-  }
-}
-
-template <typename T, typename C>
-void store_rows(const Matrix<C>& from, std::int64_t rows, const Rows<T>& to, std::int64_t begin) {
-  for (std::int64_t n = 0; n < rows; ++n)
-    for (std::int64_t i = 0; i < to.head_dim; ++i) narrow(from.row(n)[i], to.row(begin + n)[i]);
-}
 
 // The arguments of the gradient.
 struct Operands {
@@ -94,7 +34,7 @@ class HeadGradient {
 
   HeadGradient(const Operands& x, std::int64_t longest)
       : x_(x),
-        work_(at::empty({tile_elements(longest, x.head_dim())}, x.forward.lse_HN.options())),
+        work_(at::empty({backward_elements(longest, x.head_dim())}, x.forward.lse_HN.options())),
         padded_dim_(padded(x.head_dim())) {}
 
   void of_segment(std::int64_t begin, std::int64_t length, std::int64_t kv_head) {
@@ -116,18 +56,12 @@ class HeadGradient {
 
  private:
   void lay_out() {
-    C* next = data<C>(work_);
-    const auto take = [&](std::int64_t rows, std::int64_t stride) {
-      const Matrix<C> matrix{next, stride};
-      next += rows * stride;
-      return matrix;
-    };
-    const auto dim = x_.head_dim();
-    for (auto* matrix : {&k_LP_, &gk_LP_, &gv_LP_}) *matrix = take(length_, padded_dim_);
-    for (auto* matrix : {&k_EL_, &v_EL_}) *matrix = take(dim, padded(length_));
-    for (auto* matrix : {&q_RP_, &g_RP_, &gq_RP_}) *matrix = take(kTileRows, padded_dim_);
-    for (auto** tile : {&scores_RM_, &gradients_RM_}) *tile = take(kTileRows, kTileKeys).first;
-    delta_R_ = next;
+    Room<C> room(work_);
+    for (auto* matrix : {&k_LP_, &gk_LP_, &gv_LP_}) *matrix = room.take(length_, padded_dim_);
+    for (auto* matrix : {&k_EL_, &v_EL_}) *matrix = room.take(x_.head_dim(), padded(length_));
+    for (auto* matrix : {&q_RP_, &g_RP_, &gq_RP_}) *matrix = room.take(kTileRows, padded_dim_);
+    for (auto** tile : {&scores_RM_, &gradients_RM_}) *tile = room.take(kTileRows, kTileKeys).first;
+    delta_R_ = room.take(1, kTileRows).first;
   }
 
   // Queries `row`.. of one head against the keys that they see.
@@ -174,12 +108,10 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         at::Tensor gv_NKE) {
   const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE};
   const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1;
-  std::int64_t longest = 0;
-  for (std::size_t s = 1; s < starts.size(); ++s) longest = std::max(longest, starts[s] - starts[s - 1]);
   with_element(q_NHE, [&](auto element) {
     using T = typename decltype(element)::type;
     at::parallel_for(0, segments * kv_heads, 1, [&](std::int64_t first, std::int64_t last) {
-      HeadGradient<T> gradient(operands, longest);
+      HeadGradient<T> gradient(operands, longest_segment(starts));
       for (auto i = first; i < last; ++i) {
         const auto s = static_cast<std::size_t>(i / kv_heads);
         gradient.of_segment(starts[s], starts[s + 1] - starts[s], i % kv_heads);

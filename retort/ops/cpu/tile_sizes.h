@@ -1,5 +1,5 @@
 #pragma once
-// The tiles in which attention's gradient is computed, and what they take of a thread's memory.
+// The tiles in which attention and its gradient are computed, and what they take of a thread's memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,8 +16,15 @@ constexpr std::int64_t padded(std::int64_t count) {
   return (count + kProductColumns - 1) / kProductColumns * kProductColumns;
 }
 
-/// Elements that one thread holds for segments of at most `longest` tokens.
-constexpr std::int64_t tile_elements(std::int64_t longest, std::int64_t head_dim) {
+/// Queries of a tile of the forward pass, which has all keys that they see.
+inline constexpr std::int64_t kForwardRows = 64;
+
+/// Elements that one thread holds for segments of at most `longest` tokens, forward and backward.
+constexpr std::int64_t forward_elements(std::int64_t longest, std::int64_t head_dim) {
+  const auto width = padded(head_dim);
+  return longest * width + head_dim * padded(longest) + kForwardRows * (2 * width + padded(longest) + 1);
+}
+constexpr std::int64_t backward_elements(std::int64_t longest, std::int64_t head_dim) {
   const auto width = padded(head_dim);
   return 3 * longest * width + 2 * head_dim * padded(longest) + kTileRows * (3 * width + 2 * kTileKeys + 1);
 }

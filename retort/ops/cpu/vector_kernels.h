@@ -116,6 +116,10 @@ struct VectorKernels {
   /// `work` has room for tokens + 2 head_dim numbers.
   void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, std::int64_t tokens, std::int64_t stride,
                  std::int64_t head_dim, C* work, T* out_E);
+  /// Softmax of rows of scores times `scale`, in their place and not yet divided by sum_R; lse_R gets the
+  /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys; beyond them it gets 0.
+  void (*attention_softmax)(C* scores_RM, double scale, std::int64_t rows, std::int64_t keys,
+                            std::int64_t visible, C* sum_R, C* lse_R);
   /// For matrices that stay in the cache.
   void (*small_product)(const SmallProduct<C>& product);
 };

@@ -345,6 +345,21 @@ struct Kernels {
     }
   }
 
+  static void attention_softmax(C* scores_RM, double scale, std::int64_t rows, std::int64_t keys,
+                                std::int64_t visible, C* sum_R, C* lse_R) {
+    const C factor = C(scale);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      C* s = scores_RM + r * keys;
+      const std::int64_t seen = visible + r < keys ? visible + r : keys;
+      const C top = max_lanes<C>(seen, [=](std::int64_t i) { return s[i]; }) * factor;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < seen; ++i) s[i] = exponential(s[i] * factor - top);
+      sum_R[r] = sum_lanes<C>(seen, [=](std::int64_t i) { return s[i]; });
+      lse_R[r] = top + std::log(sum_R[r]);
+      for (std::int64_t i = seen; i < keys; ++i) s[i] = C(0);
+    }
+  }
+
   static VectorKernels<T> table() {
     return {rms_norm_forward,
             rms_norm_backward,
@@ -362,6 +377,7 @@ struct Kernels {
             RowKernels<T>::arrange,
             RowKernels<T>::matrix_vector,
             RowKernels<T>::attend,
+            attention_softmax,
             ProductKernels<C>::product};
   }
 };
