@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "retort/architecture/layout.h"
+#include "retort/ops/work_memory.h"
 
 namespace retort::eval {
 namespace {
-
-// Of rows x vocabulary, float32: the logits of each model.  Scores are read off them row by row.
-constexpr std::int64_t kLogitMatrices = 1, kLogitMatricesWithTeacher = 2;
 
 std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes) {
   return architecture::make_layout(config).size() * item_bytes;
@@ -34,13 +32,14 @@ std::int64_t position_bytes(const architecture::Config& config, std::int64_t tok
 }  // namespace
 
 shard::MemoryPlan plan_scoring(const architecture::Config& model, const architecture::Config* teacher,
-                               std::int64_t item_bytes, std::int64_t context, const BatchSettings& batch) {
+                               std::int64_t item_bytes, std::int64_t context, ops::Path path,
+                               const BatchSettings& batch) {
   const auto tokens = std::max(context, batch.tokens), rows = std::min(batch.head_rows, tokens);
   const bool two = teacher && teacher != &model;
   const auto& wider = two && teacher->hidden_size > model.hidden_size ? *teacher : model;
   const auto hidden = wider.hidden_size * item_bytes * tokens;
-  auto work = shard::block_forward_bytes(model, tokens, context, item_bytes);
-  if (two) work = std::max(work, shard::block_forward_bytes(*teacher, tokens, context, item_bytes));
+  auto work = shard::block_forward_bytes(model, tokens, context, item_bytes, path);
+  if (two) work = std::max(work, shard::block_forward_bytes(*teacher, tokens, context, item_bytes, path));
   shard::MemoryPlan plan{{}, "lower the context, or use a machine with more"};
   plan.items.push_back(
       {"model weights", weight_bytes(model, item_bytes) + head_copy_bytes(model, item_bytes)});
@@ -50,9 +49,10 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   // Ids and targets, and at most one start of a window for each token.
   plan.items.push_back({"token ids and positions", 24 * tokens + position_bytes(wider, tokens)});
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
-  const auto logits = (teacher ? kLogitMatricesWithTeacher : kLogitMatrices) * rows * model.vocab_size +
-                      3 * rows * wider.hidden_size;
-  plan.items.push_back({"work of a block, or logits of a chunk", std::max(work, logits * wide(item_bytes))});
+  const auto logits = (teacher ? 2 : 1) * rows * model.vocab_size + 3 * rows * wider.hidden_size;
+  const auto scoring = logits * wide(item_bytes) +
+                       ops::score_work_bytes(path, rows, model.vocab_size, item_bytes, teacher != nullptr);
+  plan.items.push_back({"work of a block, or logits of a chunk", std::max(work, scoring)});
   return plan;
 }
 
@@ -66,14 +66,25 @@ std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t it
 }
 
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens) {
+                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path) {
   const auto all = prompt_tokens + new_tokens;
+  std::int64_t attention = 0;
+  for (const auto& block : config.blocks) {
+    if (!block.attention) continue;
+    const ops::AttentionSizes sizes{.segment = all,
+                                    .heads = block.attention->num_heads,
+                                    .queries = block.attention->num_heads * block.attention->head_dim};
+    attention = std::max(attention, ops::attention_cached_work_bytes(path, sizes, item_bytes));
+  }
+  // Off the CPU the head is widened for single rows too.
+  const auto head = path == ops::Path::cpu ? 0 : head_copy_bytes(config, item_bytes);
   const auto hidden = 2 * prompt_tokens * config.hidden_size * item_bytes;
-  return {{{"model weights", weight_bytes(config, item_bytes)},
+  return {{{"model weights", weight_bytes(config, item_bytes) + head},
            {"keys and values", key_value_bytes(config, item_bytes, all)},
            {"positions", position_bytes(config, all)},
            {"work of a block",
-            hidden + shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes)},
+            hidden + attention +
+                shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes, path)},
            {"logits", 4 * config.vocab_size * 8}},
           "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
 }

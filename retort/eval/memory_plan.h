@@ -3,19 +3,20 @@
 
 #include "retort/architecture/config.h"
 #include "retort/eval/evaluate.h"
+#include "retort/ops/path.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::eval {
 
-/// Of evaluate_source in windows of `context` tokens.  `teacher` may be null, or the model itself, which is
-/// then loaded once.
+/// Of evaluate_source in windows of `context` tokens, where operations take `path`.  `teacher` may be null,
+/// or the model itself, which is then loaded once.
 shard::MemoryPlan plan_scoring(const architecture::Config& model, const architecture::Config* teacher,
-                               std::int64_t item_bytes, std::int64_t context,
+                               std::int64_t item_bytes, std::int64_t context, ops::Path path,
                                const BatchSettings& batch = {});
 
 /// Of generate() with room for `new_tokens` behind the prompt.
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens);
+                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path);
 
 /// Keys and values of `tokens` tokens, bytes.
 std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t item_bytes,

@@ -60,6 +60,18 @@ std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vo
   return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 3 : 1, teacher ? 0 : 1);
 }
 
+// Log-softmax; with a teacher the same of it, and what the divergence is made of.
+std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
+                              bool teacher) {
+  return path == Path::cpu ? 0 : (teacher ? 5 : 1) * rows * vocab * std::max<std::int64_t>(4, item_bytes);
+}
+
+// Keys and values for every query head, and three rows of scores with a mask.
+std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
+  if (path == Path::cpu) return 0;
+  return s.segment * (2 * s.queries * item_bytes + 3 * s.heads * std::max<std::int64_t>(4, item_bytes) + 1);
+}
+
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
                                    std::int64_t item_bytes) {
   return path == Path::cpu ? 0 : piece_bytes(rows, columns, item_bytes, 0, 1);

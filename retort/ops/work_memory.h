@@ -1,7 +1,7 @@
 #pragma once
 // The bytes that an operation holds beside its arguments and its results, by path: what a memory plan adds
-// up. The loops of ops/cpu/ hold next to nothing.  The compositions of ops/device/ hold temporaries of a
-// piece of rows, whatever the number of rows.
+// up. The loops of ops/cpu/ hold next to nothing, but for the tiles of attention, which each thread has.  The
+// compositions of ops/device/ hold temporaries of a piece of rows, whatever the number of rows.
 //
 // `item_bytes` belongs to an element of the compute type.
 
@@ -33,6 +33,13 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& size
 /// Of cross_entropy_, or with a teacher of kl_divergence_, on a chunk of logits.
 std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                                    bool teacher);
+
+/// Of score_chunk, whose logits are float32 at least.
+std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
+                              bool teacher);
+
+/// Of attention_cached of one token to `sizes.segment` tokens.
+std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
 
 /// Of accumulate to a float32 matrix, or wider.
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,

@@ -11,6 +11,7 @@
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
+#include "retort/ops/path.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/inspect_model.h"
@@ -65,7 +66,8 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   if (!request.teacher.empty()) teacher_config = architecture::read_config(request.teacher);
   const auto* teacher_shape = teacher_config ? &*teacher_config : nullptr;
   const auto context = request.context > 0 ? request.context : default_context(config, teacher_shape);
-  require_memory(eval::plan_scoring(config, teacher_shape, std::int64_t(at::elementSize(dtype)), context),
+  require_memory(eval::plan_scoring(config, teacher_shape, std::int64_t(at::elementSize(dtype)), context,
+                                    ops::path_of(device)),
                  available_bytes(request.model.available_memory), observer);
   const auto parameters = load(request.model.model, dtype, device);
   const auto text = read_model_text(request.model.model, parameters->config());
@@ -120,7 +122,7 @@ base::Json generate_text(const GenerateRequest& request, record::Observer& obser
   const auto prompt = text.prompt_ids(request.prompt, request.bos);
   const auto room = std::max<std::int64_t>(0, config.max_position_embeddings - std::ssize(prompt));
   require_memory(eval::plan_generation(config, std::int64_t(at::elementSize(dtype)), std::ssize(prompt),
-                                       std::min(request.max_new_tokens, room)),
+                                       std::min(request.max_new_tokens, room), ops::path_of(device)),
                  available_bytes(request.model.available_memory), observer);
   const auto parameters = load(request.model.model, dtype, device);
   const auto generation = eval::generate(

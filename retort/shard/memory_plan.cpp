@@ -174,11 +174,12 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
 }
 
 std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_t tokens,
-                                 std::int64_t sequence_tokens, std::int64_t item_bytes) {
+                                 std::int64_t sequence_tokens, std::int64_t item_bytes, ops::Path path) {
   return over_blocks({.student = config,
                       .item_bytes = item_bytes,
                       .micro_batch_tokens = tokens,
-                      .sequence_tokens = sequence_tokens},
+                      .sequence_tokens = sequence_tokens,
+                      .path = path},
                      config, &BlockBytes::forward);
 }
 

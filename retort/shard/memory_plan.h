@@ -50,7 +50,7 @@ std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_
 /// What the widest block of a model takes in a forward pass without gradients, bytes; `sequence_tokens` of
 /// the longest segment.
 std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_t tokens,
-                                 std::int64_t sequence_tokens, std::int64_t item_bytes);
+                                 std::int64_t sequence_tokens, std::int64_t item_bytes, ops::Path path);
 
 /// A table of the plan for people, one item a line.
 std::string describe(const MemoryPlan& plan);

@@ -87,10 +87,26 @@ TEST_F(Plans, OfScoringHoldAndAreNear) {
       if (other) teacher_subject.emplace("teacher", *other);
       MadeUpWindows windows(test.context, static_cast<int>(BatchSettings().tokens / test.context + 1));
       evaluate_source(subject, teacher_subject ? &*teacher_subject : nullptr, "text", windows);
-      expect_near(plan_scoring(config, test.teacher ? &teacher : nullptr,
-                               static_cast<std::int64_t>(at::elementSize(dtype)), test.context),
-                  ops::peak_tensor_bytes() - before, test.what);
+      expect_near(
+          plan_scoring(config, test.teacher ? &teacher : nullptr,
+                       static_cast<std::int64_t>(at::elementSize(dtype)), test.context, ops::Path::cpu),
+          ops::peak_tensor_bytes() - before, test.what);
     }
+}
+
+// Compositions of libtorch's operations hold what the loops of a CPU do not.
+TEST_F(Plans, OfADeviceHaveWhatItsOperationsHold) {
+  const auto config = config_of(64, 64, 32000), teacher = config_of(128, 64, 32000);
+  const auto scoring = [&](const architecture::Config* other, ops::Path path) {
+    return plan_scoring(config, other, 4, 256, path).total_bytes();
+  };
+  const auto matrix = std::min<std::int64_t>(BatchSettings().head_rows, BatchSettings().tokens) * 32000 * 4;
+  EXPECT_EQ(scoring(nullptr, ops::Path::device) - scoring(nullptr, ops::Path::cpu), matrix);
+  EXPECT_EQ(scoring(&teacher, ops::Path::device) - scoring(&teacher, ops::Path::cpu), 5 * matrix);
+  const auto generation = [&](ops::Path path) {
+    return plan_generation(config, 2, 16, 500, path).total_bytes();
+  };
+  EXPECT_GT(generation(ops::Path::device) - generation(ops::Path::cpu), 32000 * 64 * 4);
 }
 
 TEST_F(Plans, OfGenerationHoldAndAreNear) {
@@ -105,8 +121,8 @@ TEST_F(Plans, OfGenerationHoldAndAreNear) {
     ops::reset_peak_tensor_bytes();
     const std::vector<std::int32_t> prompt(static_cast<std::size_t>(test.prompt), 3);
     generate(*model, prompt, {.max_new_tokens = test.made}, {});
-    expect_near(plan_generation(config, 4, test.prompt, test.made), ops::peak_tensor_bytes() - before,
-                test.what);
+    expect_near(plan_generation(config, 4, test.prompt, test.made, ops::Path::cpu),
+                ops::peak_tensor_bytes() - before, test.what);
   }
 }
 

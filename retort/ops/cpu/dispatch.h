@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <bit>
+
 #include "retort/base/error.h"
 #include "retort/ops/cpu/vector_kernels.h"
 
@@ -38,6 +40,14 @@ auto with_element(const at::Tensor& x, Body body) {
       throw base::InternalError(
           base::join("ops: no kernel for element type ", at::toString(x.scalar_type()), "."));
   }
+}
+
+inline float widened(Bf16 x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
+template <typename C>
+C widened(C x) {
+  return x;
 }
 
 template <typename T>

@@ -1,6 +1,5 @@
 #include "retort/ops/cpu/logit_scores.h"
 
-#include <bit>
 #include <cmath>
 #include <type_traits>
 #include <vector>
@@ -63,17 +62,13 @@ struct Row {
 
   C nll(std::int64_t target) const {
     if (target < 0) return C(0);
-    return static_cast<C>(sum.log_sum - static_cast<double>(value(logits_V[target])));
+    return static_cast<C>(sum.log_sum - static_cast<double>(widened(logits_V[target])));
   }
   C confidence() const { return static_cast<C>(std::exp(static_cast<double>(sum.top) - sum.log_sum)); }
   /// Of the first `tokens` entries alone.
   RowSum<C> of_tokens(std::int64_t tokens) const {
     return tokens == vocab ? sum : kernels<T>().row_sum(logits_V, tokens);
   }
-
- private:
-  static C value(C x) { return x; }
-  static float value(Bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 };
 
 }  // namespace

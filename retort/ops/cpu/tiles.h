@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "retort/ops/cpu/dispatch.h"
@@ -26,13 +25,6 @@ struct Rows {
   T* row(std::int64_t n) const { return first + n * stride; }
 };
 
-inline float widened(Bf16 x) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
-}
-template <typename C>
-C widened(C x) {
-  return x;
-}
 inline void narrow(float x, Bf16& to) {
   to.bits = at::BFloat16(x).x;
 }

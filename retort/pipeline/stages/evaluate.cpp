@@ -10,6 +10,7 @@
 #include "retort/eval/generate.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/path.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
@@ -97,8 +98,8 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device dev
   for (const auto& name : stage.models) {
     const auto model = name == stage.teacher ? teacher : config_of(name);
     if (!model || !teacher) continue;
-    auto plan =
-        eval::plan_scoring(*model, name == stage.teacher ? &*model : &*teacher, item, options.context);
+    auto plan = eval::plan_scoring(*model, name == stage.teacher ? &*model : &*teacher, item, options.context,
+                                   ops::path_of(device));
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
