@@ -16,6 +16,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import machine  # noqa: E402
+
 VARIANTS = {
     "Retort, fp32": ("retort", ["--dtype", "fp32"]),
     "Retort, fp32, activations kept": ("retort", ["--dtype", "fp32", "--keep"]),
@@ -38,18 +41,6 @@ def parse_arguments():
     parser.add_argument("--reference", default="torch.compile, fp32", help="the variant that ratios are of")
     parser.add_argument("options", nargs="*", help="given to all, after --: for example -- --steps 3 --length 256")
     return parser.parse_args()
-
-
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
-
-
-def instructions():
-    flags = set(Path("/proc/cpuinfo").read_text().split())
-    return ", ".join(f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in flags)
 
 
 def run_one(arguments, kind, options):
@@ -91,7 +82,7 @@ def main():
             print(f"round {number + 1}: {name}: {result and round(result['tokens_per_second'])} tokens/s", file=sys.stderr)
             if result:
                 results[name].append(result)
-    print(f"{datetime.date.today()}, {processor()} ({instructions()}), {os.cpu_count()} cores, "
+    print(f"{datetime.date.today()}, {machine.described()}, "
           f"{arguments.rounds} rounds, `OMP_WAIT_POLICY=passive`\n")
     print(f"    benchmarks/distill_step/run.py --rounds {arguments.rounds} " +
           (shlex.join(["--", *arguments.options]) if arguments.options else "") + "\n")

@@ -18,6 +18,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import machine  # noqa: E402
+
 
 
 def parse_arguments():
@@ -29,13 +32,6 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, action="append", help="1 by default; may be repeated")
     return parser.parse_args()
-
-
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
 
 
 def run_one(command, threads):
@@ -80,7 +76,7 @@ def main():
                 rows.append(row(tokenizer, threads, rounds, same))
                 all_same = all_same and same
                 documents = rounds["retort"][0]
-    print(f"{datetime.date.today()}, {processor()}, {os.cpu_count()} cores, {arguments.rounds} rounds; "
+    print(f"{datetime.date.today()}, {machine.described()}, {arguments.rounds} rounds; "
           f"{documents['documents']} documents, {documents['bytes'] / 1e6:.1f} MB\n")
     print("    benchmarks/tokenizers/run.py " + shlex.join(sys.argv[1:]) + "\n")
     print("| tokenizer | threads | tokens | same ids | Retort, MB/s | HF, MB/s | ratio "
