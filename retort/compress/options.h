@@ -17,14 +17,14 @@ constexpr auto words_of(MaskChoice) {
 
 /// What makes a layer sparse.
 enum class SparseMethod {
+  alps,        ///< all masks of a layer at once, by alternating directions.  Source: Meng et al. (2024)
   sparse_gpt,  ///< column after column, with update of the weights that stay.  Source: Frantar & Alistarh
                ///< (2023)
-  alps,        ///< all masks of a layer at once, by alternating directions.  Source: Meng et al. (2024)
   wanda,       ///< the least |w| ||x||_2 of each group become 0.  Source: Sun et al. (2023)
   magnitude    ///< the least |w|
 };
 constexpr auto words_of(SparseMethod) {
-  return base::words<SparseMethod::magnitude>("sparse_gpt", "alps", "wanda", "magnitude");
+  return base::words<SparseMethod::magnitude>("alps", "sparse_gpt", "wanda", "magnitude");
 }
 
 /// Whether it changes the weights that stay, which takes a factor of the Hessian.

@@ -299,7 +299,8 @@ TEST(EndToEndSearched, ShapesThatDifferByLayerGoThroughEveryStage) {
        "{name: pruned, kind: prune, from: born, target: {parameters: 97%}, units: per_layer, width_multiple: "
        "16, " +
            calibration("2k") + ", search: {method: tabu, budget_tokens: 60k, tolerance: 10%}}",
-       "{name: sparse, kind: sparsify, from: pruned, mask: exact, polish: true, " + calibration("6k") + "}",
+       "{name: sparse, kind: sparsify, from: pruned, method: sparse_gpt, mask: exact, polish: true, " +
+           calibration("6k") + "}",
        "{name: student, kind: distill, from: sparse, teacher: born, data: [text], tokens: 512, " + kPacking +
            "}",
        "{name: scores, kind: evaluate, models: [born, pruned, student], data: [text], windows: rolling, "

@@ -140,7 +140,12 @@ INSTANTIATE_TEST_SUITE_P(
              "stages.a.objective: perplexity and kl are both 0"},
         Case{"{name: a, kind: sparsify, from: m/x, data: [books], pattern: \"3:4\"}",
              "expected one of 2:4, 1:4, 4:8, found '3:4'"},
-        Case{"{name: a, kind: sparsify, from: m/x, data: [books], block_size: 130}", "multiple of 4"},
+        Case{"{name: a, kind: sparsify, from: m/x, data: [books], method: sparse_gpt, block_size: 130}",
+             "multiple of 4"},
+        Case{"{name: a, kind: sparsify, from: m/x, data: [books], mask: exact}",
+             "stages.a.mask: has no meaning with this method; leave it out, or choose method: sparse_gpt"},
+        Case{"{name: a, kind: sparsify, from: m/x, data: [books], method: wanda, block_size: 64}",
+             "stages.a.block_size: has no meaning with this method"},
         Case{"{name: a, kind: evaluate, data: [books]}", "stages.a.models: missing"},
         Case{"{name: a, kind: evaluate, models: [m], data: [books]}", "'m' is no earlier stage"},
         Case{"just text", "stages.0: expected keys and values, found 'just text'"}));

@@ -200,6 +200,7 @@ class PolishGuard : public ::testing::Test {
   model::Weights sparse(const Domains& fitted, const Domains& choosing, bool polish) const {
     record::Observer observer;
     sparsify::SparsifyOptions options;
+    options.method = compress::SparseMethod::sparse_gpt;  // alps ends with least squares of its own
     options.polish = polish;
     options.layers = {"q_proj"};
     options.blocks = {0};

@@ -52,9 +52,14 @@ TEST(Sparsify, AgreesWithTheReferenceOnAWholeModel) {
     sequence.targets = sequence.ids;
     domains[0].sequences.push_back(std::move(sequence));
   }
-  const auto result = sparsify(
-      input, {.fitted = domains, .choosing = {}, .judging = {}},
-      {.permute = false, .polish = false, .objective = {}, .layers = {}, .blocks = {}}, {}, observer);
+  const auto result = sparsify(input, {.fitted = domains, .choosing = {}, .judging = {}},
+                               {.method = compress::SparseMethod::sparse_gpt,
+                                .permute = false,
+                                .polish = false,
+                                .objective = {},
+                                .layers = {},
+                                .blocks = {}},
+                               {}, observer);
   const auto expected = model::load_weights(oracles / "sparsified", at::kDouble, at::kCPU);
   for (const auto& unit : expected.layout.units)
     for (const auto& tensor : unit.tensors) {
@@ -87,7 +92,9 @@ TEST(Sparsify, EveryLinearLayerIsSparseAndTheRestUntouched) {
 
 TEST(Sparsify, ReportsEachLayer) {
   record::Observer observer;
-  const auto report = sparsify(dense_model(), test::random_domains(40), {}, observer).report;
+  SparsifyOptions options;
+  options.method = compress::SparseMethod::sparse_gpt;
+  const auto report = sparsify(dense_model(), test::random_domains(40), options, observer).report;
   EXPECT_EQ(report["kind"], "sparsify");
   EXPECT_EQ(report["pattern"], "2:4");
   EXPECT_DOUBLE_EQ(report["zeros_fraction"].get<double>(), 0.5);
@@ -105,6 +112,7 @@ TEST(Sparsify, ReportsEachLayer) {
 TEST(Sparsify, EveryMethodKeepsThePatternAndSaysWhatItDid) {
   record::Observer observer;
   SparsifyOptions options;
+  options.method = compress::SparseMethod::sparse_gpt;
   options.polish = false;
   const auto first_layer = [&] {
     const auto result = sparsify(dense_model(), test::random_domains(40, 200), options, observer);
