@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/path.h"
 #include "retort/ops/reference/formulas.h"
 #include "support/tolerance.h"
@@ -101,6 +102,47 @@ TEST_P(AttentionTest, OfACacheIsTheSameForAnyNumberOfThreads) {
   at::set_num_threads(3);
   test::expect_identical(through_a_cache(in, {tokens - 2, 1, 1}), expected);
   at::set_num_threads(threads);
+}
+
+// More threads than heads: tiles are divided.
+TEST_P(AttentionTest, IsTheSameForAnyNumberOfThreads) {
+  at::manual_seed(5);
+  const std::int64_t tokens = 1500;
+  const Inputs in{2, 1, 24, {0, 200, tokens}, at::randn({tokens, 4 * 24}, at::kDouble).to(GetParam())};
+  const auto gout = at::randn({tokens, 2, 24}, at::kDouble).to(GetParam());
+  const auto results = [&] {
+    const auto forward = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts);
+    const auto grad = at::full_like(in.fused, 77);
+    ops::attention_backward(gout, in.q(in.fused), in.k(in.fused), in.v(in.fused), forward, in.starts,
+                            in.q(grad), in.k(grad), in.v(grad));
+    return std::vector{forward.out_NHE, forward.lse_HN, grad};
+  };
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto expected = results();
+  for (const int many : {4, 5, 13}) {
+    at::set_num_threads(many);
+    const auto found = results();
+    for (std::size_t i = 0; i < expected.size(); ++i) test::expect_identical(found[i], expected[i]);
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(AttentionParts, HaveEachTileOnceAndAboutTheSameWork) {
+  for (const std::int64_t tiles : {1, 2, 7, 16, 33})
+    for (const std::int64_t count : {1, 2, 3, 8}) {
+      if (count > 1 && 2 * count > tiles) continue;
+      std::vector<std::int64_t> owners(static_cast<std::size_t>(tiles), 0);
+      for (std::int64_t number = 0; number < count; ++number)
+        for (std::int64_t tile = 0; tile < tiles; ++tile)
+          owners[static_cast<std::size_t>(tile)] += ops::cpu::TilePart{number, count}.has(tile);
+      EXPECT_EQ(owners, std::vector<std::int64_t>(static_cast<std::size_t>(tiles), 1))
+          << tiles << " " << count;
+    }
+  EXPECT_EQ(ops::cpu::best_parts(8, 32, 8, 1.4), 1);
+  EXPECT_EQ(ops::cpu::best_parts(8, 32, 12, 1.4), 1) << "dividing costs more than four idle threads";
+  EXPECT_EQ(ops::cpu::best_parts(8, 32, 64, 1.4), 8);
+  EXPECT_EQ(ops::cpu::best_parts(8, 4, 64, 1.4), 2) << "as many as there are tiles";
 }
 
 TEST_P(AttentionTest, ATokenSeesNeitherTheFutureNorAnotherSegment) {

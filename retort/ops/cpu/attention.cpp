@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
 
 namespace retort::ops::cpu {
 namespace {
+
+// Each part of a head copies its keys and values anew.
+constexpr double kGrowth = 1.05;
 
 // One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
 // padded, R rows of a tile, M the keys that they see, padded.
@@ -28,7 +32,7 @@ class HeadAttention {
         to_(to),
         work_(at::empty({forward_elements(longest, q_NHE.size(2))}, to.lse_HN.options())) {}
 
-  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head) const {
+  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head, const TilePart& part) const {
     const auto dim = q_NHE_.size(2), width = padded(dim), kv_head = head / (q_NHE_.size(1) / k_NKE_.size(1));
     Room<C> room(work_);
     const auto v_LP = room.take(length, width), k_EL = room.take(dim, padded(length));
@@ -42,6 +46,7 @@ class HeadAttention {
     const Rows<T> outputs(to_.out_NHE, begin, head);
     C* const lse_L = data<C>(to_.lse_HN) + head * to_.lse_HN.stride(0) + begin;
     for (std::int64_t row = 0; row < length; row += kForwardRows) {
+      if (!part.has(row / kForwardRows)) continue;
       const auto rows = std::min(kForwardRows, length - row), keys = row + rows, seen = padded(keys);
       load_rows(queries, row, rows, q_RP);
       kernels<C>().small_product(
@@ -69,14 +74,16 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
   const Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
                          at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
-  const auto segments = static_cast<std::int64_t>(starts.size()) - 1;
+  const auto segments = static_cast<std::int64_t>(starts.size()) - 1, longest = longest_segment(starts);
+  const auto parts =
+      best_parts(segments * heads, tiles_of(longest, kForwardRows), at::get_num_threads(), kGrowth);
   with_element(q_NHE, [&](auto element) {
     using T = typename decltype(element)::type;
-    at::parallel_for(0, segments * heads, 1, [&](std::int64_t first, std::int64_t last) {
-      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, longest_segment(starts));
+    at::parallel_for(0, segments * heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
+      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, longest);
       for (auto i = first; i < last; ++i) {
-        const auto s = static_cast<std::size_t>(i / heads);
-        attention.of_segment(starts[s], starts[s + 1] - starts[s], i % heads);
+        const auto s = static_cast<std::size_t>(i / parts / heads);
+        attention.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % heads, {i % parts, parts});
       }
     });
   });

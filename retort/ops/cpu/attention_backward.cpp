@@ -8,12 +8,16 @@
 #include <cmath>
 
 #include "retort/ops/cpu/attention.h"
+#include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/cpu/dispatch.h"
 #include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
 
 namespace retort::ops::cpu {
 namespace {
+
+// A divided head computes its scores, and their gradients, once for the queries and once for the keys.
+constexpr double kGrowth = 1.4;
 
 // The arguments of the gradient.
 struct Operands {
@@ -37,7 +41,7 @@ class HeadGradient {
         work_(at::empty({backward_elements(longest, x.head_dim())}, x.forward.lse_HN.options())),
         padded_dim_(padded(x.head_dim())) {}
 
-  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t kv_head) {
+  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t kv_head, const TilePart& part) {
     begin_ = begin;
     length_ = length;
     lay_out();
@@ -49,9 +53,13 @@ class HeadGradient {
     std::fill_n(gv_LP_.first, length * padded_dim_, C(0));
     for (std::int64_t member = 0; member < x_.groups(); ++member)
       for (std::int64_t row = 0; row < length; row += kTileRows)
-        of_rows(kv_head * x_.groups() + member, row, std::min(kTileRows, length - row));
-    store_rows(gk_LP_, length, Rows<T>(x_.gk_NKE, begin, kv_head), 0);
-    store_rows(gv_LP_, length, Rows<T>(x_.gv_NKE, begin, kv_head), 0);
+        of_rows(kv_head * x_.groups() + member, row, std::min(kTileRows, length - row), part);
+    for (std::int64_t key = 0; key < length; key += kTileKeys) {
+      if (!part.has(key / kTileKeys)) continue;
+      const auto keys = std::min(kTileKeys, length - key);
+      store_rows(Matrix<C>{gk_LP_.row(key), padded_dim_}, keys, Rows<T>(x_.gk_NKE, begin, kv_head), key);
+      store_rows(Matrix<C>{gv_LP_.row(key), padded_dim_}, keys, Rows<T>(x_.gv_NKE, begin, kv_head), key);
+    }
   }
 
  private:
@@ -64,8 +72,11 @@ class HeadGradient {
     delta_R_ = room.take(1, kTileRows).first;
   }
 
-  // Queries `row`.. of one head against the keys that they see.
-  void of_rows(std::int64_t head, std::int64_t row, std::int64_t rows) {
+  // Queries `row`.. of one head against the keys that they see.  The part has the gradient of these queries,
+  // or of some of the keys, or of both.
+  void of_rows(std::int64_t head, std::int64_t row, std::int64_t rows, const TilePart& part) {
+    const bool has_queries = part.has(row / kTileRows);
+    if (!has_queries && !part.has_any(tiles_of(row + rows, kTileKeys))) return;
     load_rows(Rows<const T>(x_.q_NHE, begin_, head), row, rows, q_RP_);
     load_rows(Rows<const T>(x_.gout_NHE, begin_, head), row, rows, g_RP_);
     const Rows<const T> out(x_.forward.out_NHE, begin_, head);
@@ -76,11 +87,19 @@ class HeadGradient {
     }
     const C* lse_R = data<C>(x_.forward.lse_HN) + head * x_.forward.lse_HN.stride(0) + begin_ + row;
     for (std::int64_t key = 0; key < row + rows; key += kTileKeys)
-      of_tile(lse_R, row, rows, key, std::min(kTileKeys, row + rows - key));
-    store_rows(gq_RP_, rows, Rows<T>(x_.gq_NHE, begin_, head), row);
+      if (const bool has_keys = part.has(key / kTileKeys); has_queries || has_keys)
+        of_tile(lse_R, {row, rows, has_queries}, {key, std::min(kTileKeys, row + rows - key), has_keys});
+    if (has_queries) store_rows(gq_RP_, rows, Rows<T>(x_.gq_NHE, begin_, head), row);
   }
 
-  void of_tile(const C* lse_R, std::int64_t row, std::int64_t rows, std::int64_t key, std::int64_t keys) {
+  struct Side {
+    std::int64_t first, count;
+    bool wanted;  ///< its gradient
+  };
+
+  void of_tile(const C* lse_R, const Side& queries, const Side& with) {
+    const auto [row, rows, has_queries] = queries;
+    const auto [key, keys, has_keys] = with;
     const auto& small = kernels<C>().small_product;
     const auto dim = x_.head_dim(), width = padded(keys), p = padded_dim_;
     small({q_RP_.first, p, 1, k_EL_.first + key, k_EL_.stride, scores_RM_, width, rows, dim, width, false});
@@ -88,7 +107,9 @@ class HeadGradient {
         {g_RP_.first, p, 1, v_EL_.first + key, v_EL_.stride, gradients_RM_, width, rows, dim, width, false});
     kernels<C>().attention_gradients(scores_RM_, scores_RM_, gradients_RM_, lse_R, delta_R_,
                                      1.0 / std::sqrt(static_cast<double>(dim)), rows, width, row + 1 - key);
-    small({gradients_RM_, width, 1, k_LP_.row(key), p, gq_RP_.first, p, rows, keys, p, key > 0});
+    if (has_queries)
+      small({gradients_RM_, width, 1, k_LP_.row(key), p, gq_RP_.first, p, rows, keys, p, key > 0});
+    if (!has_keys) return;
     small({gradients_RM_, 1, width, q_RP_.first, p, gk_LP_.row(key), p, keys, rows, p, true});
     small({scores_RM_, 1, width, g_RP_.first, p, gv_LP_.row(key), p, keys, rows, p, true});
   }
@@ -107,14 +128,17 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE) {
   const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE};
-  const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1;
+  const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1,
+             longest = longest_segment(starts);
+  const auto parts =
+      best_parts(segments * kv_heads, tiles_of(longest, kTileKeys), at::get_num_threads(), kGrowth);
   with_element(q_NHE, [&](auto element) {
     using T = typename decltype(element)::type;
-    at::parallel_for(0, segments * kv_heads, 1, [&](std::int64_t first, std::int64_t last) {
-      HeadGradient<T> gradient(operands, longest_segment(starts));
+    at::parallel_for(0, segments * kv_heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
+      HeadGradient<T> gradient(operands, longest);
       for (auto i = first; i < last; ++i) {
-        const auto s = static_cast<std::size_t>(i / kv_heads);
-        gradient.of_segment(starts[s], starts[s + 1] - starts[s], i % kv_heads);
+        const auto s = static_cast<std::size_t>(i / parts / kv_heads);
+        gradient.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % kv_heads, {i % parts, parts});
       }
     });
   });

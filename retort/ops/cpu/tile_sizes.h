@@ -16,6 +16,10 @@ constexpr std::int64_t padded(std::int64_t count) {
   return (count + kProductColumns - 1) / kProductColumns * kProductColumns;
 }
 
+constexpr std::int64_t tiles_of(std::int64_t length, std::int64_t tile) {
+  return (length + tile - 1) / tile;
+}
+
 /// Queries of a tile of the forward pass, which has all keys that they see.
 inline constexpr std::int64_t kForwardRows = 64;
 
