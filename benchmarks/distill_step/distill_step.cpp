@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <iostream>
 
 #include "retort/architecture/counts.h"
@@ -13,6 +14,7 @@
 #include "retort/base/machine.h"
 #include "retort/bench/matrix_product.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/shard/engine.h"
@@ -75,6 +77,15 @@ at::ScalarType dtype_of(const Settings& s) {
   return bench::measure_types(shape, at::kCPU).faster();
 }
 
+// By the words of an enum.
+template <typename Enum, std::size_t kCount>
+base::Json per_step(const std::array<double, kCount>& seconds, std::int64_t steps) {
+  base::Json json;
+  for (std::size_t i = 0; i < kCount; ++i)
+    json[std::string(base::word(static_cast<Enum>(i)))] = seconds[i] / static_cast<double>(steps);
+  return json;
+}
+
 base::Json measure(const Settings& s) {
   const auto dtype = dtype_of(s);
   const auto student_config = config_of(s, s.student_blocks, s.student_width);
@@ -108,6 +119,7 @@ base::Json measure(const Settings& s) {
       .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
       .keep_activations = s.keep};
   shard::PhaseClock clock;
+  ops::OperationClock operations;
   shard::Engine engine(*student, teacher.get(), losses, *group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {random_batch(s)};
@@ -119,15 +131,14 @@ base::Json measure(const Settings& s) {
     clock.enter(shard::Phase::update);
     update(*student, optimizer, step);
     const double seconds = base::monotonic_seconds() - start;
-    if (step == 1) clock.take();
-    if (step == 1) continue;  // the first step also compiles kernels and touches pages
+    if (step == 1) {  // it also compiles kernels and touches pages
+      clock.take();
+      operations.take();
+      continue;
+    }
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
-  base::Json phase_seconds;
-  for (std::size_t phase = 0; const double seconds : clock.take())
-    phase_seconds[std::string(base::word(static_cast<shard::Phase>(phase++)))] =
-        seconds / static_cast<double>(s.steps);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
@@ -138,7 +149,8 @@ base::Json measure(const Settings& s) {
           {"loss", loss},
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
-          {"phase_seconds", phase_seconds},
+          {"phase_seconds", per_step<shard::Phase>(clock.take(), s.steps)},
+          {"operation_seconds", per_step<ops::Operation>(operations.take(), s.steps)},
           {"model_flops", rate * flops},
           {"matrix_product_flops", peak},
           {"share_of_peak", rate * flops / peak},

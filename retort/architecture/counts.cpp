@@ -52,13 +52,16 @@ std::vector<std::int64_t> parameters_per_unit(const Config& config) {
 
 double flops_per_token(const Config& config, std::int64_t context) {
   double matrix = static_cast<double>(config.vocab_size) * static_cast<double>(config.hidden_size);
-  double attention_width = 0;
-  for (const Block& block : config.blocks) {
+  for (const Block& block : config.blocks)
     matrix += static_cast<double>(matrix_parameters(block, config.hidden_size));
-    if (block.attention)
-      attention_width += static_cast<double>(block.attention->num_heads * block.attention->head_dim);
-  }
-  return 2 * matrix + 2 * static_cast<double>(context) * attention_width;
+  return 2 * matrix + attention_flops_per_token(config, context);
+}
+
+double attention_flops_per_token(const Config& config, std::int64_t context) {
+  double width = 0;
+  for (const Block& block : config.blocks)
+    if (block.attention) width += static_cast<double>(block.attention->num_heads * block.attention->head_dim);
+  return 2 * static_cast<double>(context) * width;
 }
 
 double head_flops_per_token(const Config& config) {

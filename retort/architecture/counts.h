@@ -22,6 +22,8 @@ std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size);
 /// 2 * (matrices of blocks + one head) + 2 * context * sum of attention widths.  Norms, RoPE and softmax are
 /// left out.
 double flops_per_token(const Config& config, std::int64_t context);
+/// The part of it that queries, keys and values take: 2 * context * sum of attention widths.
+double attention_flops_per_token(const Config& config, std::int64_t context);
 /// The part of it that makes logits.
 double head_flops_per_token(const Config& config);
 

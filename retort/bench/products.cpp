@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "retort/ops/elementwise.h"
 #include "retort/ops/matrix_product.h"
 
 namespace retort::bench {
@@ -27,14 +26,6 @@ struct Sizes {
 
 at::Tensor matrix(const at::Tensor& flat, std::int64_t rows, std::int64_t columns) {
   return flat.narrow(0, 0, rows * columns).view({rows, columns});
-}
-
-// As in model::add_transposed_product, which belongs to a layer above.
-void add_weight_gradient(at::Tensor sum_MK, const at::Tensor& gradient_NM, const at::Tensor& input_NK) {
-  if (sum_MK.scalar_type() == gradient_NM.scalar_type())
-    at::addmm_out(sum_MK, sum_MK, gradient_NM.t(), input_NK);
-  else
-    ops::accumulate(at::mm(gradient_NM.t(), input_NK), sum_MK);
 }
 
 }  // namespace
@@ -67,7 +58,8 @@ void Operands::run(const Linear& weight, Pass pass) const {
       (void)ops::matrix_product(gradient_NM, weight_MK);
       return;
     case Pass::weight_gradient:
-      add_weight_gradient(matrix(weight_gradient_, weight.rows, weight.columns), gradient_NM, input_NK);
+      ops::add_transposed_product(matrix(weight_gradient_, weight.rows, weight.columns), gradient_NM,
+                                  input_NK);
   }
 }
 

@@ -45,7 +45,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     auto grad_RV = at::zeros_like(chunk.student_NV);
     for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
 
-    model::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
+    ops::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
     const auto gnormal_RD = ops::matrix_product(grad_RV, student.weights.matrix_VD);
     ghidden_ND.narrow(0, begin, rows)
         .copy_(ops::rms_norm_backward(gnormal_RD, hidden_RD, student.weights.norm_D, norm.rstd_N,

@@ -114,8 +114,8 @@ at::Tensor mlp_backward(const BlockWeights& w, BlockActivations& kept, const at:
   if (!w.down_DI.defined()) return gout_ND;
   const auto swiglu =
       ops::swiglu_backward_(ops::matrix_product(gout_ND, w.down_DI), std::move(kept.gate_up_N2I));
-  add_transposed_product(gradients.down_DI, gout_ND, swiglu.out_NI);
-  add_transposed_product(gradients.gate_up_2ID, swiglu.gate_up_N2I, kept.mlp_norm.y_ND);
+  ops::add_transposed_product(gradients.down_DI, gout_ND, swiglu.out_NI);
+  ops::add_transposed_product(gradients.gate_up_2ID, swiglu.gate_up_N2I, kept.mlp_norm.y_ND);
   const auto gnormal_ND = ops::matrix_product(swiglu.gate_up_N2I, w.gate_up_2ID);
   auto gnorm_D = gradients.mlp_norm_D;
   return ops::rms_norm_backward(gnormal_ND, kept.mid_ND, w.mlp_norm_D, kept.mlp_norm.rstd_N, gout_ND,
@@ -128,14 +128,14 @@ at::Tensor attention_backward(const BlockWeights& w, const at::Tensor& x_ND, Blo
   if (!w.shape.attention) return gmid_ND;
   const auto& shape = *w.shape.attention;
   const auto gjoined_NHE = ops::matrix_product(gmid_ND, w.output_DY).view(kept.attention.out_NHE.sizes());
-  add_transposed_product(gradients.output_DY, gmid_ND, kept.attention.out_NHE.flatten(1));
+  ops::add_transposed_product(gradients.output_DY, gmid_ND, kept.attention.out_NHE.flatten(1));
   auto gqkv_NX = at::empty_like(kept.qkv_NX);
   const auto heads = split_heads(kept.qkv_NX, shape), gheads = split_heads(gqkv_NX, shape);
   ops::attention_backward(gjoined_NHE, heads.q_NHE, heads.k_NKE, heads.v_NKE, kept.attention, layout.starts,
                           gheads.q_NHE, gheads.k_NKE, gheads.v_NKE);
   ops::apply_rotary(gqkv_NX, shape.num_heads + shape.num_kv_heads, shape.head_dim,
                     layout.rotary.at(shape.head_dim), -1);
-  add_transposed_product(gradients.qkv_XD, gqkv_NX, kept.attention_norm.y_ND);
+  ops::add_transposed_product(gradients.qkv_XD, gqkv_NX, kept.attention_norm.y_ND);
   const auto gnormal_ND = ops::matrix_product(gqkv_NX, w.qkv_XD);
   auto gnorm_D = gradients.attention_norm_D;
   return ops::rms_norm_backward(gnormal_ND, x_ND, w.attention_norm_D, kept.attention_norm.rstd_N, gmid_ND,
@@ -213,13 +213,6 @@ at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, B
   kept.mlp_norm = {};
   kept.mid_ND = at::Tensor();
   return attention_backward(weights, x_ND, kept, gmid_ND, layout, gradients);
-}
-
-void add_transposed_product(at::Tensor target_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
-  if (target_MK.scalar_type() == a_NM.scalar_type())
-    at::addmm_out(target_MK, target_MK, a_NM.t(), b_NK);
-  else
-    ops::accumulate(at::mm(a_NM.t(), b_NK), target_MK);
 }
 
 }  // namespace retort::model

@@ -74,9 +74,6 @@ at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, B
                           const at::Tensor& gout_ND, const TokenLayout& layout,
                           const BlockWeights& gradients);
 
-/// target += a^T b, accumulated in the target's type.
-void add_transposed_product(at::Tensor target_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
-
 /// An empty cache of a block, of the options' type; nothing where the block has no attention.
 ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
                               const at::TensorOptions& options);

@@ -8,11 +8,13 @@
 #include "retort/ops/cpu/attention.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/operands.h"
+#include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts) {
+  const InOperation timed(Operation::attention);
   return choose(q_NHE, cpu::attention, device::attention)(q_NHE, k_NKE, v_NKE, starts);
 }
 
@@ -20,6 +22,7 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE) {
+  const InOperation timed(Operation::attention);
   choose(q_NHE, cpu::attention_backward, device::attention_backward)(gout_NHE, q_NHE, k_NKE, v_NKE, forward,
                                                                      starts, gq_NHE, gk_NKE, gv_NKE);
 }
@@ -57,6 +60,7 @@ at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, co
 }  // namespace
 
 at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache) {
+  const InOperation timed(Operation::attention);
   const auto before = cache.tokens, count = qkv_NX.size(0);
   base::ensure(qkv_NX.is_contiguous() && before + count <= cache.k_MKE.size(0),
                "attention_cached takes dense rows, and a cache with room for them");

@@ -5,16 +5,19 @@
 #include "retort/ops/cpu/elementwise.h"
 #include "retort/ops/device/elementwise.h"
 #include "retort/ops/operands.h"
+#include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
+  const InOperation timed(Operation::norm);
   ensure_alike("rms_norm takes dense rows and weights of one type", x_ND, w_D);
   return choose(x_ND, cpu::rms_norm, device::rms_norm)(x_ND, w_D, eps);
 }
 
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {
+  const InOperation timed(Operation::norm);
   ensure_alike("rms_norm_backward takes dense rows of one type", x_ND, gy_ND, w_D, residual_ND);
   return choose(x_ND, cpu::rms_norm_backward, device::rms_norm_backward)(gy_ND, x_ND, w_D, rstd_N,
                                                                          residual_ND, gw_D);
@@ -31,16 +34,19 @@ Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, doubl
 
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign) {
+  const InOperation timed(Operation::rotary);
   base::ensure(x_NX.stride(1) == 1, "apply_rotary takes rows of contiguous elements");
   choose(x_NX, cpu::apply_rotary, device::apply_rotary)(x_NX, heads, head_dim, rotary, sign);
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
+  const InOperation timed(Operation::swiglu);
   ensure_alike("swiglu takes dense rows", gate_up_N2I);
   return choose(gate_up_N2I, cpu::swiglu, device::swiglu)(gate_up_N2I);
 }
 
 SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  const InOperation timed(Operation::swiglu);
   ensure_alike("swiglu_backward_ takes dense rows of one type", gate_up_N2I, gout_NI);
   return choose(gate_up_N2I, cpu::swiglu_backward_, device::swiglu_backward_)(gout_NI, gate_up_N2I);
 }

@@ -7,6 +7,8 @@
 
 #include "retort/base/error.h"
 #include "retort/ops/cpu/matrix_vector.h"
+#include "retort/ops/elementwise.h"
+#include "retort/ops/operation_clock.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
@@ -59,16 +61,26 @@ bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
 }  // namespace
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  const InOperation timed(Operation::product);
   if (products_by_onednn() && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
   return at::mm(a_NK, b_KM);
 }
 
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+  const InOperation timed(Operation::product);
   const auto type = x_NK.scalar_type();
   base::ensure(w_MK.scalar_type() == type || (type == at::kFloat && w_MK.scalar_type() == at::kBFloat16),
                "linear takes weights of its input's type, or bfloat16 under float32");
   if (suits_matrix_vector(x_NK, w_MK)) return cpu::matrix_vector(x_NK, w_MK);
   return matrix_product(x_NK, w_MK.to(type).t());
+}
+
+void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
+  const InOperation timed(Operation::product);
+  if (sum_MK.scalar_type() == a_NM.scalar_type())
+    at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
+  else
+    accumulate(at::mm(a_NM.t(), b_NK), sum_MK);
 }
 
 at::Tensor cpu::onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {

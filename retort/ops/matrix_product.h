@@ -17,6 +17,9 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 /// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
 
+/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.
+void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
+
 namespace cpu {
 /// a b by oneDNN, of float32 matrices on a CPU; undefined where libtorch has none.
 at::Tensor onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM);

@@ -5,6 +5,7 @@
 #include "retort/ops/cpu/optimizer_step.h"
 #include "retort/ops/device/optimizer_step.h"
 #include "retort/ops/operands.h"
+#include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
 namespace {
@@ -22,6 +23,7 @@ void require_range(const char* who, const char* what, const at::Tensor& x, at::S
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const at::Tensor& mask, const AdamWSettings& settings) {
+  const InOperation timed(Operation::optimizer);
   const auto count = p.numel();
   require_range("adamw_", "the parameters", p, at::kFloat, count);
   require_range("adamw_", "the gradient", g, at::kFloat, count);
@@ -33,6 +35,7 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
 }
 
 double sum_of_squares(const at::Tensor& x) {
+  const InOperation timed(Operation::optimizer);
   require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
   return choose(x, cpu::sum_of_squares, device::sum_of_squares)(x);
 }

@@ -62,6 +62,7 @@ Json to_json(const MetricsLine& line) {
   put(json, keys::kPeakFraction, line.peak_fraction);
   put(json, keys::kSeconds, line.seconds);
   put(json, keys::kPhaseSeconds, line.phase_seconds);
+  put(json, keys::kOperationSeconds, line.operation_seconds);
   put(json, keys::kHeldOut, line.held_out);
   return json;
 }
@@ -78,6 +79,7 @@ MetricsLine metrics_line(const Json& json) {
           .peak_fraction = number(at(json, keys::kPeakFraction)),
           .seconds = number(at(json, keys::kSeconds)),
           .phase_seconds = numbers(at(json, keys::kPhaseSeconds)),
+          .operation_seconds = numbers(at(json, keys::kOperationSeconds)),
           .held_out = numbers(at(json, keys::kHeldOut))};
 }
 

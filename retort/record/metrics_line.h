@@ -25,8 +25,9 @@ struct MetricsLine {
   std::optional<double> tokens_per_second = {};
   std::optional<double> peak_fraction = {};
   std::optional<double> seconds = {};
-  NamedNumbers phase_seconds = {};  ///< of this step alone
-  NamedNumbers held_out = {};       ///< nats per token by source
+  NamedNumbers phase_seconds = {};      ///< of this step alone
+  NamedNumbers operation_seconds = {};  ///< of this step alone
+  NamedNumbers held_out = {};           ///< nats per token by source
 };
 
 base::Json to_json(const MetricsLine& line);

@@ -280,33 +280,57 @@ double sum_of(const record::NamedNumbers& values) {
   return sum;
 }
 
-/// Where the time of a step went.  The first step, which warms up, counts only where it is alone.
-Html phase_table(const Stage& stage) {
+/// The steps that tell where their time went.  The first one, which warms up, counts only where it is alone.
+std::vector<const MetricsLine*> timed_steps(const Stage& stage) {
   std::vector<const MetricsLine*> steps;
   for (const MetricsLine& line : stage.metrics)
     if (!line.phase_seconds.empty()) steps.push_back(&line);
   if (steps.size() > 1) steps.erase(steps.begin());
-  if (steps.empty()) return {};
-  const double per_step = 1.0 / static_cast<double>(steps.size());
-  std::vector<std::string> phases;
+  return steps;
+}
+
+/// Seconds by name, of the mean step.
+record::NamedNumbers mean_seconds(const std::vector<const MetricsLine*>& steps,
+                                  record::NamedNumbers MetricsLine::*part) {
+  record::NamedNumbers mean;
   for (const MetricsLine* line : steps)
-    for (const auto& [name, value] : line->phase_seconds) add_new(phases, name);
-  double step_seconds = 0;
-  for (const MetricsLine* line : steps) step_seconds += per_step * sum_of(line->phase_seconds);
+    for (const auto& [name, seconds] : line->*part) {
+      auto found = std::find_if(mean.begin(), mean.end(), [&](const auto& one) { return one.first == name; });
+      if (found == mean.end()) found = mean.insert(mean.end(), {name, 0});
+      found->second += seconds / static_cast<double>(steps.size());
+    }
+  return mean;
+}
+
+Table time_table(const Stage& stage, const char* what, const record::NamedNumbers& seconds,
+                 double step_seconds, record::Key flops_per_token) {
   const auto tokens = batch_tokens(stage), peak = number(stage.result, keys::kMatrixProductFlops);
-  Table table("", {{"Phase", "", true},
+  Table table("", {{what, "", true},
                    {"Time", "s per step"},
                    {"Share", "of the step"},
                    {"Share of the matrix rate", "what is computed again does not count"}});
-  for (const std::string& phase : phases) {
-    double time = 0;
-    for (const MetricsLine* line : steps) time += per_step * named(line->phase_seconds, phase).value_or(0);
-    const auto flops = number(field(stage.result, keys::kPhaseFlopsPerToken), record::Key{phase.c_str()});
+  for (const auto& [name, time] : seconds) {
+    const auto flops = number(field(stage.result, flops_per_token), record::Key{name.c_str()});
     const Number rate =
         flops && tokens && peak && time > 0 ? Number(*flops * *tokens / time / *peak) : Number();
-    table.row({title_of_part(phase), significant(time), percent(time / step_seconds), percent(rate)});
+    table.row({title_of_part(name), significant(time), percent(time / step_seconds), percent(rate)});
   }
-  return details(stage.name + ": where the time of a step goes", table.html());
+  return table;
+}
+
+/// Where the time of a step went, by its phases and by operations.
+Html step_profile(const Stage& stage) {
+  const auto steps = timed_steps(stage);
+  if (steps.empty()) return {};
+  const auto phases = mean_seconds(steps, &MetricsLine::phase_seconds);
+  const double whole = sum_of(phases);
+  auto tables = time_table(stage, "Phase", phases, whole, keys::kPhaseFlopsPerToken).html();
+  auto operations = mean_seconds(steps, &MetricsLine::operation_seconds);
+  if (!operations.empty()) {
+    operations.emplace_back("all else", std::max(0.0, whole - sum_of(operations)));
+    tables += time_table(stage, "Operation", operations, whole, keys::kOperationFlopsPerToken).html();
+  }
+  return details(stage.name + ": where the time of a step goes", tables);
 }
 
 }  // namespace
@@ -324,9 +348,9 @@ Html training(const Run& run, Palette& palette) {
   Palette colors;  // of the parts of losses, alike in all figures
   for (const Stage* stage : stages) figures += loss_figure(*stage, colors);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
-  Html phases;
-  for (const Stage* stage : stages) phases += phase_table(*stage);
-  return summary_table(run, stages) + phases + held_out_figures(stages, palette) + figures;
+  Html profiles;
+  for (const Stage* stage : stages) profiles += step_profile(*stage);
+  return summary_table(run, stages) + profiles + held_out_figures(stages, palette) + figures;
 }
 
 }  // namespace retort::report

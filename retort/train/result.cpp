@@ -26,6 +26,7 @@ base::Json to_json(const TrainResult& result) {
           {keys::kMatrixProductFlops, result.matrix_product_flops},
           {keys::kFlopsPerToken, result.flops_per_token},
           {keys::kPhaseFlopsPerToken, record::to_json(result.phase_flops_per_token)},
+          {keys::kOperationFlopsPerToken, record::to_json(result.operation_flops_per_token)},
           {keys::kFinal, record::to_json(result.final)},
           {keys::kMemoryPlannedBytes, result.plan.total_bytes()},
           {keys::kMemoryPlan, items_json(result.plan)},

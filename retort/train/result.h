@@ -14,8 +14,9 @@ struct TrainResult {
   double seconds = 0;               ///< of training, earlier parts of a resumed stage included
   double matrix_product_flops = 0;  ///< per second, of this machine
   double flops_per_token = 0;
-  record::NamedNumbers phase_flops_per_token;  ///< of the phases that have products
-  record::MetricsLine final;                   ///< of the last step, with the last held-out losses
+  record::NamedNumbers phase_flops_per_token;      ///< of the phases that have products
+  record::NamedNumbers operation_flops_per_token;  ///< of products and attention
+  record::MetricsLine final;                       ///< of the last step, with the last held-out losses
   shard::MemoryPlan plan;
   std::int64_t peak_tensor_bytes = 0, process_peak_bytes = 0;
   bool keep_activations = false;

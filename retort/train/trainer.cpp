@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cmath>
 
 #include "retort/architecture/counts.h"
@@ -10,6 +11,7 @@
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
 #include "retort/eval/score.h"
+#include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/optim/schedule.h"
@@ -29,17 +31,18 @@ std::int64_t wave_of(const TrainOptions& options) {
                                 : options.batch.accumulate;
 }
 
-// Phases that had nothing are left out.
-record::NamedNumbers named(const shard::PerPhase& values) {
+// By the words of an enum.  What had nothing is left out.
+template <typename Enum, std::size_t kCount>
+record::NamedNumbers named(const std::array<double, kCount>& values) {
   record::NamedNumbers result;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] > 0) result.emplace_back(base::word(static_cast<shard::Phase>(i)), values[i]);
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (values[i] > 0) result.emplace_back(base::word(static_cast<Enum>(i)), values[i]);
   return result;
 }
 
 // As many digits as the clock is worth.
-shard::PerPhase in_microseconds(shard::PerPhase seconds) {
-  for (auto& value : seconds) value = std::round(value * 1e6) / 1e6;
+record::NamedNumbers in_microseconds(record::NamedNumbers seconds) {
+  for (auto& [name, value] : seconds) value = std::round(value * 1e6) / 1e6;
   return seconds;
 }
 
@@ -63,7 +66,24 @@ record::NamedNumbers phase_flops(const architecture::Config& student, const arch
   of(shard::Phase::head) = 3 * architecture::head_flops_per_token(student);
   if (teacher) of(shard::Phase::teacher_forward) = blocks(*teacher);
   if (teacher && teacher_logits) of(shard::Phase::head) += architecture::head_flops_per_token(*teacher);
-  return named(flops);
+  return named<shard::Phase>(flops);
+}
+
+// The same by operation.
+record::NamedNumbers operation_flops(const architecture::Config& student, const architecture::Config* teacher,
+                                     bool teacher_logits, std::int64_t context) {
+  ops::PerOperation flops = {};
+  auto& product = flops[static_cast<std::size_t>(ops::Operation::product)];
+  auto& attention = flops[static_cast<std::size_t>(ops::Operation::attention)];
+  const auto add = [&](const architecture::Config& config, double passes) {
+    const auto of_attention = architecture::attention_flops_per_token(config, context);
+    product += passes * (architecture::flops_per_token(config, context) - of_attention);
+    attention += passes * of_attention;
+  };
+  add(student, 3);
+  if (teacher) add(*teacher, 1);
+  if (teacher && !teacher_logits) product -= architecture::head_flops_per_token(*teacher);
+  return named<ops::Operation>(flops);
 }
 
 // State of the loop; one object so that a step reads as the recipe of a step.
@@ -80,8 +100,10 @@ class Loop {
     const auto context = s_.options.packing.sequence_length;
     flops_per_token_ = 3 * architecture::flops_per_token(s_.student.config(), context) +
                        (s_.teacher ? architecture::flops_per_token(s_.teacher->config(), context) : 0);
-    phase_flops_ = phase_flops(s_.student.config(), s_.teacher ? &s_.teacher->config() : nullptr,
-                               s_.losses.needs_teacher_logits(), context);
+    const auto* teacher = s_.teacher ? &s_.teacher->config() : nullptr;
+    phase_flops_ = phase_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
+    operation_flops_ =
+        operation_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
     peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
   }
 
@@ -127,6 +149,7 @@ class Loop {
     const double start = base::monotonic_seconds();
     clock_.enter(shard::Phase::data);
     clock_.take();
+    ops::OperationClock operations;
     const auto batches = next_batches();
     const auto result = engine_.step(batches);
     clock_.enter(shard::Phase::update);
@@ -138,7 +161,10 @@ class Loop {
     progress_.tokens += result.tokens;
     progress_.cursor = s_.stream.cursor();
     const double seconds = base::monotonic_seconds() - start;
-    phase_seconds_ = s_.device.is_cpu() ? named(in_microseconds(clock_.take())) : record::NamedNumbers();
+    if (s_.device.is_cpu()) {
+      phase_seconds_ = in_microseconds(named<shard::Phase>(clock_.take()));
+      operation_seconds_ = in_microseconds(named<ops::Operation>(operations.take()));
+    }
     progress_.seconds += seconds;
     record(result, norm, seconds);
   }
@@ -244,6 +270,7 @@ class Loop {
                   .peak_fraction = report.peak_fraction,
                   .seconds = progress_.seconds,
                   .phase_seconds = phase_seconds_,
+                  .operation_seconds = operation_seconds_,
                   .held_out = {}};
     const bool evaluate = options.evaluate_every_steps > 0 &&
                           (progress_.step % options.evaluate_every_steps == 0 || progress_.step == steps_);
@@ -280,6 +307,7 @@ class Loop {
                        .matrix_product_flops = peak_flops_,
                        .flops_per_token = flops_per_token_,
                        .phase_flops_per_token = phase_flops_,
+                       .operation_flops_per_token = operation_flops_,
                        .final = last_line_,
                        .plan = {}};
     result.final.held_out = last_held_out_;
@@ -293,7 +321,7 @@ class Loop {
   std::int64_t steps_;
   Progress progress_;
   double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
-  record::NamedNumbers phase_flops_, phase_seconds_;
+  record::NamedNumbers phase_flops_, phase_seconds_, operation_flops_, operation_seconds_;
   std::int64_t first_sample_ = 0, last_sample_ = 0;
   record::NamedNumbers last_held_out_;
   record::MetricsLine last_line_;

@@ -20,6 +20,7 @@ const MetricsLine kLine{.stage = "student",
                         .peak_fraction = 0.5,
                         .seconds = 12,
                         .phase_seconds = {{"data", 0.5}, {"backward", 1.5}},
+                        .operation_seconds = {{"product", 1.25}},
                         .held_out = {{"en", 2.75}, {"de", 3.25}}};
 
 TEST(MetricsLine, IsWrittenAsTheFormatSays) {
@@ -27,7 +28,7 @@ TEST(MetricsLine, IsWrittenAsTheFormatSays) {
       to_json(kLine).dump(),
       R"({"stage":"student","step":7,"tokens":1792,"loss":2.5,)"
       R"("parts":{"kl_divergence":0.25,"a loss of tomorrow":3.0},"gradient_norm":1.5,"lr":0.0001,)"
-      R"("tokens_per_second":900.0,"peak_fraction":0.5,"seconds":12.0,"phase_seconds":{"data":0.5,"backward":1.5},"held_out":{"en":2.75,"de":3.25}})");
+      R"("tokens_per_second":900.0,"peak_fraction":0.5,"seconds":12.0,"phase_seconds":{"data":0.5,"backward":1.5},"operation_seconds":{"product":1.25},"held_out":{"en":2.75,"de":3.25}})");
 }
 
 TEST(MetricsLine, LeavesOutWhatIsNotKnown) {

@@ -47,7 +47,7 @@ inline void write_made_up_run(const RunFolder& run) {
                                    kHostileJson + R"("}]})");
   run.write(
       "stages/teacher.json",
-      R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2, "matrix_product_flops": 4e9, "phase_flops_per_token": {"student_forward": 1e6},
+      R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2, "matrix_product_flops": 4e9, "phase_flops_per_token": {"student_forward": 1e6}, "operation_flops_per_token": {"product": 1e6},
     "final": {"step": 2, "tokens": 4096, "loss": 3.31, "held_out": {"manuals-en": 3.3}},
     "memory_plan": [{"what": "master weights", "bytes": 22044672}, {"what": ")" +
           kHostileJson + R"(", "bytes": 1000}],
@@ -77,7 +77,7 @@ inline void write_made_up_run(const RunFolder& run) {
       "metrics.jsonl",
       R"({"stage": "teacher", "step": 1, "tokens": 2048, "loss": 3.41, "gradient_norm": 1.2, "lr": 1e-4, "tokens_per_second": 900, "held_out": {"manuals-en": 3.4}})"
       "\n"
-      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "gradient_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910, "phase_seconds": {"student_forward": 1.5, "update": 0.5}})"
+      R"({"stage": "teacher", "step": 2, "tokens": 4096, "loss": 3.31, "gradient_norm": 1.1, "lr": 5e-5, "tokens_per_second": 910, "phase_seconds": {"student_forward": 1.5, "update": 0.5}, "operation_seconds": {"product": 1.25, "norm": 0.25}})"
       "\n{" +
           hostile_stage +
           R"(, "step": 1, "tokens": 2048, "loss": 2.2, "parts": {"cross_entropy": 3.9, "kl_divergence": 0.9, ")" +

@@ -65,6 +65,9 @@ TEST(Report, EverySectionOfAFullRunShowsItsNumbers) {
   EXPECT_EQ(row_of(page, "training", "Phase", "student forward"),
             (Row{"student forward", "1.50", "75.0 %", "34.1 %"}));  // 1e6 * 2048 / 1.5 s of 4e9
   EXPECT_EQ(row_of(page, "training", "Phase", "update"), (Row{"update", "0.500", "25.0 %", "\u2013"}));
+  EXPECT_EQ(row_of(page, "training", "Operation", "product"), (Row{"product", "1.25", "62.5 %", "41.0 %"}));
+  EXPECT_EQ(row_of(page, "training", "Operation", "all else"),
+            (Row{"all else", "0.500", "25.0 %", "\u2013"}));
   EXPECT_EQ(row_of(page, "training", "kl divergence", "1"),
             (Row{"1", "2.0 k", "2.2000", "3.9000", "0.9000", "0.3000", "\u2013", "\u2013", "\u2013"}));
   EXPECT_EQ(row_of(page, "pruning", "Candidates", "1"),

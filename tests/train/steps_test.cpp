@@ -129,6 +129,12 @@ TEST_P(Steps, EqualThoseOfTorch) {
   expect_weights(training.student().gathered());
 }
 
+std::set<std::string> names_and_sum(const record::NamedNumbers& values, double* sum) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : values) names.insert(name), *sum += value;
+  return names;
+}
+
 TEST_P(Steps, NameWhereTheirTimeWent) {
   const auto given = this->given();
   const auto run = place("run");
@@ -138,17 +144,24 @@ TEST_P(Steps, NameWhereTheirTimeWent) {
   double before = 0;
   for (const auto& json : record::read_metrics(run / "metrics.jsonl")) {
     const auto line = record::metrics_line(json);
-    std::set<std::string> names;
-    double sum = 0;
-    for (const auto& [name, seconds] : line.phase_seconds) names.insert(name), sum += seconds;
-    EXPECT_EQ(names, (std::set<std::string>{"data", "student_forward", "teacher_forward", "hidden_losses",
-                                            "head", "backward", "update"}));
+    double sum = 0, in_operations = 0;
+    EXPECT_EQ(names_and_sum(line.phase_seconds, &sum),
+              (std::set<std::string>{"data", "student_forward", "teacher_forward", "hidden_losses", "head",
+                                     "backward", "update"}));
     EXPECT_LE(std::abs(sum - (line.seconds.value() - before)), 1e-3) << "no time is counted twice or lost";
     before = line.seconds.value();
+    EXPECT_EQ(names_and_sum(line.operation_seconds, &in_operations),
+              (std::set<std::string>{"product", "attention", "norm", "rotary", "swiglu", "hidden_losses",
+                                     "logit_losses", "optimizer"}));
+    EXPECT_GT(in_operations, 0);
+    EXPECT_LE(in_operations, sum + 1e-5);
   }
-  double flops = 0;
-  for (const auto& [name, value] : outcome.result.phase_flops_per_token) flops += value;
-  EXPECT_DOUBLE_EQ(flops, outcome.result.flops_per_token);
+  for (const auto* parts :
+       {&outcome.result.phase_flops_per_token, &outcome.result.operation_flops_per_token}) {
+    double flops = 0;
+    names_and_sum(*parts, &flops);
+    EXPECT_DOUBLE_EQ(flops, outcome.result.flops_per_token);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps,
