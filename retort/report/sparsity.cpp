@@ -1,6 +1,7 @@
 // What 2:4 cost each layer.
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
@@ -62,21 +63,46 @@ std::string kept_shares(const Json& layer) {
   return before && after ? fixed(before, 4) + " to " + fixed(after, 4) : "";
 }
 
+/// A column of the table of layers, and what it says of one.
+struct LayerColumn {
+  Column column;
+  record::Key key;  ///< without it in any layer the column is left out
+  std::function<std::string(const Json& layer)> cell;
+};
+
+std::vector<LayerColumn> layer_columns() {
+  const auto digits = [](record::Key key, int count) {
+    return [=](const Json& layer) { return significant(number(layer, key), count); };
+  };
+  const auto places = [](record::Key key, int count) {
+    return [=](const Json& layer) { return fixed(number(layer, key), count); };
+  };
+  return {{{"Rows", ""}, keys::kRows, places(keys::kRows, 0)},
+          {{"Columns", ""}, keys::kCols, places(keys::kCols, 0)},
+          {{"Dampening", ""}, keys::kDampening, digits(keys::kDampening, 3)},
+          {{"Loss", ""}, keys::kLoss, digits(keys::kLoss, 4)},
+          {{"Identity residual", ""}, keys::kIdentityResidual, digits(keys::kIdentityResidual, 2)},
+          {{"Kept by the pattern", "share of scores, before and after a permutation", true},
+           keys::kKeptShareAfter,
+           kept_shares},
+          {{"Relative error", ""}, keys::kRelativeError, places(keys::kRelativeError, 4)}};
+}
+
 Html layer_table(const Json& result) {
-  Table table("", {{"Layer", "", true},
-                   {"Rows", ""},
-                   {"Columns", ""},
-                   {"Dampening", ""},
-                   {"Loss", ""},
-                   {"Identity residual", ""},
-                   {"Kept by the pattern", "share of scores, before and after a permutation", true},
-                   {"Relative error", ""}});
-  for (const Json& layer : elements(field(result, keys::kLayers)))
-    table.row({text(layer, keys::kName), fixed(number(layer, keys::kRows), 0),
-               fixed(number(layer, keys::kCols), 0), significant(number(layer, keys::kDampening)),
-               significant(number(layer, keys::kLoss), 4),
-               significant(number(layer, keys::kIdentityResidual), 2), kept_shares(layer),
-               fixed(number(layer, keys::kRelativeError), 4)});
+  const auto& layers = elements(field(result, keys::kLayers));
+  auto columns = layer_columns();
+  std::erase_if(columns, [&](const LayerColumn& column) {
+    return std::none_of(layers.begin(), layers.end(),
+                        [&](const Json& layer) { return number(layer, column.key).has_value(); });
+  });
+  std::vector<Column> titles = {{"Layer", "", true}};
+  for (const auto& column : columns) titles.push_back(column.column);
+  Table table("", titles);
+  for (const Json& layer : layers) {
+    std::vector<Html> cells = {text(layer, keys::kName)};
+    for (const auto& column : columns) cells.push_back(column.cell(layer));
+    table.row(cells);
+  }
   return table.empty() ? Html() : table.html();
 }
 
