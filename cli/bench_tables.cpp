@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/print.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 
@@ -12,7 +13,6 @@ namespace retort::cli {
 namespace {
 
 using base::Json;
-using Rows = std::vector<std::vector<std::string>>;  // the first holds the titles
 
 std::string fixed(double value, int digits) {
   char text[64];
@@ -35,23 +35,6 @@ std::string percent(const Json& share) {
 
 std::string text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-// The first `left` columns are words, the others numbers.
-std::string table(const Rows& rows, std::size_t left) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - row[i].size(), ' ');
-      line += (i ? "  " : "") + (i < left ? row[i] + space : space + row[i]);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
 }
 
 std::string ceilings(const Json& rates) {

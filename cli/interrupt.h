@@ -4,7 +4,7 @@
 namespace retort::cli {
 
 /// Installs the handlers; call it once, before threads start.
-void catch_interrupts();
+void catch_interrupts(bool tell = true);
 bool interrupted();
 
 }  // namespace retort::cli

@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"tokenize", "Text to token ids", declare_tokenize},
     {"detokenize", "Token ids to text", declare_detokenize},
     {"info", "What a model, checkpoint or run is", declare_info},
+    {"autopsy", "Which rank ended a job of several, and where each one was", declare_autopsy},
     {"bench", "How fast this machine is, and which sizes of a model run well on it", declare_bench},
     {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
 };
@@ -85,7 +86,7 @@ int parse_and_run(int argc, char** argv) {
   app.footer(
       "retort COMMAND --help has options and examples.\nExit codes: 0 ok, 2 usage, 3 data, 4 model, 5 "
       "environment, "
-      "6 memory, 7 storage, 17 validation, 85 stopped and saved, 99 bug.");
+      "6 memory, 7 storage, 17 validation, 75 another rank failed, 85 stopped and saved, 99 bug.");
   Action chosen;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "retort/base/json.h"
 
@@ -10,6 +11,11 @@ namespace retort::cli {
 
 /// JSON on one line, or for people: "key  value" per line, indented where an object holds objects.
 void print(std::ostream& out, const base::Json& result, bool as_json);
+
+/// Rows of a table, of which the first holds the titles.
+using Rows = std::vector<std::vector<std::string>>;
+/// The table as text; its first `left` columns are words, the others numbers.
+std::string table(const Rows& rows, std::size_t left);
 
 /// A --separator as it is typed: \n, \t, \r and \\ stand for what they do in YAML.
 std::string unescaped(const std::string& text);

@@ -6,7 +6,11 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/library.h"
+#include "cli/ranks.h"
 #include "cli/recipe_source.h"
+#include "retort/comm/launch/launch.h"
+#include "retort/comm/shared/arena.h"
+#include "retort/record/provenance.h"
 
 namespace retort::cli {
 namespace {
@@ -15,34 +19,58 @@ struct Options {
   RecipeSource source;
   std::string run_dir;
   std::string stage;
+  int ranks = 0;
   bool dry_run = false;
   bool print_recipe = false;
   Verbosity verbosity = Verbosity::normal;
 };
 
-base::ExitCode run(const Options& options) {
-  const recipe::Recipe recipe = read(options.source);
-  if (!options.stage.empty()) recipe.stage(options.stage);
-  if (options.print_recipe) {
-    std::cout << recipe::to_yaml(recipe);
-    return base::ExitCode::ok;
-  }
-  catch_interrupts();
-  Console console(options.verbosity);
+recipe::Recipe checked_recipe(const Options& options) {
+  auto recipe = read(options.source);
+  if (!options.stage.empty()) (void)recipe.stage(options.stage);
+  return recipe;
+}
+
+base::ExitCode run_recipe(const recipe::Recipe& recipe, const Options& options, comm::Group& group,
+                          record::Observer& observer) {
   pipeline::RunRequest request;
+  request.group = &group;
   request.run_directory =
       options.run_dir.empty() ? base::Path("runs") / name_of(options.source) : base::Path(options.run_dir);
   request.only_stage = options.stage;
   request.dry_run = options.dry_run;
   request.command = command_line();
-  const pipeline::RunOutcome outcome = library().run(recipe, request, console);
+  const pipeline::RunOutcome outcome = library().run(recipe, request, observer);
   std::cout << outcome.summary;
   if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
   if (outcome.finished) return base::ExitCode::ok;
-  console.message(record::Level::info,
-                  base::join("stopped in stage ", outcome.stage,
-                             ", what was done is saved; the same command again goes on from here"));
+  observer.message(record::Level::info,
+                   base::join("stopped in stage ", outcome.stage,
+                              ", what was done is saved; the same command again goes on from here"));
   return base::ExitCode::stopped;
+}
+
+base::ExitCode run(const Options& options) {
+  const auto by = comm::launcher();
+  const bool alone = by == comm::Launcher::none;
+  base::require<base::UsageError>(options.ranks == 0 || alone || by == comm::Launcher::own,
+                                  "--ranks: mpirun has started ranks already; leave --ranks out.");
+  if (options.print_recipe) {
+    std::cout << recipe::to_yaml(checked_recipe(options));
+    return base::ExitCode::ok;
+  }
+  if (alone && options.ranks > 1) {
+    (void)checked_recipe(options);  // so that a mistake starts nothing
+    return run_ranks(options.ranks);
+  }
+  const auto group = comm::world_group();
+  return as_rank(*group, options.verbosity, [&](record::Observer& observer) {
+    recipe::Recipe recipe;
+    group->agree([&] { recipe = checked_recipe(options); });
+    require_same_on_all_ranks(*group, "the program", record::long_version());
+    require_same_on_all_ranks(*group, "the recipe", recipe::to_yaml(recipe));
+    return run_recipe(recipe, options, *group, observer);
+  });
 }
 
 }  // namespace
@@ -53,12 +81,15 @@ Action declare_run(CLI::App& app) {
       "  retort run                                    the quickstart, in runs/quickstart\n"
       "  retort run recipes/europa.yaml --run-dir /scratch/europa\n"
       "  retort run my.yaml --set stages.student.optim.lr=1e-5 --set stages.student.tokens=2M\n"
+      "  retort run my.yaml --ranks 4                  as four processes of this machine\n"
       "  retort run my.yaml --dry-run                  check the recipe and plan memory, change nothing\n"
       "The same command again goes on where the run stopped.  Ctrl-C finishes the step and saves.");
   auto options = std::make_shared<Options>();
   add_recipe_source(app, options->source);
   app.add_option("--run-dir", options->run_dir, "Directory of the run; default: runs/ and the recipe's name");
   app.add_option("--stage", options->stage, "Only this stage");
+  app.add_option("--ranks", options->ranks, "Processes that run it together on this machine; default: one")
+      ->check(CLI::Range(1, comm::kMostLocalRanks));
   app.add_flag("--dry-run", options->dry_run, "Check and plan, change nothing");
   app.add_flag("--print-recipe", options->print_recipe, "Print the recipe with all defaults and end");
   add_verbosity(app, options->verbosity);

@@ -6,6 +6,10 @@ set(_share ${CMAKE_INSTALL_DATADIR}/retort)
 
 install(TARGETS retort RUNTIME)
 install(TARGETS libretort EXPORT retort LIBRARY NAMELINK_COMPONENT development)
+get_property(_modules GLOBAL PROPERTY RETORT_MPI_MODULES)
+if(_modules)
+  install(TARGETS ${_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY retort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*_impl.h" EXCLUDE)
 install(DIRECTORY recipes models DESTINATION ${_share})

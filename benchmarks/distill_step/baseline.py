@@ -18,8 +18,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 TEMPERATURE = 3.0
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+def parse_arguments(parser=None):
+    parser = parser or argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help="bf16: autocast, float32 weights")
     parser.add_argument("--compile", action="store_true", help="torch.compile both models and the losses")
     parser.add_argument("--checkpointing", action="store_true", help="compute activations again in backward")

@@ -6,13 +6,19 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/base/machine.h"
 #include "retort/bench/matrix_product.h"
+#include "retort/comm/launch/launch.h"
+#include "retort/comm/shared/local_ranks.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
@@ -28,7 +34,7 @@ struct Settings {
   std::string dtype = "auto";
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
                student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
-               documents = 1, wave = 1, head_rows = 0;
+               documents = 1, wave = 1, head_rows = 0, ranks = 1;
   bool keep = false;
 };
 
@@ -57,18 +63,69 @@ shard::MicroBatch random_batch(const Settings& s) {
   return batch;
 }
 
+// This rank's sequences of the step.
+shard::MicroBatch own_batch(const Settings& s, const comm::Group& group) {
+  base::require<base::UsageError>(s.sequences % group.size() == 0, "--sequences: expected a multiple of the ",
+                                  group.size(), " ranks, found ", s.sequences, ".");
+  Settings own = s;
+  own.sequences = s.sequences / group.size();
+  return random_batch(own);
+}
+
+// Memory of a process, of which what it shares with others counts in parts; the largest of what was seen.
+class ProportionalPeak {
+ public:
+  ProportionalPeak() : thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+  std::int64_t bytes() const { return peak_bytes_; }
+
+ private:
+  void watch(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::ifstream file("/proc/self/smaps_rollup");
+      for (std::string word; file >> word;)
+        if (std::int64_t kilobytes = 0; word == "Pss:" && file >> kilobytes)
+          peak_bytes_ = std::max<std::int64_t>(peak_bytes_, 1024 * kilobytes);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  std::atomic<std::int64_t> peak_bytes_ = 0;
+  std::jthread thread_;
+};
+
 struct Models {
+  shard::Groups student_groups, teacher_groups;
   std::unique_ptr<shard::Parameters> student, teacher;
 };
 
-void update(shard::Parameters& student, optim::AdamW& optimizer, std::int64_t step) {
-  double squares = 0;
+Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
+  const auto student = model::random_source(config_of(s, s.student_blocks, s.student_width), 1);
+  const auto teacher = model::random_source(config_of(s, s.teacher_blocks, s.teacher_width), 2);
+  if (group.size() == 1)
+    return {.student_groups = {},
+            .teacher_groups = {},
+            .student = shard::resident_parameters(model::collected(student, at::kFloat, at::kCPU),
+                                                  shard::Use::trained, dtype),
+            .teacher = shard::resident_parameters(model::collected(teacher, dtype, at::kCPU),
+                                                  shard::Use::frozen, dtype)};
+  Models models{shard::make_groups(group, 0), shard::make_groups(group, 0), {}, {}};
+  models.student =
+      shard::sharded_parameters(student, shard::Use::trained, dtype, at::kCPU, models.student_groups);
+  models.teacher =
+      shard::sharded_parameters(teacher, shard::Use::frozen, dtype, at::kCPU, models.teacher_groups);
+  return models;
+}
+
+void update(shard::Parameters& student, optim::AdamW& optimizer, comm::Group& group, std::int64_t step) {
+  double squares[] = {0};
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    squares += ops::sum_of_squares(student.own_gradient(unit));
-  const double scale = std::min(1.0, 1.0 / std::sqrt(squares));
-  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
+    squares[0] += ops::sum_of_squares(student.own_gradient(unit));
+  group.all_sum(squares);
+  const double scale = std::min(1.0, 1.0 / std::sqrt(squares[0]));
+  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit) {
     optimizer.update(unit, student.master(unit), student.own_gradient(unit), student.compute_copy(unit), step,
                      1.0, scale);
+    student.updated(unit);
+  }
 }
 
 at::ScalarType dtype_of(const Settings& s) {
@@ -86,22 +143,20 @@ base::Json per_step(const std::array<double, kCount>& seconds, std::int64_t step
   return json;
 }
 
-base::Json measure(const Settings& s) {
+base::Json measure(const Settings& s, comm::Group& group) {
+  const ProportionalPeak proportional_peak;
   const auto dtype = dtype_of(s);
   const auto student_config = config_of(s, s.student_blocks, s.student_width);
   const auto teacher_config = config_of(s, s.teacher_blocks, s.teacher_width);
-  const auto student = shard::resident_parameters(
-      model::random_weights(student_config, 1, at::kFloat, at::kCPU), shard::Use::trained, dtype);
-  const auto teacher = shard::resident_parameters(model::random_weights(teacher_config, 2, dtype, at::kCPU),
-                                                  shard::Use::frozen, dtype);
+  const auto models = models_of(s, dtype, group);
+  const auto& student = models.student;
+  const auto& teacher = models.teacher;
   const auto losses =
-      loss::make_losses(loss::default_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
+      loss::make_losses(loss::paper_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
     ranges.push_back(student->range(unit));
   optim::AdamW optimizer(student->layout(), ranges, {}, at::kCPU);
-  const auto group = comm::single_group();
-
   const auto tokens = s.sequences * s.length;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{
@@ -112,24 +167,27 @@ base::Json measure(const Settings& s) {
       .masked = false,
       .trained_on_copies = dtype == at::kBFloat16,
       .item_bytes = item_bytes,
-      .micro_batch_tokens = tokens,
+      .micro_batch_tokens = tokens / group.size(),
       .sequence_tokens = s.length / s.documents,
       .micro_batches = 1,
       .wave = s.wave,
       .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
-      .keep_activations = s.keep};
+      .keep_activations = s.keep,
+      .ranks = group.size(),
+      .student_ranks = group.size(),
+      .teacher_ranks = group.size()};
   shard::PhaseClock clock;
   ops::OperationClock operations;
-  shard::Engine engine(*student, teacher.get(), losses, *group, clock,
+  shard::Engine engine(*student, teacher.get(), losses, group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
-  const std::vector<shard::MicroBatch> batches = {random_batch(s)};
+  const std::vector<shard::MicroBatch> batches = {own_batch(s, group)};
   ops::reset_peak_tensor_bytes();
   double best_seconds = 1e30, total_seconds = 0, loss = 0;
   for (std::int64_t step = 1; step <= s.steps + 1; ++step) {
     const double start = base::monotonic_seconds();
     loss = engine.step(batches).loss;
     clock.enter(shard::Phase::update);
-    update(*student, optimizer, step);
+    update(*student, optimizer, group, step);
     const double seconds = base::monotonic_seconds() - start;
     if (step == 1) {  // it also compiles kernels and touches pages
       clock.take();
@@ -142,9 +200,12 @@ base::Json measure(const Settings& s) {
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
+  double memory_bytes[] = {static_cast<double>(proportional_peak.bytes())};
+  group.all_sum(memory_bytes);
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
           {"keep_activations", s.keep},
+          {"ranks", group.size()},
           {"threads", at::get_num_threads()},
           {"loss", loss},
           {"tokens_per_second", rate},
@@ -156,7 +217,8 @@ base::Json measure(const Settings& s) {
           {"share_of_peak", rate * flops / peak},
           {"planned_bytes", shard::plan_memory(shape).total_bytes()},
           {"peak_tensor_bytes", ops::peak_tensor_bytes()},
-          {"process_peak_bytes", ops::process_peak_bytes()}};
+          {"process_peak_bytes", ops::process_peak_bytes()},
+          {"proportional_peak_bytes", memory_bytes[0]}};
 }
 
 }  // namespace
@@ -179,10 +241,15 @@ int main(int argc, char** argv) {
   app.add_option("--steps", s.steps);
   app.add_option("--head-rows", s.head_rows, "tokens of a chunk of head and loss; 0: chosen as a stage does");
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
+  app.add_option("--ranks", s.ranks, "processes of this machine that make the step together");
   CLI11_PARSE(app, argc, argv);
   try {
+    if (s.ranks > 1 && !retort::comm::is_local_rank())
+      return retort::comm::run_local_ranks(static_cast<int>(s.ranks), {argv, argv + argc}).front().code;
+    const auto group = retort::comm::world_group();
     retort::ops::install_tensor_allocator();
-    std::cout << measure(s).dump(1) << "\n";
+    const auto result = measure(s, *group);
+    if (group->rank() == 0) std::cout << result.dump(1) << "\n";
   } catch (const retort::base::Error& error) {
     std::cerr << "distill_step: " << error.what() << "\n";
     return static_cast<int>(error.code());

@@ -29,6 +29,10 @@ VARIANTS = {
     "Retort, bf16, activations kept": ("retort", ["--dtype", "bf16", "--keep"]),
     "PyTorch eager, bf16 autocast": ("baseline", ["--dtype", "bf16"]),
     "torch.compile, bf16 autocast": ("baseline", ["--dtype", "bf16", "--compile"]),
+    "Retort, fp32, 2 ranks": ("retort", ["--dtype", "fp32", "--keep", "--ranks", "2"]),
+    "FSDP2, fp32, 2 ranks": ("fsdp2", ["--dtype", "fp32", "--ranks", "2"]),
+    "Retort, bf16, 2 ranks": ("retort", ["--dtype", "bf16", "--keep", "--ranks", "2"]),
+    "FSDP2, bf16, 2 ranks": ("fsdp2", ["--dtype", "bf16", "--ranks", "2"]),
 }
 
 
@@ -44,7 +48,7 @@ def parse_arguments():
 
 
 def run_one(arguments, kind, options):
-    command = [arguments.program] if kind == "retort" else [arguments.python, str(HERE / "baseline.py")]
+    command = [arguments.program] if kind == "retort" else [arguments.python, str(HERE / f"{kind}.py")]
     environment = dict(os.environ, OMP_WAIT_POLICY="passive", TOKENIZERS_PARALLELISM="false")
     done = subprocess.run(command + options + arguments.options, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -53,12 +57,17 @@ def run_one(arguments, kind, options):
     return json.loads(done.stdout[done.stdout.index("{"):])
 
 
+def memory_of(result):
+    """Of all ranks together, what they share counted once; of one process its peak."""
+    return result["proportional_peak_bytes"] if result.get("ranks", 1) > 1 else result["process_peak_bytes"]
+
+
 def table(results, reference):
     def median(name, key):
         return statistics.median(r[key] for r in results[name])
 
     base = median(reference, "tokens_per_second") if results.get(reference) else None
-    lines = ["| | tokens/s (median) | range | ratio | peak of the process | GEMM beside it | loss |",
+    lines = ["| | tokens/s (median) | range | ratio | peak memory | GEMM beside it | loss |",
              "|---|---:|---:|---:|---:|---:|---:|"]
     for name, rounds in results.items():
         if not rounds:
@@ -67,7 +76,7 @@ def table(results, reference):
         rates = [r["tokens_per_second"] for r in rounds]
         ratio = f"{median(name, 'tokens_per_second') / base:.2f}" if base else ""
         lines.append(f"| {name} | {statistics.median(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} | {ratio} "
-                     f"| {median(name, 'process_peak_bytes') / 1e9:.2f} GB "
+                     f"| {statistics.median(memory_of(r) for r in rounds) / 1e9:.2f} GB "
                      f"| {median(name, 'matrix_product_flops') / 1e9:.0f} GFLOP/s | {rounds[-1]['loss']:.2f} |")
     return "\n".join(lines)
 

@@ -26,6 +26,8 @@ import documents
 from documents import Refused
 
 STOPPED = 85  # as retort's own exit code
+LOSSES = [{"kind": "cross_entropy", "weight": 0.25}, {"kind": "kl_divergence", "weight": 1.0, "temperature": 3.0},
+          {"kind": "squarehead", "weight": 1.0}]
 METHODS = ("tabu", "greedy", "staged", "evolution", "additive", "influence", "random")
 REPOSITORY = Path(__file__).resolve().parents[2]
 PRCTL = ctypes.CDLL(None).prctl
@@ -216,7 +218,7 @@ class Experiment:
                  "search": {"method": run.method, "budget_tokens": self.options.budget_tokens, "tolerance": 0.005}},
                 {"name": "student", "kind": "distill", "from": "pruned", "teacher": model, "data": sources,
                  "tokens": self.options.distill_tokens, "packing": {"sequence_length": settings.sequence_length},
-                 "batch": {"sequences": settings.batch_sequences}, "optim": {"lr": settings.lr},
+                 "batch": {"sequences": settings.batch_sequences}, "optim": {"lr": settings.lr}, "loss": LOSSES,
                  "evaluate_every_steps": 0, "checkpoint_every_steps": 1000},
             ],
         }

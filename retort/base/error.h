@@ -19,6 +19,7 @@ enum class ExitCode : int {
   memory = 6,       ///< the plan does not fit
   storage = 7,      ///< disk full, read-only, locked
   validation = 17,  ///< a result failed its own check, for example a non-finite loss
+  temporary = 75,   ///< another rank or the machine failed; start again to go on
   stopped = 85,     ///< stopped on request, state saved, start again to go on
   internal = 99,    ///< a bug in Retort
 };
@@ -46,7 +47,11 @@ using EnvironmentError = ErrorOf<ExitCode::environment>;
 using MemoryError = ErrorOf<ExitCode::memory>;
 using StorageError = ErrorOf<ExitCode::storage>;
 using ValidationError = ErrorOf<ExitCode::validation>;
+using PeerError = ErrorOf<ExitCode::temporary>;
 using InternalError = ErrorOf<ExitCode::internal>;
+
+/// Throws the error type that belongs to `code`, for one that came from elsewhere.
+[[noreturn]] void throw_error(ExitCode code, const std::string& message);
 
 /// Concatenates anything that streams.
 template <typename... Parts>

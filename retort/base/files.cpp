@@ -129,26 +129,36 @@ void write_file_atomically(const Path& path, std::string_view content) {
   file.commit();
 }
 
-void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill) {
-  const Path temporary = temporary_name(final_path), old = temporary.string() + std::string(kOldMark);
+UnfinishedDirectory::UnfinishedDirectory(Path final_path)
+    : final_path_(std::move(final_path)), temporary_(temporary_name(final_path_)) {
   std::error_code ignored;
-  std::filesystem::remove_all(temporary, ignored);
+  std::filesystem::remove_all(temporary_, ignored);
+  std::filesystem::remove_all(temporary_.string() + std::string(kOldMark), ignored);
+  make_directories(temporary_);
+}
+
+UnfinishedDirectory::~UnfinishedDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(temporary_, ignored);  // after an exchange of names: the old directory
+}
+
+void UnfinishedDirectory::commit() try {
+  const Path old = temporary_.string() + std::string(kOldMark);
+  sync_directory(temporary_);
+  put_in_place(temporary_, old, final_path_);
+  sync_directory(parent_of(final_path_));
+  std::error_code ignored;
   std::filesystem::remove_all(old, ignored);
-  make_directories(temporary);
-  try {
-    fill(temporary);
-    sync_directory(temporary);
-    put_in_place(temporary, old, final_path);
-    sync_directory(parent_of(final_path));
-    std::filesystem::remove_all(temporary, ignored);  // after an exchange: the old directory
-    std::filesystem::remove_all(old, ignored);
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::filesystem::remove_all(temporary, ignored);
-    fail(final_path, "writing", error.code().value());
-  } catch (...) {
-    std::filesystem::remove_all(temporary, ignored);
-    throw;
-  }
+} catch (const std::filesystem::filesystem_error& error) {
+  fail(final_path_, "writing", error.code().value());
+}
+
+void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill) try {
+  UnfinishedDirectory directory(final_path);
+  fill(directory.path());
+  directory.commit();
+} catch (const std::filesystem::filesystem_error& error) {
+  fail(final_path, "writing", error.code().value());
 }
 
 void make_directories(const Path& path) {

@@ -39,9 +39,28 @@ class AtomicFile {
 /// AtomicFile in one call.
 void write_file_atomically(const Path& path, std::string_view content);
 
-/// Creates `final_path` as a whole: `fill` writes into a temporary sibling directory, which is synced and
-/// renamed. An existing `final_path` is replaced only after `fill` has succeeded, in one step where the file
-/// system can exchange two names.  Throws StorageError.
+/// A directory being filled under a temporary name beside its final one; without commit() nothing of it
+/// stays.
+class UnfinishedDirectory {
+ public:
+  /// Throws StorageError.
+  explicit UnfinishedDirectory(Path final_path);
+  ~UnfinishedDirectory();
+  UnfinishedDirectory(const UnfinishedDirectory&) = delete;
+  UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
+
+  /// Where to write.
+  const Path& path() const { return temporary_; }
+  /// Syncs it and gives it its name; what had the name before is replaced, in one step where the file system
+  /// can exchange two names.  Throws StorageError.
+  void commit();
+
+ private:
+  Path final_path_, temporary_;
+};
+
+/// UnfinishedDirectory in one call: `fill` writes into the temporary directory that it is given.  An existing
+/// `final_path` is replaced only after `fill` has succeeded.  Throws StorageError.
 void write_directory_atomically(const Path& final_path, const std::function<void(const Path&)>& fill);
 
 /// Creates a directory and its parents, durably; throws StorageError with the cause.

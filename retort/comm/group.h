@@ -1,31 +1,138 @@
 #pragma once
-// A group of ranks and what they do together.  Each backend has a folder of its own; the only one so far is
-// single/, a group of one, for which every call is the identity.
+// A group of ranks and what they do together.  Each backend has a folder of its own: single/ is a group of
+// one, shared/ holds ranks that see common memory, mpi/ ranks of several machines.
 //
-// All calls are collective: every rank makes them in the same order with the same sizes.
+// All calls are collective: every rank makes them in the same order with the same sizes.  Sums are added in
+// the order of ranks, bfloat16 in float32, so that the same call gives the same bits again.
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "retort/comm/buffer.h"
+#include "retort/comm/collective_log.h"
 
 namespace retort::comm {
+
+/// What a collective that is under way ends with.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Returns once the buffers may be used; throws what went wrong, and again if repeated.
+  virtual void wait() = 0;
+};
+
+/// A collective that was started.  One that holds nothing has ended.
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(std::shared_ptr<Pending> pending) : pending_(std::move(pending)) {}
+  /// Returns once the buffers may be used; throws PeerError where another rank failed.
+  void wait() {
+    if (const auto pending = std::move(pending_)) pending->wait();
+  }
+
+ private:
+  std::shared_ptr<Pending> pending_;
+};
+
+/// One call: what it takes, where it leaves its result, and for a broadcast whose values count.
+struct Collective {
+  Op op = Op::barrier;
+  ConstBuffer from;
+  Buffer to;
+  int root = 0;
+  bool patient = false;  ///< another rank may come as late as it likes
+};
+
+class Flight;
+
+/// Memory that all ranks of a group see, each at an address of its own.  Its bytes are zero at first.
+class CommonBlock {
+ public:
+  virtual ~CommonBlock() = default;
+  virtual std::span<std::byte> bytes() const = 0;
+};
 
 class Group {
  public:
   virtual ~Group() = default;
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// What the group is for: "world", "node", ... stands in errors and in the log.
+  virtual const std::string& level() const = 0;
+  /// Ranks of one machine have the same number, those of another machine another.
+  virtual int node() const = 0;
 
-  /// Replaces each value by its sum over the ranks, added in the order of ranks.
-  virtual void all_sum(std::span<double> values) = 0;
-  /// Fills `all` (size() parts of equal length) with every rank's `own`; own may be its place in all.
-  virtual void all_gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
-  /// Adds `all` over the ranks in their order and leaves this rank's part in `own`, which may be its place in
-  /// all.
-  virtual void reduce_scatter(std::span<const float> all, std::span<float> own) = 0;
-  virtual void barrier() = 0;
+  /// Fills `all`, size() parts of equal length, with every rank's `own`, which may be its place in `all`.
+  /// Buffers are left alone until the handle was waited for.
+  [[nodiscard]] Handle all_gather(ConstBuffer own, Buffer all);
+  /// Adds `all` over the ranks and leaves this rank's part in `own`, which may be its place in `all`.
+  [[nodiscard]] Handle reduce_scatter(ConstBuffer all, Buffer own);
+  /// Replaces each value by its sum over the ranks.
+  [[nodiscard]] Handle all_reduce(Buffer values);
+  /// Replaces the values by those of rank `root`.
+  [[nodiscard]] Handle broadcast(Buffer values, int root);
+  /// Returns once every rank is here.
+  void barrier();
+
+  /// Ranks of equal `color` become a group, in their order here; `level` names it.
+  virtual std::unique_ptr<Group> split(int color, const std::string& level) = 0;
+  /// Memory that all ranks of the group see; null when they have none in common.  Collective.
+  virtual std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) = 0;
+
+  /// Ends the work of all ranks: their present and later calls throw PeerError with this sentence.  Where
+  /// abort_is_heard() is false it ends all processes at once instead, with the exit code of a PeerError, so
+  /// the sentence must have been said before.  Not collective.
+  virtual void abort(const std::string& sentence) noexcept = 0;
+  virtual bool abort_is_heard() const { return true; }
+
+  /// Replaces each value by its sum over the ranks, and returns when it is there.
+  void all_sum(std::span<double> values);
+  /// Replaces `text` by that of rank `root`.
+  void share(std::string& text, int root = 0);
+  /// Runs `act` on this rank.  Where it throws on one, every rank throws what the first of those did.
+  void agree(const std::function<void()>& act);
+  /// Runs `act`, which throws on every rank or on none, because it knows nothing but what all know.
+  void together(const std::function<void()>& act);
+  /// Whether agree() or together() threw: no other rank waits for this one, and none has to be told.
+  bool failed_together() const { return failed_together_; }
+
+  /// From now on the calls of this process, of all groups that were made of one, are noted there.
+  virtual void record(std::shared_ptr<Flight>) {}
+  /// What this rank is at, for those who look when it is gone.
+  virtual void at(std::int64_t /*step*/, std::string_view /*phase*/) {}
+  /// Why this rank ends: by itself, or (`by_another`) because another did.
+  virtual void note_failure(std::string_view /*sentence*/, bool /*by_another*/) noexcept {}
+  /// From now on a rank that does not come within so many seconds ends all; 0: nobody is missed.  What
+  /// agree() waits for may take longer.
+  virtual void set_patience(double) {}
+
+  /// What the group did since it was made.
+  const CollectiveLog& log() const { return log_; }
+  CollectiveLog& log() { return log_; }
+
+ protected:
+  /// Starts a call whose buffers were checked.
+  virtual Handle start(const Collective& call) = 0;
+  CollectiveLog log_;
+
+ private:
+  bool failed_together_ = false;
+  bool patient_ = false;  // within agree()
 };
+
+/// node() of every rank.  Collective.
+std::vector<int> nodes_of(Group& group);
 
 /// The group of one.
 std::unique_ptr<Group> single_group();

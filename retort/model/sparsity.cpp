@@ -39,19 +39,29 @@ void check_pattern(const Weights& weights) {
                                          weights.lineage.pattern, "; sparsify it again.");
 }
 
-std::vector<at::Tensor> masks_of(const Weights& weights) {
-  std::vector<at::Tensor> masks(weights.units.size());
-  for (const auto& name : weights.lineage.sparse_layers) {
-    const auto place = weights.layout.find(name);
+at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
+                        std::int64_t begin, const at::Tensor& values) {
+  at::Tensor mask;
+  for (const auto& name : lineage.sparse_layers) {
+    const auto place = layout.find(name);
     base::require<base::ModelError>(place.has_value(), "the lineage names the sparse layer ", name,
                                     ", which the model does not have; delete ", kLineageFile,
                                     " to forget it.");
-    auto& mask = masks[place->unit];
-    const auto& unit = weights.units[place->unit];
-    if (!mask.defined()) mask = at::ones({unit.numel()}, unit.options().dtype(at::kByte));
-    const auto& tensor = weights.layout.at(*place);
-    mask.narrow(0, tensor.offset, tensor.numel).copy_(unit.narrow(0, tensor.offset, tensor.numel).ne(0));
+    if (place->unit != unit) continue;
+    const auto& tensor = layout.at(*place);
+    const auto from = std::max(tensor.offset, begin);
+    const auto count = std::min(tensor.offset + tensor.numel, begin + values.numel()) - from;
+    if (count <= 0) continue;
+    if (!mask.defined()) mask = at::ones({values.numel()}, values.options().dtype(at::kByte));
+    mask.narrow(0, from - begin, count).copy_(values.narrow(0, from - begin, count).ne(0));
   }
+  return mask;
+}
+
+std::vector<at::Tensor> masks_of(const Weights& weights) {
+  std::vector<at::Tensor> masks;
+  for (std::size_t unit = 0; unit < weights.units.size(); ++unit)
+    masks.push_back(mask_of_part(weights.layout, weights.lineage, unit, 0, weights.units[unit]));
   return masks;
 }
 

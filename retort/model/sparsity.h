@@ -28,6 +28,11 @@ bool holds(const Pattern& pattern, const at::Tensor& weight_RC);
 /// Throws ValidationError naming the first of lineage.sparse_layers that breaks lineage.pattern.
 void check_pattern(const Weights& weights);
 
+/// Of `values`, elements from `begin` on of the flat layout of unit `unit`: a uint8 mask, 1 where a parameter
+/// may be non-zero; undefined where no sparse layer lies among them.
+at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
+                        std::int64_t begin, const at::Tensor& values);
+
 /// Per unit a flat uint8 mask, 1 where a parameter may be non-zero: the zeros of the sparse layers stay
 /// zeros.  Undefined for units without sparse layers.
 std::vector<at::Tensor> masks_of(const Weights& weights);

@@ -36,16 +36,26 @@ at::Tensor read_tensor(const io::SafetensorsFile& file, const std::string& name)
   return tensor_of(found->second.dtype, found->second.shape, file.bytes(name));
 }
 
-void read_tensor(const io::SafetensorsFile& file, const std::string& name, at::Tensor target) {
-  const auto values = read_tensor(file, name);
-  const auto kind = [](const at::Tensor& tensor) {
-    return base::join(io::name(io_dtype(tensor.scalar_type())), " ", tensor.sizes());
+void read_part(const io::SafetensorsFile& file, const std::string& name, at::IntArrayRef shape,
+               std::int64_t begin, at::Tensor target) {
+  const auto found = file.tensors().find(name);
+  base::require<base::ModelError>(found != file.tensors().end(), file.path().string(), ": expected a tensor ",
+                                  name, ", found none; the file is damaged.");
+  const auto kind = [](io::Dtype dtype, at::IntArrayRef sizes) {
+    return base::join(io::name(dtype), " ", sizes);
   };
+  const auto expected = io_dtype(target.scalar_type());
   base::require<base::ModelError>(
-      values.scalar_type() == target.scalar_type() && values.sizes() == target.sizes(), file.path().string(),
-      ": ", name, " is ", kind(values), ", expected ", kind(target),
-      "; the file is damaged or of another model.");
-  target.copy_(values);
+      found->second.dtype == expected && shape == at::IntArrayRef(found->second.shape), file.path().string(),
+      ": ", name, " is ", kind(found->second.dtype, found->second.shape), ", expected ",
+      kind(expected, shape), "; the file is damaged or of another model.");
+  const auto item = static_cast<std::size_t>(target.element_size());
+  const auto bytes = file.bytes(name).subspan(static_cast<std::size_t>(begin) * item, target.nbytes());
+  target.copy_(tensor_of(expected, target.sizes(), bytes));
+}
+
+void read_tensor(const io::SafetensorsFile& file, const std::string& name, at::Tensor target) {
+  read_part(file, name, target.sizes(), 0, target);
 }
 
 }  // namespace retort::model

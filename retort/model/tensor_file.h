@@ -24,8 +24,12 @@ io::TensorToWrite to_write(std::string name, const at::Tensor& values);
 
 /// Reads a tensor to host memory.  Throws ModelError when the file has none of this name.
 at::Tensor read_tensor(const io::SafetensorsFile& file, const std::string& name);
-/// Fills `target` from the tensor `name` of a file.  Throws ModelError unless the file has one of the same
-/// type and shape.
+/// Fills `target` from element `begin` on of the tensor `name`.  Throws ModelError unless the file has one of
+/// this shape and of the type of `target`.
+void read_part(const io::SafetensorsFile& file, const std::string& name, at::IntArrayRef shape,
+               std::int64_t begin, at::Tensor target);
+
+/// The same of a whole tensor that has the shape of `target`.
 void read_tensor(const io::SafetensorsFile& file, const std::string& name, at::Tensor target);
 
 }  // namespace retort::model

@@ -20,14 +20,16 @@ at::Tensor tensor_of(const io::TensorView& view) {
   return model::tensor_of(view.dtype, view.shape, view.bytes);
 }
 
-Weights empty_weights(architecture::Config config, at::ScalarType dtype, at::Device device) {
-  Weights weights;
-  weights.layout = architecture::make_layout(config);
-  weights.lineage = whole_lineage(config);
-  weights.config = std::move(config);
-  for (const auto& unit : weights.layout.units)
-    weights.units.push_back(at::zeros({unit.size}, at::TensorOptions().dtype(dtype).device(device)));
-  return weights;
+UnitSource source_for(architecture::Config config) {
+  UnitSource source;
+  source.layout = architecture::make_layout(config);
+  source.lineage = whole_lineage(config);
+  source.config = std::move(config);
+  return source;
+}
+
+at::Tensor tensor_in(const at::Tensor& flat, const architecture::Tensor& tensor) {
+  return flat.narrow(0, tensor.offset, tensor.numel).view(tensor.shape);
 }
 
 template <typename Visit>
@@ -62,7 +64,7 @@ void check_saved(const Weights& weights, const base::Path& directory) {
 }  // namespace
 
 at::Tensor Weights::tensor(std::size_t unit, const architecture::Tensor& tensor) const {
-  return units[unit].narrow(0, tensor.offset, tensor.numel).view(tensor.shape);
+  return tensor_in(units[unit], tensor);
 }
 
 at::Tensor Weights::tensor(std::string_view name) const {
@@ -86,44 +88,72 @@ std::string Weights::content_hash() const {
   return hasher.hex();
 }
 
-Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device) {
-  auto weights = empty_weights(architecture::read_config(directory), dtype, device);
-  const auto files = io::ModelDirectory::open(directory);
-  architecture::check_tensors(weights.config, files);
-  weights.lineage = read_lineage(directory, weights.config);
-  weights.file_dtype = architecture::weight_dtype(weights.config, files);
-  for_each_tensor(weights, [&](const architecture::Tensor& tensor, at::Tensor target) {
-    const auto values = tensor_of(files.find(tensor.name));
-    base::require<base::ModelError>(
-        values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
-        " holds values that are not finite (NaN or infinity); the file is damaged or the "
-        "model diverged, use another one.");
-    if (const auto saved = scalar_type(weights.file_dtype); saved != values.scalar_type())
-      base::require<base::ModelError>(values.to(saved).isfinite().all().item<bool>(), directory.string(),
-                                      ": ", tensor.name, " holds values beyond ",
-                                      io::long_name(weights.file_dtype),
-                                      ", in which the model would be saved; correct dtype in config.json.");
-    target.copy_(values);
-  });
+UnitSource open_weights(const base::Path& directory) {
+  auto source = source_for(architecture::read_config(directory));
+  const auto files = std::make_shared<io::ModelDirectory>(io::ModelDirectory::open(directory));
+  architecture::check_tensors(source.config, *files);
+  source.lineage = read_lineage(directory, source.config);
+  source.file_dtype = architecture::weight_dtype(source.config, *files);
+  source.read = [files, directory, units = source.layout.units, dtype = source.file_dtype](
+                    std::size_t unit, const at::Tensor& flat) {
+    for (const auto& tensor : units[unit].tensors) {
+      const auto values = tensor_of(files->find(tensor.name));
+      base::require<base::ModelError>(
+          values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
+          " holds values that are not finite (NaN or infinity); the file is damaged or the "
+          "model diverged, use another one.");
+      if (const auto saved = scalar_type(dtype); saved != values.scalar_type())
+        base::require<base::ModelError>(values.to(saved).isfinite().all().item<bool>(), directory.string(),
+                                        ": ", tensor.name, " holds values beyond ", io::long_name(dtype),
+                                        ", in which the model would be saved; correct dtype in config.json.");
+      tensor_in(flat, tensor).copy_(values);
+    }
+  };
+  return source;
+}
+
+UnitSource random_source(const architecture::Config& config, std::uint64_t seed) {
+  auto source = source_for(config);
+  source.read = [units = source.layout.units, seed, range = config.initializer_range](
+                    std::size_t unit, const at::Tensor& flat) {
+    for (const auto& tensor : units[unit].tensors) {
+      if (architecture::is_norm(tensor.role)) {
+        tensor_in(flat, tensor).fill_(1);
+        continue;
+      }
+      base::Random random(seed, base::stream_of(tensor.name));
+      auto values = at::empty(tensor.shape, at::kFloat);
+      auto* out = values.mutable_data_ptr<float>();
+      for (std::int64_t i = 0; i < tensor.numel; ++i)
+        out[i] = static_cast<float>(random.next_normal() * range);
+      tensor_in(flat, tensor).copy_(values);
+    }
+  };
+  return source;
+}
+
+UnitSource source_of(const Weights& weights) {
+  return {weights.config, weights.layout, weights.lineage, weights.file_dtype,
+          [&weights](std::size_t unit, const at::Tensor& flat) { flat.copy_(weights.units[unit]); }};
+}
+
+Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device device) {
+  Weights weights{source.config, source.layout, source.lineage, source.file_dtype, {}};
+  for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
+    weights.units.push_back(
+        at::zeros({source.layout.units[unit].size}, at::TensorOptions().dtype(dtype).device(device)));
+    source.read(unit, weights.units.back());
+  }
   return weights;
+}
+
+Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device) {
+  return collected(open_weights(directory), dtype, device);
 }
 
 Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
                        at::Device device) {
-  auto weights = empty_weights(config, dtype, device);
-  for_each_tensor(weights, [&](const architecture::Tensor& tensor, at::Tensor target) {
-    if (architecture::is_norm(tensor.role)) {
-      target.fill_(1);
-      return;
-    }
-    base::Random random(seed, base::stream_of(tensor.name));
-    auto values = at::empty(tensor.shape, at::kFloat);
-    auto* out = values.mutable_data_ptr<float>();
-    for (std::int64_t i = 0; i < tensor.numel; ++i)
-      out[i] = static_cast<float>(random.next_normal() * config.initializer_range);
-    target.copy_(values);
-  });
-  return weights;
+  return collected(random_source(config, seed), dtype, device);
 }
 
 Weights converted(const Weights& weights, at::ScalarType dtype) {

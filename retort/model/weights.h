@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,30 @@ struct Weights {
   std::string content_hash() const;
 };
 
+/// A model that is read unit by unit, so that nobody has to hold all of it.
+struct UnitSource {
+  architecture::Config config;
+  architecture::Layout layout;
+  Lineage lineage;
+  io::Dtype file_dtype = io::Dtype::bf16;  ///< of the matrices in the file, and of what is made of it
+  /// Fills `flat`, a whole unit of zeros of any floating type on any device.  Throws ModelError.
+  std::function<void(std::size_t unit, const at::Tensor& flat)> read;
+};
+
+/// A model directory.  Throws as load_weights() does; values are looked at when they are read.
+UnitSource open_weights(const base::Path& directory);
+/// Weights of normal(0, initializer_range), norms 1, each tensor from its own stream of `seed`.
+UnitSource random_source(const architecture::Config& config, std::uint64_t seed);
+/// Weights that are in memory, which outlive it.
+UnitSource source_of(const Weights& weights);
+/// All units, in `dtype`.
+Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device device);
+
 /// Reads a model directory; every value is converted to `dtype`.
 /// Throws ModelError: unsound files, unsupported architecture, wrong shapes, values that are not finite.
 Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Device device);
 
-/// Weights of normal(0, initializer_range), norms 1, each tensor from its own stream of `seed`.
+/// random_source(), collected.
 Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
                        at::Device device);
 

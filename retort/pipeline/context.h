@@ -15,14 +15,17 @@
 #include "retort/record/metrics.h"
 #include "retort/record/observer.h"
 #include "retort/record/run_directory.h"
+#include "retort/shard/groups.h"
 #include "retort/text/tokenizer.h"
 
 namespace retort::pipeline {
 
+/// Every rank of the group has one.  Stages that train run on all; the others on rank 0, for which the rest
+/// waits.
 struct Context {
   const recipe::Recipe& recipe;
   record::RunDirectory& directory;
-  record::Metrics& metrics;
+  record::Metrics* metrics;  ///< null but on rank 0
   record::Observer& observer;
   comm::Group& group;
   at::Device device;
@@ -30,7 +33,9 @@ struct Context {
   /// Memory that the run may use, decided once before any model is loaded.  A stage's plan counts its models,
   /// so what they take must not be missing here.
   std::int64_t available_bytes;
+  shard::RankCounts ranks = {};
 
+  bool leads() const { return group.rank() == 0; }
   /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.
   base::Path model_path(const std::string& name) const;
   /// A finalist of a prune stage besides its model, which is number 1; from 2 without gaps.

@@ -8,6 +8,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/comm/group.h"
 #include "retort/recipe/recipe.h"
 #include "retort/record/observer.h"
 
@@ -22,6 +23,7 @@ struct RunRequest {
   bool dry_run = false;              ///< check everything, print the plan, change nothing
   std::vector<std::string> command;  ///< for the provenance
   AvailableMemory available_memory;  ///< asked once, before any model is loaded
+  comm::Group* group = nullptr;      ///< of the ranks that run it together; null: this process alone
 };
 
 struct RunOutcome {
@@ -31,7 +33,8 @@ struct RunOutcome {
   base::Path report;      ///< the HTML page, empty in a dry run
 };
 
-/// Throws every error type of Retort; what is finished stays finished.
+/// Throws every error type of Retort; what is finished stays finished.  Collective: every rank calls it with
+/// the same recipe and request, and rank 0 alone writes, tells the observer and has a summary.
 RunOutcome run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer);
 
 /// Where and how a single model runs.

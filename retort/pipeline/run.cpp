@@ -1,13 +1,17 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/base/parallel.h"
 #include "retort/base/units.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/group.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
@@ -41,25 +45,61 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
-// False: stopped on request.
-bool work_on(const Context& context, const recipe::Stage& stage) {
-  const double start = base::monotonic_seconds();
-  base::Json result;
-  ops::reset_peak_tensor_bytes();
-  try {
-    result = functions_of(stage.kind).run(context, stage);
-  } catch (const record::StoppedError& stopped) {
-    context.observer.message(record::Level::info, stopped.what());
-    return false;
+// Rank 0 computes alone: the processors of the ranks that wait on its machine are free.
+class ThreadsOfMachine {
+ public:
+  explicit ThreadsOfMachine(const Context& context) : before_(at::get_num_threads()) {
+    const auto all = before_ * context.ranks.of_machine;
+    at::set_num_threads(static_cast<int>(std::min<std::int64_t>(all, base::usable_processors())));
   }
+  ~ThreadsOfMachine() { at::set_num_threads(before_); }
+  ThreadsOfMachine(const ThreadsOfMachine&) = delete;
+  ThreadsOfMachine& operator=(const ThreadsOfMachine&) = delete;
+
+ private:
+  int before_;
+};
+
+base::Json run_stage(const Context& context, const recipe::Stage& stage) {
+  const auto& functions = functions_of(stage.kind);
+  if (functions.on_all_ranks) return functions.run(context, stage);
+  const auto alone = comm::single_group();
+  const Context of_rank_0{context.recipe, context.directory, context.metrics, context.observer,
+                          *alone,         context.device,    context.dtype,   context.available_bytes};
+  base::Json result;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    const ThreadsOfMachine threads(context);
+    result = functions.run(of_rank_0, stage);
+  });
+  return result;
+}
+
+void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds) {
   namespace keys = record::keys;
-  if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = base::monotonic_seconds() - start;
+  if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
   result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes();
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
     result[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
   context.directory.write_result(stage.name, result);
+}
+
+// False: stopped on request.
+bool work_on(const Context& context, const recipe::Stage& stage) {
+  const double start = base::monotonic_seconds();
+  base::Json result;
+  ops::reset_peak_tensor_bytes();
+  try {
+    result = run_stage(context, stage);
+  } catch (const record::StoppedError& stopped) {
+    context.observer.message(record::Level::info, stopped.what());
+    return false;
+  }
+  context.group.agree([&] {
+    if (context.leads()) write_result(context, stage, std::move(result), base::monotonic_seconds() - start);
+  });
   return true;
 }
 
@@ -81,25 +121,39 @@ std::string summary_of(const record::RunDirectory& directory, const recipe::Reci
   return text;
 }
 
+// What rank 0 sees counts: a file that it wrote may reach the others later.
+bool agreed(comm::Group& group, bool of_rank_0) {
+  std::string word = of_rank_0 ? "yes" : "";
+  group.share(word);
+  return !word.empty();
+}
+
+void finish(const Context& context, RunOutcome& outcome) {
+  report::write_report(context.directory.path());
+  outcome.report = context.directory.report_path();
+  outcome.summary = summary_of(context.directory, context.recipe);
+}
+
 RunOutcome work_through(const Context& context, const RunRequest& request) {
   RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
   const auto& stages = context.recipe.stages;
   for (const auto& stage : stages) {
     if (!request.only_stage.empty() && stage.name != request.only_stage) continue;
     outcome.stage = stage.name;
-    if (context.directory.finished(stage.name)) {
+    if (agreed(context.group, context.directory.finished(stage.name))) {
       context.observer.message(record::Level::info, base::join("stage ", stage.name, ": finished before"));
       continue;
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     outcome.finished = work_on(context, stage);
-    if (outcome.finished && context.observer.stop_requested()) outcome.finished = &stage == &stages.back();
+    if (outcome.finished && agreed(context.group, context.observer.stop_requested()))
+      outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
   }
-  report::write_report(context.directory.path());
-  outcome.report = context.directory.report_path();
-  outcome.summary = summary_of(context.directory, context.recipe);
+  context.group.agree([&] {
+    if (context.leads()) finish(context, outcome);
+  });
   return outcome;
 }
 
@@ -108,7 +162,7 @@ std::string rate(double flops) {
 }
 
 void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, std::int64_t available_bytes,
-                      record::Observer& observer) {
+                      shard::RankCounts ranks, record::Observer& observer) {
   if (const auto& measured = dtype.measured) {
     const auto& shape = measured->shape;
     observer.message(record::Level::info,
@@ -118,48 +172,120 @@ void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, s
   }
   observer.message(record::Level::info,
                    base::join("computing in ", dtype.name, " on ", recipe.device, " with ",
-                              at::get_num_threads(), " threads and ",
-                              base::human_bytes(static_cast<std::uint64_t>(available_bytes)), " of memory"));
+                              ranks.all > 1 ? base::join(ranks.all, " ranks of ") : "", at::get_num_threads(),
+                              " threads and ", base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
+                              " of memory", ranks.all > ranks.of_machine ? " on each machine" : ""));
 }
 
-base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype) {
+base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype, int ranks) {
   auto start = record::describe(
       {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()});
   start["compute_dtype"] = dtype.name;
+  if (ranks > 1) start["ranks"] = ranks;
   if (dtype.measured) start["dtype_auto"] = to_json(*dtype.measured);
   return start;
 }
 
-RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
+// Measured on rank 0.
+ComputeDtype agreed_dtype(const recipe::Recipe& recipe, const RunRequest& request, at::Device device,
+                          comm::Group& group) {
+  ComputeDtype chosen;
+  group.agree([&] {
+    if (group.rank() == 0) chosen = compute_dtype(recipe, request.run_directory, device);
+  });
+  group.share(chosen.name);
+  return chosen;
+}
+
+record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& request,
+                             const ComputeDtype& dtype, record::Observer& observer, comm::Group& group) {
+  std::optional<record::RunDirectory> directory;
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    directory = record::RunDirectory::open(
+        request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
+                                provenance_of_start(request, dtype, group.size()), kOpenKey});
+  });
+  group.agree([&] {
+    base::require<base::StorageError>(
+        std::filesystem::exists(request.run_directory), "rank ", group.rank(), ": the run directory ",
+        request.run_directory.string(),
+        ", which rank 0 has opened, is not there; use a directory that all machines share.");
+  });
+  if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
+  observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
+  if (!directory->lock_warning().empty()) observer.message(record::Level::warning, directory->lock_warning());
+  return std::move(*directory);
+}
+
+// On the machine that has least: what one rank refuses all do.
+std::int64_t agreed_available_bytes(const recipe::Recipe& recipe, const RunRequest& request,
+                                    comm::Group& group) {
+  if (recipe.memory_bytes > 0) return recipe.memory_bytes;
+  const auto own = available_bytes(request.available_memory);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
+  group
+      .all_gather({&own, sizeof own, comm::Type::bytes},
+                  {all.data(), std::ssize(std::as_bytes(std::span(all)))})
+      .wait();
+  return std::ranges::min(all);
+}
+
+// What this rank does is noted in the run directory from here on.  Says what ended the job before, if it did
+// not end by itself.
+void record_flight(const record::RunDirectory& directory, record::Observer& observer, comm::Group& group) {
+  if (group.size() == 1) return;
+  const auto flights = directory.flights_path();
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    const auto before = comm::autopsy(comm::read_flights(flights));
+    if (!before.clean)
+      observer.message(record::Level::warning, base::join("the run before ended early: ", before.sentence));
+    base::remove_all(flights);
+    base::make_directories(flights);
+  });
+  group.agree([&] {
+    group.record(
+        std::make_shared<comm::Flight>(comm::flight_path(flights, group.rank()), group.rank(), group.size()));
+  });
+}
+
+RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer,
+                           comm::Group& group) {
   ops::install_tensor_allocator();
-  const auto device = model::parse_device(recipe.device);
-  const auto available =
-      recipe.memory_bytes > 0 ? recipe.memory_bytes : available_bytes(request.available_memory);
-  if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
-  const auto chosen = compute_dtype(recipe, request.run_directory, device);
+  at::Device device = at::kCPU;
+  group.together([&] {
+    device = model::parse_device(recipe.device);
+    if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
+  });
+  const auto ranks = shard::count_ranks(group);
+  const auto available = agreed_available_bytes(recipe, request, group);
+  const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
-  settle_widths(recipe, models, chosen.name, device, observer);
-  const PlanContext planned{recipe, models, observer, device, dtype, available};
-  preflight(planned, request);
-  say_what_is_used(recipe, chosen, available, observer);
-  if (request.dry_run) {
-    dry_run(planned);
-    return {.finished = true, .stage = {}, .summary = {}, .report = {}};
-  }
-  auto directory = record::RunDirectory::open(
-      request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-                              provenance_of_start(request, chosen), kOpenKey});
-  observer.message(record::Level::info, base::join("run directory ", directory.path().string()));
-  if (!directory.lock_warning().empty()) observer.message(record::Level::warning, directory.lock_warning());
-  record::Metrics metrics(directory.metrics_path());
-  const auto group = comm::single_group();
-  const Context context{recipe, directory, metrics, observer, *group, device, dtype, available};
+  const PlanContext planned{recipe, models, observer, device, dtype, available, ranks};
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    settle_widths(recipe, models, chosen.name, device, observer);
+    preflight(planned, request);
+    say_what_is_used(recipe, chosen, available, ranks, observer);
+    if (request.dry_run) dry_run(planned);
+  });
+  if (request.dry_run) return {.finished = true, .stage = {}, .summary = {}, .report = {}};
+  auto directory = entered(recipe, request, chosen, observer, group);
+  record_flight(directory, observer, group);
+  std::optional<record::Metrics> metrics;
+  group.agree([&] {
+    if (group.rank() == 0) metrics.emplace(directory.metrics_path());
+  });
+  const Context context{recipe,    directory, metrics ? &*metrics : nullptr, observer, group, device, dtype,
+                        available, ranks};
   try {
     return work_through(context, request);
   } catch (...) {
-    directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here
+    if (context.leads())
+      directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here
     throw;
   }
 }
@@ -168,7 +294,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
 
 RunOutcome run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer) {
   RunOutcome outcome;
-  translate_torch_errors([&] { outcome = prepare_and_run(std::move(recipe), request, observer); });
+  const auto alone = comm::single_group();
+  auto& group = request.group ? *request.group : *alone;
+  translate_torch_errors([&] { outcome = prepare_and_run(std::move(recipe), request, observer, group); });
   return outcome;
 }
 

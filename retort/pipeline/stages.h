@@ -11,6 +11,7 @@
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/known_models.h"
 #include "retort/recipe/recipe.h"
+#include "retort/shard/groups.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::pipeline {
@@ -22,7 +23,8 @@ struct PlanContext {
   record::Observer& observer;
   at::Device device;
   at::ScalarType dtype;
-  std::int64_t available_bytes;
+  std::int64_t available_bytes;  ///< on a machine, for all its ranks
+  shard::RankCounts ranks = {};
 };
 
 /// What a stage does with the text of its sources.
@@ -50,6 +52,8 @@ struct StageFunctions {
   /// Reads the models, works, and leaves a model directory or a result.  Returns what is reported; throws
   /// record::StoppedError when the user asked to stop.
   base::Json (*run)(const Context& context, const recipe::Stage& stage);
+  /// `run` is collective; otherwise rank 0 runs it alone, and the others wait.
+  bool on_all_ranks = false;
   /// Null, or what is printed of the result when the run ends.
   std::string (*summary)(const base::Json& result) = nullptr;
 };

@@ -79,7 +79,7 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, bool with_te
            .name = {},
            .body = [&](Binder& inner, std::size_t i) { bind_loss(inner, losses[i]); }},
           {.doc = "the losses that are summed",
-           .unset = with_teacher ? "0.25 CE + KL at T = 3 + SquareHead" : "cross-entropy"});
+           .unset = with_teacher ? "0.25 CE + KL at T = 1" : "cross-entropy"});
   if (b.fills() && !b.given("loss")) {
     losses = with_teacher ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
     return;
@@ -107,6 +107,16 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
   bind_losses(b, options.losses, with_teacher);
+  b.group("shard",
+          [&](Binder& inner) {
+            inner.count("student_ranks", options.shard.student_ranks,
+                        {.doc = "that hold one copy of the student between them; 0: all that share memory",
+                         .at_least = 0});
+            if (with_teacher)
+              inner.count("teacher_ranks", options.shard.teacher_ranks,
+                          {.doc = "the same of the teacher", .at_least = 0});
+          },
+          {.doc = "where models lie when several ranks train"});
   b.choice("recompute", options.recompute,
            {.doc = "blocks in backward; auto: unless the plan says that keeping them fits"});
   b.count("head_rows", options.head_rows,

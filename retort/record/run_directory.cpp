@@ -58,6 +58,10 @@ RunDirectory::RunDirectory(const Path& path) : RunFiles(path) {
     created_.push_back(missing);
 }
 
+RunDirectory RunDirectory::opened_by_another(const base::Path& path) {
+  return RunDirectory(path);
+}
+
 RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
   RunDirectory run(path);
   try {

@@ -28,6 +28,9 @@ class RunDirectory : public RunFiles {
   /// works in it) or UsageError (it holds another recipe, but for open keys: those that differ are named).
   static RunDirectory open(const base::Path& path, const RunStart& start);
 
+  /// The directory that rank 0 of the same job has opened, for its other ranks: its places, to be read.
+  static RunDirectory opened_by_another(const base::Path& path);
+
   /// What the user must know of a lock that the file system could not give; empty when it is held.
   const std::string& lock_warning() const { return lock_->warning(); }
   /// True when the directory held this run already.

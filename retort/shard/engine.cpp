@@ -9,6 +9,7 @@
 #include "retort/loss/head_loop.h"
 #include "retort/model/block.h"
 #include "retort/model/head.h"
+#include "retort/shard/acquired_unit.h"
 
 namespace retort::shard {
 namespace {
@@ -17,21 +18,11 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// A unit held for the time of a scope.
-class Acquired {
- public:
-  Acquired(Parameters& parameters, std::int64_t unit)
-      : parameters_(parameters), unit_(unit), flat_(parameters.acquire(unit)) {}
-  ~Acquired() { parameters_.release(unit_); }
-  Acquired(const Acquired&) = delete;
-  Acquired& operator=(const Acquired&) = delete;
-  const at::Tensor& flat() const { return flat_; }
-
- private:
-  Parameters& parameters_;
-  std::int64_t unit_;
-  at::Tensor flat_;
-};
+// What a forward pass takes after this block.
+std::int64_t unit_after(const Parameters& parameters, std::int64_t block) {
+  return block + 1 < parameters.layout().num_blocks() ? architecture::Layout::block_unit(block + 1)
+                                                      : parameters.layout().head_unit();
+}
 
 model::BlockWeights block_of(const Parameters& parameters, std::int64_t block, const at::Tensor& flat) {
   return model::block_weights(parameters.config().blocks[at(block)],
@@ -57,22 +48,19 @@ struct Engine::Wave {
   }
   std::vector<Lane> lanes;
   std::int64_t teacher_blocks_done = 0;
-  bool last = false;  ///< of the step: after it gradients are complete
 };
 
 Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
                PhaseClock& clock, EngineOptions options)
     : student_(student), teacher_(teacher), losses_(losses), group_(group), clock_(clock), options_(options) {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
-  base::ensure(!options.keep_activations || student.resident(),
-               "activations are kept only of resident parameters");
   for (const auto& loss : losses.on_hidden)
     for (std::int64_t block = 0; block < student.layout().num_blocks(); ++block)
       comparisons_.push_back({loss.get(), block, loss->needs_teacher() ? loss->teacher_block(block) : -1});
   std::ranges::stable_sort(comparisons_, {}, &Comparison::teacher_block);
 }
 
-StepResult Engine::step(std::span<const MicroBatch> batches) {
+StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_batches) {
   const InPhase phase(clock_, Phase::student_forward);
   double counts[2] = {};
   for (const auto& batch : batches) {
@@ -87,10 +75,10 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
   student_.zero_gradients();
 
   const auto blocks = student_.layout().num_blocks();
-  for (std::size_t begin = 0; begin < batches.size(); begin += at(options_.wave)) {
+  for (std::size_t first = 0; first < at(most_batches); first += at(options_.wave)) {
     Wave wave;
+    const auto begin = std::min(first, batches.size());
     const auto count = std::min(at(options_.wave), batches.size() - begin);
-    wave.last = begin + count == batches.size();
     for (const auto& batch : batches.subspan(begin, count))
       wave.lanes.push_back({.batch = &batch,
                             .layout = {},
@@ -108,6 +96,7 @@ StepResult Engine::step(std::span<const MicroBatch> batches) {
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
     backward_embedding(wave);
   }
+  student_.finish_reduces();
   const auto parts = means();
   return {.loss = losses_.total(parts),
           .parts = parts,
@@ -129,7 +118,8 @@ loss::LossSums Engine::means() {
 }
 
 void Engine::embed(Wave& wave) {
-  const Acquired unit(student_, 0);
+  const AcquiredUnit unit(student_, 0);
+  student_.prefetch(architecture::Layout::block_unit(0));
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
     lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
@@ -137,7 +127,8 @@ void Engine::embed(Wave& wave) {
   }
   if (!losses_.needs_teacher()) return;
   const InPhase phase(clock_, Phase::teacher_forward);
-  const Acquired teacher_unit(*teacher_, 0);
+  const AcquiredUnit teacher_unit(*teacher_, 0);
+  teacher_->prefetch(architecture::Layout::block_unit(0));
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
     lane.teacher_layout =
@@ -147,7 +138,8 @@ void Engine::embed(Wave& wave) {
 }
 
 void Engine::forward_block(Wave& wave, std::int64_t block) {
-  const Acquired unit(student_, architecture::Layout::block_unit(block));
+  const AcquiredUnit unit(student_, architecture::Layout::block_unit(block));
+  student_.prefetch(unit_after(student_, block));
   const auto weights = block_of(student_, block, unit.flat());
   for (auto& lane : wave.lanes) {
     lane.inputs_ND.push_back(lane.hidden_ND);
@@ -161,7 +153,10 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
 void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::teacher_forward);
   for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
-    const Acquired unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
+    const AcquiredUnit unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
+    if (const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
+        next != teacher_->layout().head_unit() || losses_.needs_teacher_logits())
+      teacher_->prefetch(next);
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
     for (auto& lane : wave.lanes)
       lane.teacher_ND = model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND,
@@ -193,10 +188,12 @@ void Engine::head(Wave& wave) {
   const InPhase phase(clock_, Phase::head);
   if (losses_.needs_teacher_logits()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
   const auto unit = student_.layout().head_unit();
-  const Acquired student(student_, unit);
+  const AcquiredUnit student(student_, unit);
+  if (const auto blocks = student_.layout().num_blocks(); blocks > 0)
+    student_.prefetch(architecture::Layout::block_unit(blocks - 1));
   const auto weights = model::head_weights(student_.layout(), student.flat());
   const auto gradients = model::head_weights(student_.layout(), student_.gradient(unit));
-  std::optional<Acquired> teacher;
+  std::optional<AcquiredUnit> teacher;
   loss::HeadSide teacher_side;
   if (losses_.needs_teacher_logits()) {
     teacher.emplace(*teacher_, teacher_->layout().head_unit());
@@ -210,13 +207,14 @@ void Engine::head(Wave& wave) {
                         lane.batch->targets_N, step_targets_, options_.head_rows, gradients, sums_);
     lane.hidden_ND = lane.teacher_ND = at::Tensor();
   }
-  if (wave.last && unit != 0) student_.reduce(unit);
+  if (unit != 0) student_.reduce(unit);
 }
 
 void Engine::backward_block(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::backward);
   const auto unit_number = architecture::Layout::block_unit(block);
-  const Acquired unit(student_, unit_number);
+  const AcquiredUnit unit(student_, unit_number);
+  if (block > 0) student_.prefetch(unit_number - 1);
   const auto weights = block_of(student_, block, unit.flat());
   const auto gradients = block_of(student_, block, student_.gradient(unit_number));
   const double eps = student_.config().rms_norm_eps;
@@ -236,7 +234,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
     lane.grad_ND =
         model::block_backward(weights, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
   }
-  if (wave.last) student_.reduce(unit_number);
+  student_.reduce(unit_number);
 }
 
 void Engine::backward_embedding(Wave& wave) {
@@ -246,7 +244,7 @@ void Engine::backward_embedding(Wave& wave) {
     model::embed_backward(lane.grad_ND, lane.batch->ids_N, gradient_VD);
     lane.grad_ND = at::Tensor();
   }
-  if (wave.last) student_.reduce(0);
+  student_.reduce(0);
 }
 
 }  // namespace retort::shard

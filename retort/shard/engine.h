@@ -27,10 +27,9 @@ namespace retort::shard {
 using MicroBatch = model::PackedText;
 
 struct EngineOptions {
-  std::int64_t wave = 1;         ///< micro-batches that advance together
-  std::int64_t head_rows = 256;  ///< rows of a chunk of the head loop
-  bool keep_activations =
-      false;  ///< keep what backward needs instead of computing it again; needs resident parameters
+  std::int64_t wave = 1;          ///< micro-batches that advance together
+  std::int64_t head_rows = 256;   ///< rows of a chunk of the head loop
+  bool keep_activations = false;  ///< keep what backward needs instead of computing it again
 };
 
 /// Means over the whole step and the whole group.
@@ -49,9 +48,12 @@ class Engine {
   Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
          PhaseClock& clock, EngineOptions options);
 
-  /// Forward and backward of all micro-batches; the student's gradients hold the sum of the step afterwards.
+  /// Forward and backward of this rank's micro-batches, which may be none; the student's gradients hold the
+  /// sum over the group afterwards.  `most_batches`: of any rank, so that all pass the same waves.
   /// Collective.
-  StepResult step(std::span<const MicroBatch> batches);
+  StepResult step(std::span<const MicroBatch> batches, std::int64_t most_batches);
+  /// The same in a group of one, or where every rank has as many.
+  StepResult step(std::span<const MicroBatch> batches) { return step(batches, std::ssize(batches)); }
 
  private:
   struct Wave;

@@ -107,6 +107,19 @@ std::int64_t rotary_bytes(const architecture::Config& config, std::int64_t token
   return tokens * head_dim * 4;
 }
 
+// Elements of what several ranks make before it is summed: two blocks, and the units that wait for the end of
+// a step's backward.
+std::int64_t whole_gradients(const architecture::Layout& layout) {
+  std::int64_t block = 0, others = 0;
+  for (const auto& unit : layout.units) {
+    if (unit.kind == architecture::Unit::Kind::block)
+      block = std::max(block, unit.size);
+    else
+      others += unit.size;
+  }
+  return 2 * block + others;
+}
+
 }  // namespace
 
 std::int64_t MemoryPlan::total_bytes() const {
@@ -125,11 +138,16 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   const auto teacher_hidden = shape.teacher ? shape.teacher->hidden_size : 0;
 
   MemoryPlan plan;
-  plan.items.push_back({"student weights", elements * (master + (shape.trained_on_copies ? item : 0))});
-  plan.items.push_back({"gradients", elements * master});
-  plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0))});
+  plan.items.push_back(
+      {"student weights", shape.trained_on_copies
+                              ? elements * master / shape.ranks + elements * item / shape.student_ranks
+                              : elements * master / shape.student_ranks});
+  plan.items.push_back({"gradients", elements * master / shape.student_ranks});
+  if (shape.ranks > 1) plan.items.push_back({"gradients on their way", whole_gradients(layout) * master});
+  plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0)) / shape.ranks});
   if (shape.teacher)
-    plan.items.push_back({"teacher weights", architecture::make_layout(*shape.teacher).size() * item});
+    plan.items.push_back(
+        {"teacher weights", architecture::make_layout(*shape.teacher).size() * item / shape.teacher_ranks});
   plan.items.push_back({"token ids and positions",
                         16 * tokens * shape.micro_batches +
                             shape.wave * (rotary_bytes(shape.student, tokens) +

@@ -1,7 +1,6 @@
 #pragma once
 // A model's parameters as the engine sees them: units that are acquired, released and reduced, and nothing
-// else. How they are spread over a group is this interface's secret; in a group of one the three calls are
-// the identity.
+// else. How they are spread over a group is this interface's secret; in a group of one nothing is moved.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,6 +11,7 @@
 #include "retort/comm/group.h"
 #include "retort/model/weights.h"
 #include "retort/optim/adamw.h"
+#include "retort/shard/groups.h"
 
 namespace retort::shard {
 
@@ -21,17 +21,22 @@ class Parameters {
   virtual const architecture::Config& config() const = 0;
   virtual const architecture::Layout& layout() const = 0;
 
+  /// The unit is acquired soon, so what that takes may begin.  Collective.
+  virtual void prefetch(std::int64_t unit) = 0;
   /// The whole unit, flat, in the compute type; valid until release.  Collective.
   virtual at::Tensor acquire(std::int64_t unit) = 0;
   virtual void release(std::int64_t unit) = 0;
-  /// A unit stays in memory between acquire and the next acquire, so that what was computed from it may be
-  /// kept.
+  /// A unit stays in memory between acquire and the next acquire, so that views of it may be kept.
   virtual bool resident() const = 0;
 
-  /// Flat float32 buffer (float64 when the compute type is) to which the gradient of the whole unit is added.
+  /// Flat float32 buffer (float64 when the compute type is) to which the gradient of the whole unit is added;
+  /// zero when it is first asked for after zero_gradients() or reduce().
   virtual at::Tensor gradient(std::int64_t unit) = 0;
-  /// The gradient of the unit is complete on this rank: sums it over the group.  Collective.
+  /// What was added on this rank goes, summed over the group, into own_gradient().  Collective.
   virtual void reduce(std::int64_t unit) = 0;
+  /// Returns when all that was reduced is in own_gradient().  Collective.
+  virtual void finish_reduces() = 0;
+  /// own_gradient() begins at zero.
   virtual void zero_gradients() = 0;
 
   /// This rank's part of the unit, and float32 master weights, reduced gradient and compute copy (undefined
@@ -40,9 +45,11 @@ class Parameters {
   virtual at::Tensor master(std::int64_t unit) = 0;
   virtual at::Tensor own_gradient(std::int64_t unit) = 0;
   virtual at::Tensor compute_copy(std::int64_t unit) = 0;
+  /// Master and compute copy of this rank's part are new: every rank is to acquire them.  Collective.
+  virtual void updated(std::int64_t unit) = 0;
 
-  /// The master weights of the whole model, for saving.  Collective.
-  virtual model::Weights gathered() = 0;
+  /// Master weights of the whole unit.  Collective.
+  virtual at::Tensor whole_master(std::int64_t unit) = 0;
 };
 
 enum class Use { frozen, trained };
@@ -50,5 +57,10 @@ enum class Use { frozen, trained };
 /// Everything on this rank.  frozen: weights in their own type, no gradients.  trained: `weights` holds the
 /// master values; compute copies are made when `compute` is another type.
 std::unique_ptr<Parameters> resident_parameters(model::Weights weights, Use use, at::ScalarType compute);
+
+/// A model that is spread over a group, read from `source` unit by unit.  Collective.
+std::unique_ptr<Parameters> sharded_parameters(const model::UnitSource& source, Use use,
+                                               at::ScalarType compute, at::Device device,
+                                               const Groups& groups);
 
 }  // namespace retort::shard

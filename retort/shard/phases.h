@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <utility>
 
 #include "retort/base/machine.h"
 #include "retort/base/words.h"
@@ -37,8 +39,11 @@ class PhaseClock {
     since_ = now;
     const Phase before = phase_;
     phase_ = phase;
+    if (told_) told_(phase);
     return before;
   }
+  /// Calls `told` with each phase that begins from now on.
+  void tell(std::function<void(Phase)> told) { told_ = std::move(told); }
   /// The seconds of all phases since the last call; the present one goes on.
   PerPhase take() {
     enter(phase_);
@@ -51,6 +56,7 @@ class PhaseClock {
   PerPhase seconds_ = {};
   Phase phase_ = Phase::data;
   double since_ = base::monotonic_seconds();
+  std::function<void(Phase)> told_;
 };
 
 /// In a phase for the time of a scope.

@@ -23,6 +23,7 @@ class ResidentParameters final : public Parameters {
   const architecture::Config& config() const override { return weights_.config; }
   const architecture::Layout& layout() const override { return weights_.layout; }
 
+  void prefetch(std::int64_t) override {}
   at::Tensor acquire(std::int64_t unit) override {
     return copies_.empty() ? at(weights_.units, unit) : at(copies_, unit);
   }
@@ -31,6 +32,7 @@ class ResidentParameters final : public Parameters {
 
   at::Tensor gradient(std::int64_t unit) override { return at(gradients_, unit); }
   void reduce(std::int64_t) override {}
+  void finish_reduces() override {}
   void zero_gradients() override {
     for (auto& gradient : gradients_) gradient.zero_();
   }
@@ -43,7 +45,8 @@ class ResidentParameters final : public Parameters {
   at::Tensor compute_copy(std::int64_t unit) override {
     return copies_.empty() ? at::Tensor() : at(copies_, unit);
   }
-  model::Weights gathered() override { return weights_; }
+  void updated(std::int64_t) override {}
+  at::Tensor whole_master(std::int64_t unit) override { return at(weights_.units, unit); }
 
  private:
   static at::Tensor at(const std::vector<at::Tensor>& list, std::int64_t unit) {

@@ -1,7 +1,10 @@
 #include "retort/train/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <iterator>
+#include <sstream>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -13,9 +16,8 @@
 namespace retort::train {
 namespace {
 
-constexpr const char* kState = "state.safetensors";
 constexpr const char* kManifest = "manifest.json";
-constexpr int kFormat = 1;
+constexpr int kWhole = 1, kParts = 2;  // formats
 
 std::string step_name(std::int64_t step) {
   char name[32];
@@ -28,16 +30,31 @@ struct NamedTensor {
   at::Tensor values;
 };
 
-std::vector<NamedTensor> state_tensors(shard::Parameters& parameters, optim::AdamW& optimizer) {
-  std::vector<NamedTensor> tensors;
+std::vector<NamedTensor> tensors_of(TrainedState& state, std::int64_t unit) {
+  auto& moments = state.optimizer.units()[static_cast<std::size_t>(unit)];
+  const auto prefix = base::join("unit.", unit, ".");
+  return {{prefix + "master", state.parameters.master(unit)},
+          {prefix + "m", moments.m},
+          {prefix + "v", moments.v}};
+}
+
+// [begin, count] of this rank in each unit.
+using Ranges = std::vector<std::array<std::int64_t, 2>>;
+
+Ranges ranges_of(const shard::Parameters& parameters) {
+  Ranges ranges;
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) {
-    auto& moments = optimizer.units()[static_cast<std::size_t>(unit)];
-    const auto prefix = base::join("unit.", unit, ".");
-    tensors.push_back({prefix + "master", parameters.master(unit)});
-    tensors.push_back({prefix + "m", moments.m});
-    tensors.push_back({prefix + "v", moments.v});
+    const auto range = parameters.range(unit);
+    ranges.push_back({range.begin, range.count});
   }
-  return tensors;
+  return ranges;
+}
+
+std::string part_name(int rank, int size) {
+  if (size == 1) return "state.safetensors";
+  char name[40];
+  std::snprintf(name, sizeof name, "state-%05d.safetensors", rank);
+  return name;
 }
 
 // Complete checkpoints, newest first.
@@ -50,15 +67,28 @@ std::vector<base::Path> list(const base::Path& directory) {
   return found;
 }
 
-void write_state(const base::Path& path, const std::vector<NamedTensor>& tensors) {
+void write_part(const base::Path& path, TrainedState& state) {
+  std::vector<NamedTensor> tensors;
+  for (std::int64_t unit = 0; unit < state.parameters.layout().num_units(); ++unit)
+    std::ranges::move(tensors_of(state, unit), std::back_inserter(tensors));
   std::vector<io::TensorToWrite> to_write;
   for (const auto& [name, values] : tensors) to_write.push_back(model::to_write(name, values));
   io::write_safetensors(path, to_write);
 }
 
-void read_state(const base::Path& path, const std::vector<NamedTensor>& tensors) {
+// What a part has of this rank's ranges.
+void read_part(const base::Path& path, const Ranges& theirs, TrainedState& state) {
   const auto file = io::SafetensorsFile::open(path);
-  for (const auto& [name, values] : tensors) model::read_tensor(file, name, values);
+  const auto own = ranges_of(state.parameters);
+  for (std::size_t unit = 0; unit < own.size(); ++unit) {
+    const auto [begin, count] = own[unit];
+    const auto [their_begin, their_count] = theirs[unit];
+    const auto from = std::max(begin, their_begin);
+    const auto common = std::min(begin + count, their_begin + their_count) - from;
+    if (common <= 0) continue;
+    for (const auto& [name, values] : tensors_of(state, static_cast<std::int64_t>(unit)))
+      model::read_part(file, name, {their_count}, from - their_begin, values.narrow(0, from - begin, common));
+  }
 }
 
 // Of everything else that the manifest says; of the values, not of how they are written.
@@ -70,20 +100,24 @@ std::string checksum_of(base::Json manifest) {
   return hasher.hex();
 }
 
-// The manifest, once everything that it promises is there.
-base::Json verified_manifest(const base::Path& checkpoint) {
+// The manifest, once everything that it promises is there; of its files every `group.size()`-th is looked at
+// here.
+base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& group) {
   const auto path = checkpoint / kManifest;
   base::Json manifest;
   try {
     manifest = base::parse_json(base::read_file(path));
-    base::require<base::ModelError>(manifest.at("format") == kFormat, path.string(), ": format ",
-                                    manifest.at("format").dump(), ", expected ", kFormat, ".");
+    base::require<base::ModelError>(manifest.at("format") == kWhole || manifest.at("format") == kParts,
+                                    path.string(), ": format ", manifest.at("format").dump(), ", expected ",
+                                    kWhole, " or ", kParts, ".");
     base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest),
                                     path.string(), ": the checksum does not fit, the file is damaged.");
+    int number = 0;
     for (const auto& [name, hash] : manifest.at("files").items())
-      base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
-                                      (checkpoint / name).string(),
-                                      ": the checksum does not fit, the file is damaged.");
+      if (number++ % group.size() == group.rank())
+        base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
+                                        (checkpoint / name).string(),
+                                        ": the checksum does not fit, the file is damaged.");
     (void)manifest.at("step").get<std::int64_t>();
     (void)manifest.at("identity");
   } catch (const base::JsonFault& fault) {
@@ -102,45 +136,122 @@ void remove_others(const CheckpointPlace& place, std::int64_t step) {
     if (checkpoint.filename() > step_name(step) || keep-- <= 0) base::remove_all(checkpoint);
 }
 
-}  // namespace
+// Checksum and ranges of each rank's part.
+struct Parts {
+  std::vector<std::string> hashes;
+  std::vector<Ranges> ranges;
+};
 
-void save_checkpoint(const CheckpointPlace& place, const Progress& progress, shard::Parameters& parameters,
-                     optim::AdamW& optimizer) {
-  base::make_directories(place.directory);
-  const auto tensors = state_tensors(parameters, optimizer);
-  base::write_directory_atomically(place.directory / step_name(progress.step), [&](const base::Path& target) {
-    write_state(target / kState, tensors);
-    base::Json manifest = {{"format", kFormat},
-                           {"step", progress.step},
-                           {"tokens", progress.tokens},
-                           {"seconds", progress.seconds},
-                           {"cursor", progress.cursor},
-                           {"identity", place.identity},
-                           {"files", {{kState, base::hash_file(target / kState)}}}};
-    manifest["checksum"] = checksum_of(manifest);
-    base::write_file_atomically(target / kManifest, manifest.dump(1) + "\n");
-  });
-  remove_others(place, progress.step);
+Parts all_parts(comm::Group& group, const std::string& hash, const Ranges& ranges) {
+  Parts parts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    auto of_rank = base::Json{{"hash", hash}, {"ranges", ranges}}.dump();
+    group.share(of_rank, rank);
+    const auto json = base::Json::parse(of_rank);
+    parts.hashes.push_back(json.at("hash"));
+    parts.ranges.push_back(json.at("ranges"));
+  }
+  return parts;
 }
 
-std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Parameters& parameters,
-                                        optim::AdamW& optimizer, record::Observer& observer) {
-  base::remove_leftovers(place.directory);
-  for (const auto& checkpoint : list(place.directory)) {
+void write_manifest(const base::Path& directory, const CheckpointPlace& place, const Progress& progress,
+                    const Parts& parts) {
+  const auto size = static_cast<int>(parts.hashes.size());
+  base::Json manifest = {
+      {"format", size == 1 ? kWhole : kParts}, {"step", progress.step},     {"tokens", progress.tokens},
+      {"seconds", progress.seconds},           {"cursor", progress.cursor}, {"identity", place.identity}};
+  for (int rank = 0; rank < size; ++rank) {
+    const auto name = part_name(rank, size);
+    manifest["files"][name] = parts.hashes[static_cast<std::size_t>(rank)];
+    if (size > 1) manifest["ranges"][name] = parts.ranges[static_cast<std::size_t>(rank)];
+  }
+  manifest["checksum"] = checksum_of(manifest);
+  base::write_file_atomically(directory / kManifest, manifest.dump(1) + "\n");
+}
+
+void read_state(const base::Path& checkpoint, const base::Json& manifest, TrainedState& state) {
+  for (const auto& [name, hash] : manifest.at("files").items()) {
+    Ranges ranges;
+    if (manifest.at("format") == kParts)
+      ranges = manifest.at("ranges").at(name).get<Ranges>();
+    else
+      for (const auto& unit : state.parameters.layout().units) ranges.push_back({0, unit.size});
+    base::require<base::ModelError>(std::ssize(ranges) == state.parameters.layout().num_units(),
+                                    checkpoint.string(), ": has ", ranges.size(), " units, expected ",
+                                    state.parameters.layout().num_units(), ".");
+    read_part(checkpoint / name, ranges, state);
+  }
+  for (std::int64_t unit = 0; unit < state.parameters.layout().num_units(); ++unit)
+    if (auto copy = state.parameters.compute_copy(unit); copy.defined())
+      copy.copy_(state.parameters.master(unit));
+}
+
+// The complete checkpoints as rank 0 sees them.
+std::vector<base::Path> agreed_list(const base::Path& directory, comm::Group& group) {
+  std::string names;
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    base::remove_leftovers(directory);
+    for (const auto& checkpoint : list(directory)) names += checkpoint.filename().string() + "\n";
+  });
+  group.share(names);
+  std::vector<base::Path> found;
+  std::istringstream lines(names);
+  for (std::string name; std::getline(lines, name);) found.push_back(directory / name);
+  return found;
+}
+
+}  // namespace
+
+void save_checkpoint(const CheckpointPlace& place, const Progress& progress, TrainedState state) {
+  auto& group = state.group;
+  std::optional<base::UnfinishedDirectory> directory;
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    base::make_directories(place.directory);
+    directory.emplace(place.directory / step_name(progress.step));
+  });
+  std::string target = directory ? directory->path().string() : std::string();
+  group.share(target);
+  std::string hash;
+  group.agree([&] {
+    const auto path = base::Path(target) / part_name(group.rank(), group.size());
+    write_part(path, state);
+    hash = base::hash_file(path);
+  });
+  const auto parts = all_parts(group, hash, ranges_of(state.parameters));
+  group.agree([&] {
+    if (!directory) return;
+    write_manifest(directory->path(), place, progress, parts);
+    directory->commit();
+    remove_others(place, progress.step);
+  });
+}
+
+std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
+                                        record::Observer& observer) {
+  auto& group = state.group;
+  for (const auto& checkpoint : agreed_list(place.directory, group)) {
     base::Json manifest;
     try {
-      manifest = verified_manifest(checkpoint);
+      group.agree([&] { manifest = verified_manifest(checkpoint, group); });
+    } catch (const base::PeerError&) {
+      throw;
     } catch (const base::Error& error) {
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));
       continue;
     }
-    const auto differing = record::differing_keys(place.identity, manifest.at("identity"));
-    base::require<base::UsageError>(differing.empty(), checkpoint.string(), ": belongs to something else (",
-                                    differing.empty() ? "" : differing.front(),
-                                    " differs); choose another --run-dir or remove this one's checkpoints.");
-    read_state(checkpoint / kState, state_tensors(parameters, optimizer));
-    for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
-      if (auto copy = parameters.compute_copy(unit); copy.defined()) copy.copy_(parameters.master(unit));
+    group.agree([&] {
+      if (group.rank() != 0) return;
+      const auto differing = record::differing_keys(place.identity, manifest.at("identity"));
+      base::require<base::UsageError>(
+          differing.empty(), checkpoint.string(), ": belongs to something else (",
+          differing.empty() ? "" : differing.front(),
+          " differs); choose another --run-dir or remove this one's checkpoints.");
+    });
+    group.agree([&] { read_state(checkpoint, manifest, state); });
+    for (std::int64_t unit = 0; unit < state.parameters.layout().num_units(); ++unit)
+      state.parameters.updated(unit);
     return Progress{.step = manifest.at("step"),
                     .tokens = manifest.at("tokens"),
                     .seconds = manifest.at("seconds"),

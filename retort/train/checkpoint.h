@@ -2,17 +2,21 @@
 // The state of a training stage on disk, complete enough to go on with the same bits.
 //
 //   step-00000050/
-//     state.safetensors   unit.U.master, unit.U.m, unit.U.v: float32 ranges of the unit's flat layout
+//     state.safetensors   unit.U.master, unit.U.m, unit.U.v: the unit's flat layout, float32
 //     manifest.json       step, data cursor, identity of the stage, checksum of every other file
 //
-// A checkpoint is written under a temporary name and renamed as a whole; one whose manifest or checksum does
-// not fit is passed over for the one before it.
+// Several ranks write state-00000.safetensors, state-00001.safetensors, ... with their ranges of each unit,
+// which the manifest says; any number of ranks reads them, since a range is a place in the unit.
+//
+// A checkpoint is written under a temporary name and renamed as a whole once every rank has written its part;
+// one whose manifest or checksum does not fit is passed over for the one before it.
 
 #include <cstdint>
 #include <optional>
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/comm/group.h"
 #include "retort/optim/adamw.h"
 #include "retort/record/observer.h"
 #include "retort/shard/parameters.h"
@@ -32,15 +36,21 @@ struct CheckpointPlace {
   std::int64_t keep = 2;
 };
 
-/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError, with the earlier ones
-/// untouched.
-void save_checkpoint(const CheckpointPlace& place, const Progress& progress, shard::Parameters& parameters,
-                     optim::AdamW& optimizer);
+/// What a checkpoint holds of the ranks of a group.
+struct TrainedState {
+  shard::Parameters& parameters;
+  optim::AdamW& optimizer;
+  comm::Group& group;
+};
+
+/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError on every rank, with the
+/// earlier ones untouched.  `progress` counts on rank 0.  Collective.
+void save_checkpoint(const CheckpointPlace& place, const Progress& progress, TrainedState state);
 
 /// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells
 /// the observer of each that it passes over.  Throws UsageError when a sound one belongs to another stage or
-/// model.
-std::optional<Progress> load_checkpoint(const CheckpointPlace& place, shard::Parameters& parameters,
-                                        optim::AdamW& optimizer, record::Observer& observer);
+/// model; place.identity counts on rank 0.  Collective.
+std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
+                                        record::Observer& observer);
 
 }  // namespace retort::train

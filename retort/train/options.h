@@ -24,14 +24,20 @@ struct BatchOptions {
       0;  ///< micro-batches that advance together; 0: all of a step (layer-major), 1: classic accumulation
 };
 
+/// Where models lie when several ranks train: so many hold one copy between them, and every such group has a
+/// copy of its own.  0: all that share memory.
+struct ShardOptions {
+  std::int64_t student_ranks = 0, teacher_ranks = 0;
+};
+
 struct TrainOptions {
   std::int64_t tokens = 0;  ///< budget of the stage; rounded up to whole steps
   std::uint64_t seed = 0;
   data::PackingOptions packing;
   BatchOptions batch;
   optim::OptimOptions optim;
-  std::vector<loss::LossOptions>
-      losses;  ///< empty: cross-entropy (train, finetune), the paper's three (distill)
+  std::vector<loss::LossOptions> losses;  ///< empty: cross-entropy (train, finetune), with KL (distill)
+  ShardOptions shard;
   Recompute recompute = Recompute::automatic;
   std::int64_t head_rows = 0;  ///< tokens of a chunk of head and loss; 0: chosen by the plan
   std::int64_t checkpoint_every_steps = 50;

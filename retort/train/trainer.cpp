@@ -18,6 +18,8 @@
 #include "retort/record/metrics_line.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
+#include "retort/train/patience.h"
+#include "retort/train/step_sequences.h"
 
 namespace retort::train {
 namespace {
@@ -92,10 +94,14 @@ class Loop {
   Loop(TrainSetup& setup, const shard::MemoryShape& shape)
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
+        sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
         engine_(
             setup.student, setup.teacher, setup.losses, setup.group, clock_,
             {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
         steps_(num_steps(setup.options)) {
+    clock_.tell([this](shard::Phase phase) {
+      s_.group.at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
+    });
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
     const auto context = s_.options.packing.sequence_length;
     flops_per_token_ = 3 * architecture::flops_per_token(s_.student.config(), context) +
@@ -107,12 +113,16 @@ class Loop {
     peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
   }
 
+  ~Loop() { s_.group.set_patience(0); }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
   TrainOutcome run() {
     resume();
     ops::reset_peak_tensor_bytes();
     while (progress_.step < steps_) {
       step();
-      if (s_.observer.stop_requested() && progress_.step < steps_) {
+      if (progress_.step < steps_ && all_stop()) {
         save();
         return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
       }
@@ -126,20 +136,23 @@ class Loop {
 
  private:
   void resume() {
-    if (auto saved = load_checkpoint(s_.checkpoints, s_.student, optimizer_, s_.observer)) {
+    if (auto saved = load_checkpoint(s_.checkpoints, state(), s_.observer)) {
       progress_ = std::move(*saved);
-      s_.stream.seek(progress_.cursor);
+      s_.group.agree([&] { sequences_.seek(progress_.cursor); });
       s_.observer.message(record::Level::info,
                           base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
     }
-    s_.metrics.drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
+    s_.group.agree([&] {
+      if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
+    });
     if (progress_.step == 0) record_held_out_before();
     if (progress_.step == steps_) recall_last_line();
   }
 
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
   void recall_last_line() {
-    for (const auto& json : record::read_metrics(s_.metrics.path()))
+    if (!s_.metrics) return;
+    for (const auto& json : record::read_metrics(s_.metrics->path()))
       if (auto line = record::metrics_line(json); line.stage == s_.stage && line.step == steps_)
         last_line_ = std::move(line);
     last_held_out_ = last_line_.held_out;
@@ -151,16 +164,19 @@ class Loop {
     clock_.take();
     ops::OperationClock operations;
     const auto batches = next_batches();
-    const auto result = engine_.step(batches);
+    const auto per_batch = s_.options.batch.sequences;
+    const auto result = engine_.step(batches, (sequences_.most() + per_batch - 1) / per_batch);
     clock_.enter(shard::Phase::update);
     mask_gradients();
     const double norm = gradient_norm();
-    require_finite(result, norm);
+    s_.group.together([&] { require_finite(result, norm); });
     update(norm);
     progress_.step += 1;
     progress_.tokens += result.tokens;
-    progress_.cursor = s_.stream.cursor();
+    progress_.cursor = sequences_.cursor();
     const double seconds = base::monotonic_seconds() - start;
+    patience_.add(seconds);
+    s_.group.set_patience(patience_.seconds());
     if (s_.device.is_cpu()) {
       phase_seconds_ = in_microseconds(named<shard::Phase>(clock_.take()));
       operation_seconds_ = in_microseconds(named<ops::Operation>(operations.take()));
@@ -170,12 +186,10 @@ class Loop {
   }
 
   std::vector<shard::MicroBatch> next_batches() {
-    std::vector<data::Sequence> sequences;
-    for (std::int64_t i = 0; i < s_.options.batch.sequences * s_.options.batch.accumulate; ++i)
-      sequences.push_back(s_.stream.next());
-    first_sample_ = sequences.front().number;
-    last_sample_ = sequences.back().number;
-    return make_micro_batches(sequences, s_.options.batch.sequences, s_.device);
+    const auto share = sequences_.next();
+    first_sample_ = share.first_number;
+    last_sample_ = share.last_number;
+    return make_micro_batches(share.sequences, s_.options.batch.sequences, s_.device);
   }
 
   void mask_gradients() {
@@ -189,6 +203,13 @@ class Loop {
       squares[0] += ops::sum_of_squares(s_.student.own_gradient(unit));
     s_.group.all_sum(squares);
     return std::sqrt(squares[0]);
+  }
+
+  // All ranks stop after the same step.
+  bool all_stop() {
+    double wishes[1] = {s_.observer.stop_requested() ? 1.0 : 0.0};
+    s_.group.all_sum(wishes);
+    return wishes[0] > 0;
   }
 
   void require_finite(const shard::StepResult& result, double norm) const {
@@ -205,9 +226,11 @@ class Loop {
     const double scale = clip > 0 && norm > clip ? clip / norm : 1.0;
     const auto step = progress_.step + 1;
     rate_factor_ = optim::schedule_factor(s_.options.optim, step, steps_);
-    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
+    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit) {
       optimizer_.update(unit, s_.student.master(unit), s_.student.own_gradient(unit),
                         s_.student.compute_copy(unit), step, rate_factor_, scale);
+      s_.student.updated(unit);
+    }
   }
 
   record::NamedNumbers held_out_losses() {
@@ -215,19 +238,28 @@ class Loop {
     if (s_.held_out.empty()) return losses;
     const auto head_unit = s_.student.layout().head_unit();
     const eval::HeadScorer scorer(s_.student.config(), s_.student.layout(), s_.student.acquire(head_unit));
-    for (const auto& set : s_.held_out) {
-      eval::ScoreSums sums;
-      for (const auto& batch : set.batches) {
-        const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
-        const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
-        sums.add(eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N,
-                                    s_.options.head_rows > 0 ? s_.options.head_rows : 256));
-      }
-      losses.emplace_back(set.source,
-                          sums.nll / static_cast<double>(std::max<std::int64_t>(1, sums.targets)));
-    }
+    for (const auto& set : s_.held_out) losses.emplace_back(set.source, held_out_loss(scorer, set));
     s_.student.release(head_unit);
     return losses;
+  }
+
+  // Batches are dealt to the ranks; one that has none left passes the last along with the others.
+  double held_out_loss(const eval::HeadScorer& scorer, const HeldOutSet& set) {
+    double sums[2] = {0, 0};
+    const auto ranks = static_cast<std::size_t>(s_.group.size());
+    for (std::size_t first = 0; first < set.batches.size(); first += ranks) {
+      const auto mine = first + static_cast<std::size_t>(s_.group.rank());
+      const auto& batch = set.batches[std::min(mine, set.batches.size() - 1)];
+      const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
+      const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
+      if (mine >= set.batches.size()) continue;
+      const auto scores = eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N,
+                                             s_.options.head_rows > 0 ? s_.options.head_rows : 256);
+      sums[0] += scores.nll;
+      sums[1] += static_cast<double>(scores.targets);
+    }
+    s_.group.all_sum(sums);
+    return sums[0] / std::max(1.0, sums[1]);
   }
 
   static double mean(const record::NamedNumbers& losses) {
@@ -239,8 +271,8 @@ class Loop {
   // The curve of the held-out loss begins where the stage began.
   void record_held_out_before() {
     last_held_out_ = held_out_losses();
-    if (!last_held_out_.empty())
-      s_.metrics.append(record::to_json(record::MetricsLine{.stage = s_.stage, .held_out = last_held_out_}));
+    if (!last_held_out_.empty() && s_.metrics)
+      s_.metrics->append(record::to_json(record::MetricsLine{.stage = s_.stage, .held_out = last_held_out_}));
   }
 
   void record(const shard::StepResult& result, double norm, double seconds) {
@@ -278,13 +310,15 @@ class Loop {
       last_line_.held_out = last_held_out_ = held_out_losses();
       report.held_out_loss = mean(last_held_out_);
     }
-    s_.metrics.append(record::to_json(last_line_));
+    if (s_.metrics) s_.metrics->append(record::to_json(last_line_));
     s_.observer.step(report);
   }
 
+  TrainedState state() { return {s_.student, optimizer_, s_.group}; }
+
   void save() {
-    s_.metrics.sync(s_.observer);
-    save_checkpoint(s_.checkpoints, progress_, s_.student, optimizer_);
+    if (s_.metrics) s_.metrics->sync(s_.observer);
+    save_checkpoint(s_.checkpoints, progress_, state());
   }
 
   // What a full disk takes away is only where a run that dies would go on; the last one must be there.
@@ -317,6 +351,8 @@ class Loop {
   TrainSetup& s_;
   optim::AdamW optimizer_;
   shard::PhaseClock clock_;
+  StepSequences sequences_;
+  Patience patience_;
   shard::Engine engine_;
   std::int64_t steps_;
   Progress progress_;
@@ -336,8 +372,13 @@ std::int64_t num_steps(const TrainOptions& options) {
 
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes) {
-  const auto tokens = options.packing.sequence_length * options.batch.sequences;
+                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
+                                shard::RankCounts ranks) {
+  // Of the rank that has most of a step.
+  const auto sequences = (options.batch.sequences * options.batch.accumulate + ranks.all - 1) / ranks.all;
+  const auto together = std::min(options.batch.sequences, sequences);
+  const auto micro_batches = (sequences + together - 1) / together;
+  const auto tokens = options.packing.sequence_length * together;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{
       .student = student,
@@ -349,14 +390,17 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .item_bytes = item_bytes,
       .micro_batch_tokens = tokens,
       .sequence_tokens = options.packing.sequence_length,
-      .micro_batches = options.batch.accumulate,
-      .wave = wave_of(options),
+      .micro_batches = micro_batches,
+      .wave = std::min(wave_of(options), micro_batches),
       .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
                        options.packing.sequence_length * data::kSequenceBytesPerToken,
       .head_rows = options.head_rows > 0 ? options.head_rows
                                          : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
       .keep_activations = options.recompute != Recompute::always,
-      .path = ops::path_of(device)};
+      .path = ops::path_of(device),
+      .ranks = ranks.all,
+      .student_ranks = options.shard.student_ranks > 0 ? options.shard.student_ranks : ranks.of_machine,
+      .teacher_ranks = options.shard.teacher_ranks > 0 ? options.shard.teacher_ranks : ranks.of_machine};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)
     shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
@@ -367,8 +411,9 @@ TrainOutcome train(TrainSetup& setup) {
   const bool masked =
       std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
   const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
-  const auto shape = memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked,
-                                  setup.dtype, setup.device, setup.available_bytes);
+  const auto shape =
+      memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
+                   setup.device, setup.available_bytes, shard::count_ranks(setup.group));
   const auto plan = shard::plan_memory(shape);
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));

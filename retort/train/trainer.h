@@ -26,18 +26,19 @@ struct HeldOutSet {
   std::vector<shard::MicroBatch> batches;
 };
 
-/// Everything that a stage trains with; references live as long as the loop.
+/// Everything that a stage trains with; references live as long as the loop.  Only rank 0 of the group reads
+/// text, writes metrics and is asked to stop.
 struct TrainSetup {
   std::string stage;
   const TrainOptions& options;
   shard::Parameters& student;
   shard::Parameters* teacher = nullptr;
   const loss::Losses& losses;
-  std::vector<at::Tensor> masks;  ///< per unit, uint8 flat or undefined; empty: none
-  data::SequenceStream& stream;
+  std::vector<at::Tensor> masks;  ///< of this rank's part of each unit, uint8 or undefined; empty: none
+  data::SequenceStream* stream = nullptr;
   std::vector<HeldOutSet> held_out;
   CheckpointPlace checkpoints;
-  record::Metrics& metrics;
+  record::Metrics* metrics = nullptr;
   record::Observer& observer;
   comm::Group& group;
   at::Device device;
@@ -57,11 +58,12 @@ std::int64_t num_steps(const TrainOptions& options);
 /// The memory of a stage before anything is allocated.
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
                                 const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes);
+                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
+                                shard::RankCounts ranks = {});
 
 /// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there
-/// is one. Throws MemoryError (before the first step), ValidationError (loss or gradient not finite: no
-/// update was made), StorageError, DataError.
+/// is one.  Collective.  Throws MemoryError (before the first step), ValidationError (loss or gradient not
+/// finite: no update was made), StorageError, DataError.
 TrainOutcome train(TrainSetup& setup);
 
 }  // namespace retort::train

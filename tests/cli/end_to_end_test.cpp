@@ -30,7 +30,8 @@ std::vector<std::string> every_kind() {
           "{name: sparse, kind: sparsify, from: pruned, data: [text], calibration_tokens: 2k, "
           "sequence_length: 64}",
           "{name: student, kind: distill, from: sparse, teacher: tuned, data: [text], tokens: 512, " +
-              kPacking + ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}}",
+              kPacking + ", evaluate_every_steps: 2, evaluate_tokens: 512, optim: {lr: 1.0e-3}, " +
+              "loss: [{kind: cross_entropy, weight: 0.25}, {kind: kl_divergence}, {kind: squarehead}]}",
           "{name: scores, kind: evaluate, models: [tuned, student], data: [text], context: 64, prompt: the "
           "package, "
           "max_new_tokens: 5}"};
@@ -414,8 +415,9 @@ TEST(EndToEndSearched, WarnsWhereSquareHeadCanOnlyPool) {
     return "{name: " + name + ", kind: distill, from: twice, teacher: " + teacher +
            ", data: [text], tokens: 128, packing: {sequence_length: 64}, batch: {sequences: 1}" + keys + "}";
   };
+  const std::string squarehead = ", loss: [{kind: squarehead}]";
   project.write_recipe({narrower("once", "./m", "80%"), narrower("twice", "once", "80%"),
-                        distilled("of_all", "./m"), distilled("of_once", "once"),
+                        distilled("of_all", "./m", squarehead), distilled("of_once", "once", squarehead),
                         distilled("by_logits", "once", ", loss: [{kind: kl_divergence}]")});
   const Finished finished = project.run_recipe();
   ASSERT_EQ(finished.code, 0) << finished.err;

@@ -30,7 +30,8 @@ std::vector<std::string> every_kind() {
       "{name: sparse, kind: sparsify, from: chosen, share: 0.7, data: [text], calibration_tokens: 4k, "
       "sequence_length: 64}",
       "{name: student, kind: distill, from: sparse, teacher: tuned" + kTraining +
-          ", evaluate_every_steps: 2}",
+          ", evaluate_every_steps: 2, "
+          "loss: [{kind: cross_entropy, weight: 0.25}, {kind: kl_divergence}, {kind: squarehead}]}",
       "{name: scores, kind: evaluate, models: [tuned, stepwise, chosen, sparse, student], data: [text], "
       "windows: rolling, context: 64, prompt: the package, max_new_tokens: 5}"};
 }

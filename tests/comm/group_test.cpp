@@ -1,143 +1,118 @@
-// The contract of a group, for every backend.
-#include "retort/comm/group.h"
+// The contract of a group, by a group of one and by threads that share memory.
+#include "comm/group_contract.h"
+#include "support/ranks.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <vector>
-
-#include "retort/base/error.h"
-
-namespace retort::comm {
+namespace retort {
 namespace {
 
-/// A backend: makes a group of its own size and runs `act` as each of its ranks.
 struct Backend {
   const char* name;
-  void (*run)(const std::function<void(Group&)>& act);
+  int ranks;
+  void (*run)(int ranks, const std::function<void(comm::Group&)>& act);
 };
 
-void run_single(const std::function<void(Group&)>& act) {
-  act(*single_group());
+void run_single(int, const std::function<void(comm::Group&)>& act) {
+  act(*comm::single_group());
+}
+
+void run_apart(int ranks, const std::function<void(comm::Group&)>& act) {
+  test::on_ranks(ranks, act, false);
 }
 
 // A new backend is a line here.
-constexpr Backend kBackends[] = {{"Single", run_single}};
+constexpr Backend kBackends[] = {{"Single", 1, run_single},      {"Shared1", 1, test::on_ranks},
+                                 {"Shared2", 2, test::on_ranks}, {"Shared3", 3, test::on_ranks},
+                                 {"Shared4", 4, test::on_ranks}, {"Apart3", 3, run_apart}};
 
-class GroupContract : public testing::TestWithParam<Backend> {
- protected:
-  void on_each_rank(const std::function<void(Group&)>& act) const { GetParam().run(act); }
-};
+using Case = std::tuple<Backend, test::Check>;
+class GroupContract : public testing::TestWithParam<Case> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, GroupContract, testing::ValuesIn(kBackends),
-                         [](const auto& backend) { return std::string(backend.param.name); });
+INSTANTIATE_TEST_SUITE_P(Backends, GroupContract,
+                         testing::Combine(testing::ValuesIn(kBackends), testing::ValuesIn(test::kContract)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + std::get<1>(test.param).name;
+                         });
 
-// Values that differ by rank and place, and whose sums are exact.
-std::vector<float> own_values(int rank, std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(1000 * rank) + static_cast<float>(i);
-  return values;
+TEST_P(GroupContract, Holds) {
+  const auto& [backend, check] = GetParam();
+  backend.run(backend.ranks, check.act);
 }
 
-float summed(const Group& group, std::size_t place) {
-  float sum = 0;
-  for (int rank = 0; rank < group.size(); ++rank) sum += own_values(rank, place + 1)[place];
-  return sum;
+using comm::Group;
+
+TEST(SharedGroup, ADifferentCallOnOneRankIsFoundBeforeDataMoves) {
+  float values[4] = {1, 2, 3, 4};
+  try {
+    test::on_ranks(2, [&](Group& group) {
+      float own[4] = {5, 6, 7, 8};
+      auto* mine = group.rank() == 0 ? values : own;
+      if (group.rank() == 0)
+        group.all_reduce({mine, 4, comm::Type::f32}).wait();
+      else
+        group.all_reduce({mine, 3, comm::Type::f32}).wait();
+    });
+    FAIL() << "no error";
+  } catch (const base::PeerError& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("all_reduce of 4 f32 on rank 0 and all_reduce of 3 f32 on rank 1"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(values[0], 1);
 }
 
-std::span<const std::byte> bytes_of(const std::vector<float>& values) {
-  return std::as_bytes(std::span(values));
-}
-
-std::size_t size_of(const Group& group) {
-  return static_cast<std::size_t>(group.size());
-}
-
-TEST_P(GroupContract, RanksCountFromZero) {
-  on_each_rank([](Group& group) {
-    EXPECT_GE(group.size(), 1);
-    EXPECT_GE(group.rank(), 0);
-    EXPECT_LT(group.rank(), group.size());
-  });
-}
-
-TEST_P(GroupContract, AllSumGivesEveryRankTheSum) {
-  on_each_rank([](Group& group) {
-    std::vector<double> values{1.0 + group.rank(), -0.5};
-    group.all_sum(values);
-    EXPECT_EQ(values[0], group.size() * (group.size() + 1) / 2.0);
-    EXPECT_EQ(values[1], -0.5 * group.size());
-  });
-}
-
-TEST_P(GroupContract, AllGatherPutsThePartsInTheOrderOfRanks) {
-  on_each_rank([](Group& group) {
-    const auto own = own_values(group.rank(), 5);
-    std::vector<float> all(5 * size_of(group));
-    group.all_gather(bytes_of(own), std::as_writable_bytes(std::span(all)));
-    for (int rank = 0; rank < group.size(); ++rank) {
-      const auto expected = own_values(rank, 5);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + 5 * rank)) << rank;
+TEST(SharedGroup, AnAbortEndsTheWaitOfOthersWithItsSentence) {
+  std::string heard;
+  test::on_ranks(3, [&](Group& group) {
+    if (group.rank() == 1) {
+      group.abort("rank 1: the disk is full.");
+    } else {
+      try {
+        group.barrier();
+      } catch (const base::PeerError& error) {
+        if (group.rank() == 0) heard = error.what();
+        return;
+      }
+      ADD_FAILURE() << "the barrier ended without rank 1";
     }
   });
+  EXPECT_EQ(heard, "rank 1: the disk is full.");
 }
 
-TEST_P(GroupContract, AllGatherTakesItsOwnPartFromItsPlace) {
-  on_each_rank([](Group& group) {
-    std::vector<float> all(3 * size_of(group));
-    const auto place = std::span(all).subspan(3 * static_cast<std::size_t>(group.rank()), 3);
-    const auto own = own_values(group.rank(), 3);
-    std::copy(own.begin(), own.end(), place.begin());
-    group.all_gather(std::as_bytes(place), std::as_writable_bytes(std::span(all)));
-    for (int rank = 0; rank < group.size(); ++rank) {
-      const auto expected = own_values(rank, 3);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + 3 * rank)) << rank;
-    }
-  });
-}
-
-TEST_P(GroupContract, ReduceScatterLeavesTheSumOfItsPart) {
-  on_each_rank([](Group& group) {
-    const auto all = own_values(group.rank(), 4 * size_of(group));
-    std::vector<float> own(4);
-    group.reduce_scatter(all, own);
-    for (std::size_t i = 0; i < own.size(); ++i)
-      EXPECT_EQ(own[i], summed(group, 4 * static_cast<std::size_t>(group.rank()) + i)) << i;
-  });
-}
-
-TEST_P(GroupContract, ReduceScatterMayLeaveItWhereItWas) {
-  on_each_rank([](Group& group) {
-    auto all = own_values(group.rank(), 2 * size_of(group));
-    const auto own = std::span(all).subspan(2 * static_cast<std::size_t>(group.rank()), 2);
-    group.reduce_scatter(all, own);
-    for (std::size_t i = 0; i < own.size(); ++i)
-      EXPECT_EQ(own[i], summed(group, 2 * static_cast<std::size_t>(group.rank()) + i)) << i;
-  });
-}
-
-TEST_P(GroupContract, NothingIsACollectiveToo) {
-  on_each_rank([](Group& group) {
-    group.all_sum({});
-    group.all_gather({}, {});
-    group.reduce_scatter({}, {});
+TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamed) {
+  std::vector<std::string> heard(3);
+  test::on_ranks(3, [&](Group& group) {
+    group.set_patience(0.3);
     group.barrier();
+    if (group.rank() == 1) return;
+    try {
+      group.barrier();
+    } catch (const base::PeerError& error) {
+      heard[static_cast<std::size_t>(group.rank())] = error.what();
+    }
+  });
+  EXPECT_NE(heard[0].find("rank 1 did not come to barrier of 0 bytes of 'world' within"), std::string::npos)
+      << heard[0];
+  EXPECT_EQ(heard[0], heard[2]);
+}
+
+TEST(SharedGroup, AgreementWaitsAsLongAsItTakes) {
+  test::on_ranks(2, [](Group& group) {
+    group.set_patience(0.2);
+    group.agree([&] {
+      if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    });
   });
 }
 
-TEST_P(GroupContract, RefusesPartsThatDoNotFit) {
-  on_each_rank([](Group& group) {
-    const auto own = own_values(group.rank(), 3);
-    std::vector<float> all(3 * size_of(group) + 1);
-    EXPECT_THROW(group.all_gather(bytes_of(own), std::as_writable_bytes(std::span(all))),
-                 base::InternalError);
-    std::vector<float> part(3);
-    EXPECT_THROW(group.reduce_scatter(all, part), base::InternalError);
-  });
+TEST(SharedGroup, CommonMemoryGoesBackWhenItsLastRankIsDone) {
+  const auto arena = comm::Arena::create();
+  const auto offset = arena->take(1 << 20);
+  arena->at(offset)[5] = std::byte{7};
+  arena->give_back(offset, 1 << 20);
+  EXPECT_EQ(arena->at(offset)[5], std::byte{0});
+  EXPECT_NE(arena->take(1), offset);
 }
 
 }  // namespace
-}  // namespace retort::comm
+}  // namespace retort

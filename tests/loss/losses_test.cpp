@@ -19,15 +19,24 @@ TEST(Losses, RefuseNoneAndTheSameTwice) {
               "cross_entropy stands twice");
 }
 
-TEST(Losses, DefaultsAreThoseOfThePaper) {
+TEST(Losses, OfThePaperAreThree) {
   const auto losses =
-      loss::make_losses(loss::default_distillation_losses(), {.student = 2, .teacher = 4, .survivors = {}});
+      loss::make_losses(loss::paper_distillation_losses(), {.student = 2, .teacher = 4, .survivors = {}});
   std::map<std::string, double> weights;
   for (const auto* loss : losses.all()) weights[loss->name()] = loss->weight();
   EXPECT_EQ(weights, (std::map<std::string, double>{
                          {"cross_entropy", 0.25}, {"kl_divergence", 1}, {"squarehead", 1}}));
   EXPECT_TRUE(losses.needs_teacher_logits());
   EXPECT_DOUBLE_EQ(losses.total({{"cross_entropy", 4}, {"kl_divergence", 2}, {"squarehead", 0.5}}), 3.5);
+}
+
+TEST(Losses, DefaultsAreCrossEntropyAndKlAtTemperatureOne) {
+  const auto options = loss::default_distillation_losses();
+  ASSERT_EQ(options.size(), 2U);
+  EXPECT_EQ(options[0].kind, LossKind::cross_entropy);
+  EXPECT_EQ(options[0].weight, 0.25);
+  EXPECT_EQ(options[1].kind, LossKind::kl_divergence);
+  EXPECT_EQ(options[1].temperature, 1.0);
 }
 
 // What is said of a kind before there is a loss is what the loss does.

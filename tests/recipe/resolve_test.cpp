@@ -122,8 +122,9 @@ stages:
   EXPECT_EQ(finetune.seed, 9U);
   EXPECT_EQ(finetune.losses.front().kind, loss::LossKind::cross_entropy);
   const auto& distill = std::get<train::TrainOptions>(recipe.stage("d").options);
-  ASSERT_EQ(distill.losses.size(), 3U);
+  ASSERT_EQ(distill.losses.size(), 2U);
   EXPECT_DOUBLE_EQ(distill.losses[0].weight, 0.25);
+  EXPECT_DOUBLE_EQ(distill.losses[1].temperature, 1);
   EXPECT_DOUBLE_EQ(distill.optim.embedding_lr, 2e-5);
   EXPECT_EQ(recipe.stage("e").teacher, "d");
 }

@@ -17,7 +17,7 @@ std::unique_ptr<shard::Parameters> parameters(shard::Use use, at::ScalarType com
 TEST(ResidentParameters, ThatAreFrozenHaveTheComputeTypeAndNoGradients) {
   const auto frozen = parameters(shard::Use::frozen, at::kBFloat16);
   EXPECT_EQ(frozen->acquire(1).scalar_type(), at::kBFloat16);
-  EXPECT_EQ(frozen->gathered().units[1].scalar_type(), at::kBFloat16);
+  EXPECT_EQ(frozen->whole_master(1).scalar_type(), at::kBFloat16);
   EXPECT_THROW(frozen->gradient(1), base::InternalError);
 }
 

@@ -57,6 +57,7 @@ struct State {
 
   std::unique_ptr<shard::Parameters> parameters;
   optim::AdamW optimizer;
+  std::unique_ptr<comm::Group> group = comm::single_group();
 };
 
 Progress progress_at(std::int64_t step) {
@@ -68,7 +69,7 @@ Progress progress_at(std::int64_t step) {
 
 void save(const CheckpointPlace& place, std::int64_t step) {
   State state(static_cast<std::uint64_t>(step));
-  save_checkpoint(place, progress_at(step), *state.parameters, state.optimizer);
+  save_checkpoint(place, progress_at(step), {*state.parameters, state.optimizer, *state.group});
 }
 
 Path step_path(const CheckpointPlace& place, std::int64_t step) {
@@ -95,7 +96,8 @@ class CheckpointTest : public ::testing::Test {
   void expect_loads(std::int64_t step, std::size_t warnings) const {
     State state(99);
     Witness witness;
-    const auto progress = load_checkpoint(place_, *state.parameters, state.optimizer, witness);
+    const auto progress =
+        load_checkpoint(place_, {*state.parameters, state.optimizer, *state.group}, witness);
     ASSERT_TRUE(progress.has_value());
     const auto expected = progress_at(step);
     EXPECT_EQ(progress->step, expected.step);
@@ -125,7 +127,8 @@ TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
 TEST_F(CheckpointTest, NoneIsNoError) {
   State state(99);
   Witness witness;
-  EXPECT_FALSE(load_checkpoint(place_, *state.parameters, state.optimizer, witness).has_value());
+  EXPECT_FALSE(
+      load_checkpoint(place_, {*state.parameters, state.optimizer, *state.group}, witness).has_value());
   EXPECT_TRUE(witness.warnings.empty());
 }
 
@@ -195,8 +198,9 @@ TEST_F(CheckpointTest, RefusesOneOfAnotherStageAndNamesTheDifference) {
   place_.identity["stage"] = "finetune";
   State state(99);
   Witness witness;
-  const auto message = message_of<base::UsageError>(
-      [&] { (void)load_checkpoint(place_, *state.parameters, state.optimizer, witness); });
+  const auto message = message_of<base::UsageError>([&] {
+    (void)load_checkpoint(place_, {*state.parameters, state.optimizer, *state.group}, witness);
+  });
   EXPECT_SAYS(message, "step-00000010");
   EXPECT_SAYS(message, "stage differs");
   EXPECT_EQ(state.hash(), State(99).hash());

@@ -20,7 +20,6 @@ class LentParameters final : public shard::Parameters {
  public:
   struct Counts {
     std::int64_t acquired = 0, released = 0, reduced = 0;
-    std::int64_t gradient_after_reduce = 0;  ///< must stay 0
   };
 
   LentParameters(std::unique_ptr<shard::Parameters> inner, shard::Use use)
@@ -37,6 +36,7 @@ class LentParameters final : public shard::Parameters {
   const architecture::Config& config() const override { return inner_->config(); }
   const architecture::Layout& layout() const override { return inner_->layout(); }
 
+  void prefetch(std::int64_t unit) override { inner_->prefetch(unit); }
   at::Tensor acquire(std::int64_t unit) override {
     counts_[at(unit)].acquired += 1;
     lent_[at(unit)].push_back(inner_->acquire(unit).clone());
@@ -54,15 +54,17 @@ class LentParameters final : public shard::Parameters {
   bool resident() const override { return false; }
 
   at::Tensor gradient(std::int64_t unit) override {
-    if (reduced_[at(unit)]) counts_[at(unit)].gradient_after_reduce += 1;
+    if (reduced_[at(unit)]) whole(unit).zero_();
+    reduced_[at(unit)] = false;
     return whole(unit);
   }
   void reduce(std::int64_t unit) override {
     counts_[at(unit)].reduced += 1;
     reduced_[at(unit)] = true;
-    inner_->own_gradient(unit).copy_(whole(unit));
+    inner_->own_gradient(unit).add_(whole(unit));
     whole(unit).fill_(std::numeric_limits<float>::quiet_NaN());
   }
+  void finish_reduces() override { inner_->finish_reduces(); }
   void zero_gradients() override {
     inner_->zero_gradients();
     for (std::int64_t unit = 0; unit < layout().num_units(); ++unit) whole(unit).zero_();
@@ -73,7 +75,8 @@ class LentParameters final : public shard::Parameters {
   at::Tensor master(std::int64_t unit) override { return inner_->master(unit); }
   at::Tensor own_gradient(std::int64_t unit) override { return inner_->own_gradient(unit); }
   at::Tensor compute_copy(std::int64_t unit) override { return inner_->compute_copy(unit); }
-  model::Weights gathered() override { return inner_->gathered(); }
+  void updated(std::int64_t unit) override { inner_->updated(unit); }
+  at::Tensor whole_master(std::int64_t unit) override { return inner_->whole_master(unit); }
 
   const std::vector<Counts>& counts() const { return counts_; }
   void forget_counts() {

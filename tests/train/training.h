@@ -83,7 +83,7 @@ struct Given {
 
 inline std::vector<loss::LossOptions> losses_of(const Given& given) {
   if (!given.losses.empty()) return given.losses;
-  return given.distill ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
+  return given.distill ? loss::paper_distillation_losses() : std::vector<loss::LossOptions>(1);
 }
 
 inline train::TrainOptions small_options(std::int64_t steps) {
@@ -131,6 +131,7 @@ class Training {
     auto weights = weights_of(given.student_files, given.student, 1, at::kFloat);
     if (given.masked) make_sparse(weights);
     masks_ = model::masks_of(weights);
+    lineage_ = weights.lineage;
     student_ = shard::resident_parameters(std::move(weights), shard::Use::trained, given.dtype);
     if (given.distill)
       teacher_ = shard::resident_parameters(weights_of(given.teacher_files, given.teacher, 2, given.dtype),
@@ -151,10 +152,10 @@ class Training {
         .teacher = teacher_.get(),
         .losses = losses_,
         .masks = masks_,
-        .stream = stream,
+        .stream = &stream,
         .held_out = std::move(held_out),
         .checkpoints = {checkpoints(), {{"stage", "stage"}}, given_.options.keep_checkpoints},
-        .metrics = metrics_,
+        .metrics = &metrics_,
         .observer = observer,
         .group = *group_,
         .device = at::kCPU,
@@ -166,6 +167,14 @@ class Training {
   base::Path checkpoints() const { return directory_ / "checkpoints"; }
   shard::Parameters& student() { return *student_; }
   const std::vector<at::Tensor>& masks() const { return masks_; }
+
+  /// The model as it would be saved.
+  model::Weights trained() {
+    model::Weights weights{student_->config(), student_->layout(), lineage_, io::Dtype::f32, {}};
+    for (std::int64_t unit = 0; unit < student_->layout().num_units(); ++unit)
+      weights.units.push_back(student_->whole_master(unit));
+    return weights;
+  }
 
   /// Checksum of all master weights and compute copies.
   std::string weights_hash() {
@@ -183,6 +192,7 @@ class Training {
   std::unique_ptr<comm::Group> group_;
   std::unique_ptr<shard::Parameters> student_, teacher_;
   std::vector<at::Tensor> masks_;
+  model::Lineage lineage_;
   loss::Losses losses_;
 };
 

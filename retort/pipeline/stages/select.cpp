@@ -29,6 +29,15 @@ struct Contender {
   std::string student;  ///< the stage that distils it
 };
 
+// Finalists of an earlier stage besides its model, as rank 0 finds them.
+std::size_t count_finalists(const Context& context, const std::string& model) {
+  std::string found;
+  if (context.leads() && context.recipe.find_stage(model))
+    while (std::filesystem::exists(context.finalist_path(model, found.size() + 2))) found += '.';
+  context.group.share(found);
+  return found.size();
+}
+
 std::vector<Contender> contenders_of(const Context& context, const Stage& stage) {
   std::vector<Contender> contenders;
   const auto add = [&](const std::string& name, const std::string& model, const base::Path& path) {
@@ -36,9 +45,9 @@ std::vector<Contender> contenders_of(const Context& context, const Stage& stage)
     contenders.push_back({name, model, path, architecture::read_config(path), student});
   };
   for (const auto& model : stage.models) {
+    const auto finalists = count_finalists(context, model);
     add(model, model, context.model_path(model));
-    if (!context.recipe.find_stage(model)) continue;
-    for (std::size_t number = 2; std::filesystem::exists(context.finalist_path(model, number)); ++number)
+    for (std::size_t number = 2; number < finalists + 2; ++number)
       add(base::join(model, ", finalist ", number), model, context.finalist_path(model, number));
   }
   return contenders;
@@ -71,18 +80,33 @@ eval::EvaluateOptions measuring(const Stage& stage) {
           .tokens = options_of(stage).evaluate_tokens};
 }
 
+// Whether a student stands there that began with this identity; what is left of another goes.
+bool distilled_before(const Context& context, const std::string& student, const base::Json& identity) {
+  if (!context.directory.finished(student)) return false;
+  if (context.directory.result(student).value("started_from", base::Json()) == identity) return true;
+  std::filesystem::remove_all(context.directory.checkpoints(student));
+  return false;
+}
+
 void distil(const Context& context, const Stage& stage, const Contender& contender) {
-  const auto identity = started_from(context, stage, contender);
   const auto& student = contender.student;
-  if (context.directory.finished(student)) {
-    if (context.directory.result(student).value("started_from", base::Json()) == identity) return;
-    std::filesystem::remove_all(context.directory.checkpoints(student));
-  }
+  base::Json identity;
+  std::string done;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    identity = started_from(context, stage, contender);
+    if (distilled_before(context, student, identity)) done = "done";
+  });
+  context.group.share(done);
+  if (!done.empty()) return;
   context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
   auto result = kTraining.run(context, distillation_of(stage, student, contender.path.string()));
-  result[keys::kStartedFrom] = identity;
-  result[keys::kParameters] = architecture::num_parameters(contender.config);
-  context.directory.write_result(student, result);
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    result[keys::kStartedFrom] = identity;
+    result[keys::kParameters] = architecture::num_parameters(contender.config);
+    context.directory.write_result(student, result);
+  });
 }
 
 std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& stage,
@@ -178,12 +202,8 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   return largest;
 }
 
-base::Json run(const Context& context, const Stage& stage) {
-  const auto contenders = contenders_of(context, stage);
-  for (const auto& contender : contenders)
-    (void)require_documents(stage, context.recipe.sources(stage),
-                            read_model_text(contender.path, contender.config));
-  for (const auto& contender : contenders) distil(context, stage, contender);
+// Saves the best and says how all did.
+base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
   const auto scores = scores_of(context, stage, contenders);
   const auto standings = eval::standings(scores);
   const auto table = timed(context, stage, contenders);
@@ -208,6 +228,23 @@ base::Json run(const Context& context, const Stage& stage) {
   return result;
 }
 
+// What is measured or timed is decided by rank 0.
+base::Json run(const Context& context, const Stage& stage) {
+  const auto contenders = contenders_of(context, stage);
+  context.group.agree([&] {
+    for (const auto& contender : contenders)
+      if (context.leads())
+        (void)require_documents(stage, context.recipe.sources(stage),
+                                read_model_text(contender.path, contender.config));
+  });
+  for (const auto& contender : contenders) distil(context, stage, contender);
+  base::Json result;
+  context.group.agree([&] {
+    if (context.leads()) result = choose(context, stage, contenders);
+  });
+  return result;
+}
+
 }  // namespace
 
 const StageFunctions kSelecting = {
@@ -219,6 +256,7 @@ const StageFunctions kSelecting = {
     .sequence_length = training_length,
     .check = check,
     .plan = plan,
-    .run = run};
+    .run = run,
+    .on_all_ranks = true};
 
 }  // namespace retort::pipeline

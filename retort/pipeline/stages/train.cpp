@@ -38,13 +38,12 @@ base::Path tokenizer_path(const Context& context, const Stage& stage) {
   return stage.origins().empty() ? base::Path(stage.tokenizer) : context.model_path(stage.from);
 }
 
-model::Weights starting_weights(const Context& context, const Stage& stage,
-                                const train::TrainOptions& options) {
-  if (!stage.origins().empty())
-    return model::load_weights(context.model_path(stage.from), at::kFloat, context.device);
-  auto weights = model::random_weights(starting_config(stage), options.seed, at::kFloat, context.device);
-  weights.file_dtype = io::Dtype::f32;
-  return weights;
+model::UnitSource starting_point(const Context& context, const Stage& stage,
+                                 const train::TrainOptions& options) {
+  if (!stage.origins().empty()) return model::open_weights(context.model_path(stage.from));
+  auto source = model::random_source(starting_config(stage), options.seed);
+  source.file_dtype = io::Dtype::f32;
+  return source;
 }
 
 std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage,
@@ -73,8 +72,11 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage
 
 // Training below float32 keeps a float32 master; float64 is for tests of the library only.
 struct Models {
+  shard::Groups student_groups, teacher_groups;
   std::unique_ptr<shard::Parameters> student, teacher;
-  std::vector<at::Tensor> masks;
+  std::vector<at::Tensor> masks;  // of this rank's part of each unit
+  model::Lineage lineage;         // of the student
+  io::Dtype file_dtype = io::Dtype::bf16;
   base::Json inputs = base::Json::array();
   loss::Blocks blocks;
 };
@@ -124,35 +126,82 @@ bool any_loss(const std::vector<loss::LossOptions>& losses, bool loss::LossTrait
   return std::ranges::any_of(losses, [&](const auto& loss) { return loss::traits_of(loss.kind).*trait; });
 }
 
+std::unique_ptr<shard::Parameters> placed(const Context& context, const model::UnitSource& source,
+                                          shard::Use use, std::int64_t ranks_per_shard,
+                                          shard::Groups& groups) {
+  if (context.group.size() == 1) {
+    const auto dtype = use == shard::Use::frozen ? context.dtype : at::kFloat;
+    return shard::resident_parameters(model::collected(source, dtype, context.device), use, context.dtype);
+  }
+  groups = shard::make_groups(context.group, ranks_per_shard);
+  return shard::sharded_parameters(source, use, context.dtype, context.device, groups);
+}
+
+// Of this rank's part of each unit.
+std::vector<at::Tensor> masks_of(shard::Parameters& student, const model::Lineage& lineage) {
+  std::vector<at::Tensor> masks;
+  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
+    masks.push_back(model::mask_of_part(student.layout(), lineage, static_cast<std::size_t>(unit),
+                                        student.range(unit).begin, student.master(unit)));
+  return masks;
+}
+
+// Rank 0 says what a run was made of; hashing is reading all of it.
+void describe(const Context& context, const std::string& name, const base::Path& path, Models& models) {
+  context.group.agree([&] {
+    if (context.leads()) models.inputs.push_back(describe_input(name, path));
+  });
+}
+
+void load_student(const Context& context, const Stage& stage, const train::TrainOptions& options,
+                  Models& models) {
+  const auto source = starting_point(context, stage, options);
+  require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, source.config);
+  models.lineage = source.lineage;
+  models.file_dtype = source.file_dtype;
+  models.blocks.student = std::ssize(source.config.blocks);
+  if (!stage.from.empty()) describe(context, stage.from, context.model_path(stage.from), models);
+  models.student =
+      placed(context, source, shard::Use::trained, options.shard.student_ranks, models.student_groups);
+  models.masks = masks_of(*models.student, models.lineage);
+}
+
+void load_teacher(const Context& context, const Stage& stage, const train::TrainOptions& options,
+                  const std::vector<loss::LossOptions>& losses, Models& models) {
+  base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
+                                  "': its losses compare with a teacher; use kind: distill and name one.");
+  const auto path = context.model_path(stage.teacher);
+  models.blocks.num_tokens =
+      require_same_tokens(base::join("stage '", stage.name, "'"),
+                          {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
+  const auto source = model::open_weights(path);
+  (void)read_model_text(path, source.config);
+  models.blocks.teacher = std::ssize(source.config.blocks);
+  models.blocks.survivors = survivors_of(stage, losses, models.lineage, source.lineage);
+  models.blocks.features = features_of(models.lineage, source.config);
+  if (any_loss(losses, &loss::LossTraits::on_hidden_states))
+    warn_of_pooling(context, stage, models.lineage, source.config);
+  describe(context, stage.teacher, path, models);
+  models.teacher =
+      placed(context, source, shard::Use::frozen, options.shard.teacher_ranks, models.teacher_groups);
+}
+
 Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
                    const std::vector<loss::LossOptions>& losses) {
   Models models;
-  auto weights = starting_weights(context, stage, options);
-  require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, weights.config);
-  models.masks = model::masks_of(weights);
-  const auto lineage = weights.lineage;
-  models.blocks.student = std::ssize(weights.config.blocks);
-  if (!stage.from.empty())
-    models.inputs.push_back(describe_input(stage.from, context.model_path(stage.from)));
-  models.student = shard::resident_parameters(std::move(weights), shard::Use::trained, context.dtype);
-  if (any_loss(losses, &loss::LossTraits::needs_teacher)) {
-    base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
-                                    "': its losses compare with a teacher; use kind: distill and name one.");
-    const auto path = context.model_path(stage.teacher);
-    models.blocks.num_tokens =
-        require_same_tokens(base::join("stage '", stage.name, "'"),
-                            {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
-    auto teacher = model::load_weights(path, context.dtype, context.device);
-    (void)read_model_text(path, teacher.config);
-    models.blocks.teacher = std::ssize(teacher.config.blocks);
-    models.blocks.survivors = survivors_of(stage, losses, lineage, teacher.lineage);
-    models.blocks.features = features_of(lineage, teacher.config);
-    if (any_loss(losses, &loss::LossTraits::on_hidden_states))
-      warn_of_pooling(context, stage, lineage, teacher.config);
-    models.inputs.push_back(describe_input(stage.teacher, path));
-    models.teacher = shard::resident_parameters(std::move(teacher), shard::Use::frozen, context.dtype);
-  }
+  load_student(context, stage, options, models);
+  if (any_loss(losses, &loss::LossTraits::needs_teacher))
+    load_teacher(context, stage, options, losses, models);
   return models;
+}
+
+// For saving; where the ranks have memory in common nothing is copied.
+model::Weights trained_weights(const Models& models) {
+  const auto& student = *models.student;
+  model::Weights weights{student.config(), student.layout(), models.lineage, models.file_dtype, {}};
+  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
+    weights.units.push_back(models.student->whole_master(unit));
+  return weights;
 }
 
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
@@ -181,9 +230,9 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                     model::read_lineage(*context.models.path(stage.teacher), *teacher));
   }
   const auto losses = loss::make_losses(loss_options, blocks);
-  return shard::plan_memory(train::memory_shape(options, *student, teacher ? &*teacher : nullptr, losses,
-                                                !lineage.sparse_layers.empty(), context.dtype, context.device,
-                                                context.available_bytes));
+  return shard::plan_memory(train::memory_shape(
+      options, *student, teacher ? &*teacher : nullptr, losses, !lineage.sparse_layers.empty(), context.dtype,
+      context.device, context.available_bytes / context.ranks.of_machine, context.ranks));
 }
 
 // Of a stage that begins with random weights.
@@ -206,8 +255,14 @@ base::Json run(const Context& context, const Stage& stage) {
   auto models = load_models(context, stage, options, loss_options);
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
-  data::SequenceStream stream(context.recipe.sources(stage), options.packing, text.encode(), text.special,
-                              options.seed, data::Split::training, train::prepared_sequences(options));
+  std::optional<data::SequenceStream> stream;
+  std::vector<train::HeldOutSet> held_out;
+  context.group.agree([&] {
+    if (context.leads())
+      stream.emplace(context.recipe.sources(stage), options.packing, text.encode(), text.special,
+                     options.seed, data::Split::training, train::prepared_sequences(options));
+    held_out = held_out_sets(context, stage, options, text);
+  });
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,
@@ -215,8 +270,8 @@ base::Json run(const Context& context, const Stage& stage) {
                           .teacher = models.teacher.get(),
                           .losses = losses,
                           .masks = models.masks,
-                          .stream = stream,
-                          .held_out = held_out_sets(context, stage, options, text),
+                          .stream = stream ? &*stream : nullptr,
+                          .held_out = std::move(held_out),
                           .checkpoints = {context.directory.checkpoints(stage.name),
                                           identity_of(stage, models), options.keep_checkpoints},
                           .metrics = context.metrics,
@@ -224,15 +279,18 @@ base::Json run(const Context& context, const Stage& stage) {
                           .group = context.group,
                           .device = context.device,
                           .dtype = context.dtype,
-                          .available_bytes = context.available_bytes};
+                          .available_bytes = context.available_bytes / context.ranks.of_machine};
   auto outcome = train::train(setup);
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
-  const auto trained = models.student->gathered();
-  model::check_pattern(trained);
-  model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
-                    provenance_of(stage, context.dtype, models.inputs));
+  const auto trained = trained_weights(models);
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    model::check_pattern(trained);
+    model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
+                      provenance_of(stage, context.dtype, models.inputs));
+  });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
   return result;
@@ -248,6 +306,7 @@ const StageFunctions kTraining = {
     .sequence_length = training_length,
     .check = check,
     .plan = plan,
-    .run = run};
+    .run = run,
+    .on_all_ranks = true};
 
 }  // namespace retort::pipeline

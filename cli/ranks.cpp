@@ -1,0 +1,79 @@
+#include "cli/ranks.h"
+
+#include <iostream>
+
+#include "cli/interrupt.h"
+#include "retort/base/error.h"
+#include "retort/comm/shared/local_ranks.h"
+
+namespace retort::cli {
+namespace {
+
+class Silent final : public record::Observer {
+ public:
+  bool stop_requested() const override { return interrupted(); }
+};
+
+// Where the others do not hear why, all are ended, so it is said here.
+void end_all(comm::Group& group, const std::string& what, bool by_another) {
+  if (group.failed_together()) return;
+  group.note_failure(what, by_another);
+  const auto sentence = by_another ? what : base::join("rank ", group.rank(), ": ", what);
+  if (!group.abort_is_heard()) std::cerr << "error: " << sentence << std::endl;
+  group.abort(sentence);
+}
+
+base::ExitCode act_silently(comm::Group& group, const std::function<base::ExitCode(record::Observer&)>& act) {
+  Silent observer;
+  const auto failed = [&](base::ExitCode code, const char* what) {
+    end_all(group, what, code == base::ExitCode::temporary);
+    return code;
+  };
+  try {
+    return act(observer);
+  } catch (const base::Error& error) {
+    return failed(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return failed(base::ExitCode::internal, error.what());
+  }
+}
+
+}  // namespace
+
+base::ExitCode run_ranks(int ranks) {
+  const auto ends = comm::run_local_ranks(ranks, command_line());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& end = ends[static_cast<std::size_t>(rank)];
+    if (end.signal == 0) continue;
+    base::require<base::PeerError>(rank != 0, "rank 0 was ended by signal ", end.signal,
+                                   "; start the same command again to go on from what is kept.");
+  }
+  return static_cast<base::ExitCode>(ends.front().code);
+}
+
+void require_same_on_all_ranks(comm::Group& group, const char* what, const std::string& text) {
+  auto of_first = text;
+  group.share(of_first);
+  group.agree([&] {
+    base::require<base::UsageError>(of_first == text, "rank ", group.rank(), ": ", what,
+                                    " is another one than on rank 0; use the same on every machine.");
+  });
+}
+
+base::ExitCode as_rank(comm::Group& group, Verbosity verbosity,
+                       const std::function<base::ExitCode(record::Observer&)>& act) {
+  catch_interrupts(group.rank() == 0);
+  if (group.rank() != 0) return act_silently(group, act);
+  Console console(verbosity);
+  try {
+    return act(console);
+  } catch (const base::PeerError& error) {
+    end_all(group, error.what(), true);
+    throw;
+  } catch (const std::exception& error) {
+    end_all(group, error.what(), false);
+    throw;
+  }
+}
+
+}  // namespace retort::cli

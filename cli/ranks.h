@@ -1,0 +1,24 @@
+#pragma once
+// A command that several ranks carry out together: one of them speaks.
+
+#include <functional>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "retort/comm/group.h"
+
+namespace retort::cli {
+
+/// Starts this command on `ranks` processes and waits for them; returns how the job ended, after a sentence
+/// where nobody else can say one.
+base::ExitCode run_ranks(int ranks);
+
+/// Throws UsageError on every rank where `text` is not the same everywhere; it describes `what`.  Collective.
+void require_same_on_all_ranks(comm::Group& group, const char* what, const std::string& text);
+
+/// Carries out `act` as one rank of a group.  Rank 0 talks to the user; another one is silent, and when it
+/// fails alone its sentence ends the work of all.
+base::ExitCode as_rank(comm::Group& group, Verbosity verbosity,
+                       const std::function<base::ExitCode(record::Observer&)>& act);
+
+}  // namespace retort::cli

@@ -1,0 +1,88 @@
+// Which rank a job ended with.  A rank that failed by itself says so.  One that was killed says nothing,
+// while the others end because it is missing; where all were killed, its heart stopped first, or it had made
+// fewer calls than those that waited for it.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "retort/base/error.h"
+#include "retort/comm/flight.h"
+
+namespace retort::comm {
+namespace {
+
+using Records = std::vector<const FlightRecord*>;
+
+constexpr std::int64_t kGap_ns = 300'000'000;  // hearts beat every 50 ms
+
+std::string described(const FlightRecord& record) {
+  return base::join("rank ", record.rank, " on ", record.host, " (process ", record.process, ")");
+}
+
+std::string place_of(const FlightRecord& record) {
+  if (record.step == 0 && record.phase.empty()) return "before the first step";
+  return base::join("in step ", record.step, record.phase.empty() ? "" : ", " + record.phase);
+}
+
+std::string last_call(const FlightRecord& record) {
+  if (record.calls.empty()) return "it had made no call";
+  const auto& [call, hash, state, step, time, level] = record.calls.back();
+  return base::join("its last call was ", described(call), ", number ", call.number, " of '",
+                    std::string(level, ::strnlen(level, sizeof level)), "'");
+}
+
+Records with_state(const std::vector<FlightRecord>& records, RankState state) {
+  Records found;
+  for (const auto& record : records)
+    if (record.state == state) found.push_back(&record);
+  return found;
+}
+
+// Of ranks that went without a word, the one that went first; null: not to be told.
+const FlightRecord* first_gone(const Records& gone) {
+  if (gone.size() == 1) return gone.front();
+  const auto decided = [&](auto member, std::int64_t gap) -> const FlightRecord* {
+    auto order = gone;
+    std::ranges::sort(order, {}, member);
+    return order[0]->*member + gap < order[1]->*member ? order[0] : nullptr;
+  };
+  if (const auto* first = decided(&FlightRecord::alive_ns, kGap_ns)) return first;
+  return decided(&FlightRecord::posted, 0);
+}
+
+}  // namespace
+
+Autopsy autopsy(const std::vector<FlightRecord>& records,
+                const std::function<bool(const std::string& host, int process)>& is_running) {
+  const auto all_finished =
+      std::ranges::all_of(records, [](const auto& record) { return record.state == RankState::finished; });
+  if (all_finished) return {};
+  if (auto failed = with_state(records, RankState::failed); !failed.empty()) {
+    const auto& first = **std::ranges::min_element(failed, {}, &FlightRecord::failed_ns);
+    return {false, first.rank,
+            base::join(described(first), " failed ", place_of(first), ": ", first.sentence)};
+  }
+  const auto gone = with_state(records, RankState::running);
+  const auto* first = gone.empty() ? nullptr : first_gone(gone);
+  if (!first)
+    return {false, -1,
+            base::join(gone.size(), " ranks of ", records.size(),
+                       " ended at the same time without a word; their machines or the launcher ended them.")};
+  const bool hangs = is_running(first->host, first->process);
+  return {false, first->rank,
+          base::join(described(*first), hangs ? " hangs or was stopped " : " was killed ", place_of(*first),
+                     "; ", last_call(*first), ".")};
+}
+
+Autopsy autopsy(const std::vector<FlightRecord>& records) {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return autopsy(records, [own = std::string(name)](const std::string& host, int process) {
+    return host == own && process > 0 && (::kill(process, 0) == 0 || errno == EPERM);
+  });
+}
+
+}  // namespace retort::comm

@@ -1,0 +1,44 @@
+#pragma once
+// What a group did: how often, how many bytes, how long, by operation and size.  Noting a call never waits
+// for it.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "retort/base/words.h"
+
+namespace retort::comm {
+
+enum class Op { barrier, all_gather, reduce_scatter, all_reduce, broadcast };
+constexpr auto words_of(Op) {
+  return base::words<Op::broadcast>("barrier", "all_gather", "reduce_scatter", "all_reduce", "broadcast");
+}
+
+/// Calls of one operation and size.
+struct CollectiveCount {
+  Op op = Op::barrier;
+  std::int64_t bytes = 0;  ///< of one call: all_gather's output, reduce_scatter's input, else the buffer
+  std::int64_t calls = 0;
+  std::int64_t moved_bytes = 0;  ///< that this rank read from others, of all calls
+  double seconds = 0;            ///< from a call's beginning on its thread to its end
+  double exposed_seconds = 0;    ///< that the caller waited
+};
+
+class CollectiveLog {
+ public:
+  void called(Op op, std::int64_t bytes);
+  void ended(Op op, std::int64_t bytes, std::int64_t moved_bytes, double seconds);
+  void waited(Op op, std::int64_t bytes, double seconds);
+  /// By operation and size.
+  std::vector<CollectiveCount> counts() const;
+  void clear();
+
+ private:
+  CollectiveCount& at(Op op, std::int64_t bytes);
+  mutable std::mutex mutex_;
+  std::map<std::pair<Op, std::int64_t>, CollectiveCount> counts_;
+};
+
+}  // namespace retort::comm

@@ -1,0 +1,136 @@
+#include "retort/comm/mpi/runtime.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "retort/base/error.h"
+
+namespace retort::comm {
+namespace {
+
+// What the first rank of a machine says of its arena; the secret stands in it, so that another process with
+// this number, of another container, is not taken for it.
+struct ArenaPlace {
+  int process = 0, file = -1;
+  std::int64_t offset = 0;
+  std::uint64_t secret = 0;
+};
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+int smallest(int value, MPI_Comm comm) {
+  require_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+  return value;
+}
+
+void start_mpi() {
+  // A rank that waits would take the processor from one that computes.
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  int provided = MPI_THREAD_SINGLE;
+  require_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  base::require<base::EnvironmentError>(
+      provided >= MPI_THREAD_SERIALIZED,
+      "MPI: expected support of threads, found a library without; use one that "
+      "was built with MPI_THREAD_SERIALIZED.");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
+}  // namespace
+
+void require_mpi(int result, const char* call) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  throw base::PeerError(
+      base::join(call, ": ", text, "; start the same command again to go on from what is kept."));
+}
+
+MpiRuntime::MpiRuntime(int launched_ranks) {
+  start_mpi();
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  base::require<base::EnvironmentError>(
+      launched_ranks <= 0 || launched_ranks == size_, "the launcher started ", launched_ranks,
+      " ranks, but MPI knows ", size_, "; use the mpirun of the MPI library that Retort was built with.");
+  find_node();
+  share_arena();
+  divide_processors();
+  worker_ = std::make_shared<Worker>();
+}
+
+MpiRuntime::~MpiRuntime() {
+  const bool aborted = arena_ && !arena_->abort_sentence().empty();
+  if (aborted) {
+    // The launcher ends all when one has ended; the first rank says why, so it goes first.
+    if (rank_ != 0) std::this_thread::sleep_for(std::chrono::seconds(10));
+    return;
+  }
+  worker_.reset();
+  if (arena_) arena_->leave(local_rank_);
+  MPI_Comm_free(&on_node_);
+  MPI_Finalize();
+}
+
+void MpiRuntime::find_node() {
+  MPI_Comm machine = MPI_COMM_NULL;
+  require_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
+              "MPI_Comm_split_type");
+  int place = 0;
+  MPI_Comm_rank(machine, &place);
+  const char* text = std::getenv("RETORT_RANKS_PER_NODE");
+  const int per_node = text ? std::max(1, std::atoi(text)) : kMostLocalRanks;
+  require_mpi(MPI_Comm_split(machine, place / per_node, place, &on_node_), "MPI_Comm_split");
+  MPI_Comm_free(&machine);
+  MPI_Comm_rank(on_node_, &local_rank_);
+  MPI_Comm_size(on_node_, &local_size_);
+  node_ = smallest(rank_, on_node_);
+}
+
+void MpiRuntime::share_arena() {
+  ArenaPlace place;
+  if (local_rank_ == 0) {
+    arena_ = Arena::create();
+    place = {.process = ::getpid(),
+             .file = arena_->file(),
+             .offset = arena_->take(sizeof place.secret),
+             .secret = random_number()};
+    std::memcpy(arena_->at(place.offset), &place.secret, sizeof place.secret);
+  }
+  require_mpi(MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, on_node_), "MPI_Bcast");
+  if (local_rank_ != 0) arena_ = Arena::of_process(place.process, place.file);
+  const bool seen = arena_ && std::memcmp(arena_->at(place.offset), &place.secret, sizeof place.secret) == 0;
+  if (smallest(seen ? 1 : 0, MPI_COMM_WORLD) == 0) {
+    arena_.reset();
+    return;
+  }
+  arena_->join(local_rank_, rank_);
+}
+
+// Ranks that may run on the same processors share them.  libgomp reads the variable when it is loaded.
+void MpiRuntime::divide_processors() const {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  if (std::getenv("OMP_NUM_THREADS") || ::sched_getaffinity(0, sizeof own, &own) != 0) return;
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(local_size_));
+  require_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, on_node_),
+              "MPI_Allgather");
+  const auto sharers =
+      std::ranges::count_if(all, [&](const cpu_set_t& other) { return CPU_EQUAL(&own, &other); });
+  const auto threads = std::max<std::int64_t>(1, CPU_COUNT(&own) / sharers);
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 0);
+}
+
+}  // namespace retort::comm

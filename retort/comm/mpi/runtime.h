@@ -1,0 +1,48 @@
+#pragma once
+// MPI in this process: started once, ended when the last group is gone.
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "retort/comm/shared/arena.h"
+#include "retort/comm/worker.h"
+
+namespace retort::comm {
+
+class MpiRuntime {
+ public:
+  /// Starts MPI.  Ranks of one machine find each other and map memory in common.  Collective.
+  /// RETORT_RANKS_PER_NODE takes so many of them as a machine.  Throws EnvironmentError.
+  explicit MpiRuntime(int launched_ranks);
+  ~MpiRuntime();
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// Rank of the first rank of this machine.
+  int node() const { return node_; }
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+  /// In common with the other ranks of this machine; null where the system does not allow it.
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+  /// The thread that calls MPI after the start.
+  const std::shared_ptr<Worker>& worker() const { return worker_; }
+
+ private:
+  void find_node();
+  void share_arena();
+  void divide_processors() const;
+
+  int rank_ = 0, size_ = 1;
+  MPI_Comm on_node_ = MPI_COMM_NULL;
+  int node_ = 0, local_rank_ = 0, local_size_ = 1;
+  std::shared_ptr<Arena> arena_;
+  std::shared_ptr<Worker> worker_;
+};
+
+/// Throws PeerError unless an MPI call returned MPI_SUCCESS.
+void require_mpi(int result, const char* call);
+
+}  // namespace retort::comm

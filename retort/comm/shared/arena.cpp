@@ -1,0 +1,149 @@
+#include "retort/comm/shared/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "retort/base/error.h"
+
+namespace retort::comm {
+namespace {
+
+// Addresses, not memory: what all models of all stages of a run may take together.
+constexpr std::int64_t kBytes = std::int64_t{1} << 44;
+constexpr std::int64_t kPage = std::int64_t{2} << 20;
+constexpr std::size_t kSentence = 1000;
+constexpr int kLeft = -1;
+enum : int { kRunning = 0, kAborting = 1, kAborted = 2 };
+
+std::int64_t rounded_up(std::int64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+void require_system(bool ok, const char* call) {
+  base::require<base::EnvironmentError>(ok, "ranks of one machine: ", call,
+                                        " of common memory failed: ", base::system_message(errno),
+                                        "; run with one rank, or without a limit on addresses (ulimit -v).");
+}
+
+}  // namespace
+
+struct Arena::Header {
+  std::atomic<std::int64_t> next;
+  std::atomic<int> state;
+  char sentence[kSentence];
+  std::atomic<int> processes[kMostLocalRanks];  // 0: not joined yet, kLeft, or the process
+  std::atomic<int> names[kMostLocalRanks];
+};
+
+Arena::Arena(int file) : file_(file) {
+  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    ::close(file_);
+    errno = error;
+  }
+  require_system(mapped != MAP_FAILED, "mmap");
+  base_ = static_cast<std::byte*>(mapped);
+}
+
+Arena::~Arena() {
+  ::munmap(base_, kBytes);
+  ::close(file_);
+}
+
+std::shared_ptr<Arena> Arena::create() {
+  static_assert(sizeof(Header) <= kPage && std::atomic<std::int64_t>::is_always_lock_free);
+  const int file = ::memfd_create("retort", MFD_CLOEXEC);
+  require_system(file >= 0, "memfd_create");
+  require_system(::ftruncate(file, kBytes) == 0, "ftruncate");
+  std::shared_ptr<Arena> arena(new Arena(file));
+  arena->header().next = kPage;
+  return arena;
+}
+
+std::shared_ptr<Arena> Arena::open(int file) {
+  const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+  require_system(own >= 0, "dup");
+  return std::shared_ptr<Arena>(new Arena(own));
+}
+
+std::shared_ptr<Arena> Arena::of_process(int process, int file) {
+  const int seen = ::open(base::join("/proc/", process, "/fd/", file).c_str(), O_RDWR | O_CLOEXEC);
+  if (seen < 0) return {};
+  auto arena = open(seen);
+  ::close(seen);
+  return arena;
+}
+
+std::int64_t Arena::take(std::int64_t bytes) {
+  const auto offset = header().next.fetch_add(rounded_up(bytes));
+  base::require<base::EnvironmentError>(offset + bytes <= kBytes,
+                                        "ranks of one machine: the run took more than ", kBytes >> 40,
+                                        " TiB of addresses in common; start it again to go on.");
+  return offset;
+}
+
+void Arena::give_back(std::int64_t offset, std::int64_t bytes) {
+  ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, rounded_up(bytes));
+}
+
+std::int64_t Arena::offset_of(const void* address) const {
+  const auto offset = static_cast<const std::byte*>(address) - base_;
+  return offset >= 0 && offset < kBytes ? offset : -1;
+}
+
+void Arena::join(int local_rank, int rank) {
+  base::ensure(local_rank >= 0 && local_rank < kMostLocalRanks, "a machine has at most 256 ranks");
+  header().names[local_rank] = rank;
+  header().processes[local_rank] = ::getpid();
+}
+
+void Arena::leave(int local_rank) {
+  header().processes[local_rank] = kLeft;
+}
+
+int Arena::name_of(int local_rank) const {
+  return header().processes[local_rank] == 0 ? local_rank : header().names[local_rank].load();
+}
+
+std::string Arena::missing(std::span<const int> local_ranks) const {
+  for (const int rank : local_ranks) {
+    const int process = header().processes[rank];
+    if (process == kLeft) return base::join("rank ", name_of(rank), " has ended");
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+      return base::join("rank ", name_of(rank), " (process ", process, ") was killed");
+  }
+  return {};
+}
+
+std::string Arena::stopped(std::span<const int> local_ranks) const {
+  for (const int rank : local_ranks) {
+    const int process = header().processes[rank];
+    std::ifstream file(base::join("/proc/", process, "/stat"));
+    std::string text;
+    if (process <= 0 || !std::getline(file, text)) continue;
+    const auto state = text.rfind(')') + 2;  // the name before it may have any characters
+    if (state < text.size() && (text[state] == 'T' || text[state] == 't'))
+      return base::join("rank ", name_of(rank), " (process ", process, ") is stopped");
+  }
+  return {};
+}
+
+std::string Arena::abort_sentence() const {
+  return header().state == kAborted ? header().sentence : std::string();
+}
+
+void Arena::abort(const std::string& sentence) noexcept {
+  int expected = kRunning;
+  if (!header().state.compare_exchange_strong(expected, kAborting)) return;
+  std::strncpy(header().sentence, sentence.c_str(), kSentence - 1);
+  header().state = kAborted;
+}
+
+}  // namespace retort::comm

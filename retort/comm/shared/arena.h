@@ -1,0 +1,66 @@
+#pragma once
+// Memory that the ranks of one machine have in common: a sparse file that has no name and no place in a file
+// system, mapped by each of them.  Pages exist once they are touched, so its size is only a limit on
+// addresses, and no mount of /dev/shm can be too small for it.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace retort::comm {
+
+/// Ranks that one machine may have.
+inline constexpr int kMostLocalRanks = 256;
+
+class Arena : public std::enable_shared_from_this<Arena> {
+ public:
+  /// A new one.  Throws EnvironmentError.
+  static std::shared_ptr<Arena> create();
+  /// The one behind a file descriptor, which stays the caller's.  Throws EnvironmentError.
+  static std::shared_ptr<Arena> open(int file);
+  /// The one behind file descriptor `file` of another process of the same user; null where the system does
+  /// not let it be seen.
+  static std::shared_ptr<Arena> of_process(int process, int file);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  int file() const { return file_; }
+  /// Takes `bytes`, all zero, for good or until given back; returns their offset.  Any rank may call it.
+  std::int64_t take(std::int64_t bytes);
+  /// The memory goes back to the system; the addresses are not used again.
+  void give_back(std::int64_t offset, std::int64_t bytes);
+
+  std::byte* at(std::int64_t offset) const { return base_ + offset; }
+  /// Where an address lies; -1 when it is not in the arena.
+  std::int64_t offset_of(const void* address) const;
+
+  /// The ranks that are here, so that a wait for one that died ends.  `rank` is its name among those of all
+  /// machines.
+  void join(int local_rank, int rank);
+  void leave(int local_rank);
+  /// The name that a rank joined with.
+  int name_of(int local_rank) const;
+  /// What became of the first of these ranks that died or left; empty as long as all that joined are here.
+  std::string missing(std::span<const int> local_ranks) const;
+
+  /// The first of these ranks whose process is stopped, by SIGSTOP or a debugger; empty: none.
+  std::string stopped(std::span<const int> local_ranks) const;
+
+  /// The first sentence that anybody aborted with; empty: none.
+  std::string abort_sentence() const;
+  void abort(const std::string& sentence) noexcept;
+
+ private:
+  struct Header;
+  explicit Arena(int file);
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+
+  int file_ = -1;
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace retort::comm

@@ -1,0 +1,148 @@
+#include "retort/comm/shared/local_ranks.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "retort/base/error.h"
+#include "retort/base/machine.h"
+#include "retort/base/parallel.h"
+#include "retort/comm/shared/shared_group.h"
+
+namespace retort::comm {
+namespace {
+
+constexpr const char* kRank = "RETORT_RANK";
+constexpr const char* kRanks = "RETORT_RANKS";
+constexpr const char* kFile = "RETORT_COMMON_MEMORY";
+constexpr const char* kControl = "RETORT_COMMON_CONTROL";
+constexpr double kGrace_seconds = 20;
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+
+// The ranks that a signal goes on to.
+std::atomic<int> children[kMostLocalRanks];
+
+extern "C" void pass_on(int signal) {
+  for (const auto& child : children)
+    if (const int process = child; process > 0) ::kill(process, signal);
+}
+
+void pass_signals_on() {
+  struct sigaction action {};
+  action.sa_handler = pass_on;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (const int signal : kStopSignals) ::sigaction(signal, &action, nullptr);
+}
+
+// What is allowed between fork and exec: the new process must not touch memory that a thread may have locked.
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment,
+                         int file) {
+  ::setpgid(0, 0);  // Ctrl-C comes to the parent alone, which passes it on once
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::fcntl(file, F_SETFD, 0);
+  ::execve("/proc/self/exe", arguments.data(), environment.data());
+  ::_exit(127);
+}
+
+std::vector<std::string> environment_of(int rank, int ranks, int file, std::int64_t control) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
+  variables.push_back(base::join(kRank, "=", rank));
+  variables.push_back(base::join(kRanks, "=", ranks));
+  variables.push_back(base::join(kFile, "=", file));
+  variables.push_back(base::join(kControl, "=", control));
+  if (!std::getenv("OMP_NUM_THREADS"))
+    variables.push_back(
+        base::join("OMP_NUM_THREADS=", std::max(1, static_cast<int>(base::usable_processors()) / ranks)));
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  for (auto& text : strings) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+int start(std::vector<std::string> command, std::vector<std::string> variables, int file) {
+  const auto arguments = pointers(command), environment = pointers(variables);
+  const int process = ::fork();
+  if (process == 0) become(arguments, environment, file);
+  base::require<base::EnvironmentError>(
+      process > 0, "--ranks: a process could not be started: ", base::system_message(errno), ".");
+  return process;
+}
+
+int number_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  base::require<base::EnvironmentError>(text && *text, variable,
+                                        " is missing; ranks are started with retort run --ranks.");
+  return std::atoi(text);
+}
+
+}  // namespace
+
+std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command) {
+  base::require<base::UsageError>(ranks >= 1 && ranks <= kMostLocalRanks, "--ranks: expected 1 to ",
+                                  kMostLocalRanks, ", found ", ranks, ".");
+  const auto arena = Arena::create();
+  const auto control = arena->take(control_bytes(ranks));
+  pass_signals_on();
+  for (int rank = 0; rank < ranks; ++rank)
+    children[rank] = start(command, environment_of(rank, ranks, arena->file(), control), arena->file());
+
+  std::vector<RankEnd> ends(static_cast<std::size_t>(ranks));
+  std::optional<double> failed_at;
+  for (int running = ranks; running > 0;) {
+    int status = 0;
+    const int process = ::waitpid(-1, &status, WNOHANG);
+    if (process <= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      // One that is stopped does not hear that the others have gone.
+      if (failed_at && base::monotonic_seconds() - *failed_at > kGrace_seconds) pass_on(SIGKILL);
+      continue;
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (children[rank] != process) continue;
+      children[rank] = 0;
+      --running;
+      auto& end = ends[static_cast<std::size_t>(rank)];
+      if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+      if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+      const auto code = static_cast<base::ExitCode>(end.code);
+      if (!failed_at && (end.signal != 0 || (code != base::ExitCode::ok && code != base::ExitCode::stopped)))
+        failed_at = base::monotonic_seconds();
+      if (end.signal != 0)
+        arena->abort(base::join("rank ", rank, " (process ", process, ") was ended by signal ", end.signal,
+                                " (", ::strsignal(end.signal),
+                                "); start the same command again to go on from what is kept."));
+    }
+  }
+  return ends;
+}
+
+bool is_local_rank() {
+  return std::getenv(kRank) && std::getenv(kFile);
+}
+
+std::unique_ptr<Group> local_group() {
+  return shared_group({.arena = Arena::open(number_of(kFile)),
+                       .control = number_of(kControl),
+                       .rank = number_of(kRank),
+                       .size = number_of(kRanks),
+                       .processes = true});
+}
+
+}  // namespace retort::comm

@@ -1,0 +1,31 @@
+#pragma once
+// The groups over which one model lies.
+//
+// Ranks of a shard group hold one copy of the compute weights between them.  The ranks with the same place in
+// the other shard groups are its replicas.  Master weights, gradients and moments lie over all ranks.
+
+#include <cstdint>
+#include <memory>
+
+#include "retort/comm/group.h"
+
+namespace retort::shard {
+
+struct Groups {
+  comm::Group* world = nullptr;
+  std::unique_ptr<comm::Group> shard, replica;
+};
+
+/// How many ranks there are.
+struct RankCounts {
+  std::int64_t all = 1;
+  std::int64_t of_machine = 1;  ///< of the machine with most
+};
+/// Collective.
+RankCounts count_ranks(comm::Group& world);
+
+/// Shard groups of `ranks_per_shard` neighbours; 0: of the ranks of each machine.
+/// Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.  Collective.
+Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard);
+
+}  // namespace retort::shard

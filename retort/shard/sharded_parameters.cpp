@@ -1,0 +1,396 @@
+// A model over a group.  Every unit is padded to world size parts of whole alignments; a rank of a shard
+// group has one part of the compute weights, of which its place among the replicas owns a piece: master,
+// gradient.
+//
+//   unit   | shard rank 0            | shard rank 1            | ...
+//          | replica 0 | replica 1   | replica 0 | replica 1   |
+//
+// Where the shard group has common memory, a unit's parts lie there side by side: everybody reads the whole
+// unit in place, nothing is gathered, and gradients are summed from where each rank made them.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "retort/base/error.h"
+#include "retort/shard/parameters.h"
+
+namespace retort::shard {
+namespace {
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+comm::Type type_of(const at::Tensor& x) {
+  switch (x.scalar_type()) {
+    case at::kDouble:
+      return comm::Type::f64;
+    case at::kFloat:
+      return comm::Type::f32;
+    case at::kBFloat16:
+      return comm::Type::bf16;
+    default:
+      base::ensure(false, "weights are float64, float32 or bfloat16");
+      return comm::Type::bytes;
+  }
+}
+
+comm::Buffer buffer_of(const at::Tensor& x) {
+  return {x.data_ptr(), x.numel(), type_of(x), x.is_cpu() ? comm::Device::cpu : comm::Device::accelerator};
+}
+
+// How one unit is cut.
+struct Cut {
+  std::int64_t size = 0;   // elements of the unit
+  std::int64_t piece = 0;  // of one rank
+  std::int64_t part = 0;   // of one rank of a shard group: a piece for each replica
+  std::int64_t total = 0;  // padded unit
+};
+
+// Memory that a group has in common, cut into tensors; holds the block for as long as any of them.
+class CommonTensors {
+ public:
+  CommonTensors(std::shared_ptr<comm::CommonBlock> block, at::ScalarType type)
+      : block_(std::move(block)), type_(type) {}
+  at::Tensor take(std::int64_t elements) {
+    const auto bytes = elements * static_cast<std::int64_t>(at::elementSize(type_));
+    base::ensure(taken_ + bytes <= std::ssize(block_->bytes()), "common memory holds what it was made for");
+    auto* data = block_->bytes().data() + taken_;
+    taken_ += bytes;
+    return at::from_blob(
+        data, {elements}, [block = block_](void*) {}, at::TensorOptions().dtype(type_));
+  }
+
+ private:
+  std::shared_ptr<comm::CommonBlock> block_;
+  at::ScalarType type_;
+  std::int64_t taken_ = 0;
+};
+
+class ShardedParameters final : public Parameters {
+ public:
+  ShardedParameters(const model::UnitSource& source, Use use, at::ScalarType compute, at::Device device,
+                    const Groups& groups)
+      : config_(source.config),
+        layout_(source.layout),
+        use_(use),
+        compute_(compute),
+        master_type_(compute == at::kDouble ? at::kDouble : at::kFloat),
+        device_(device),
+        world_(*groups.world),
+        shard_(*groups.shard),
+        replica_(*groups.replica),
+        units_(layout_.units.size()) {
+    for (std::size_t unit = 0; unit < units_.size(); ++unit)
+      units_[unit].cut = cut_of(layout_.units[unit].size);
+    find_places();
+    take_weights();
+    if (use_ == Use::trained) take_gradients();
+    read(source);
+  }
+  ~ShardedParameters() override {
+    try {
+      settle_all();
+    } catch (const std::exception&) {  // another rank failed: whoever waits for a call is told
+    }
+  }
+  ShardedParameters(const ShardedParameters&) = delete;
+  ShardedParameters& operator=(const ShardedParameters&) = delete;
+
+  const architecture::Config& config() const override { return config_; }
+  const architecture::Layout& layout() const override { return layout_; }
+
+  void prefetch(std::int64_t unit) override {
+    if (gathered_apart()) gather(units_[at(unit)]);
+  }
+  at::Tensor acquire(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    u.ready.wait();
+    if (!gathered_apart()) return u.whole.narrow(0, 0, u.cut.size);
+    gather(u);
+    u.gathering.wait();
+    ++u.holders;
+    return u.gathered.narrow(0, 0, u.cut.size);
+  }
+  void release(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    if (gathered_apart() && --u.holders == 0) u.gathered = at::Tensor();
+  }
+  bool resident() const override { return !gathered_apart(); }
+
+  at::Tensor gradient(std::int64_t unit) override {
+    base::ensure(use_ == Use::trained, "a unit that is trained");
+    auto& u = units_[at(unit)];
+    if (!u.gradient.defined()) {
+      if (common_gradients_.empty()) {
+        while (reducing_.size() > kMostReducing) settle();
+        u.gradient = at::zeros({u.cut.total}, options(master_type_));
+      } else {
+        u.gradient = common_gradient(unit).narrow(0, 0, u.cut.total).zero_();
+      }
+    }
+    return u.gradient.narrow(0, 0, u.cut.size);
+  }
+
+  void reduce(std::int64_t unit) override {
+    (void)gradient(unit);  // zeros, where this rank had nothing to add
+    auto& u = units_[at(unit)];
+    Reducing reducing{unit, std::move(u.gradient), u.reduced, {}};
+    u.gradient = at::Tensor();
+    if (u.filled) reducing.sum = at::empty_like(u.reduced);
+    u.filled = true;
+    reducing.under_way = shard_.reduce_scatter(buffer_of(reducing.whole), buffer_of(reducing.sum));
+    reducing_.push_back(std::move(reducing));
+  }
+
+  void finish_reduces() override {
+    settle_all();
+    if (replica_.size() == 1) return;
+    std::vector<comm::Handle> handles;
+    for (auto& u : units_)
+      handles.push_back(replica_.reduce_scatter(buffer_of(u.reduced), buffer_of(own_piece(u, u.reduced))));
+    for (auto& handle : handles) handle.wait();
+  }
+
+  void zero_gradients() override {
+    settle_all();
+    for (auto& u : units_) u.filled = false;
+  }
+
+  optim::UnitRange range(std::int64_t unit) const override {
+    const auto& cut = units_[at(unit)].cut;
+    const auto begin = std::min(shard_.rank() * cut.part + replica_.rank() * cut.piece, cut.size);
+    return {begin, std::clamp<std::int64_t>(cut.size - begin, 0, cut.piece)};
+  }
+  at::Tensor master(std::int64_t unit) override { return own(unit, units_[at(unit)].master); }
+  at::Tensor own_gradient(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    return own(unit, own_piece(u, u.reduced));
+  }
+  at::Tensor compute_copy(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    return compute_ == master_type_ ? at::Tensor() : own(unit, own_piece(u, u.part));
+  }
+
+  void updated(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    if (replica_.size() > 1)
+      u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
+    if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
+  }
+
+  at::Tensor whole_master(std::int64_t unit) override {
+    auto& u = units_[at(unit)];
+    if (common_masters_ && replica_.size() == 1) {
+      shard_.barrier();
+      return u.masters.narrow(0, 0, u.cut.size);
+    }
+    const auto all = at::empty({u.cut.piece * world_.size()}, u.master.options());
+    world_.all_gather(buffer_of(u.master), buffer_of(all)).wait();
+    const auto whole = at::empty({u.cut.total}, u.master.options());
+    for (std::size_t rank = 0; rank < places_.size(); ++rank)
+      whole.narrow(0, places_[rank].shard * u.cut.part + places_[rank].replica * u.cut.piece, u.cut.piece)
+          .copy_(all.narrow(0, static_cast<std::int64_t>(rank) * u.cut.piece, u.cut.piece));
+    return whole.narrow(0, 0, u.cut.size);
+  }
+
+ private:
+  static constexpr std::size_t kMostReducing = 1;  // whole gradients on their way, beside the one being made
+
+  struct Unit {
+    Cut cut;
+    at::Tensor whole;     // in common memory, or alone: all parts
+    at::Tensor part;      // compute weights of this rank of the shard group
+    at::Tensor masters;   // in common memory: those of the shard group
+    at::Tensor master;    // one piece
+    at::Tensor gathered;  // where parts lie apart: the unit as long as somebody holds it
+    at::Tensor gradient;  // of the whole unit, while it is made
+    at::Tensor reduced;   // one part
+    comm::Handle ready, gathering;
+    std::int64_t holders = 0;
+    bool filled = false;  // `reduced` has a sum of this step
+  };
+  struct Reducing {
+    std::int64_t unit;
+    at::Tensor whole, sum;
+    comm::Handle under_way;
+  };
+  struct Place {
+    std::int64_t shard = 0, replica = 0;
+  };
+
+  at::TensorOptions options(at::ScalarType type) const {
+    return at::TensorOptions().dtype(type).device(device_);
+  }
+  bool gathered_apart() const { return !common_ && shard_.size() > 1; }
+
+  Cut cut_of(std::int64_t size) const {
+    const auto ranks = static_cast<std::int64_t>(world_.size());
+    const auto step = ranks * architecture::kAlignment;
+    const auto piece = (size + step - 1) / step * architecture::kAlignment;
+    return {size, piece, piece * replica_.size(), piece * ranks};
+  }
+
+  at::Tensor own_piece(const Unit& u, const at::Tensor& part) const {
+    return part.narrow(0, replica_.rank() * u.cut.piece, u.cut.piece);
+  }
+  at::Tensor own(std::int64_t unit, const at::Tensor& piece) const {
+    return piece.narrow(0, 0, range(unit).count);
+  }
+
+  // Which piece each rank of the world has.
+  void find_places() {
+    const Place own{shard_.rank(), replica_.rank()};
+    places_.resize(at(world_.size()));
+    world_
+        .all_gather({&own, sizeof own, comm::Type::bytes},
+                    {places_.data(), static_cast<std::int64_t>(sizeof own) * world_.size()})
+        .wait();
+  }
+
+  // Of `per_unit` elements for each unit; empty when the ranks have no memory in common.
+  std::optional<CommonTensors> common_tensors(std::int64_t elements, at::ScalarType type) {
+    if (!device_.is_cpu()) return {};
+    auto block = shard_.common_block(elements * static_cast<std::int64_t>(at::elementSize(type)));
+    if (!block) return {};
+    return CommonTensors(std::move(block), type);
+  }
+  std::int64_t sum_of(std::int64_t Cut::*elements) const {
+    std::int64_t sum = 0;
+    for (const auto& u : units_) sum += u.cut.*elements;
+    return sum;
+  }
+
+  void take_weights() {
+    auto wholes = shard_.size() > 1 ? common_tensors(sum_of(&Cut::total), compute_) : std::nullopt;
+    common_ = wholes.has_value();
+    const bool apart = use_ == Use::trained && compute_ != master_type_;
+    auto masters =
+        apart && common_ ? common_tensors(sum_of(&Cut::piece) * shard_.size(), master_type_) : std::nullopt;
+    common_masters_ = common_ && use_ == Use::trained;
+    for (auto& u : units_) {
+      if (common_) {
+        u.whole = wholes->take(u.cut.total);
+        u.part = u.whole.narrow(0, shard_.rank() * u.cut.part, u.cut.part);
+      } else {
+        u.part = at::zeros({u.cut.part}, options(compute_));
+        if (shard_.size() == 1) u.whole = u.part;
+      }
+      if (use_ == Use::frozen) continue;
+      if (!apart) {
+        u.masters = u.whole;
+        u.master = own_piece(u, u.part);
+      } else if (masters) {
+        u.masters = masters->take(u.cut.piece * shard_.size());
+        u.master = u.masters.narrow(0, shard_.rank() * u.cut.piece, u.cut.piece);
+      } else {
+        u.master = at::zeros({u.cut.piece}, options(master_type_));
+      }
+    }
+  }
+
+  // Whole gradients: two blocks on their way, and the units that wait for the end of the step's backward.
+  void take_gradients() {
+    for (auto& u : units_) u.reduced = at::zeros({u.cut.part}, options(master_type_));
+    if (!common_) return;
+    const auto block = largest_block();
+    auto elements = 2 * block;
+    for (std::size_t unit = 0; unit < units_.size(); ++unit)
+      if (!is_block(unit)) elements += units_[unit].cut.total;
+    auto tensors = common_tensors(elements * shard_.size(), master_type_);
+    for (int rank = 0; rank < shard_.size(); ++rank) {
+      std::vector<at::Tensor> of_rank{tensors->take(block), tensors->take(block)};
+      for (std::size_t unit = 0; unit < units_.size(); ++unit)
+        if (!is_block(unit)) of_rank.push_back(tensors->take(units_[unit].cut.total));
+      if (rank == shard_.rank()) common_gradients_ = std::move(of_rank);
+    }
+  }
+  bool is_block(std::size_t unit) const {
+    return layout_.units[unit].kind == architecture::Unit::Kind::block;
+  }
+  std::int64_t largest_block() const {
+    std::int64_t largest = 0;
+    for (std::size_t unit = 0; unit < units_.size(); ++unit)
+      if (is_block(unit)) largest = std::max(largest, units_[unit].cut.total);
+    return largest;
+  }
+
+  // Free for this unit: what was reduced from there before has ended.
+  const at::Tensor& common_gradient(std::int64_t unit) {
+    const std::size_t number = is_block(at(unit)) ? at(unit) % 2 : unit == 0 ? 2 : 3;
+    const auto& tensor = common_gradients_[number];
+    const auto busy = [&] {
+      return std::ranges::any_of(reducing_,
+                                 [&](const Reducing& r) { return r.whole.data_ptr() == tensor.data_ptr(); });
+    };
+    while (busy()) settle();
+    return tensor;
+  }
+
+  void settle() {
+    auto reducing = std::move(reducing_.front());
+    reducing_.pop_front();
+    reducing.under_way.wait();
+    auto& u = units_[at(reducing.unit)];
+    if (!reducing.sum.is_same(u.reduced)) u.reduced.add_(reducing.sum);
+  }
+  void settle_all() {
+    while (!reducing_.empty()) settle();
+  }
+
+  void gather(Unit& u) {
+    if (u.gathered.defined()) return;
+    u.ready.wait();
+    u.gathered = at::empty({u.cut.total}, options(compute_));
+    u.gathering = shard_.all_gather(buffer_of(u.part), buffer_of(u.gathered));
+  }
+
+  // In common memory one rank of a shard group reads a unit for all of it.
+  void read(const model::UnitSource& source) {
+    const auto shards = static_cast<std::size_t>(shard_.size());
+    world_.agree([&] {
+      for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+        if (common_ && unit % shards != at(shard_.rank())) continue;
+        auto& u = units_[unit];
+        const auto flat = at::zeros({u.cut.total}, options(use_ == Use::frozen ? compute_ : master_type_));
+        source.read(unit, flat.narrow(0, 0, u.cut.size));
+        for (std::int64_t rank = 0; rank < shard_.size(); ++rank)
+          if (common_ || rank == shard_.rank()) keep(u, rank, flat);
+      }
+    });
+  }
+
+  void keep(Unit& u, std::int64_t shard_rank, const at::Tensor& flat) {
+    const auto part = flat.narrow(0, shard_rank * u.cut.part, u.cut.part);
+    (common_ ? u.whole.narrow(0, shard_rank * u.cut.part, u.cut.part) : u.part).copy_(part);
+    if (use_ == Use::frozen || compute_ == master_type_) return;
+    const auto master = common_ ? u.masters.narrow(0, shard_rank * u.cut.piece, u.cut.piece) : u.master;
+    master.copy_(own_piece(u, part));
+  }
+
+  architecture::Config config_;
+  architecture::Layout layout_;
+  Use use_;
+  at::ScalarType compute_, master_type_;
+  at::Device device_;
+  comm::Group& world_;
+  comm::Group& shard_;
+  comm::Group& replica_;
+  std::vector<Unit> units_;
+  std::vector<Place> places_;
+  bool common_ = false, common_masters_ = false;
+  std::vector<at::Tensor> common_gradients_;
+  std::deque<Reducing> reducing_;
+};
+
+}  // namespace
+
+std::unique_ptr<Parameters> sharded_parameters(const model::UnitSource& source, Use use,
+                                               at::ScalarType compute, at::Device device,
+                                               const Groups& groups) {
+  return std::make_unique<ShardedParameters>(source, use, compute, device, groups);
+}
+
+}  // namespace retort::shard

@@ -1,0 +1,177 @@
+// Runs of several ranks: they give the result of one, go on on any number, and end together.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+
+#include "cli/tiny_project.h"
+#include "support/message_of.h"
+
+namespace retort::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Three micro-batches of two sequences a step: two ranks have three sequences each, four have one or two.
+constexpr const char* kMore = ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 5";
+
+std::string train_of(int steps) {
+  auto stage = train_stage(steps * 384, kMore);
+  const std::string plain = ", batch: {sequences: 2}";  // of which kMore is another
+  return stage.erase(stage.find(plain), plain.size());
+}
+
+std::string distil() {
+  return "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 3k, packing: "
+         "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 256, optim: {lr: "
+         "1.0e-2}}";
+}
+
+// The processes that a parent started.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::ifstream list("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child; list >> child;) found.push_back(child);
+  return found;
+}
+
+class Ranks : public testing::Test {
+ protected:
+  Finished run_in(const std::string& directory, int ranks) const {
+    std::vector<std::string> command{"run", "recipe.yaml", "--run-dir", directory};
+    if (ranks > 1) command.insert(command.end(), {"--ranks", std::to_string(ranks)});
+    return project_.run(command);
+  }
+  int last_step(const std::string& directory) const {
+    const auto lines = metrics_of(project_.path(directory));
+    return lines.empty() ? -1 : lines.back().at("step").get<int>();
+  }
+  /// Starts a run of three ranks and does something to the process of the last one at a step.
+  template <typename Action>
+  Finished disturb(int step, Action action) {
+    Running running({"run", "recipe.yaml", "--run-dir", "run", "--ranks", "3"}, "", project_.path(),
+                    [] { ::setenv("RETORT_PATIENCE_SECONDS", "1", 1); });
+    EXPECT_TRUE(wait_until(running, [&] { return last_step("run") >= step; })) << running.err();
+    const auto ranks = children_of(running.pid());
+    EXPECT_EQ(ranks.size(), 3U);
+    if (ranks.size() == 3) action(running, ranks.back());
+    return running.wait();
+  }
+
+  TinyProject project_;
+};
+
+TEST_F(Ranks, GiveTheResultOfOneAndTheSameBitsAgain) {
+  project_.write_recipe({train_of(12), distil()});
+  for (const auto& [directory, ranks] :
+       {std::pair{"one", 1}, std::pair{"two", 2}, std::pair{"four", 4}, std::pair{"again", 4}}) {
+    const auto finished = run_in(directory, ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+  }
+  const auto one = metrics_of(project_.path("one"));
+  for (const auto* directory : {"two", "four"}) {
+    const auto many = metrics_of(project_.path(directory));
+    ASSERT_EQ(many.size(), one.size());
+    for (std::size_t line = 0; line < one.size(); ++line) {
+      EXPECT_EQ(many[line].at("step"), one[line].at("step"));
+      EXPECT_EQ(many[line].value("tokens", 0), one[line].value("tokens", 0));
+      if (!one[line].contains("loss")) continue;
+      // Steps of AdamW in float32, each of sums in another order.
+      const double expected = one[line].at("loss");
+      EXPECT_NEAR(many[line].at("loss").get<double>(), expected, 1e-4 * expected)
+          << directory << " line " << line;
+    }
+  }
+  for (const auto* stage : {"born", "student"})
+    EXPECT_TRUE(weights_of(project_.path("four"), stage) == weights_of(project_.path("again"), stage))
+        << stage;
+}
+
+TEST_F(Ranks, GoOnOnAnyNumber) {
+  project_.write_recipe({train_of(60)});
+  const auto whole = run_in("whole", 1);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto stopped = disturb(10, [](Running& running, pid_t) { running.signal(SIGUSR1); });
+  EXPECT_EQ(stopped.code, 85) << stopped.err;
+  // The same checkpoint with two ranks, with four and with one.
+  for (const int ranks : {2, 4, 1}) {
+    const auto directory = "run" + std::to_string(ranks);
+    fs::copy(project_.path("run"), project_.path(directory), fs::copy_options::recursive);
+    const auto finished = run_in(directory, ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_SAYS(finished.err, "going on after step");
+    const auto lines = metrics_of(project_.path(directory)), expected = metrics_of(project_.path("whole"));
+    ASSERT_EQ(lines.size(), expected.size());
+    const double loss = expected.back().at("loss");
+    EXPECT_NEAR(lines.back().at("loss").get<double>(), loss, 1e-3 * loss) << ranks;
+  }
+}
+
+TEST_F(Ranks, OneThatIsKilledEndsAllAndIsNamed) {
+  project_.write_recipe({train_of(400)});
+  const auto killed = disturb(12, [](Running&, pid_t rank) { ::kill(rank, SIGKILL); });
+  EXPECT_EQ(killed.code, 75) << killed.err;
+  EXPECT_SAYS(killed.err, "rank 2 (process ");
+  EXPECT_SAYS(killed.err, "start the same command again to go on from what is kept");
+  const auto told = project_.run({"autopsy", "run"});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_SAYS(told.out, "was killed in step");
+  EXPECT_SAYS(told.out, "rank 2 on");
+  // The next start says it too, and goes on.
+  const auto next = disturb(20, [](Running& running, pid_t) { running.signal(SIGTERM); });
+  EXPECT_EQ(next.code, 85) << next.err;
+  EXPECT_SAYS(next.err, "the run before ended early: rank 2 on");
+  EXPECT_SAYS(next.err, "going on after step");
+}
+
+TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
+  project_.write_recipe({train_of(400)});
+  const auto ended = disturb(12, [](Running& running, pid_t rank) {
+    ::kill(rank, SIGSTOP);
+    EXPECT_TRUE(wait_until(running, [&] { return running.err().find("error:") != std::string::npos; }))
+        << running.err();
+    ::kill(rank, SIGCONT);  // hears that all have gone
+  });
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_SAYS(ended.err, "rank 2 ");
+}
+
+TEST_F(Ranks, SayAMistakeOnce) {
+  project_.write_recipe({train_of(4)});
+  project_.write("text.txt", "");
+  const auto refused = run_in("run", 3);
+  EXPECT_EQ(refused.code, 3) << refused.err;
+  EXPECT_EQ(refused.err.find("error:"), refused.err.rfind("error:")) << refused.err;
+  EXPECT_FALSE(fs::exists(project_.path("run")));
+}
+
+TEST_F(Ranks, OfALayoutThatDoesNotDivideThemAreRefused) {
+  auto stage = train_of(4);
+  stage.insert(stage.size() - 1, ", shard: {student_ranks: 2}");
+  project_.write_recipe({stage});
+  const auto refused = run_in("run", 3);
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, "shard groups of 2 ranks do not divide 3 ranks");
+}
+
+TEST_F(Ranks, OfOtherLaunchersAreToldTheCommandToUse) {
+  project_.write_recipe({train_of(4)});
+  const auto refused =
+      run({"run", "recipe.yaml"}, "", project_.path(), [] { ::setenv("TORCHELASTIC_RUN_ID", "x", 1); });
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, "use mpirun -n N retort run RECIPE");
+  const auto tasks =
+      run({"run", "recipe.yaml"}, "", project_.path(), [] { ::setenv("SLURM_STEP_NUM_TASKS", "4", 1); });
+  EXPECT_EQ(tasks.code, 2) << tasks.err;
+  EXPECT_SAYS(tasks.err, "srun --mpi=pmix");
+}
+
+TEST_F(Ranks, AutopsyOfARunOfOneSaysWhatItNeeds) {
+  const auto refused = project_.run({"autopsy", "run"});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, "expected what ranks left there, found nothing");
+}
+
+}  // namespace
+}  // namespace retort::test

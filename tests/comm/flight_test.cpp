@@ -1,0 +1,169 @@
+// What a rank leaves behind, and what is told from what all have left.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "retort/base/error.h"
+#include "retort/comm/flight.h"
+#include "support/temporary_directory.h"
+
+namespace retort {
+namespace {
+
+using comm::FlightRecord;
+using comm::RankState;
+
+comm::CallId call(std::int64_t number, std::int64_t count = 100) {
+  return {.op = static_cast<std::int32_t>(comm::Op::all_gather),
+          .type = static_cast<std::int32_t>(comm::Type::f32),
+          .root = 0,
+          .unused = 0,
+          .number = number,
+          .count = count};
+}
+
+FlightRecord record(int rank, RankState state, std::int64_t alive_ms = 0, std::int64_t posted = 10) {
+  FlightRecord record{.rank = rank,
+                      .size = 4,
+                      .process = 100 + rank,
+                      .host = "node7",
+                      .phase = "backward",
+                      .sentence = "",
+                      .step = 12,
+                      .state = state,
+                      .alive_ns = alive_ms * 1'000'000,
+                      .failed_ns = 0,
+                      .posted = posted,
+                      .calls = {}};
+  record.calls.push_back({.call = call(posted)});
+  return record;
+}
+
+bool nobody_runs(const std::string&, int) {
+  return false;
+}
+
+TEST(Flight, HoldsTheLastCallsStepAndPhase) {
+  const test::TemporaryDirectory directory;
+  {
+    comm::Flight flight(comm::flight_path(directory.path(), 3), 3, 4);
+    flight.at(7, "backward");
+    for (std::int64_t number = 1; number <= comm::Flight::kCalls + 5; ++number)
+      flight.begun(flight.posted(call(number), "shard"));
+  }
+  const auto records = comm::read_flights(directory.path());
+  ASSERT_EQ(records.size(), 1U);
+  const auto& found = records.front();
+  EXPECT_EQ(found.rank, 3);
+  EXPECT_EQ(found.process, ::getpid());
+  EXPECT_EQ(found.state, RankState::finished);
+  EXPECT_EQ(found.step, 7);
+  EXPECT_EQ(found.phase, "backward");
+  EXPECT_EQ(found.posted, comm::Flight::kCalls + 5);
+  ASSERT_EQ(std::ssize(found.calls), comm::Flight::kCalls);
+  EXPECT_EQ(found.calls.front().call.number, 6);
+  EXPECT_EQ(found.calls.back().call.number, comm::Flight::kCalls + 5);
+  EXPECT_EQ(found.calls.back().state, comm::CallState::begun);
+}
+
+TEST(Flight, OutlivesAProcessThatIsKilled) {
+  const test::TemporaryDirectory directory;
+  const auto path = comm::flight_path(directory.path(), 0);
+  const int child = ::fork();
+  if (child == 0) {
+    comm::Flight flight(path, 0, 1);
+    flight.at(4, "head");
+    (void)flight.posted(call(9), "world");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto records = comm::read_flights(directory.path());
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].state, RankState::running);
+  EXPECT_EQ(records[0].calls.back().call.number, 9);
+  const auto found = comm::autopsy(records);
+  EXPECT_FALSE(found.clean);
+  EXPECT_EQ(found.culprit, 0);
+  EXPECT_NE(found.sentence.find(
+                "was killed in step 4, head; its last call was all_gather of 100 f32, number 9 of 'world'"),
+            std::string::npos)
+      << found.sentence;
+}
+
+TEST(Flight, IsRefusedWhereItCannotBeWritten) {
+  EXPECT_THROW(comm::Flight("/nowhere/rank-00000", 0, 1), base::StorageError);
+}
+
+TEST(Flight, EqualCallsOfAGroupHaveEqualHashes) {
+  const test::TemporaryDirectory directory;
+  {
+    comm::Flight flight(comm::flight_path(directory.path(), 0), 0, 1);
+    (void)flight.posted(call(1), "shard");
+    (void)flight.posted(call(1), "shard");
+    (void)flight.posted(call(1, 99), "shard");
+    (void)flight.posted(call(1), "replica");
+  }
+  const auto calls = comm::read_flights(directory.path()).front().calls;
+  EXPECT_EQ(calls[0].hash, calls[1].hash);
+  EXPECT_NE(calls[0].hash, calls[2].hash);
+  EXPECT_NE(calls[0].hash, calls[3].hash);
+}
+
+TEST(Autopsy, OfACleanJobSaysNothing) {
+  const auto found =
+      comm::autopsy({record(0, RankState::finished), record(1, RankState::finished)}, nobody_runs);
+  EXPECT_TRUE(found.clean);
+  EXPECT_EQ(found.sentence, "");
+}
+
+TEST(Autopsy, NamesTheRankThatFailedFirst) {
+  auto first = record(2, RankState::failed), second = record(1, RankState::failed);
+  first.failed_ns = 5;
+  second.failed_ns = 9;
+  first.sentence = "the disk is full.";
+  const auto found = comm::autopsy({record(0, RankState::ended), second, first}, nobody_runs);
+  EXPECT_EQ(found.culprit, 2);
+  EXPECT_EQ(found.sentence, "rank 2 on node7 (process 102) failed in step 12, backward: the disk is full.");
+}
+
+TEST(Autopsy, NamesTheRankThatWentWithoutAWordWhileOthersMissedIt) {
+  const auto found = comm::autopsy(
+      {record(0, RankState::ended), record(1, RankState::running), record(2, RankState::ended)}, nobody_runs);
+  EXPECT_EQ(found.culprit, 1);
+  EXPECT_NE(found.sentence.find("rank 1 on node7 (process 101) was killed"), std::string::npos)
+      << found.sentence;
+}
+
+TEST(Autopsy, TellsARankThatHangsFromOneThatWasKilled) {
+  const auto found = comm::autopsy({record(0, RankState::ended), record(1, RankState::running)},
+                                   [](const std::string&, int process) { return process == 101; });
+  EXPECT_NE(found.sentence.find("hangs or was stopped"), std::string::npos) << found.sentence;
+}
+
+// A launcher kills the others a moment after the first; their hearts beat longer.
+TEST(Autopsy, OfRanksThatWereAllKilledNamesTheOneWhoseHeartStoppedFirst) {
+  const auto found = comm::autopsy({record(0, RankState::running, 5000), record(1, RankState::running, 4000),
+                                    record(2, RankState::running, 5010)},
+                                   nobody_runs);
+  EXPECT_EQ(found.culprit, 1);
+}
+
+TEST(Autopsy, OfRanksThatWereAllKilledAtOnceNamesTheOneThatTheOthersWaitedFor) {
+  const auto found =
+      comm::autopsy({record(0, RankState::running, 5000, 11), record(1, RankState::running, 5010, 11),
+                     record(2, RankState::running, 5005, 10)},
+                    nobody_runs);
+  EXPECT_EQ(found.culprit, 2);
+}
+
+TEST(Autopsy, GuessesNothing) {
+  const auto found =
+      comm::autopsy({record(0, RankState::running, 5000), record(1, RankState::running, 5010)}, nobody_runs);
+  EXPECT_FALSE(found.clean);
+  EXPECT_EQ(found.culprit, -1);
+}
+
+}  // namespace
+}  // namespace retort

@@ -1,0 +1,78 @@
+// The contract of a group, by ranks that a launcher of MPI started: each is a process with this program.
+//   mpirun -n 3 comm_mpi_test 3
+#include "comm/group_contract.h"
+#include "retort/comm/launch/launch.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+namespace retort {
+namespace {
+
+comm::Group* world = nullptr;
+int expected_ranks = 0;
+
+class MpiContract : public testing::TestWithParam<test::Check> {};
+
+INSTANTIATE_TEST_SUITE_P(Ranks, MpiContract, testing::ValuesIn(test::kContract),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(MpiContract, Holds) {
+  GetParam().act(*world);
+}
+
+TEST(MpiWorld, HasAllRanksThatWereStarted) {
+  EXPECT_EQ(world->size(), expected_ranks);
+  const auto nodes = comm::nodes_of(*world);
+  const char* per_node = std::getenv("RETORT_RANKS_PER_NODE");
+  const auto machines = std::set<int>(nodes.begin(), nodes.end()).size();
+  EXPECT_EQ(machines, per_node ? static_cast<std::size_t>(expected_ranks / std::atoi(per_node)) : 1U);
+}
+
+// A shard group in a machine, and the ranks with the same part elsewhere.
+TEST(MpiWorld, DividesIntoMachinesAndAcrossThem) {
+  const auto machine = world->split(world->node(), "machine");
+  const auto across = world->split(machine->rank(), "across");
+  EXPECT_EQ(machine->size() * across->size(), world->size());
+  for (auto* group : {machine.get(), across.get()})
+    for (const auto& check : test::kContract) {
+      SCOPED_TRACE(check.name);
+      check.act(*group);
+    }
+  EXPECT_TRUE(machine->size() == 1 || machine->common_block(64));
+}
+
+// Only the first rank is heard; the others speak up where something is wrong.
+class OnlyFailures final : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (result.failed())
+      std::fprintf(stderr, "rank %d: %s:%d: %s\n", world->rank(), result.file_name(), result.line_number(),
+                   result.summary());
+  }
+};
+
+int run(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  expected_ranks = argc > 1 ? std::atoi(argv[1]) : 0;
+  const auto group = comm::world_group();
+  world = group.get();
+  if (group->rank() != 0) {
+    auto& listeners = testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new OnlyFailures);
+  }
+  // Ranks that were not started would let every check pass.
+  if (group->size() != expected_ranks) {
+    std::fprintf(stderr, "expected %d ranks, found %d\n", expected_ranks, group->size());
+    return 1;
+  }
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace retort
+
+int main(int argc, char** argv) {
+  return retort::run(argc, argv);
+}

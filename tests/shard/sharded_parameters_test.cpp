@@ -1,0 +1,191 @@
+// A step over several ranks is the step of one rank, however the models lie over them.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "retort/base/error.h"
+#include "retort/shard/engine.h"
+#include "support/message_of.h"
+#include "support/ranks.h"
+#include "support/reference_model.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+constexpr std::int64_t kSequences = 7, kLength = 11, kVocab = 61;
+
+// How a step is cut and where the models lie.
+struct Layout {
+  int ranks = 1;
+  std::int64_t student_ranks = 0, teacher_ranks = 0;  ///< of a shard group; 0: all
+  std::int64_t wave = 1;
+  bool tied = false;
+  bool apart = false;  ///< no common memory: units are gathered
+};
+
+std::string name_of(const testing::TestParamInfo<Layout>& test) {
+  const auto& l = test.param;
+  return base::join("Ranks", l.ranks, "Student", l.student_ranks, "Teacher", l.teacher_ranks, "Wave", l.wave,
+                    l.tied ? "Tied" : "", l.apart ? "Apart" : "");
+}
+
+std::vector<shard::MicroBatch> batches_of(int rank, int ranks) {
+  auto random = at::make_generator<at::CPUGeneratorImpl>(5);  // the default one belongs to all threads
+  const auto ids = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
+  const auto targets = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
+  std::vector<shard::MicroBatch> batches;
+  for (auto s = kSequences * rank / ranks; s < kSequences * (rank + 1) / ranks; ++s)
+    batches.push_back({ids[s], targets[s], {0, kLength}, {0, 3 + s % 4, kLength}, kLength});
+  return batches;
+}
+
+loss::Losses losses() {
+  return loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
+                            {.kind = loss::LossKind::kl_divergence, .weight = 1, .temperature = 3},
+                            {.kind = loss::LossKind::squarehead, .weight = 0.7}},
+                           {.student = 2, .teacher = 3, .survivors = {}});
+}
+
+// What all ranks together have after a step: gradients put together from their parts, and the loss.
+struct Outcome {
+  double loss = 0;
+  std::vector<at::Tensor> gradients, weights;
+};
+
+struct Models {
+  explicit Models(bool tied)
+      : student(test::lively_weights(test::config_of({.blocks = 2, .tied = tied}), 31)),
+        teacher(test::lively_weights(test::config_of({.blocks = 3}), 32)) {}
+  model::Weights student, teacher;
+};
+
+// Two steps: the second begins with zero gradients and the weights that the first has left.
+Outcome steps_of_one_rank(const Models& models, const Layout& layout, at::ScalarType dtype) {
+  const auto student =
+      shard::resident_parameters(model::converted(models.student, at::kDouble), shard::Use::trained, dtype);
+  const auto teacher =
+      shard::resident_parameters(model::converted(models.teacher, dtype), shard::Use::frozen, dtype);
+  const auto group = comm::single_group();
+  const auto all = losses();
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, teacher.get(), all, *group, clock, {.wave = layout.wave, .head_rows = 16});
+  Outcome outcome;
+  for (int step = 0; step < 2; ++step) {
+    outcome.loss = engine.step(batches_of(0, 1)).loss;
+    for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
+      student->master(unit).sub_(student->own_gradient(unit), 0.1);
+      if (auto copy = student->compute_copy(unit); copy.defined()) copy.copy_(student->master(unit));
+    }
+  }
+  for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
+    outcome.gradients.push_back(student->own_gradient(unit).clone());
+    outcome.weights.push_back(student->master(unit).clone());
+  }
+  return outcome;
+}
+
+Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarType dtype) {
+  Outcome outcome;
+  for (const auto& unit : models.student.units)
+    outcome.gradients.push_back(at::zeros({unit.numel()}, dtype == at::kDouble ? at::kDouble : at::kFloat));
+  std::mutex mutex;
+  test::on_ranks(
+      layout.ranks,
+      [&](comm::Group& world) {
+        at::set_num_threads(1);
+        const auto for_student = shard::make_groups(world, layout.student_ranks);
+        const auto for_teacher = shard::make_groups(world, layout.teacher_ranks);
+        const auto student = shard::sharded_parameters(model::source_of(models.student), shard::Use::trained,
+                                                       dtype, at::kCPU, for_student);
+        const auto teacher = shard::sharded_parameters(model::source_of(models.teacher), shard::Use::frozen,
+                                                       dtype, at::kCPU, for_teacher);
+        const auto all = losses();
+        shard::PhaseClock clock;
+        shard::Engine engine(*student, teacher.get(), all, world, clock,
+                             {.wave = layout.wave, .head_rows = 16});
+        const auto batches = batches_of(world.rank(), layout.ranks);
+        double loss = 0;
+        for (int step = 0; step < 2; ++step) {
+          loss = engine.step(batches, (kSequences + layout.ranks - 1) / layout.ranks).loss;
+          for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
+            student->master(unit).sub_(student->own_gradient(unit), 0.1);
+            if (auto copy = student->compute_copy(unit); copy.defined()) copy.copy_(student->master(unit));
+            student->updated(unit);
+          }
+        }
+        for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
+          const auto range = student->range(unit);
+          const auto weights = student->whole_master(unit);
+          const std::scoped_lock lock(mutex);
+          outcome.loss = loss;
+          outcome.gradients[static_cast<std::size_t>(unit)]
+              .narrow(0, range.begin, range.count)
+              .copy_(student->own_gradient(unit));
+          if (world.rank() == layout.ranks - 1) outcome.weights.push_back(weights.clone());
+        }
+        world.barrier();
+      },
+      !layout.apart);
+  return outcome;
+}
+
+class Sharded : public testing::TestWithParam<Layout> {};
+
+TEST_P(Sharded, StepsAreThoseOfOneRank) {
+  const auto& layout = GetParam();
+  const Models models(layout.tied);
+  // Sums of seven sequences in another order, in each type.
+  for (const auto& [dtype, allowed] :
+       {std::pair{at::kDouble, 1e-12}, std::pair{at::kFloat, test::tolerance(at::kFloat)},
+        std::pair{at::kBFloat16, test::tolerance(at::kBFloat16)}}) {
+    SCOPED_TRACE(at::toString(dtype));
+    const auto expected = steps_of_one_rank(models, layout, dtype);
+    const auto actual = steps_of_ranks(models, layout, dtype);
+    EXPECT_NEAR(actual.loss, expected.loss, allowed * std::abs(expected.loss));
+    ASSERT_EQ(actual.weights.size(), expected.weights.size());
+    for (std::size_t unit = 0; unit < expected.gradients.size(); ++unit) {
+      test::expect_close(actual.gradients[unit], expected.gradients[unit], allowed, "gradient");
+      test::expect_close(actual.weights[unit], expected.weights[unit], allowed, "weights");
+    }
+  }
+}
+
+TEST_P(Sharded, StepsGiveTheSameBitsAgain) {
+  const Models models(GetParam().tied);
+  const auto first = steps_of_ranks(models, GetParam(), at::kFloat);
+  const auto again = steps_of_ranks(models, GetParam(), at::kFloat);
+  EXPECT_EQ(first.loss, again.loss);
+  for (std::size_t unit = 0; unit < first.gradients.size(); ++unit) {
+    test::expect_identical(first.gradients[unit], again.gradients[unit], "gradient");
+    test::expect_identical(first.weights[unit], again.weights[unit], "weights");
+  }
+}
+
+// Flat, 2 x 2, replicated, the teacher apart; waves of 1, 2 and all; ranks that have less than others.
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Sharded,
+    testing::Values(Layout{.ranks = 1}, Layout{.ranks = 2}, Layout{.ranks = 3}, Layout{.ranks = 4},
+                    Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 2},
+                    Layout{.ranks = 4, .student_ranks = 1, .teacher_ranks = 1},
+                    Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 4, .wave = 2},
+                    Layout{.ranks = 4, .student_ranks = 4, .teacher_ranks = 1, .wave = 7},
+                    Layout{.ranks = 2, .wave = 7, .tied = true},
+                    Layout{.ranks = 4, .student_ranks = 2, .wave = 2, .tied = true},
+                    Layout{.ranks = 2, .apart = true},
+                    Layout{.ranks = 3, .wave = 2, .tied = true, .apart = true},
+                    Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 1, .apart = true},
+                    Layout{.ranks = 4, .student_ranks = 1, .wave = 7, .tied = true, .apart = true},
+                    Layout{.ranks = 8, .student_ranks = 4}),
+    name_of);
+
+TEST(Groups, WhoseShardsDoNotDivideTheRanksAreRefused) {
+  EXPECT_SAYS(test::message_of<base::UsageError>(
+                  [] { test::on_ranks(3, [](comm::Group& world) { (void)shard::make_groups(world, 2); }); }),
+              "2 ranks do not divide 3 ranks");
+}
+
+}  // namespace
+}  // namespace retort
