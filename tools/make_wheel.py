@@ -20,6 +20,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux.*)\.so\.\d+")
 TORCH = re.compile(r"(libtorch\w*|libc10\w*)\.so|libgomp.*\.so.*")
+MPI = re.compile(r"lib(mpi|mpich)\.so\.\d+")  # of the site, whose launcher starts the ranks
 METADATA = """Metadata-Version: 2.1
 Name: retort
 Version: {version}
@@ -62,7 +63,7 @@ def carry_libraries(prefix, built):
     while waiting:
         for name in needed(waiting.pop()):
             target = prefix / "lib" / name
-            if SYSTEM.fullmatch(name) or TORCH.fullmatch(name) or target.exists():
+            if any(kind.fullmatch(name) for kind in (SYSTEM, TORCH, MPI)) or target.exists():
                 continue
             shutil.copy(places[name], target)
             waiting.append(target)

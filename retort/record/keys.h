@@ -50,6 +50,13 @@ inline constexpr Key kMatrixProductFlops{"matrix_product_flops"};
 inline constexpr Key kFlopsPerToken{"flops_per_token"};
 inline constexpr Key kKeepActivations{"keep_activations"};
 inline constexpr Key kStartedFrom{"started_from"};
+inline constexpr Key kRanks{"ranks"};
+inline constexpr Key kCollectives{"collectives"};
+inline constexpr Key kGroup{"group"};
+inline constexpr Key kOperation{"operation"};
+inline constexpr Key kCalls{"calls"};
+inline constexpr Key kMovedBytes{"moved_bytes"};
+inline constexpr Key kExposedSeconds{"exposed_seconds"};
 
 // What every stage costs.
 inline constexpr Key kParameters{"parameters"};

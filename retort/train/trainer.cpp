@@ -20,6 +20,7 @@
 #include "retort/train/batches.h"
 #include "retort/train/patience.h"
 #include "retort/train/step_sequences.h"
+#include "retort/train/stragglers.h"
 
 namespace retort::train {
 namespace {
@@ -94,6 +95,7 @@ class Loop {
   Loop(TrainSetup& setup, const shard::MemoryShape& shape)
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
+        stragglers_(setup.group.size()),
         sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
         engine_(
             setup.student, setup.teacher, setup.losses, setup.group, clock_,
@@ -178,11 +180,27 @@ class Loop {
     patience_.add(seconds);
     s_.group.set_patience(patience_.seconds());
     if (s_.device.is_cpu()) {
-      phase_seconds_ = in_microseconds(named<shard::Phase>(clock_.take()));
+      const auto phases = clock_.take();
+      look_for_stragglers(phases, batches);
+      phase_seconds_ = in_microseconds(named<shard::Phase>(phases));
       operation_seconds_ = in_microseconds(named<ops::Operation>(operations.take()));
     }
     progress_.seconds += seconds;
     record(result, norm, seconds);
+  }
+
+  void look_for_stragglers(shard::PerPhase phases, std::span<const shard::MicroBatch> batches) {
+    if (s_.group.size() == 1) return;
+    std::size_t sequences = 0;
+    for (const auto& batch : batches) sequences += batch.bounds.size() - 1;
+    for (auto& seconds : phases) seconds /= static_cast<double>(std::max<std::size_t>(1, sequences));
+    std::vector<shard::PerPhase> all(static_cast<std::size_t>(s_.group.size()));
+    s_.group
+        .all_gather({phases.data(), std::ssize(phases), comm::Type::f64},
+                    {all.data(), std::ssize(phases) * s_.group.size(), comm::Type::f64})
+        .wait();
+    for (const auto& straggler : stragglers_.add(all))
+      s_.observer.message(record::Level::warning, base::join(s_.stage, ": ", described(straggler)));
   }
 
   std::vector<shard::MicroBatch> next_batches() {
@@ -351,6 +369,7 @@ class Loop {
   TrainSetup& s_;
   optim::AdamW optimizer_;
   shard::PhaseClock clock_;
+  Stragglers stragglers_;
   StepSequences sequences_;
   Patience patience_;
   shard::Engine engine_;
@@ -418,6 +437,7 @@ TrainOutcome train(TrainSetup& setup) {
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
   shard::require_fits(plan, setup.available_bytes);
+  for (const auto& [name, group] : setup.logged) group->log().clear();
   Loop loop(setup, shape);
   auto outcome = loop.run();
   const auto peak = ops::peak_tensor_bytes();
@@ -426,6 +446,8 @@ TrainOutcome train(TrainSetup& setup) {
     outcome.result.peak_tensor_bytes = peak;
     outcome.result.process_peak_bytes = ops::process_peak_bytes();
     outcome.result.keep_activations = shape.keep_activations;
+    for (const auto& [name, group] : setup.logged)
+      if (group->size() > 1) outcome.result.groups.push_back({name, group->size(), group->log().counts()});
     setup.observer.message(
         record::Level::info,
         base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),

@@ -195,6 +195,20 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
   return models;
 }
 
+// Named as people read of them.
+std::vector<std::pair<std::string, comm::Group*>> logged_groups(const Context& context,
+                                                                const Models& models) {
+  std::vector<std::pair<std::string, comm::Group*>> groups{{"all ranks", &context.group}};
+  const auto add = [&](const std::string& model, const shard::Groups& of_model) {
+    if (!of_model.shard) return;
+    groups.emplace_back(model + " shard", of_model.shard.get());
+    groups.emplace_back(model + " replicas", of_model.replica.get());
+  };
+  add("student", models.student_groups);
+  add("teacher", models.teacher_groups);
+  return groups;
+}
+
 // For saving; where the ranks have memory in common nothing is copied.
 model::Weights trained_weights(const Models& models) {
   const auto& student = *models.student;
@@ -277,6 +291,7 @@ base::Json run(const Context& context, const Stage& stage) {
                           .metrics = context.metrics,
                           .observer = context.observer,
                           .group = context.group,
+                          .logged = logged_groups(context, models),
                           .device = context.device,
                           .dtype = context.dtype,
                           .available_bytes = context.available_bytes / context.ranks.of_machine};

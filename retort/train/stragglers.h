@@ -1,0 +1,48 @@
+#pragma once
+// Finds a rank whose own work takes longer than that of the others, step after step: a slow machine.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "retort/shard/phases.h"
+
+namespace retort::train {
+
+/// A rank that was slower than the others in two windows of steps, one after the other.
+struct Straggler {
+  int rank = 0;
+  shard::Phase phase = shard::Phase::data;
+  double seconds = 0;  ///< of the phase for a sequence, in its median step
+  double others_seconds = 0;
+};
+
+class Stragglers {
+ public:
+  explicit Stragglers(int ranks)
+      : ranks_(ranks), suspects_(static_cast<std::size_t>(ranks)), told_(suspects_.size()) {}
+
+  /// Takes the seconds of a step's phases on each rank, per sequence that it had; returns ranks that were not
+  /// told of before.  Only phases in which a rank does not wait for others count.
+  std::vector<Straggler> add(std::span<const shard::PerPhase> of_ranks);
+
+ private:
+  static constexpr std::size_t kWindow = 20;  // steps
+  static constexpr double kSlower = 1.5;      // times the median of the others
+  static constexpr double kShare = 0.05;      // and by so much of a step
+
+  double median_of(int rank, shard::Phase phase) const;
+  double others_median(int rank, shard::Phase phase) const;
+  std::optional<Straggler> slow_in_window(int rank, double step_seconds) const;
+
+  int ranks_;
+  std::vector<std::vector<shard::PerPhase>> window_;  // by step, then rank
+  std::vector<bool> suspects_, told_;
+};
+
+/// "rank 3 is slow: head takes 0.310 s a sequence, 1.9 times as long as on the others; ..."
+std::string described(const Straggler& straggler);
+
+}  // namespace retort::train
