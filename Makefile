@@ -72,8 +72,8 @@ sanitize:  ## Tests the torch-free layers under the address, undefined-behaviour
 	python=$$(tools/setup python test)
 	for preset in asan tsan; do
 	  cmake --preset $$preset -DRETORT_PYTHON=$$python -DRETORT_TORCH_FREE_ONLY=ON -DRETORT_WERROR=$(WERROR)
-	  # Only these two layers have threads of their own, and under this sanitizer the other tests take minutes.
-	  [[ $$preset == tsan ]] && which=(-R '^(io|data)$$') targets=(io_test data_test) || which=(-E '^tools_') targets=(all)
+	  # Only these layers have threads of their own, and under this sanitizer the other tests take minutes.
+	  [[ $$preset == tsan ]] && which=(-R '^(io|data|comm)$$') targets=(io_test data_test comm_test) || which=(-E '^tools_') targets=(all)
 	  cmake --build build/$$preset -j $(JOBS) --target "$${targets[@]}"
 	  tools/run_tests build/$$preset "$${which[@]}"
 	done

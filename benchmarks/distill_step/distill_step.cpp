@@ -34,9 +34,24 @@ struct Settings {
   std::string dtype = "auto";
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
                student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
-               documents = 1, wave = 1, head_rows = 0, ranks = 1;
+               documents = 1, wave = 1, head_rows = 0, ranks = 1, shard = 0;
   bool keep = false;
 };
+
+// Seconds of a step that this rank waited for others.
+double waited_seconds(const comm::Group& world, const std::vector<const shard::Groups*>& models) {
+  double seconds = 0;
+  const auto add = [&](const comm::Group* group) {
+    if (!group) return;
+    for (const auto& count : group->log().counts()) seconds += count.exposed_seconds;
+  };
+  add(&world);
+  for (const auto* groups : models) {
+    add(groups->shard.get());
+    add(groups->replica.get());
+  }
+  return seconds;
+}
 
 architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int64_t width) {
   architecture::Config config;
@@ -107,7 +122,7 @@ Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
                                                   shard::Use::trained, dtype),
             .teacher = shard::resident_parameters(model::collected(teacher, dtype, at::kCPU),
                                                   shard::Use::frozen, dtype)};
-  Models models{shard::make_groups(group, 0), shard::make_groups(group, 0), {}, {}};
+  Models models{shard::make_groups(group, s.shard), shard::make_groups(group, s.shard), {}, {}};
   models.student =
       shard::sharded_parameters(student, shard::Use::trained, dtype, at::kCPU, models.student_groups);
   models.teacher =
@@ -174,8 +189,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
       .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
       .keep_activations = s.keep,
       .ranks = group.size(),
-      .student_ranks = group.size(),
-      .teacher_ranks = group.size()};
+      .student_ranks = s.shard > 0 ? s.shard : group.size(),
+      .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
   shard::PhaseClock clock;
   ops::OperationClock operations;
   shard::Engine engine(*student, teacher.get(), losses, group, clock,
@@ -202,6 +217,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
   double memory_bytes[] = {static_cast<double>(proportional_peak.bytes())};
   group.all_sum(memory_bytes);
+  const double waited = waited_seconds(group, {&models.student_groups, &models.teacher_groups});
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
           {"keep_activations", s.keep},
@@ -210,6 +226,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"loss", loss},
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
+          {"exposed_seconds", waited / static_cast<double>(s.steps + 1)},
           {"phase_seconds", per_step<shard::Phase>(clock.take(), s.steps)},
           {"operation_seconds", per_step<ops::Operation>(operations.take(), s.steps)},
           {"model_flops", rate * flops},
@@ -241,6 +258,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", s.steps);
   app.add_option("--head-rows", s.head_rows, "tokens of a chunk of head and loss; 0: chosen as a stage does");
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
+  app.add_option("--shard", s.shard, "ranks that hold one copy of a model; 0: those of a machine");
   app.add_option("--ranks", s.ranks, "processes of this machine that make the step together");
   CLI11_PARSE(app, argc, argv);
   try {

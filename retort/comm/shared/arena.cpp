@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,8 +15,9 @@
 namespace retort::comm {
 namespace {
 
-// Addresses, not memory: what all models of all stages of a run may take together.
-constexpr std::int64_t kBytes = std::int64_t{1} << 44;
+// Addresses, not memory: what all models of all stages of a run may take together.  Less where a limit on
+// addresses, or a sanitizer, leaves less.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 44, kLeastBytes = std::int64_t{1} << 36;
 constexpr std::int64_t kPage = std::int64_t{2} << 20;
 constexpr std::size_t kSentence = 1000;
 constexpr int kLeft = -1;
@@ -41,19 +43,16 @@ struct Arena::Header {
   std::atomic<int> names[kMostLocalRanks];
 };
 
-Arena::Arena(int file) : file_(file) {
-  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
-  if (mapped == MAP_FAILED) {
-    const int error = errno;
-    ::close(file_);
-    errno = error;
-  }
-  require_system(mapped != MAP_FAILED, "mmap");
-  base_ = static_cast<std::byte*>(mapped);
+Arena::Arena(int file, std::byte* base, std::int64_t bytes) : file_(file), base_(base), bytes_(bytes) {}
+
+std::byte* Arena::mapped(int file, std::int64_t bytes) {
+  void* base = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, file, 0);
+  return base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
 }
 
 Arena::~Arena() {
-  ::munmap(base_, kBytes);
+  ::munmap(base_, static_cast<std::size_t>(bytes_));
   ::close(file_);
 }
 
@@ -61,8 +60,17 @@ std::shared_ptr<Arena> Arena::create() {
   static_assert(sizeof(Header) <= kPage && std::atomic<std::int64_t>::is_always_lock_free);
   const int file = ::memfd_create("retort", MFD_CLOEXEC);
   require_system(file >= 0, "memfd_create");
-  require_system(::ftruncate(file, kBytes) == 0, "ftruncate");
-  std::shared_ptr<Arena> arena(new Arena(file));
+  auto bytes = kMostBytes;
+  auto* base = mapped(file, bytes);
+  while (!base && bytes > kLeastBytes) base = mapped(file, bytes /= 4);
+  const bool ready = base && ::ftruncate(file, bytes) == 0;
+  if (!ready) {
+    const int error = errno;
+    ::close(file);
+    errno = error;
+  }
+  require_system(ready, base ? "ftruncate" : "mmap");
+  std::shared_ptr<Arena> arena(new Arena(file, base, bytes));
   arena->header().next = kPage;
   return arena;
 }
@@ -70,7 +78,15 @@ std::shared_ptr<Arena> Arena::create() {
 std::shared_ptr<Arena> Arena::open(int file) {
   const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
   require_system(own >= 0, "dup");
-  return std::shared_ptr<Arena>(new Arena(own));
+  struct stat status {};
+  auto* base = ::fstat(own, &status) == 0 ? mapped(own, status.st_size) : nullptr;
+  if (!base) {
+    const int error = errno;
+    ::close(own);
+    errno = error;
+  }
+  require_system(base, "mmap");
+  return std::shared_ptr<Arena>(new Arena(own, base, status.st_size));
 }
 
 std::shared_ptr<Arena> Arena::of_process(int process, int file) {
@@ -83,9 +99,9 @@ std::shared_ptr<Arena> Arena::of_process(int process, int file) {
 
 std::int64_t Arena::take(std::int64_t bytes) {
   const auto offset = header().next.fetch_add(rounded_up(bytes));
-  base::require<base::EnvironmentError>(offset + bytes <= kBytes,
-                                        "ranks of one machine: the run took more than ", kBytes >> 40,
-                                        " TiB of addresses in common; start it again to go on.");
+  base::require<base::EnvironmentError>(offset + bytes <= bytes_,
+                                        "ranks of one machine: the run took more than ", bytes_ >> 30,
+                                        " GiB of addresses in common; start it again to go on.");
   return offset;
 }
 
@@ -95,7 +111,7 @@ void Arena::give_back(std::int64_t offset, std::int64_t bytes) {
 
 std::int64_t Arena::offset_of(const void* address) const {
   const auto offset = static_cast<const std::byte*>(address) - base_;
-  return offset >= 0 && offset < kBytes ? offset : -1;
+  return offset >= 0 && offset < bytes_ ? offset : -1;
 }
 
 void Arena::join(int local_rank, int rank) {

@@ -56,11 +56,14 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
  private:
   struct Header;
-  explicit Arena(int file);
+  Arena(int file, std::byte* base, std::int64_t bytes);
+  /// Null where so many addresses are not to be had.
+  static std::byte* mapped(int file, std::int64_t bytes);
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
 
   int file_ = -1;
   std::byte* base_ = nullptr;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace retort::comm

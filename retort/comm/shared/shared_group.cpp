@@ -1,6 +1,7 @@
 #include "retort/comm/shared/shared_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "retort/base/error.h"
@@ -21,6 +22,7 @@ constexpr double kPatience_seconds = 30;  // with ranks that are stopped
 struct Slot {
   CallId call;
   std::int64_t from_offset, to_offset;
+  std::atomic<std::int64_t> number;  // of the call, for those who look before all have come
 };
 static_assert(sizeof(Slot) <= kSlotBytes);
 
@@ -131,7 +133,7 @@ class SharedGroup final : public WorkerGroup {
     const auto& own = slot(rank()).call;
     std::string names;
     for (int other = 0; other < size(); ++other)
-      if (slot(other).call.number < own.number)
+      if (slot(other).number < own.number)
         names += base::join(names.empty() ? "rank " : ", ",
                             world_.arena->name_of(members_[static_cast<std::size_t>(other)]));
     return base::join(names.empty() ? "a rank" : names, " did not come to ", described(own), " of '", level(),
@@ -139,9 +141,11 @@ class SharedGroup final : public WorkerGroup {
   }
 
   void tell(const Collective& call, const CallId& id) {
-    slot(rank()) = {.call = id,
-                    .from_offset = world_.arena->offset_of(call.from.data),
-                    .to_offset = world_.arena->offset_of(call.to.data)};
+    auto& own = slot(rank());
+    own.call = id;
+    own.from_offset = world_.arena->offset_of(call.from.data);
+    own.to_offset = world_.arena->offset_of(call.to.data);
+    own.number = id.number;
   }
 
   void require_the_same_call() const {
