@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""A distillation step by two "hosts" of this machine, joined by a slow link: models sharded within a host beside flat ones.
+
+Each host is a network namespace with a host name of its own, so MPI sees two machines and their ranks share no memory. The
+link is a veth pair whose rate `tc tbf` limits.  Needs root, Debian's iproute2 and openmpi-bin, and a built distill_step.
+Prints a Markdown table.  Standard library only.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import machine  # noqa: E402
+
+HOSTS = {"retort-a": "10.77.0.1", "retort-b": "10.77.0.2"}
+LAYOUTS = {"within a host (two-level)": 2, "over both hosts (flat)": 4, "whole on every rank": 1}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", type=Path, required=True, help="the built distill_step")
+    parser.add_argument("--rate", default="400mbit", help="of the link, as tc takes it")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--ranks-per-host", type=int, default=2)
+    parser.add_argument("options", nargs="*", help="given to distill_step, after --")
+    return parser.parse_args()
+
+
+def call(*words):
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+
+
+class Link:
+    """Two namespaces, while it lives."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def __enter__(self):
+        self.__exit__()
+        for host in HOSTS:
+            call("ip", "netns", "add", host)
+            call("ip", "-n", host, "link", "set", "lo", "up")
+        first, second = HOSTS
+        call("ip", "link", "add", "link0", "netns", first, "type", "veth", "peer", "name", "link0", "netns", second)
+        for host, address in HOSTS.items():
+            call("ip", "-n", host, "address", "add", f"{address}/24", "dev", "link0")
+            call("ip", "-n", host, "link", "set", "link0", "up")
+            call("tc", "-n", host, "qdisc", "add", "dev", "link0", "root", "tbf", "rate", self.rate, "burst", "256kb",
+                 "latency", "200ms")
+        return self
+
+    def __exit__(self, *_):
+        for host in HOSTS:
+            subprocess.run(["ip", "netns", "delete", host], capture_output=True)
+
+
+def sent_bytes(host):
+    """Of the link, by the kernel's count."""
+    with_counts = subprocess.run(["ip", "-n", host, "-j", "-s", "link", "show", "link0"], check=True, capture_output=True)
+    return json.loads(with_counts.stdout)[0]["stats64"]["tx"]["bytes"]
+
+
+def run_one(arguments, shard):
+    first = next(iter(HOSTS))
+    hosts = ",".join(f"{address}:{arguments.ranks_per_host}" for address in HOSTS.values())
+    library = arguments.program.resolve().parents[2] / "retort"
+    settings = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader,tcp",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
+        "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "OMPI_MCA_plm_rsh_agent": str(HERE / "agent"),
+        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "passive", "LD_LIBRARY_PATH": str(library)}
+    settings |= {f"RETORT_HOST_{address.replace('.', '_')}": host for host, address in HOSTS.items()}
+    command = ["ip", "netns", "exec", first, "unshare", "--uts", "bash", "-c", 'hostname "$0" && exec "$@"', first,
+               "mpirun.openmpi", "--host", hosts, "-n", str(2 * arguments.ranks_per_host)]
+    for name in ("LD_LIBRARY_PATH", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
+        command += ["-x", name]
+    command += [str(arguments.program.resolve()), "--keep", "--shard", str(shard), *arguments.options]
+    before = sum(map(sent_bytes, HOSTS))
+    done = subprocess.run(command, env=dict(os.environ, **settings), capture_output=True, text=True, cwd="/tmp")
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+        sys.exit(1)
+    result = json.loads(done.stdout[done.stdout.index("{"):])
+    result["link_bytes"] = sum(map(sent_bytes, HOSTS)) - before
+    return result
+
+
+def main():
+    arguments = parse_arguments()
+    results = {name: [] for name in LAYOUTS}
+    with Link(arguments.rate):
+        for number in range(arguments.rounds):
+            for name, shard in LAYOUTS.items():
+                results[name].append(run_one(arguments, shard))
+                print(f"round {number + 1}: {name}: {results[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
+    print(f"{datetime.date.today()}, {machine.described()}, two hosts of {arguments.ranks_per_host} ranks, link of "
+          f"{arguments.rate}, {arguments.rounds} rounds\n")
+    base = statistics.median(r["tokens_per_second"] for r in results["over both hosts (flat)"])
+    print("| models lie | tokens/s (median) | range | ratio | over the link, whole run | waited for ranks, s per step | loss |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, rounds in results.items():
+        rates = [r["tokens_per_second"] for r in rounds]
+        print(f"| {name} | {statistics.median(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} "
+              f"| {statistics.median(rates) / base:.2f} | {statistics.median(r['link_bytes'] for r in rounds) / 1e6:.0f} MB "
+              f"| {statistics.median(r['exposed_seconds'] for r in rounds):.2f} | {rounds[-1]['loss']:.4f} |")
+
+
+if __name__ == "__main__":
+    main()
