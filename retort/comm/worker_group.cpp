@@ -32,4 +32,25 @@ Handle WorkerGroup::start(const Collective& call) {
       [this, op = call.op, bytes](double seconds) { log_.waited(op, bytes, seconds); });
 }
 
+void WorkerGroup::carry_out(const Collective& call, const CallId& id) {
+  enter(call, id);
+  switch (call.op) {
+    case Op::barrier:
+      break;  // that was one
+    case Op::all_gather:
+      gather(call);
+      break;
+    case Op::reduce_scatter:
+      reduce(call);
+      break;
+    case Op::all_reduce:
+      sum_everywhere(call);
+      break;
+    case Op::broadcast:
+      spread(call);
+      break;
+  }
+  leave();
+}
+
 }  // namespace retort::comm

@@ -24,14 +24,23 @@ class WorkerGroup : public Group {
       : worker_(std::move(worker)), level_(std::move(level)) {}
 
   Handle start(const Collective& call) override;
-  /// Does what was asked, on the worker's thread.
-  virtual void carry_out(const Collective& call, const CallId& id) = 0;
+  // The parts of a call, on the worker's thread.
+  /// Returns when all ranks are at this call; throws PeerError when they are at different ones.
+  virtual void enter(const Collective& call, const CallId& id) = 0;
+  virtual void gather(const Collective& call) = 0;
+  virtual void reduce(const Collective& call) = 0;
+  virtual void sum_everywhere(const Collective& call) = 0;
+  virtual void spread(const Collective& call) = 0;
+  /// Returns when the buffers of all may be used again.
+  virtual void leave() {}
   /// Bytes that the call at hand brought from other ranks.
   void note_moved(std::int64_t bytes) { moved_bytes_ += bytes; }
 
   const std::shared_ptr<Worker>& worker() const { return worker_; }
 
  private:
+  void carry_out(const Collective& call, const CallId& id);
+
   std::shared_ptr<Worker> worker_;
   std::string level_;
   std::int64_t number_ = 0;       // of the last call

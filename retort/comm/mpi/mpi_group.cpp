@@ -45,25 +45,7 @@ class MpiGroup final : public WorkerGroup {
   bool abort_is_heard() const override { return false; }
 
  protected:
-  void carry_out(const Collective& call, const CallId& id) override {
-    require_the_same_call(id);
-    switch (call.op) {
-      case Op::barrier:
-        break;  // that was one
-      case Op::all_gather:
-        gather(call);
-        break;
-      case Op::reduce_scatter:
-        reduce(call);
-        break;
-      case Op::all_reduce:
-        sum_everywhere(call);
-        break;
-      case Op::broadcast:
-        spread(call);
-        break;
-    }
-  }
+  void enter(const Collective&, const CallId& id) override { require_the_same_call(id); }
 
  private:
   // MPI is called by one thread, after all that was posted before.
@@ -90,7 +72,7 @@ class MpiGroup final : public WorkerGroup {
         different_calls(level(), 0, calls.front(), static_cast<int>(other - calls.begin()), *other));
   }
 
-  void gather(const Collective& call) {
+  void gather(const Collective& call) override {
     const auto part = call.from.bytes();
     const BytesType type(part, part, largest_);
     auto* all = static_cast<std::byte*>(call.to.data);
@@ -102,7 +84,7 @@ class MpiGroup final : public WorkerGroup {
   }
 
   // Everybody sends each rank its part and adds what comes.
-  void reduce(const Collective& call) {
+  void reduce(const Collective& call) override {
     const auto part = call.to.bytes(), item = size_of(call.to.type);
     const auto piece = std::max(item, std::min(part, kPiece / item * item));
     received_.resize(static_cast<std::size_t>(piece * size_));
@@ -118,7 +100,7 @@ class MpiGroup final : public WorkerGroup {
   }
 
   // For few values: everybody has all of them and adds them.
-  void sum_everywhere(const Collective& call) {
+  void sum_everywhere(const Collective& call) override {
     const auto all = call.to.bytes(), item = size_of(call.to.type);
     const auto piece = std::max(item, std::min(all, kPiece / item * item));
     received_.resize(static_cast<std::size_t>(piece * size_));
@@ -139,7 +121,7 @@ class MpiGroup final : public WorkerGroup {
     sum_in_order(parts, bytes / size_of(to.type), to.type, static_cast<std::byte*>(to.data) + begin);
   }
 
-  void spread(const Collective& call) {
+  void spread(const Collective& call) override {
     const auto bytes = call.to.bytes();
     const BytesType type(bytes, bytes, largest_);
     require_mpi(MPI_Bcast(call.to.data, 1, type.get(), call.root, comm_), "MPI_Bcast");

@@ -75,29 +75,13 @@ class SharedGroup final : public WorkerGroup {
   void abort(const std::string& sentence) noexcept override { world_.arena->abort(sentence); }
 
  protected:
-  void carry_out(const Collective& call, const CallId& id) override {
+  void enter(const Collective& call, const CallId& id) override {
     patient_ = call.patient;
     tell(call, id);
     meet_all();
     require_the_same_call();
-    switch (call.op) {
-      case Op::barrier:
-        break;
-      case Op::all_gather:
-        gather(call);
-        break;
-      case Op::reduce_scatter:
-        reduce(call);
-        break;
-      case Op::all_reduce:
-        sum_everywhere(call);
-        break;
-      case Op::broadcast:
-        spread(call);
-        break;
-    }
-    meet_all();  // slots and buffers may be used again
   }
+  void leave() override { meet_all(); }  // slots and buffers may be used again
 
  private:
   Meeting& meeting() const { return *reinterpret_cast<Meeting*>(world_.arena->at(world_.control)); }
@@ -183,7 +167,7 @@ class SharedGroup final : public WorkerGroup {
     if (other != rank()) note_moved(bytes);
   }
 
-  void gather(const Collective& call) {
+  void gather(const Collective& call) override {
     const auto part = call.from.bytes();
     auto* all = static_cast<std::byte*>(call.to.data);
     const auto* own = static_cast<const std::byte*>(call.from.data);
@@ -214,7 +198,7 @@ class SharedGroup final : public WorkerGroup {
     }
   }
 
-  void reduce(const Collective& call) {
+  void reduce(const Collective& call) override {
     const auto part = call.to.bytes(), item = size_of(call.to.type);
     const auto mine = rank() * part;
     std::vector<const void*> parts(static_cast<std::size_t>(size()));
@@ -243,7 +227,7 @@ class SharedGroup final : public WorkerGroup {
         piece);
   }
 
-  void sum_everywhere(const Collective& call) {
+  void sum_everywhere(const Collective& call) override {
     const auto item = size_of(call.to.type);
     auto* values = static_cast<std::byte*>(call.to.data);
     std::vector<const void*> parts;
@@ -256,7 +240,7 @@ class SharedGroup final : public WorkerGroup {
     });
   }
 
-  void spread(const Collective& call) {
+  void spread(const Collective& call) override {
     auto* values = static_cast<std::byte*>(call.to.data);
     in_stages(call.to.bytes(), [&](std::int64_t begin, std::int64_t bytes) {
       if (rank() == call.root) copy(stage(call.root), values + begin, bytes);
