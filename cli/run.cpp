@@ -4,7 +4,6 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/interrupt.h"
 #include "cli/library.h"
 #include "cli/ranks.h"
 #include "cli/recipe_source.h"

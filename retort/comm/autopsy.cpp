@@ -66,7 +66,9 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
             base::join(described(first), " failed ", place_of(first), ": ", first.sentence)};
   }
   const auto gone = with_state(records, RankState::running);
-  const auto* first = gone.empty() ? nullptr : first_gone(gone);
+  if (gone.empty())  // all heard the same: a rank that was late and came in the end, or different calls
+    return {false, -1, with_state(records, RankState::ended).front()->sentence};
+  const auto* first = first_gone(gone);
   if (!first)
     return {false, -1,
             base::join(gone.size(), " ranks of ", records.size(),

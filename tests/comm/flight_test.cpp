@@ -158,6 +158,15 @@ TEST(Autopsy, OfRanksThatWereAllKilledAtOnceNamesTheOneThatTheOthersWaitedFor) {
   EXPECT_EQ(found.culprit, 2);
 }
 
+TEST(Autopsy, OfRanksThatAllHeardWhySaysWhatTheyHeard) {
+  auto first = record(0, RankState::ended), second = record(1, RankState::ended);
+  first.sentence = second.sentence = "rank 1 did not come to barrier of 0 bytes of 'world' within 30 s.";
+  const auto found = comm::autopsy({first, second, record(2, RankState::finished)}, nobody_runs);
+  EXPECT_FALSE(found.clean);
+  EXPECT_EQ(found.culprit, -1);
+  EXPECT_EQ(found.sentence, first.sentence);
+}
+
 TEST(Autopsy, GuessesNothing) {
   const auto found =
       comm::autopsy({record(0, RankState::running, 5000), record(1, RankState::running, 5010)}, nobody_runs);

@@ -85,32 +85,35 @@ class MpiGroup final : public WorkerGroup {
 
   // Everybody sends each rank its part and adds what comes.
   void reduce(const Collective& call) override {
-    const auto part = call.to.bytes(), item = size_of(call.to.type);
-    const auto piece = std::max(item, std::min(part, kPiece / item * item));
-    received_.resize(static_cast<std::size_t>(piece * size_));
     const auto* all = static_cast<const std::byte*>(call.from.data);
-    for (std::int64_t begin = 0; begin < part; begin += piece) {
-      const auto bytes = std::min(piece, part - begin);
-      const BytesType out(bytes, part, largest_), in(bytes, piece, largest_);
-      require_mpi(MPI_Alltoall(all + begin, 1, out.get(), received_.data(), 1, in.get(), comm_),
-                  "MPI_Alltoall");
-      add(bytes, piece, call.to, begin);
-    }
-    note_moved((size_ - 1) * part);
+    in_pieces(call.to, [&](std::int64_t begin, std::int64_t bytes, MPI_Datatype in) {
+      const BytesType out(bytes, call.to.bytes(), largest_);
+      require_mpi(MPI_Alltoall(all + begin, 1, out.get(), received_.data(), 1, in, comm_), "MPI_Alltoall");
+    });
   }
 
   // For few values: everybody has all of them and adds them.
   void sum_everywhere(const Collective& call) override {
-    const auto all = call.to.bytes(), item = size_of(call.to.type);
+    const auto* values = static_cast<const std::byte*>(call.to.data);
+    in_pieces(call.to, [&](std::int64_t begin, std::int64_t bytes, MPI_Datatype in) {
+      const BytesType out(bytes, bytes, largest_);
+      require_mpi(MPI_Allgather(values + begin, 1, out.get(), received_.data(), 1, in, comm_),
+                  "MPI_Allgather");
+    });
+  }
+
+  // Fills `to` with sums, piece by piece: `exchange` puts a piece of every rank, as `in`, side by side into
+  // received_.
+  template <typename Exchange>
+  void in_pieces(const Buffer& to, const Exchange& exchange) {
+    const auto all = to.bytes(), item = size_of(to.type);
     const auto piece = std::max(item, std::min(all, kPiece / item * item));
     received_.resize(static_cast<std::size_t>(piece * size_));
-    auto* values = static_cast<std::byte*>(call.to.data);
     for (std::int64_t begin = 0; begin < all; begin += piece) {
       const auto bytes = std::min(piece, all - begin);
-      const BytesType out(bytes, bytes, largest_), in(bytes, piece, largest_);
-      require_mpi(MPI_Allgather(values + begin, 1, out.get(), received_.data(), 1, in.get(), comm_),
-                  "MPI_Allgather");
-      add(bytes, piece, call.to, begin);
+      const BytesType in(bytes, piece, largest_);
+      exchange(begin, bytes, in.get());
+      add(bytes, piece, to, begin);
     }
     note_moved((size_ - 1) * all);
   }

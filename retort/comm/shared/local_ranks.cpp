@@ -92,6 +92,16 @@ int number_of(const char* variable) {
   return std::atoi(text);
 }
 
+RankEnd end_of(int status) {
+  if (WIFSIGNALED(status)) return {.code = 0, .signal = WTERMSIG(status)};
+  return {.code = WEXITSTATUS(status), .signal = 0};
+}
+
+bool failed(const RankEnd& end) {
+  const auto code = static_cast<base::ExitCode>(end.code);
+  return end.signal != 0 || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
+}
+
 }  // namespace
 
 std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command) {
@@ -114,21 +124,17 @@ std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& 
       if (failed_at && base::monotonic_seconds() - *failed_at > kGrace_seconds) pass_on(SIGKILL);
       continue;
     }
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (children[rank] != process) continue;
-      children[rank] = 0;
-      --running;
-      auto& end = ends[static_cast<std::size_t>(rank)];
-      if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
-      if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
-      const auto code = static_cast<base::ExitCode>(end.code);
-      if (!failed_at && (end.signal != 0 || (code != base::ExitCode::ok && code != base::ExitCode::stopped)))
-        failed_at = base::monotonic_seconds();
-      if (end.signal != 0)
-        arena->abort(base::join("rank ", rank, " (process ", process, ") was ended by signal ", end.signal,
-                                " (", ::strsignal(end.signal),
-                                "); start the same command again to go on from what is kept."));
-    }
+    const auto child = std::ranges::find(children, process, [](const auto& one) { return one.load(); });
+    if (child == std::end(children)) continue;
+    *child = 0;
+    --running;
+    const auto rank = child - children;
+    const auto end = ends[static_cast<std::size_t>(rank)] = end_of(status);
+    if (!failed_at && failed(end)) failed_at = base::monotonic_seconds();
+    if (end.signal != 0)
+      arena->abort(base::join("rank ", rank, " (process ", process, ") was ended by signal ", end.signal,
+                              " (", ::strsignal(end.signal),
+                              "); start the same command again to go on from what is kept."));
   }
   return ends;
 }
