@@ -19,7 +19,7 @@ void end_all(comm::Group& group, const std::string& what, bool by_another) {
   if (group.failed_together()) return;
   group.note_failure(what, by_another);
   const auto sentence = by_another ? what : base::join("rank ", group.rank(), ": ", what);
-  if (!group.abort_is_heard()) std::cerr << "error: " << sentence << std::endl;
+  if (!group.abort_is_heard()) say_last_words(sentence);
   group.abort(sentence);
 }
 
@@ -39,6 +39,10 @@ base::ExitCode act_silently(comm::Group& group, const std::function<base::ExitCo
 }
 
 }  // namespace
+
+void say_last_words(const std::string& sentence) {
+  std::cerr << "error: " << sentence << std::endl;
+}
 
 base::ExitCode run_ranks(int ranks) {
   const auto ends = comm::run_local_ranks(ranks, command_line());

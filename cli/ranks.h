@@ -9,6 +9,9 @@
 
 namespace retort::cli {
 
+/// Says why this process is ended by another of its threads.
+void say_last_words(const std::string& sentence);
+
 /// Starts this command on `ranks` processes and waits for them; returns how the job ended, after a sentence
 /// where nobody else can say one.
 base::ExitCode run_ranks(int ranks);

@@ -62,7 +62,7 @@ base::ExitCode run(const Options& options) {
     (void)checked_recipe(options);  // so that a mistake starts nothing
     return run_ranks(options.ranks);
   }
-  const auto group = comm::world_group();
+  const auto group = comm::world_group(say_last_words);
   return as_rank(*group, options.verbosity, [&](record::Observer& observer) {
     recipe::Recipe recipe;
     group->agree([&] { recipe = checked_recipe(options); });

@@ -6,14 +6,25 @@
 
 namespace retort::calibrate {
 
+namespace {
+
+at::ScalarType product_type(at::ScalarType inputs) {
+  return inputs == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace
+
+at::ScalarType sum_type(std::int64_t columns, at::ScalarType inputs) {
+  return columns <= kDoubleColumns ? at::kDouble : product_type(inputs);
+}
+
 void accumulate_hessian(HessianSums& sums, const at::Tensor& x_NC, std::int64_t sequences) {
   const auto columns = x_NC.size(1);
-  const auto product_type = x_NC.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const auto sum_type = columns <= kDoubleColumns ? at::kDouble : product_type;
+  const auto type = sum_type(columns, x_NC.scalar_type());
   if (!sums.products_CC.defined())
-    sums.products_CC = at::zeros({columns, columns}, x_NC.options().dtype(sum_type));
-  const auto wide_NC = x_NC.to(product_type);
-  if (sum_type == product_type)
+    sums.products_CC = at::zeros({columns, columns}, x_NC.options().dtype(type));
+  const auto wide_NC = x_NC.to(product_type(x_NC.scalar_type()));
+  if (type == wide_NC.scalar_type())
     sums.products_CC.addmm_(wide_NC.t(), wide_NC);
   else
     sums.products_CC.add_(at::mm(wide_NC.t(), wide_NC));

@@ -22,6 +22,9 @@ struct HessianSums {
   std::int64_t sequences = 0;
 };
 
+/// The type of the products of inputs of type `inputs`.
+at::ScalarType sum_type(std::int64_t columns, at::ScalarType inputs);
+
 /// Adds the inputs x_NC of a layer.  The product of one batch is made in float32 (float64 for float64; never
 /// in bfloat16 or TF32) and added in float64 where that is affordable.
 void accumulate_hessian(HessianSums& sums, const at::Tensor& x_NC, std::int64_t sequences);

@@ -37,6 +37,20 @@ void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<
                 documents);
 }
 
+void join_documents(const Batch& batch, std::span<const DocumentSums> of_batch,
+                    std::vector<DocumentSums>& documents) {
+  const bool goes_on = batch.goes_on.front() && !documents.empty() && documents.back().source == batch.source;
+  if (goes_on) {
+    auto& document = documents.back();
+    document.targets += of_batch.front().targets;
+    document.nll += of_batch.front().nll;
+    document.kl += of_batch.front().kl;
+    document.kl_gap += of_batch.front().kl_gap;
+    of_batch = of_batch.subspan(1);
+  }
+  documents.insert(documents.end(), of_batch.begin(), of_batch.end());
+}
+
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {
   std::vector<DocumentSums> sources;
   for (const auto& document : documents) {

@@ -50,6 +50,10 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
 /// Does the same with scores that have the other model's beside them.
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
 
+/// Adds what add_documents() made of a batch alone; batches come in the order of the text.
+void join_documents(const Batch& batch, std::span<const DocumentSums> of_batch,
+                    std::vector<DocumentSums>& documents);
+
 /// Evaluates each source, then averages with equal weights.  Is not finite where the sums are not.
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights);
 

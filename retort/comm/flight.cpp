@@ -57,7 +57,7 @@ struct FlightFile {
   FlightCall calls[Flight::kCalls];
 };
 
-Flight::Flight(const std::filesystem::path& path, int rank, int size) {
+Flight::Flight(const std::filesystem::path& path, int rank, int size) : directory_(path.parent_path()) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   // posix_fallocate and not ftruncate: a full disk is an error here, and no SIGBUS later.
   const int error = file < 0 ? errno : ::posix_fallocate(file, 0, sizeof(FlightFile));

@@ -64,6 +64,9 @@ class Flight {
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
+  /// Where the records of all ranks are.
+  const std::filesystem::path& directory() const { return directory_; }
+
   /// Notes a call that was posted; returns its place for what follows.
   std::int64_t posted(const CallId& call, std::string_view level);
   void begun(std::int64_t place);
@@ -76,6 +79,7 @@ class Flight {
  private:
   void beat(const std::stop_token& stop);
 
+  std::filesystem::path directory_;
   FlightFile* file_ = nullptr;
   std::jthread heart_;
 };

@@ -1,5 +1,6 @@
 #include "retort/comm/group.h"
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -70,6 +71,22 @@ void Group::all_sum(std::span<double> values) {
   all_reduce({values.data(), std::ssize(values), Type::f64}).wait();
 }
 
+std::vector<std::string> Group::all_texts(const std::string& own) {
+  const auto length = static_cast<std::int64_t>(own.size());
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
+  all_gather({&length, sizeof length, Type::bytes},
+             {lengths.data(), std::ssize(std::as_bytes(std::span(lengths)))})
+      .wait();
+  const auto longest = static_cast<std::size_t>(std::ranges::max(lengths));
+  std::string padded = own, all(longest * lengths.size(), '\0');
+  padded.resize(longest);
+  all_gather({padded.data(), std::ssize(padded), Type::bytes}, {all.data(), std::ssize(all)}).wait();
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+    texts.push_back(all.substr(rank * longest, static_cast<std::size_t>(lengths[rank])));
+  return texts;
+}
+
 void Group::share(std::string& text, int root) {
   auto length = static_cast<std::int64_t>(text.size());
   broadcast({&length, std::ssize(std::as_bytes(std::span(&length, 1)))}, root).wait();
@@ -102,6 +119,10 @@ void Group::together(const std::function<void()>& act) try { act(); } catch (con
   failed_together_ = true;
   note_failure(error.what(), false);
   throw;
+}
+
+void agree(Group* group, const std::function<void()>& act) {
+  group ? group->agree(act) : act();
 }
 
 std::vector<int> nodes_of(Group& group) {

@@ -98,6 +98,8 @@ class Group {
 
   /// Replaces each value by its sum over the ranks, and returns when it is there.
   void all_sum(std::span<double> values);
+  /// The text of every rank, each as long as it likes, in the order of ranks.
+  std::vector<std::string> all_texts(const std::string& own);
   /// Replaces `text` by that of rank `root`.
   void share(std::string& text, int root = 0);
   /// Runs `act` on this rank.  Where it throws on one, every rank throws what the first of those did.
@@ -130,6 +132,12 @@ class Group {
   bool failed_together_ = false;
   bool patient_ = false;  // within agree()
 };
+
+/// Group::agree() where there is a group, else `act` alone.
+void agree(Group* group, const std::function<void()>& act);
+
+/// Says why a process ends, where nothing can be thrown any more.
+using LastWords = void (*)(const std::string& sentence);
 
 /// node() of every rank.  Collective.
 std::vector<int> nodes_of(Group& group);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/units.h"
@@ -11,6 +13,7 @@
 #include "retort/model/dtype.h"
 #include "retort/model/forward.h"
 #include "retort/record/stopped.h"
+#include "retort/shard/tensor_buffer.h"
 
 namespace retort::compress {
 namespace {
@@ -44,6 +47,38 @@ std::int64_t bytes_of_weights(const architecture::Config& config, std::int64_t i
   return std::max(std::min(most, kMostCandidates * candidate), kFewestCandidates * candidate);
 }
 
+// The batches that this rank takes, of both kinds.
+FitText part_of_rank(FitText text, const comm::Group& group) {
+  FitText part{.batches = {}, .fitted = 0, .fitted_tokens = text.fitted_tokens};
+  for (std::size_t batch = 0; batch < text.batches.size(); ++batch) {
+    if (static_cast<int>(batch % static_cast<std::size_t>(group.size())) != group.rank()) continue;
+    part.batches.push_back(std::move(text.batches[batch]));
+    part.fitted += text.chooses(batch) ? 0 : 1;
+  }
+  return part;
+}
+
+// Of one layer, on the text that is fitted to and on that which judges.
+struct LayerSums {
+  calibrate::HessianSums fit, guard;
+};
+
+// Zeros, since a rank may have no text of a kind; undefined where the block lacks the layer.
+LayerSums empty_sums(std::int64_t columns, const model::Weights& weights) {
+  LayerSums sums;
+  if (columns == 0) return sums;
+  const auto& any = weights.units.front();
+  const auto type = calibrate::sum_type(columns, any.scalar_type());
+  for (auto* of_text : {&sums.fit, &sums.guard})
+    of_text->products_CC = at::zeros({columns, columns}, any.options().dtype(type));
+  return sums;
+}
+
+void add_over_ranks(LayerSums& sums, comm::Group& group) {
+  for (auto* of_text : {&sums.fit, &sums.guard})
+    if (of_text->products_CC.defined()) group.all_reduce(shard::buffer_of(of_text->products_CC)).wait();
+}
+
 }  // namespace
 
 CompensatedBytes compensated_bytes(const architecture::Config& config, std::int64_t item_bytes) {
@@ -54,41 +89,51 @@ CompensatedBytes compensated_bytes(const architecture::Config& config, std::int6
 
 CompensatedLayers::CompensatedLayers(const model::Weights& input, const FitSources& sources,
                                      const CompensationOptions& options, const Memory& memory,
-                                     record::Observer& observer)
+                                     record::Observer& observer, comm::Group* group)
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
       known_(bytes_of_weights(input.config, input.item_bytes(), memory.weights_bytes)) {
-  const auto text = fit_text(sources, input.config, input.units.front().device(), options.batch_tokens);
+  auto text = fit_text(sources, input.config, input.units.front().device(), options.batch_tokens);
   fitted_tokens_ = text.fitted_tokens;
+  if (group) text = part_of_rank(std::move(text), *group);
   if (const auto bytes = bytes_of_sums(input.config); !memory.scratch.empty() && bytes > memory.sums_bytes) {
     observer.message(record::Level::info, base::join("prune: sums for compensation, ",
                                                      base::human_bytes(static_cast<std::uint64_t>(bytes)),
                                                      ", in ", memory.scratch.string()));
     sums_ = model::StoredTensors(memory.scratch);
   }
-  calibrate::Walk walk(input, text.batches, memory.hidden_scratch);
+  std::optional<calibrate::Walk> walk;
+  comm::agree(group, [&] { walk.emplace(input, text.batches, memory.hidden_scratch); });
   const auto blocks = std::ssize(input.config.blocks);
-  while (walk.block() < blocks) {
-    record::stop_if_asked(observer, "prune", "the candidates measured so far");
-    collect(walk, text);
-    observer.progress("prune: blocks summed for compensation", walk.block(), blocks);
+  while (walk->block() < blocks) {
+    collect(*walk, text, group, observer);
+    observer.progress("prune: blocks summed for compensation", walk->block(), blocks);
   }
 }
 
-void CompensatedLayers::collect(calibrate::Walk& walk, const FitText& text) {
-  struct Sums {
-    calibrate::HessianSums fit, guard;
-  } output, down;
+void CompensatedLayers::collect(calibrate::Walk& walk, const FitText& text, comm::Group* group,
+                                record::Observer& observer) {
   const auto block = walk.block();
-  walk.advance([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
-    const auto add = [&](Sums& sums) {
-      calibrate::accumulate_hessian(text.chooses(batch) ? sums.guard : sums.fit, x_NC, 1);
-    };
-    if (tap == model::Tap::output_input) add(output);
-    if (tap == model::Tap::down_input) add(down);
+  const auto& shape = input_.config.blocks[static_cast<std::size_t>(block)];
+  std::array<LayerSums, 2> layers;  // o_proj, down_proj
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = empty_sums(columns_of(shape)[i], input_);
+  comm::agree(group, [&] {
+    if (!group || group->rank() == 0)
+      record::stop_if_asked(observer, "prune", "the candidates measured so far");
+    walk.advance([&](std::size_t batch, model::Tap tap, const at::Tensor& x_NC) {
+      const auto add = [&](LayerSums& sums) {
+        calibrate::accumulate_hessian(text.chooses(batch) ? sums.guard : sums.fit, x_NC, 1);
+      };
+      if (tap == model::Tap::output_input) add(layers[0]);
+      if (tap == model::Tap::down_input) add(layers[1]);
+    });
   });
-  keep_sums(block, Role::output, output.fit.products_CC, output.guard.products_CC);
-  keep_sums(block, Role::down, down.fit.products_CC, down.guard.products_CC);
+  if (group)
+    for (auto& sums : layers) add_over_ranks(sums, *group);
+  comm::agree(group, [&] {
+    keep_sums(block, Role::output, layers[0].fit.products_CC, layers[0].guard.products_CC);
+    keep_sums(block, Role::down, layers[1].fit.products_CC, layers[1].guard.products_CC);
+  });
 }
 
 void CompensatedLayers::keep_sums(std::int64_t block, Role layer, const at::Tensor& fit_CC,

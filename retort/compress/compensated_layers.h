@@ -17,6 +17,7 @@
 #include "retort/base/files.h"
 #include "retort/calibrate/text.h"
 #include "retort/calibrate/walk.h"
+#include "retort/comm/group.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/least_squares.h"
 #include "retort/model/recent_tensors.h"
@@ -45,10 +46,12 @@ class CompensatedLayers {
   };
   /// Sums block after block.  The sums are (inputs of o_proj)^2 + (inputs of down_proj)^2 numbers
   /// for each block, twice, for the text that is fitted to and that which judges.  `input` must
-  /// outlive this.  Throws ValidationError naming the layer for inputs that are not finite,
+  /// outlive this.  Ranks of a group share the text, and all have the sums; then it is collective.  Throws
+  /// ValidationError naming the layer for inputs that are not finite,
   /// StorageError, StoppedError.
   CompensatedLayers(const model::Weights& input, const FitSources& sources,
-                    const CompensationOptions& options, const Memory& memory, record::Observer& observer);
+                    const CompensationOptions& options, const Memory& memory, record::Observer& observer,
+                    comm::Group* group = nullptr);
 
   /// `layer`: output or down.  The layer's weight with 0 in the columns that are not in `kept`, rising.
   /// Undefined: leave it as it is, because no held-out error falls or the layer is sparse.  Equal for equal
@@ -59,7 +62,7 @@ class CompensatedLayers {
  private:
   using Key = std::tuple<std::int64_t, architecture::Role, std::vector<std::int64_t>>;
   /// Passes all batches through a block.
-  void collect(calibrate::Walk& walk, const FitText& text);
+  void collect(calibrate::Walk& walk, const FitText& text, comm::Group* group, record::Observer& observer);
   void keep_sums(std::int64_t block, architecture::Role layer, const at::Tensor& fit_CC,
                  const at::Tensor& guard_CC);
   at::Tensor fitted(std::int64_t block, architecture::Role layer,

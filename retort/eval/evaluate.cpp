@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <numbers>
+#include <type_traits>
+#include <utility>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -111,6 +114,110 @@ void report_windows(const Batch& batch, const at::Tensor& nll_N, const WindowCal
   }
 }
 
+// A batch and what came of it; rows are on the host, in float32.
+struct ScoredBatch {
+  Batch batch;
+  ScoreSums sums;
+  RowScores rows;
+  double seconds = 0;  // of the model's blocks
+};
+
+// What a rank tells the others of its batch; the losses of its rows follow.
+struct BatchHead {
+  ScoreSums sums;
+  double seconds = 0;
+};
+static_assert(std::is_trivially_copyable_v<BatchHead>);
+
+std::vector<at::Tensor> columns_of(const RowScores& rows) {
+  std::vector<at::Tensor> columns{rows.nll_N};
+  if (rows.kl_N.defined()) columns.insert(columns.end(), {rows.kl_N, rows.teacher_nll_N});
+  return columns;
+}
+
+std::string bytes_of(const ScoredBatch& scored) {
+  const BatchHead head{scored.sums, scored.seconds};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  for (const auto& column_N : columns_of(scored.rows))
+    bytes.append(static_cast<const char*>(column_N.const_data_ptr()), column_N.nbytes());
+  return bytes;
+}
+
+void read_bytes(std::string_view bytes, bool has_teacher, ScoredBatch& scored) {
+  BatchHead head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  scored.sums = head.sums;
+  scored.seconds = head.seconds;
+  bytes.remove_prefix(sizeof head);
+  for (auto* column_N : {&scored.rows.nll_N, &scored.rows.kl_N, &scored.rows.teacher_nll_N}) {
+    *column_N = at::empty({scored.batch.tokens}, at::kFloat);
+    std::memcpy(column_N->mutable_data_ptr(), bytes.data(), column_N->nbytes());
+    bytes.remove_prefix(column_N->nbytes());
+    if (!has_teacher) return;
+  }
+}
+
+// Takes windows through the models, a batch for each rank at a time.
+class BatchScorer {
+ public:
+  BatchScorer(const Subject& model, const Subject* teacher, const std::string& source, Windows& windows,
+              const BatchSettings& settings)
+      : model_(model), teacher_(teacher), source_(source), windows_(windows), settings_(settings) {}
+
+  // False at the end.
+  bool next_round(std::vector<ScoredBatch>& round) {
+    if (!settings_.group) return read_and_score(round, 1, 0), !round.empty();
+    auto& group = *settings_.group;
+    const auto ranks = static_cast<std::size_t>(group.size()), own = static_cast<std::size_t>(group.rank());
+    group.agree([&] { read_and_score(round, ranks, own); });
+    const auto texts = group.all_texts(own < round.size() ? bytes_of(round[own]) : "");
+    for (std::size_t rank = 0; rank < round.size(); ++rank)
+      read_bytes(texts[rank], teacher_ != nullptr, round[rank]);
+    return !round.empty();
+  }
+
+ private:
+  void read_and_score(std::vector<ScoredBatch>& round, std::size_t batches, std::size_t own) {
+    round.clear();
+    for (ScoredBatch next;
+         round.size() < batches && read_batch(windows_, settings_.tokens, left_over_, next.batch);)
+      round.push_back(std::move(next));
+    if (own < round.size()) score(round[own]);
+  }
+  void score(ScoredBatch& scored) const;
+
+  const Subject& model_;
+  const Subject* teacher_;
+  const std::string& source_;
+  Windows& windows_;
+  const BatchSettings& settings_;
+  std::optional<Window> left_over_;
+};
+
+void BatchScorer::score(ScoredBatch& scored) const {
+  const auto& batch = scored.batch;
+  const auto device = model_.head.device();
+  const auto packed = model::packed_text(batch.windows, device);
+  check_comparable(model_, teacher_, longest_window(batch));
+  base::require<base::ModelError>(largest_id(batch) < model_.head.vocab_size(), "evaluation: source '",
+                                  source_, "' holds token ", largest_id(batch), ", but ", model_.name,
+                                  " knows only ", model_.head.vocab_size(),
+                                  " tokens; use the tokenizer that belongs to the model.");
+  const bench::Stopwatch watch(device);
+  const auto hidden_ND = hidden_of(model_, packed);
+  scored.seconds = watch.seconds();
+  const auto teacher_ND = !teacher_             ? at::Tensor()
+                          : teacher_ == &model_ ? hidden_ND
+                                                : hidden_of(*teacher_, packed);
+  scored.sums = score_hidden(model_.head, hidden_ND, teacher_ ? &teacher_->head : nullptr, teacher_ND,
+                             packed.targets_N, settings_.head_rows, &scored.rows);
+  base::require<base::ValidationError>(
+      std::isfinite(scored.sums.nll) && std::isfinite(scored.sums.kl), "evaluation: source '", source_,
+      "', windows ", batch.windows.front().number, " to ", batch.windows.back().number, ": the loss of ",
+      model_.name, " is not finite; the model is damaged.");
+  scored.rows = on_cpu(scored.rows);
+}
+
 void append_number(std::string& text, float value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
@@ -190,35 +297,18 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
                       .has_teacher = teacher != nullptr,
                       .sums = {},
                       .documents = {}};
-  const auto device = model.head.device();
-  std::optional<Window> left_over;
-  for (Batch batch; read_batch(windows, settings.tokens, left_over, batch);) {
-    const auto packed = model::packed_text(batch.windows, device);
-    check_comparable(model, teacher, longest_window(batch));
-    base::require<base::ModelError>(largest_id(batch) < model.head.vocab_size(), "evaluation: source '", name,
-                                    "' holds token ", largest_id(batch), ", but ", model.name, " knows only ",
-                                    model.head.vocab_size(),
-                                    " tokens; use the tokenizer that belongs to the model.");
-    const bench::Stopwatch watch(device);
-    const auto hidden_ND = hidden_of(model, packed);
-    scores.seconds += watch.seconds();
-    const auto teacher_ND = !teacher            ? at::Tensor()
-                            : teacher == &model ? hidden_ND
-                                                : hidden_of(*teacher, packed);
-    RowScores rows;
-    const auto sums = score_hidden(model.head, hidden_ND, teacher ? &teacher->head : nullptr, teacher_ND,
-                                   packed.targets_N, settings.head_rows, &rows);
-    base::require<base::ValidationError>(
-        std::isfinite(sums.nll) && std::isfinite(sums.kl), "evaluation: source '", name, "', windows ",
-        batch.windows.front().number, " to ", batch.windows.back().number, ": the loss of ", model.name,
-        " is not finite; the model is damaged.");
-    scores.sums.add(sums);
-    scores.inputs += batch.tokens;
-    rows = on_cpu(rows);
-    add_documents(batch, rows, scores.documents);
-    if (on_window) report_windows(batch, rows.nll_N, on_window);
+  BatchScorer scorer(model, teacher, name, windows, settings);
+  for (std::vector<ScoredBatch> round; scorer.next_round(round);) {
+    double slowest = 0;
+    for (const auto& [batch, sums, rows, seconds] : round) {
+      scores.sums.add(sums);
+      scores.inputs += batch.tokens;
+      slowest = std::max(slowest, seconds + sums.head_seconds);
+      add_documents(batch, rows, scores.documents);
+      if (on_window) report_windows(batch, rows.nll_N, on_window);
+    }
+    scores.seconds += slowest;
   }
-  scores.seconds += scores.sums.head_seconds;
   describe_documents(windows, scores);
   return scores;
 }

@@ -11,6 +11,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/comm/group.h"
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/held_head.h"
 #include "retort/eval/score.h"
@@ -30,6 +31,7 @@ struct Subject {
 struct BatchSettings {
   std::int64_t tokens = 4096;    ///< inputs that go through a block together; at least one window
   std::int64_t head_rows = 256;  ///< rows of a chunk of logits
+  comm::Group* group = nullptr;  ///< its ranks take one batch after the other; null: this process all
 };
 
 /// A window with the loss of each token, in nats; none where a token was not predicted (the first never is).
@@ -54,7 +56,8 @@ struct SourceScores {
   std::string name;
   std::int64_t bytes = 0;   ///< UTF-8 bytes of the text whose tokens are targets
   std::int64_t inputs = 0;  ///< tokens that went through the model
-  double seconds = 0;       ///< of the model's own forward pass, head included
+  double seconds =
+      0;  ///< of the model's own forward pass, head included; ranks that work together count once
   bool has_teacher = false;
   ScoreSums sums;
   std::vector<DocumentScores> documents;  ///< in the order of the source; their sums are `sums`
@@ -69,7 +72,8 @@ struct SourceScores {
   std::vector<RatioTerm> nll_differences() const;
 };
 
-/// Scores all windows of a source.
+/// Scores all windows of a source.  With a group it is collective, of the same windows: every rank reads them
+/// and has the scores of all, with the bits that one rank alone computes.
 /// Throws ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer
 /// than a model's max_position_embeddings), ValidationError (a loss that is not finite).
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
@@ -99,6 +103,8 @@ ModelScores describe_model(const Subject& model, const base::Path& directory);
 /// A line of JSON for each document of each source of a model, each with the line's end:
 /// {"model", "source", "number", "hash", "bytes", "tokens", "nll", "teacher_nll", "kl"}, sums in nats.
 std::string document_lines(const ModelScores& model);
+/// Those of all models, as a file.  Throws StorageError.
+void write_documents(const base::Path& file, const std::vector<ModelScores>& models);
 
 /// An evaluation as the report reads it.  Means give every source the same weight; recovery is the teacher's
 /// perplexity over the model's, and per metric the ratio that is 1 for the teacher and smaller for a worse

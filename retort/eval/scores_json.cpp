@@ -149,6 +149,12 @@ std::string document_lines(const ModelScores& model) {
   return lines;
 }
 
+void write_documents(const base::Path& file, const std::vector<ModelScores>& models) {
+  base::AtomicFile lines(file);
+  for (const auto& model : models) lines.write(document_lines(model));
+  lines.commit();
+}
+
 base::Json to_json(std::int64_t context, Windowing windowing, const std::string& teacher,
                    const std::vector<ModelScores>& models) {
   base::Json json = {{keys::kKind, "evaluate"},

@@ -8,6 +8,7 @@
 #include "retort/base/hash.h"
 #include "retort/data/windows.h"
 #include "retort/io/model_directory.h"
+#include "retort/shard/weights_of_machine.h"
 
 namespace retort::pipeline {
 namespace {
@@ -34,19 +35,23 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
 
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
                                  std::int64_t sequence_length, std::uint64_t seed) {
-  const auto path = context.model_path(stage.from);
-  CalibratedModel model{
-      .path = path, .weights = model::load_weights(path, at::kFloat, context.device), .sources = {}};
-  require_context(stage.name, "sequence_length", sequence_length, model.weights.config);
-  const auto text = read_model_text(path, model.weights.config);
-  const auto sources = context.recipe.sources(stage);
-  const auto wanted = tokens / std::ssize(stage.data);
-  const auto count = sequences_of(stage, tokens, sequence_length);
-  const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
-  for (const auto& source : sources)
-    model.sources.push_back({source.name, data::calibration_sequences(source, packing, text.encode(),
-                                                                      text.special, seed, count)});
-  for (const auto& source : model.sources) require_enough(stage, source, wanted, sequence_length);
+  CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .sources = {}};
+  model::UnitSource source;
+  context.group.agree([&] {
+    source = model::open_weights(model.path);
+    require_context(stage.name, "sequence_length", sequence_length, source.config);
+  });
+  model.weights = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
+  context.group.agree([&] {
+    const auto text = read_model_text(model.path, source.config);
+    const auto wanted = tokens / std::ssize(stage.data);
+    const auto count = sequences_of(stage, tokens, sequence_length);
+    const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
+    for (const auto& of_stage : context.recipe.sources(stage))
+      model.sources.push_back({of_stage.name, data::calibration_sequences(of_stage, packing, text.encode(),
+                                                                          text.special, seed, count)});
+    for (const auto& found : model.sources) require_enough(stage, found, wanted, sequence_length);
+  });
   return model;
 }
 

@@ -13,13 +13,13 @@ namespace retort::pipeline {
 
 struct CalibratedModel {
   base::Path path;
-  model::Weights weights;  ///< float32
+  model::Weights weights;  ///< float32; those of a machine's ranks are one, so nobody changes them
   std::vector<calibrate::SourceText> sources;
 };
 
 /// What profile, prune and sparsify begin with.  Every source of the stage has an equal share of
 /// the tokens.  Throws UsageError for sequences that the model has no positions for, DataError for a source
-/// with less text than its share: what was measured on it would be taken for more.
+/// with less text than its share: what was measured on it would be taken for more.  Collective.
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
                                  std::int64_t sequence_length, std::uint64_t seed);
 

@@ -1,13 +1,29 @@
 #include "retort/pipeline/context.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
+#include "retort/base/parallel.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
 #include "retort/record/provenance.h"
 
 namespace retort::pipeline {
+
+bool Context::agreed(bool of_rank_0) const {
+  std::string word = of_rank_0 ? "yes" : "";
+  group.share(word);
+  return !word.empty();
+}
+
+int Context::threads_of_machine() const {
+  return static_cast<int>(
+      std::min<std::int64_t>(at::get_num_threads() * ranks.of_machine, base::usable_processors()));
+}
 
 base::Path Context::model_path(const std::string& name) const {
   return recipe.find_stage(name) ? directory.model_directory(name) : base::Path(name);
@@ -15,6 +31,11 @@ base::Path Context::model_path(const std::string& name) const {
 
 base::Path Context::finalist_path(const std::string& stage, std::size_t number) const {
   return directory.stage_directory(stage) / "finalists" / std::to_string(number);
+}
+
+std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
+                                     std::int64_t common_bytes) {
+  return common_bytes + (available_bytes - common_bytes) / ranks.of_machine;
 }
 
 std::int64_t available_bytes(const AvailableMemory& asked) {

@@ -20,8 +20,7 @@
 
 namespace retort::pipeline {
 
-/// Every rank of the group has one.  Stages that train run on all; the others on rank 0, for which the rest
-/// waits.
+/// Every rank of the group has one.  Most stages run on all; the others on rank 0, for which the rest waits.
 struct Context {
   const recipe::Recipe& recipe;
   record::RunDirectory& directory;
@@ -36,11 +35,19 @@ struct Context {
   shard::RankCounts ranks = {};
 
   bool leads() const { return group.rank() == 0; }
+  /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
+  bool agreed(bool of_rank_0) const;
+  /// For rank 0 while it computes alone: the processors of the ranks that wait on its machine are free.
+  int threads_of_machine() const;
   /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.
   base::Path model_path(const std::string& name) const;
   /// A finalist of a prune stage besides its model, which is number 1; from 2 without gaps.
   base::Path finalist_path(const std::string& stage, std::size_t number) const;
 };
+
+/// What each rank of a machine may use, `common_bytes` among them, which they hold between them.
+std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
+                                     std::int64_t common_bytes);
 
 /// What `asked` says, which may be empty, else what the machine has.
 std::int64_t available_bytes(const AvailableMemory& asked);

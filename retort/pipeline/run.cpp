@@ -9,12 +9,12 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
-#include "retort/base/parallel.h"
 #include "retort/base/units.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
+#include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
@@ -45,21 +45,6 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
-// Rank 0 computes alone: the processors of the ranks that wait on its machine are free.
-class ThreadsOfMachine {
- public:
-  explicit ThreadsOfMachine(const Context& context) : before_(at::get_num_threads()) {
-    const auto all = before_ * context.ranks.of_machine;
-    at::set_num_threads(static_cast<int>(std::min<std::int64_t>(all, base::usable_processors())));
-  }
-  ~ThreadsOfMachine() { at::set_num_threads(before_); }
-  ThreadsOfMachine(const ThreadsOfMachine&) = delete;
-  ThreadsOfMachine& operator=(const ThreadsOfMachine&) = delete;
-
- private:
-  int before_;
-};
-
 base::Json run_stage(const Context& context, const recipe::Stage& stage) {
   const auto& functions = functions_of(stage.kind);
   if (functions.on_all_ranks) return functions.run(context, stage);
@@ -69,7 +54,7 @@ base::Json run_stage(const Context& context, const recipe::Stage& stage) {
   base::Json result;
   context.group.agree([&] {
     if (!context.leads()) return;
-    const ThreadsOfMachine threads(context);
+    const ops::Threads threads(context.threads_of_machine());
     result = functions.run(of_rank_0, stage);
   });
   return result;
@@ -121,13 +106,6 @@ std::string summary_of(const record::RunDirectory& directory, const recipe::Reci
   return text;
 }
 
-// What rank 0 sees counts: a file that it wrote may reach the others later.
-bool agreed(comm::Group& group, bool of_rank_0) {
-  std::string word = of_rank_0 ? "yes" : "";
-  group.share(word);
-  return !word.empty();
-}
-
 void finish(const Context& context, RunOutcome& outcome) {
   report::write_report(context.directory.path());
   outcome.report = context.directory.report_path();
@@ -140,14 +118,14 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
   for (const auto& stage : stages) {
     if (!request.only_stage.empty() && stage.name != request.only_stage) continue;
     outcome.stage = stage.name;
-    if (agreed(context.group, context.directory.finished(stage.name))) {
+    if (context.agreed(context.directory.finished(stage.name))) {
       context.observer.message(record::Level::info, base::join("stage ", stage.name, ": finished before"));
       continue;
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     outcome.finished = work_on(context, stage);
-    if (outcome.finished && agreed(context.group, context.observer.stop_requested()))
+    if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
   }

@@ -15,9 +15,9 @@ struct LoadedModel {
   std::unique_ptr<eval::Subject> subject;
 };
 
-/// In the type that scores are computed in on the run's device.
+/// In the type that scores are computed in on the run's device.  Collective.
 LoadedModel load_for_scoring(const Context& context, const std::string& name);
-/// Every source in turn; `teacher` may be null.
+/// Every source in turn, by all ranks; `teacher` may be null.  Collective.
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,
                                   const eval::EvaluateOptions& options, const LoadedModel& model,
                                   const LoadedModel* teacher);

@@ -54,7 +54,21 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
   for (const auto& source : sources) source_names_.push_back(source.name);
   record::Observer silent;
   auto& observer = options.observer ? *options.observer : silent;
-  const MaskedModel whole(input_, architecture::whole(input.config));
+  comm::agree(options.group, [&] { keep_whole_model(observer); });
+  if (options.fitted)
+    compensated_ = std::make_unique<compress::CompensatedLayers>(
+        input, compress::FitSources{*options.fitted, sources},
+        compress::CompensationOptions{.objective = options.weights},
+        compress::CompensatedLayers::Memory{.scratch = options.scratch,
+                                            .hidden_scratch = options.hidden_scratch},
+        observer, options.group);
+  std::stable_sort(pieces_.begin(), pieces_.end(),
+                   [](const Piece& a, const Piece& b) { return a.round < b.round; });
+}
+
+// Its outputs and distributions, with which candidates are compared.
+void Evaluator::keep_whole_model(record::Observer& observer) {
+  const MaskedModel whole(input_, architecture::whole(input_.config));
   const auto check = [](std::int64_t block, const at::Tensor& x_ND) {
     calibrate::require_finite(x_ND, block - 1);
   };
@@ -67,15 +81,6 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
     keep_teacher(batch, hidden_ND);
     observer.progress("prune: batches of the whole model", std::ssize(pieces_), std::ssize(batches_));
   }
-  if (options.fitted)
-    compensated_ = std::make_unique<compress::CompensatedLayers>(
-        input, compress::FitSources{*options.fitted, sources},
-        compress::CompensationOptions{.objective = options.weights},
-        compress::CompensatedLayers::Memory{.scratch = options.scratch,
-                                            .hidden_scratch = options.hidden_scratch},
-        observer);
-  std::stable_sort(pieces_.begin(), pieces_.end(),
-                   [](const Piece& a, const Piece& b) { return a.round < b.round; });
 }
 
 void Evaluator::keep_teacher(std::size_t batch, const at::Tensor& hidden_ND) {
@@ -159,14 +164,33 @@ calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSu
 
 std::vector<calibrate::DocumentSums> Evaluator::document_sums(const architecture::Kept& candidate,
                                                               KlOver over) const {
+  return joined(batch_sums(candidate, over, 0, 1));
+}
+
+std::vector<std::vector<calibrate::DocumentSums>> Evaluator::batch_sums(const architecture::Kept& candidate,
+                                                                        KlOver over, std::size_t first,
+                                                                        std::size_t step) const {
   const auto masked = masked_model(candidate);
+  std::vector<std::vector<calibrate::DocumentSums>> by_batch;
+  for (auto batch = first; batch < batches_.size(); batch += step)
+    add(batch, masked, over, by_batch.emplace_back());
+  return by_batch;
+}
+
+std::vector<calibrate::DocumentSums> Evaluator::joined(
+    const std::vector<std::vector<calibrate::DocumentSums>>& by_batch) const {
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) add(batch, masked, over, documents);
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+    calibrate::join_documents(batches_[batch], by_batch[batch], documents);
   return documents;
 }
 
 calibrate::Evaluation Evaluator::evaluate(const architecture::Kept& candidate, KlOver over) const {
-  auto evaluation = calibrate::evaluation_of(document_sums(candidate, over), weights_);
+  return evaluation_of(document_sums(candidate, over));
+}
+
+calibrate::Evaluation Evaluator::evaluation_of(const std::vector<calibrate::DocumentSums>& documents) const {
+  auto evaluation = calibrate::evaluation_of(documents, weights_);
   replace_by_infinity(evaluation.mean);
   for (auto& source : evaluation.sources) replace_by_infinity(source);
   return evaluation;

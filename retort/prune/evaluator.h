@@ -28,6 +28,7 @@
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/calibrate/text.h"
+#include "retort/comm/group.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/eval/score.h"
 #include "retort/model/recent_tensors.h"
@@ -58,6 +59,7 @@ struct EvaluatorOptions {
   base::Path scratch = {};               ///< folder for sums if memory is short; empty: none
   base::Path hidden_scratch = {};        ///< folder for hidden states; empty: in memory
   record::Observer* observer = nullptr;  ///< watches the pass that compensation needs
+  comm::Group* group = nullptr;          ///< whose ranks share that pass; null: this process alone
 };
 
 enum class KlOver {
@@ -68,8 +70,8 @@ enum class KlOver {
 class Evaluator {
  public:
   /// `input` is both what candidates are cut from and the teacher of the KL; it must outlive the evaluator.
-  /// Throws DataError for unusable text, ValidationError for a model whose losses are not finite or naming
-  /// the block whose activations are not, StorageError, StoppedError.
+  /// With a group it is collective.  Throws DataError for unusable text, ValidationError for a model whose
+  /// losses are not finite or naming the block whose activations are not, StorageError, StoppedError.
   Evaluator(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,
             const EvaluatorOptions& options);
 
@@ -79,6 +81,15 @@ class Evaluator {
   /// What evaluate() is made from, by document; the loss above the input's.  Throws as that.
   std::vector<calibrate::DocumentSums> document_sums(const architecture::Kept& candidate,
                                                      KlOver over = KlOver::top_k) const;
+  /// The same by batch: of the batches from `first` on, every `step`-th.
+  std::vector<std::vector<calibrate::DocumentSums>> batch_sums(const architecture::Kept& candidate,
+                                                               KlOver over, std::size_t first,
+                                                               std::size_t step) const;
+  /// Of all batches, in their order, by document.
+  std::vector<calibrate::DocumentSums> joined(
+      const std::vector<std::vector<calibrate::DocumentSums>>& by_batch) const;
+  /// What evaluate() makes of the sums.
+  calibrate::Evaluation evaluation_of(const std::vector<calibrate::DocumentSums>& documents) const;
   /// The same of a model that was cut from the input, as it is and with the KL over the whole vocabulary.
   std::vector<calibrate::DocumentSums> document_sums(const model::Weights& sliced) const;
   /// Evaluates such a model.  Serves what is reported.  Throws ValidationError when that is not finite,
@@ -117,6 +128,7 @@ class Evaluator {
  private:
   /// Sees the input of every block, kept or not.
   using BeforeBlock = std::function<void(std::int64_t block, const at::Tensor& x_ND)>;
+  void keep_whole_model(record::Observer& observer);
   void keep_teacher(std::size_t batch, const at::Tensor& hidden_ND);
   MaskedModel masked_model(const architecture::Kept& candidate) const;
   at::Tensor output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before = {}) const;

@@ -42,7 +42,7 @@ const std::vector<calibrate::DocumentSums>& ExactMeasurements::documents(const s
   const auto [found, added] = documents_.try_emplace(state);
   if (!added) return found->second;
   record::stop_if_asked(search_.setup.observer, "prune", "the candidates measured so far");
-  return found->second = search_.evaluator.document_sums(search_.space.candidate(state), KlOver::vocabulary);
+  return found->second = search_.shared.document_sums(search_.space.candidate(state), KlOver::vocabulary);
 }
 
 MeasuredCandidate ExactMeasurements::candidate(const search::State& state) {

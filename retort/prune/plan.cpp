@@ -144,7 +144,8 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
   // A step ranks what is left as a model of its own, before the first one all of it.
   const auto all = architecture::num_parameters(config);
   const auto copies = std::max(2 * target_parameters(config, options), options.stepwise() ? all : 0);
-  return {{{"weights, as they come and as they get", (all + copies) * item_bytes},
+  return {{{kInputWeights, all * item_bytes},
+           {"weights as they get", copies * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states",
             streams * hidden + inner * item_bytes},
            {"hidden states shared by candidates",
@@ -215,6 +216,7 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
 
 Evaluator evaluator_of_candidates(const PruneSetup& setup, const ResolvedPlan& plan) {
   auto options = plan.evaluation;
+  options.group = setup.group;
   if (wants_after_compensation(setup.options)) options.fitted = &plan.text.fitted;
   return Evaluator(setup.input, plan.text.choosing, options);
 }

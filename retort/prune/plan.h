@@ -16,6 +16,9 @@ struct HiddenStates {
   std::int64_t cache_bytes = kCacheBytes;  ///< most bytes of the states that candidates share
 };
 
+/// The plan's item of what all ranks of a machine hold between them.
+inline constexpr const char* kInputWeights = "weights as they come";
+
 /// Plans a stage with `text_tokens` in all sources and `batch_tokens` in the longest batch.  Throws
 /// UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,

@@ -34,8 +34,8 @@ calibrate::Evaluation evaluation_from_json(const base::Json& json) {
 }  // namespace
 
 SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan,
-                                   const Evaluator& evaluator)
-    : observer_(setup.observer), evaluator_(evaluator) {
+                                   const Evaluator& evaluator, SharedEvaluator& shared)
+    : observer_(setup.observer), evaluator_(shared) {
   if (setup.place.saved_file.empty()) return;
   const auto identity = objective_identity(setup.input, evaluator, plan.text, setup.options.objective);
   file_.emplace(setup.place.saved_file, identity.dump(), observer_);

@@ -10,6 +10,7 @@
 #include "retort/prune/evaluator.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/setup.h"
+#include "retort/prune/shared_evaluator.h"
 #include "retort/record/saved_lines.h"
 
 namespace retort::prune {
@@ -17,14 +18,15 @@ namespace retort::prune {
 class SavedEvaluations {
  public:
   /// Reads what an earlier stage of the same model, text and loss increase has saved.  Throws StorageError.
-  SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator);
+  SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+                   SharedEvaluator& shared);
 
   /// Returns what is known, or asks the evaluator and saves it.  Throws StorageError, StoppedError.
   calibrate::Evaluation evaluate(const architecture::Kept& candidate, KlOver over);
 
  private:
   record::Observer& observer_;
-  const Evaluator& evaluator_;
+  SharedEvaluator& evaluator_;
   std::optional<record::SavedLines> file_;
   // By the candidate's hash, and whether the KL is over the vocabulary.
   std::map<std::pair<std::string, bool>, calibrate::Evaluation> known_;

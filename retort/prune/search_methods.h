@@ -9,6 +9,7 @@
 #include "retort/prune/model_space.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/setup.h"
+#include "retort/prune/shared_evaluator.h"
 #include "retort/search/journal.h"
 
 namespace retort::prune {
@@ -18,6 +19,7 @@ struct ModelSearch {
   const PruneSetup& setup;
   const ResolvedPlan& plan;
   const Evaluator& evaluator;
+  SharedEvaluator& shared;                            ///< measures with it
   const std::vector<calibrate::BlockScores>& scores;  ///< of the blocks of the input
   const ModelSpace& space;
   search::Journal& journal;

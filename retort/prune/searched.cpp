@@ -27,10 +27,14 @@ constexpr std::int64_t kBatchTokens = 512;
 // Answers the journal.
 void measure(const ModelSearch& search, std::span<const search::Task> tasks, const Journal::Tell& tell) {
   const auto& setup = search.setup;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
+  for (std::size_t first = 0; first < tasks.size(); first += search.shared.tasks_at_a_time()) {
     record::stop_if_asked(setup.observer, "prune", "the candidates measured so far");
-    tell(i,
-         search.evaluator.piece_costs(search.space.candidate(tasks[i].state), tasks[i].first, tasks[i].last));
+    std::vector<SharedEvaluator::Task> together;
+    for (const auto& task :
+         tasks.subspan(first, std::min(search.shared.tasks_at_a_time(), tasks.size() - first)))
+      together.push_back({search.space.candidate(task.state), task.first, task.last});
+    const auto costs = search.shared.piece_costs(together);
+    for (std::size_t i = 0; i < costs.size(); ++i) tell(first + i, costs[i]);
     setup.observer.progress("prune: tokens searched", static_cast<std::int64_t>(search.journal.spent()),
                             search.plan.budget_tokens);
   }
@@ -140,19 +144,14 @@ void log_outcome(const PruneSetup& setup, const PruneReport& report) {
                  " evaluations"));
 }
 
-}  // namespace
-
-PruneResult prune_searched(const PruneSetup& setup,
-                           const std::function<void(const model::Weights&)>& on_tied) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto plan = resolved(setup, kBatchTokens);
-  const auto evaluator = evaluator_of_candidates(setup, plan);
+PruneResult led_search(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+                       SharedEvaluator& shared, const std::function<void(const model::Weights&)>& on_tied) {
   const auto scores = scores_of(setup, plan);
   const ModelSpace space(setup.input.config, setup.options, plan.target_parameters,
                          calibrate::unit_scores(scores));
   record::SavedLines file(setup.place.saved_file, search_fingerprint(setup, plan, evaluator), setup.observer);
   const auto search = [&](Journal& journal) {
-    return ModelSearch{setup, plan, evaluator, scores, space, journal};
+    return ModelSearch{setup, plan, evaluator, shared, scores, space, journal};
   };
   Journal journal(
       space.space(), [&](auto tasks, const auto& tell) { measure(search(journal), tasks, tell); },
@@ -164,9 +163,25 @@ PruneResult prune_searched(const PruneSetup& setup,
            },
        .on_entry = [&](const Journal::Entry& entry) { save(search(journal), entry, file); }},
       entries_of(file.earlier(), space));
-  auto result = searched(search(journal), on_tied);
-  result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  log_outcome(setup, result.report);
+  return searched(search(journal), on_tied);
+}
+
+}  // namespace
+
+PruneResult prune_searched(const PruneSetup& setup,
+                           const std::function<void(const model::Weights&)>& on_tied) {
+  const auto start = std::chrono::steady_clock::now();
+  ResolvedPlan plan;
+  comm::agree(setup.group, [&] { plan = resolved(setup, kBatchTokens); });
+  const auto evaluator = evaluator_of_candidates(setup, plan);
+  PruneResult result;
+  comm::agree(setup.group, [&] {
+    SharedEvaluator shared(setup, evaluator);
+    if (!setup.leads()) return shared.serve();
+    result = led_search(setup, plan, evaluator, shared, on_tied);
+    result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    log_outcome(setup, result.report);
+  });
   return result;
 }
 

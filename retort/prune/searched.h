@@ -18,7 +18,8 @@ namespace retort::prune {
 /// path without evaluating again, and one of another search of the same model, text and loss increase is used
 /// where candidates agree.  The result is the best finalist by the KL over the whole vocabulary; a candidate
 /// whose loss increase is not finite loses, with a warning.  `on_tied` receives the other finalists that the
-/// options want, one at a time; one that cannot be made is a warning.  Throws as prune_stepwise, and
+/// options want, one at a time; one that cannot be made is a warning.
+/// Where the setup has a group it is collective, and only rank 0 has a result.  Throws as prune_stepwise, and
 /// StorageError.
 PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied = {});

@@ -7,6 +7,7 @@
 #include "retort/base/files.h"
 #include "retort/calibrate/ranking.h"
 #include "retort/calibrate/text.h"
+#include "retort/comm/group.h"
 #include "retort/model/weights.h"
 #include "retort/prune/options.h"
 #include "retort/record/observer.h"
@@ -29,6 +30,11 @@ struct PruneSetup {
   PrunePlace place = {};
   /// Scores of the input's own blocks, such as profile_scores(); null: they are measured.
   const std::vector<calibrate::BlockScores>* given = nullptr;
+  /// The ranks that measure candidates: rank 0 searches, the others serve it.  Null: this process alone.
+  comm::Group* group = nullptr;
+  int threads_of_leader = 0;  ///< while rank 0 computes alone; 0: as many as else
+
+  bool leads() const { return !group || group->rank() == 0; }
 };
 
 }  // namespace retort::prune

@@ -222,13 +222,9 @@ Decision taken_step(const Stepwise& s, Current& current, std::size_t step) {
   return decision;
 }
 
-}  // namespace
-
-PruneResult prune_stepwise(const PruneSetup& setup) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto plan = resolved(setup, calibrate::kCalibrationBatchTokens);
-  const auto evaluator = evaluator_of_candidates(setup, plan);
-  SavedEvaluations evaluations(setup, plan, evaluator);
+PruneResult stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+                     SharedEvaluator& shared) {
+  SavedEvaluations evaluations(setup, plan, evaluator, shared);
   const Stepwise search{setup, plan, evaluator, evaluations};
   Current current{.kept = architecture::whole(setup.input.config),
                   .parameters = architecture::num_parameters(setup.input.config)};
@@ -238,10 +234,26 @@ PruneResult prune_stepwise(const PruneSetup& setup) {
     log_step(search, decisions.back(), decisions.size());
   }
   auto result = make_result(setup, plan, evaluator,
-                            {current.kept, {}, evaluator.document_sums(current.kept, KlOver::vocabulary)});
+                            {current.kept, {}, shared.document_sums(current.kept, KlOver::vocabulary)});
   result.report.course = std::move(decisions);
   result.report.speed = measured_speed(setup, {result.weights.config});
-  result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace
+
+PruneResult prune_stepwise(const PruneSetup& setup) {
+  const auto start = std::chrono::steady_clock::now();
+  ResolvedPlan plan;
+  comm::agree(setup.group, [&] { plan = resolved(setup, calibrate::kCalibrationBatchTokens); });
+  const auto evaluator = evaluator_of_candidates(setup, plan);
+  PruneResult result;
+  comm::agree(setup.group, [&] {
+    SharedEvaluator shared(setup, evaluator);
+    if (!setup.leads()) return shared.serve();
+    result = stepwise(setup, plan, evaluator, shared);
+    result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
   return result;
 }
 

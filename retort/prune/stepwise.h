@@ -17,7 +17,8 @@ namespace retort::prune {
 /// scores are given.  Throws UsageError for an unreachable target, DataError for unusable text,
 /// ValidationError for activations that are not finite and for a sliced model whose output differs from the
 /// masked one's; MemoryError before the search; StoppedError when the observer asks to stop.  With the saved
-/// file of an interrupted run the same candidates are not evaluated again.
+/// file of an interrupted run the same candidates are not evaluated again.  Where the setup has a group it is
+/// collective, and only rank 0 has a result.
 PruneResult prune_stepwise(const PruneSetup& setup);
 
 }  // namespace retort::prune

@@ -122,6 +122,11 @@ std::int64_t whole_gradients(const architecture::Layout& layout) {
 
 }  // namespace
 
+void MemoryPlan::share(std::string_view what, std::int64_t ranks) {
+  for (auto& item : items)
+    if (item.what == what) item.bytes /= ranks;
+}
+
 std::int64_t MemoryPlan::total_bytes() const {
   std::int64_t total = 0;
   for (const auto& item : items) total += item.bytes;

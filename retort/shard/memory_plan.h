@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "retort/architecture/config.h"
@@ -41,6 +42,8 @@ struct MemoryPlan {
   /// What to do when it does not fit.
   std::string advice = "lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model";
   std::int64_t total_bytes() const;
+  /// Counts the items of this name once for `ranks` ranks, which hold them between them.
+  void share(std::string_view what, std::int64_t ranks);
 };
 
 MemoryPlan plan_memory(const MemoryShape& shape);

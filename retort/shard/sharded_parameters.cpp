@@ -14,7 +14,9 @@
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/shard/common_tensors.h"
 #include "retort/shard/parameters.h"
+#include "retort/shard/tensor_buffer.h"
 
 namespace retort::shard {
 namespace {
@@ -23,50 +25,12 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-comm::Type type_of(const at::Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kDouble:
-      return comm::Type::f64;
-    case at::kFloat:
-      return comm::Type::f32;
-    case at::kBFloat16:
-      return comm::Type::bf16;
-    default:
-      base::ensure(false, "weights are float64, float32 or bfloat16");
-      return comm::Type::bytes;
-  }
-}
-
-comm::Buffer buffer_of(const at::Tensor& x) {
-  return {x.data_ptr(), x.numel(), type_of(x), x.is_cpu() ? comm::Device::cpu : comm::Device::accelerator};
-}
-
 // How one unit is cut.
 struct Cut {
   std::int64_t size = 0;   // elements of the unit
   std::int64_t piece = 0;  // of one rank
   std::int64_t part = 0;   // of one rank of a shard group: a piece for each replica
   std::int64_t total = 0;  // padded unit
-};
-
-// Memory that a group has in common, cut into tensors; holds the block for as long as any of them.
-class CommonTensors {
- public:
-  CommonTensors(std::shared_ptr<comm::CommonBlock> block, at::ScalarType type)
-      : block_(std::move(block)), type_(type) {}
-  at::Tensor take(std::int64_t elements) {
-    const auto bytes = elements * static_cast<std::int64_t>(at::elementSize(type_));
-    base::ensure(taken_ + bytes <= std::ssize(block_->bytes()), "common memory holds what it was made for");
-    auto* data = block_->bytes().data() + taken_;
-    taken_ += bytes;
-    return at::from_blob(
-        data, {elements}, [block = block_](void*) {}, at::TensorOptions().dtype(type_));
-  }
-
- private:
-  std::shared_ptr<comm::CommonBlock> block_;
-  at::ScalarType type_;
-  std::int64_t taken_ = 0;
 };
 
 class ShardedParameters final : public Parameters {

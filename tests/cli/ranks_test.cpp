@@ -1,11 +1,14 @@
 // Runs of several ranks: they give the result of one, go on on any number, and end together.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
 #include <fstream>
 
 #include "cli/tiny_project.h"
+#include "retort/base/files.h"
+#include "retort/base/json.h"
 #include "support/message_of.h"
 
 namespace retort::test {
@@ -88,6 +91,48 @@ TEST_F(Ranks, GiveTheResultOfOneAndTheSameBitsAgain) {
         << stage;
 }
 
+// Stages that train nothing: what two ranks and four measure decides as what one does.
+TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
+  project_.write_recipe(
+      {train_of(12),
+       "{name: narrow, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: per_layer, "
+       "search: {method: additive}, width_multiple: 4, calibration_tokens: 4k, sequence_length: 64}",
+       "{name: alike, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: uniform, "
+       "width_multiple: 16, calibration_tokens: 4k, sequence_length: 64}",
+       "{name: scores, kind: evaluate, models: [born, narrow, alike], data: [text], context: 64, tokens: 2k, "
+       "prompt: [\"a\"], max_new_tokens: 4}"});
+  // The trained model is one: its last digits depend on the ranks.
+  const auto one = run_in("one", 1);
+  ASSERT_EQ(one.code, 0) << one.err;
+  for (const int ranks : {2, 4}) {
+    const auto directory = "run" + std::to_string(ranks);
+    fs::copy(project_.path("one"), project_.path(directory), fs::copy_options::recursive);
+    for (const auto* stage : {"narrow", "alike", "scores"}) {
+      fs::remove_all(project_.path(directory) / "models" / stage);
+      fs::remove_all(project_.path(directory) / "checkpoints" / stage);
+      fs::remove(project_.path(directory) / "stages" / (std::string(stage) + ".json"));
+    }
+    const auto finished = run_in(directory, ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    const auto result = [&](const std::string& run, const std::string& stage) {
+      return base::parse_json(base::read_file(project_.path(run) / "stages" / (stage + ".json")));
+    };
+    for (const auto* stage : {"narrow", "alike"}) {
+      const auto expected = result("one", stage), found = result(directory, stage);
+      EXPECT_EQ(found.at("kept"), expected.at("kept")) << stage;
+      EXPECT_NEAR(found.at("objective").get<double>(), expected.at("objective").get<double>(), 1e-5) << stage;
+    }
+    const auto expected = result("one", "scores"), found = result(directory, "scores");
+    for (std::size_t model = 0; model < 3; ++model) {
+      const auto nll = [&](const base::Json& of) {
+        return of.at("models").at(model).at("sources").at(0).at("nll").get<double>();
+      };
+      EXPECT_NEAR(nll(found), nll(expected), 1e-5);
+    }
+    EXPECT_EQ(found.at("models").at(0).at("generations"), expected.at("models").at(0).at("generations"));
+  }
+}
+
 TEST_F(Ranks, GoOnOnAnyNumber) {
   project_.write_recipe({train_of(60)});
   const auto whole = run_in("whole", 1);
@@ -136,6 +181,44 @@ TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_SAYS(ended.err, "rank 2 ");
 }
+
+#ifdef RETORT_MPIRUN
+// The process of a rank among those that mpirun started; -1: none.
+pid_t process_of_rank(pid_t mpirun, int rank) {
+  const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+  for (const auto process : children_of(mpirun)) {
+    std::ifstream variables("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+    for (std::string variable; std::getline(variables, variable, '\0');)
+      if (variable == wanted) return process;
+  }
+  return -1;
+}
+
+// Where the ranks share no memory, the call of MPI that waits for it does not return.
+TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedEndsAllAndIsNamed) {
+  project_.write_recipe({train_of(400)});
+  Running running({}, "", {}, [directory = project_.path()] {
+    fs::current_path(directory);
+    for (const auto* variable :
+         {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe",
+          "RETORT_RANKS_PER_NODE", "RETORT_PATIENCE_SECONDS"})
+      ::setenv(variable, "1", 1);
+    ::setenv("OMPI_MCA_btl", "self,vader", 1);
+    ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+    ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", "3", ::getenv("RETORT_PROGRAM"), "run", "recipe.yaml",
+            "--run-dir", "run", nullptr);
+  });
+  ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+  const auto rank = process_of_rank(running.pid(), 1);
+  ASSERT_GT(rank, 0);
+  ::kill(rank, SIGSTOP);
+  const auto ended = running.wait();  // mpirun ends the one that is stopped too
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_SAYS(ended.err, "rank 1 on ");
+  EXPECT_SAYS(ended.err, "hangs or was stopped in step");
+  EXPECT_SAYS(ended.err, "Others waited for it in");
+}
+#endif
 
 TEST_F(Ranks, SayAMistakeOnce) {
   project_.write_recipe({train_of(4)});

@@ -11,6 +11,7 @@
 
 #include "retort/base/error.h"
 #include "retort/comm/group.h"
+#include "retort/comm/requests.h"
 
 namespace retort::test {
 
@@ -266,6 +267,56 @@ inline void the_log_counts_calls_and_bytes(Group& group) {
   EXPECT_EQ(counts[0].moved_bytes, 3 * 64 * (group.size() - 1));
 }
 
+inline void texts_of_all_ranks_keep_their_lengths(Group& group) {
+  const auto text_of = [](int rank) {
+    return std::string(static_cast<std::size_t>(3 * rank), static_cast<char>('a' + rank));
+  };
+  const auto texts = group.all_texts(text_of(group.rank()));
+  ASSERT_EQ(std::ssize(texts), group.size());
+  for (int rank = 0; rank < group.size(); ++rank)
+    EXPECT_EQ(texts[static_cast<std::size_t>(rank)], text_of(rank));
+}
+
+inline void all_ranks_answer_what_rank_0_asks(Group& group) {
+  int served = 0;
+  {
+    comm::Requests requests(group, [&](const std::string& request) {
+      ++served;
+      return request + std::to_string(group.rank());
+    });
+    if (group.rank() == 0) {
+      for (const std::string word : {"one ", "", "two "}) {
+        const auto answers = requests.ask(word);
+        ASSERT_EQ(std::ssize(answers), group.size());
+        for (int rank = 0; rank < group.size(); ++rank)
+          EXPECT_EQ(answers[static_cast<std::size_t>(rank)], word + std::to_string(rank));
+      }
+    } else {
+      requests.serve();
+    }
+  }
+  EXPECT_EQ(served, 3);
+}
+
+// What rank 0 throws by itself lets the others go; what a rank throws in its answer all throw.
+inline void requests_end_with_an_error(Group& group) {
+  const auto last = group.size() - 1;
+  const auto ask = [&](bool last_fails) {
+    comm::Requests requests(group, [&](const std::string&) -> std::string {
+      base::require<base::DataError>(!last_fails || group.rank() != last, "rank ", last, " has no answer");
+      return {};
+    });
+    if (group.rank() != 0) return requests.serve();
+    (void)requests.ask("?");
+    base::require<base::StorageError>(last_fails, "rank 0 cannot write");
+  };
+  if (group.rank() == 0)
+    EXPECT_THROW(ask(false), base::StorageError);
+  else
+    ask(false);
+  EXPECT_THROW(ask(true), base::DataError);
+}
+
 inline constexpr Check kContract[] = {
     {"RanksCountFromZero", ranks_count_from_zero},
     {"AllGatherIsInTheOrderOfRanks", all_gather_is_in_the_order_of_ranks},
@@ -282,6 +333,9 @@ inline constexpr Check kContract[] = {
     {"PartsThatDoNotFitAreRefused", parts_that_do_not_fit_are_refused},
     {"CommonMemoryIsSeenByAll", common_memory_is_seen_by_all},
     {"TheLogCountsCallsAndBytes", the_log_counts_calls_and_bytes},
+    {"TextsOfAllRanksKeepTheirLengths", texts_of_all_ranks_keep_their_lengths},
+    {"AllRanksAnswerWhatRank0Asks", all_ranks_answer_what_rank_0_asks},
+    {"RequestsEndWithAnError", requests_end_with_an_error},
 };
 
 }  // namespace retort::test

@@ -9,6 +9,7 @@
 #include "retort/base/error.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
+#include "support/ranks.h"
 #include "support/reference_model.h"
 #include "support/temporary_directory.h"
 #include "support/tolerance.h"
@@ -259,6 +260,50 @@ TEST(Evaluate, RefusesTokensOutsideTheVocabularyAndADamagedModel) {
   EXPECT_SAYS(
       test::message_of<base::ValidationError>([&] { eval::evaluate_source(bad, nullptr, "s", good); }),
       "not finite");
+}
+
+// Seven batches: of three ranks the last has one less.
+TEST(Evaluate, RanksHaveTheBitsOfOne) {
+  std::vector<std::vector<std::int32_t>> ids;
+  for (std::int32_t i = 0; i < 14; ++i) ids.push_back({1 + i, 2, 3, 4 + i, 5, 60 - i});
+  const auto a = small({}), b = small({}, 2);
+  const auto scores_of = [&](comm::Group* group, std::vector<std::string>& lines) {
+    const eval::Subject student("student", *a), teacher("teacher", *b);
+    GivenWindows windows(ids);
+    return eval::evaluate_source(
+        student, &teacher, "s", windows, {.tokens = 12, .group = group},
+        [&](const eval::WindowScores& window) { lines.push_back(eval::to_json_line(window)); });
+  };
+  std::vector<std::string> expected_lines;
+  const auto expected = scores_of(nullptr, expected_lines);
+  for (const int ranks : {1, 2, 3, 8})
+    test::on_ranks(ranks, [&](comm::Group& group) {
+      std::vector<std::string> lines;
+      const auto scores = scores_of(&group, lines);
+      EXPECT_EQ(lines, expected_lines);
+      EXPECT_EQ(scores.inputs, expected.inputs);
+      EXPECT_EQ(scores.sums.nll, expected.sums.nll);
+      EXPECT_EQ(scores.sums.kl, expected.sums.kl);
+      EXPECT_EQ(scores.sums.top1_agreement, expected.sums.top1_agreement);
+      EXPECT_EQ(scores.sums.confidence.expected_calibration_error(),
+                expected.sums.confidence.expected_calibration_error());
+      ASSERT_EQ(scores.documents.size(), expected.documents.size());
+      for (std::size_t i = 0; i < scores.documents.size(); ++i)
+        EXPECT_EQ(scores.documents[i].kl, expected.documents[i].kl);
+    });
+}
+
+TEST(Evaluate, ADamagedModelIsNamedOnEveryRank) {
+  auto weights = test::lively_weights(test::config_of({}), 1, at::kFloat);
+  weights.tensor("model.layers.0.mlp.up_proj.weight")[0][0] = std::numeric_limits<float>::quiet_NaN();
+  const auto damaged = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  test::on_ranks(3, [&](comm::Group& group) {
+    const eval::Subject subject("m", *damaged);
+    GivenWindows windows({{1, 60, 3}});
+    EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", windows, {.group = &group}),
+                 base::ValidationError);
+    EXPECT_TRUE(group.failed_together());
+  });
 }
 
 // Parameters whose units are not numbers once they are released.

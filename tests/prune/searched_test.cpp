@@ -15,10 +15,12 @@
 #include "retort/prune/moves.h"
 #include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
+#include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
 #include "retort/search/greedy.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/ranks.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -130,6 +132,65 @@ TEST_P(GreedyBudget, IsUsedOrAllIsCompared) {
 
 INSTANTIATE_TEST_SUITE_P(Units, GreedyBudget,
                          ::testing::Values(Units::blocks, Units::sub_blocks, Units::per_layer));
+
+// Rank 0 has what it has alone: the same candidates cost the same, so it takes the same path.
+TEST(SearchedModel, RanksFindWhatOneFinds) {
+  const auto input = small_model(6);
+  for (const auto units : {Units::per_layer, Units::uniform}) {
+    auto options = options_of(units, SearchMethod::tabu);
+    const auto found = [&](comm::Group* group) {
+      const test::TemporaryDirectory directory;
+      record::Observer observer;
+      const auto texts = text();
+      const prune::PruneSetup setup{.input = input,
+                                    .sources = texts,
+                                    .options = options,
+                                    .observer = observer,
+                                    .place = {directory / "search.jsonl"},
+                                    .group = group};
+      return options.stepwise() ? prune::prune_stepwise(setup) : prune_searched(setup);
+    };
+    if (units == Units::uniform) options.search.method = SearchMethod::greedy;  // the stepwise one
+    const auto expected = found(nullptr);
+    for (const int ranks : {2, 3})
+      test::on_ranks(ranks, [&](comm::Group& group) {
+        const auto result = found(&group);
+        EXPECT_EQ(result.weights.units.empty(), group.rank() != 0);
+        if (group.rank() != 0) return;
+        EXPECT_EQ(result.report.kept, expected.report.kept);
+        EXPECT_NEAR(result.report.evaluation.mean.objective, expected.report.evaluation.mean.objective, 1e-9);
+        ASSERT_EQ(result.weights.units.size(), expected.weights.units.size());
+        for (std::size_t unit = 0; unit < result.weights.units.size(); ++unit)
+          EXPECT_TRUE(at::allclose(result.weights.units[unit], expected.weights.units[unit], 1e-9, 1e-12));
+      });
+  }
+}
+
+TEST(SearchedModel, AskedToStopAllRanksDo) {
+  const auto input = small_model(6);
+  const auto options = options_of(Units::per_layer, SearchMethod::tabu);
+  struct Impatient : record::Observer {
+    void progress(std::string_view what, std::int64_t done, std::int64_t) override {
+      searched |= what == "prune: tokens searched" && done > 0;
+    }
+    bool stop_requested() const override { return searched; }
+    bool searched = false;
+  };
+  test::on_ranks(3, [&](comm::Group& group) {
+    const test::TemporaryDirectory directory;
+    Impatient impatient;
+    record::Observer patient;
+    const auto texts = text();
+    const prune::PruneSetup setup{.input = input,
+                                  .sources = texts,
+                                  .options = options,
+                                  .observer = group.rank() == 0 ? impatient : patient,
+                                  .place = {directory / "search.jsonl"},
+                                  .group = &group};
+    EXPECT_THROW(prune_searched(setup), record::StoppedError);
+    EXPECT_TRUE(group.failed_together());
+  });
+}
 
 TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   const auto input = small_model();

@@ -39,7 +39,7 @@ Module module_of(Launcher by) {
                                   : Module{"libretort_mpich.so", "MPICH", "libmpich12"};
 }
 
-std::unique_ptr<Group> mpi_group(Launcher by) {
+std::unique_ptr<Group> mpi_group(Launcher by, LastWords last_words) {
   const auto module = module_of(by);
   void* loaded = ::dlopen(module.file, RTLD_NOW | RTLD_LOCAL);
   base::require<base::EnvironmentError>(
@@ -50,7 +50,7 @@ std::unique_ptr<Group> mpi_group(Launcher by) {
   base::require<base::EnvironmentError>(release && world && std::string(release()) == RETORT_RELEASE,
                                         module.file,
                                         " is of another release than the program; install Retort again.");
-  return std::unique_ptr<Group>(world(launched_ranks(by)));
+  return std::unique_ptr<Group>(world(launched_ranks(by), last_words));
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Launcher launcher() {
   return Launcher::none;
 }
 
-std::unique_ptr<Group> world_group() {
+std::unique_ptr<Group> world_group(LastWords last_words) {
   switch (const auto by = launcher()) {
     case Launcher::none:
       return single_group();
@@ -77,7 +77,7 @@ std::unique_ptr<Group> world_group() {
       return local_group();
     case Launcher::open_mpi:
     case Launcher::mpich:
-      return mpi_group(by);
+      return mpi_group(by, last_words);
   }
   return single_group();
 }

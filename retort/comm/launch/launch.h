@@ -20,6 +20,6 @@ Launcher launcher();
 
 /// The group of all ranks that the launcher started.  For MPI it loads the module of that library, beside
 /// the program.  Collective.  Throws EnvironmentError, UsageError.
-std::unique_ptr<Group> world_group();
+std::unique_ptr<Group> world_group(LastWords last_words = nullptr);
 
 }  // namespace retort::comm

@@ -45,7 +45,11 @@ class MpiGroup final : public WorkerGroup {
   bool abort_is_heard() const override { return false; }
 
  protected:
-  void enter(const Collective&, const CallId& id) override { require_the_same_call(id); }
+  void enter(const Collective& call, const CallId& id) override {
+    if (!call.patient) runtime_->watchdog().begin(id, level());
+    require_the_same_call(id);
+  }
+  void leave() override { runtime_->watchdog().end(); }
 
  private:
   // MPI is called by one thread, after all that was posted before.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "retort/base/error.h"
+#include "retort/comm/flight.h"
 
 namespace retort::comm {
 namespace {
@@ -58,7 +59,7 @@ void require_mpi(int result, const char* call) {
       base::join(call, ": ", text, "; start the same command again to go on from what is kept."));
 }
 
-MpiRuntime::MpiRuntime(int launched_ranks) {
+MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(last_words) {
   start_mpi();
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
@@ -69,6 +70,28 @@ MpiRuntime::MpiRuntime(int launched_ranks) {
   share_arena();
   divide_processors();
   worker_ = std::make_shared<Worker>();
+  watchdog_ =
+      std::make_unique<Watchdog>([worker = worker_] { return worker->patience_seconds(); },
+                                 [this](const std::string& call, double seconds) { end_job(call, seconds); });
+}
+
+// Every rank that waits comes here at about the same time: the first one speaks for all, unless it is the one
+// that hangs.
+void MpiRuntime::end_job(const std::string& call, double seconds) const {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200) * std::min(rank_, 20));
+  const auto flight = worker_->flight();
+  std::string who = "a rank hangs or was stopped.";
+  if (flight)
+    if (const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
+        found.culprit >= 0)
+      who = found.sentence;
+  const auto sentence =
+      base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
+                 " s; start the same command again to go on from what is kept.");
+  if (flight) flight->failed(sentence, /*by_another=*/true);
+  if (last_words_) last_words_(sentence);
+  // The worker is within a call that never ends, so nothing else of MPI is called in this process.
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(base::ExitCode::temporary));
 }
 
 MpiRuntime::~MpiRuntime() {
@@ -78,6 +101,7 @@ MpiRuntime::~MpiRuntime() {
     if (rank_ != 0) std::this_thread::sleep_for(std::chrono::seconds(10));
     return;
   }
+  watchdog_.reset();
   worker_.reset();
   if (arena_) arena_->leave(local_rank_);
   MPI_Comm_free(&on_node_);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "retort/comm/shared/arena.h"
+#include "retort/comm/watchdog.h"
 #include "retort/comm/worker.h"
 
 namespace retort::comm {
@@ -13,8 +14,9 @@ namespace retort::comm {
 class MpiRuntime {
  public:
   /// Starts MPI.  Ranks of one machine find each other and map memory in common.  Collective.
-  /// RETORT_RANKS_PER_NODE takes so many of them as a machine.  Throws EnvironmentError.
-  explicit MpiRuntime(int launched_ranks);
+  /// RETORT_RANKS_PER_NODE takes so many of them as a machine.  `last_words` may be null.  Throws
+  /// EnvironmentError.
+  MpiRuntime(int launched_ranks, LastWords last_words);
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
@@ -29,17 +31,22 @@ class MpiRuntime {
   const std::shared_ptr<Arena>& arena() const { return arena_; }
   /// The thread that calls MPI after the start.
   const std::shared_ptr<Worker>& worker() const { return worker_; }
+  /// MPI's calls block: where a rank does not come in the patience of the worker, it says who, and ends all.
+  Watchdog& watchdog() { return *watchdog_; }
 
  private:
   void find_node();
   void share_arena();
   void divide_processors() const;
+  void end_job(const std::string& call, double seconds) const;
 
+  LastWords last_words_;
   int rank_ = 0, size_ = 1;
   MPI_Comm on_node_ = MPI_COMM_NULL;
   int node_ = 0, local_rank_ = 0, local_size_ = 1;
   std::shared_ptr<Arena> arena_;
   std::shared_ptr<Worker> worker_;
+  std::unique_ptr<Watchdog> watchdog_;
 };
 
 /// Throws PeerError unless an MPI call returned MPI_SUCCESS.

@@ -11,6 +11,7 @@
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/path.h"
+#include "retort/ops/threads.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
@@ -53,7 +54,10 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
                         const LoadedModel& teacher) {
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher);
-  scores.generations = generated(model, options);
+  context.group.agree([&] {
+    const ops::Threads threads(context.leads() ? context.threads_of_machine() : at::get_num_threads());
+    if (context.leads()) scores.generations = generated(model, options);
+  });
   return scores;
 }
 
@@ -86,7 +90,7 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
 using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 
 std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device device,
-                                              const KnownConfig& config_of) {
+                                              std::int64_t ranks_of_machine, const KnownConfig& config_of) {
   const auto& options = options_of(stage);
   const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
   // A token has at least one byte of the prompt; a post-processor may add some.
@@ -102,55 +106,67 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device dev
                                    ops::path_of(device));
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
+    for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, ranks_of_machine);
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   return largest;
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, context.device,
+  return largest_plan(stage, context.device, context.ranks.of_machine,
                       [&](const std::string& name) { return context.models.config(name); });
 }
 
 // Before a model is loaded; returns the bytes.
 std::int64_t planned(const Context& context, const Stage& stage) {
-  const auto plan = largest_plan(stage, context.device, [&](const std::string& name) {
-    return architecture::read_config(context.model_path(name));
-  });
+  const auto plan = largest_plan(
+      stage, context.device, context.ranks.of_machine,
+      [&](const std::string& name) { return architecture::read_config(context.model_path(name)); });
   if (!plan) return 0;
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
-  shard::require_fits(*plan, context.available_bytes);
+  shard::require_fits(*plan, context.available_bytes / context.ranks.of_machine);
   return plan->total_bytes();
+}
+
+// Collective.
+eval::ModelScores score_of(const Context& context, const Stage& stage, const std::string& name,
+                           const LoadedModel& teacher) {
+  if (name == stage.teacher) return score(context, stage, teacher, teacher);
+  const auto model = load_for_scoring(context, name);
+  context.group.agree([&] {
+    (void)require_same_tokens(base::join("stage '", stage.name, "'"), {name, model.path},
+                              {stage.teacher, teacher.path});
+    eval::check_comparable(*model.subject, teacher.subject.get(), options_of(stage).context);
+  });
+  return score(context, stage, model, teacher);
 }
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto planned_bytes = planned(context, stage);
+  std::int64_t planned_bytes = 0;
+  context.group.agree([&] { planned_bytes = planned(context, stage); });
   const auto teacher = load_for_scoring(context, stage.teacher);
-  base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
-  for (std::int64_t done = 0; const auto& name : stage.models) {
-    base::require<record::StoppedError>(!context.observer.stop_requested(), stage.name,
-                                        ": stopped on request; nothing is kept, the same command again "
-                                        "measures all models.");
-    context.observer.progress(base::join(stage.name, ": models evaluated"), done++,
-                              static_cast<std::int64_t>(stage.models.size()));
-    if (name == stage.teacher) {
-      scores.push_back(score(context, stage, teacher, teacher));
-    } else {
-      const auto model = load_for_scoring(context, name);
-      (void)require_same_tokens(base::join("stage '", stage.name, "'"), {name, model.path},
-                                {stage.teacher, teacher.path});
-      eval::check_comparable(*model.subject, teacher.subject.get(), options.context);
-      scores.push_back(score(context, stage, model, teacher));
-    }
-    documents.write(eval::document_lines(scores.back()));
+  for (const auto& name : stage.models) {
+    const bool stopped = context.agreed(context.observer.stop_requested());
+    context.group.together([&] {
+      base::require<record::StoppedError>(!stopped, stage.name,
+                                          ": stopped on request; nothing is kept, the same command again "
+                                          "measures all models.");
+    });
+    context.observer.progress(base::join(stage.name, ": models evaluated"), std::ssize(scores),
+                              std::ssize(stage.models));
+    scores.push_back(score_of(context, stage, name, teacher));
   }
-  documents.commit();
-  auto result = eval::to_json(options.context, options.windows, stage.teacher, scores);
-  result[keys::kSparsity] = sparsity_changes(context, scores);
-  result[keys::kMemoryPlannedBytes] = planned_bytes;
+  base::Json result;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    eval::write_documents(context.directory.documents_path(stage.name), scores);
+    result = eval::to_json(options.context, options.windows, stage.teacher, scores);
+    result[keys::kSparsity] = sparsity_changes(context, scores);
+    result[keys::kMemoryPlannedBytes] = planned_bytes;
+  });
   return result;
 }
 
@@ -171,6 +187,7 @@ const StageFunctions kEvaluating = {.text_use =
                                         },
                                     .plan = plan,
                                     .run = run,
+                                    .on_all_ranks = true,
                                     .summary = summary};
 
 }  // namespace retort::pipeline

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/calibrate/profile_file.h"
@@ -39,12 +40,16 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return prune::plan_prune_within(context.available_bytes, /*may_use_disk=*/true, *config, sizeof(float),
-                                  calibration_tokens(stage, prune::calibration_tokens_of(*config, options),
-                                                     options.sequence_length),
-                                  std::max(calibrate::kCalibrationBatchTokens, options.sequence_length),
-                                  options)
-      .memory;
+  const auto common = architecture::num_parameters(*config) * std::int64_t{sizeof(float)};
+  auto memory =
+      prune::plan_prune_within(
+          available_bytes_of_rank(context.available_bytes, context.ranks, common),
+          /*may_use_disk=*/true, *config, sizeof(float),
+          calibration_tokens(stage, prune::calibration_tokens_of(*config, options), options.sequence_length),
+          std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
+          .memory;
+  memory.share(prune::kInputWeights, context.ranks.of_machine);
+  return memory;
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
@@ -71,26 +76,47 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
   };
 }
 
-base::Json run(const Context& context, const Stage& stage) {
+prune::PruneResult pruned(const Context& context, const Stage& stage, const CalibratedModel& model) {
+  std::optional<std::vector<calibrate::BlockScores>> scores;
+  std::function<void(const model::Weights&)> on_tied;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    scores = scores_of_profile(context, stage, model.weights);
+    on_tied = saver(context, stage);
+  });
   const auto& options = options_of(stage);
-  const auto tokens =
-      prune::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
-  const auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
-  const auto scores = scores_of_profile(context, stage, model.weights);
   const prune::PruneSetup setup{
       .input = model.weights,
       .sources = model.sources,
       .options = options,
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                .memory = context.available_bytes},
-      .given = scores ? &*scores : nullptr};
-  const auto result =
-      options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, saver(context, stage));
-  save_compressed(context, stage, model.path, result.weights);
-  auto json = prune::to_json(result.report);
-  json[record::keys::kCalibration] =
-      calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(options)));
+                .memory = available_bytes_of_rank(
+                    context.available_bytes, context.ranks,
+                    architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)})},
+      .given = scores ? &*scores : nullptr,
+      .group = &context.group,
+      .threads_of_leader = context.threads_of_machine()};
+  return options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
+}
+
+// Rank 0 searches, all measure.
+base::Json run(const Context& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  std::int64_t tokens = 0;
+  context.group.agree([&] {
+    tokens = prune::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
+  });
+  const auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
+  const auto result = pruned(context, stage, model);
+  base::Json json;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    save_compressed(context, stage, model.path, result.weights);
+    json = prune::to_json(result.report);
+    json[record::keys::kCalibration] =
+        calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(options)));
+  });
   return json;
 }
 
@@ -100,6 +126,7 @@ const StageFunctions kPruning = {.text_use = use_of_calibration_text,
                                  .sequence_length = calibration_length<prune::PruneOptions>,
                                  .check = check,
                                  .plan = plan,
-                                 .run = run};
+                                 .run = run,
+                                 .on_all_ranks = true};
 
 }  // namespace retort::pipeline

@@ -109,19 +109,22 @@ void distil(const Context& context, const Stage& stage, const Contender& contend
   });
 }
 
+// Collective.
 std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& stage,
                                          const std::vector<Contender>& contenders) {
-  base::AtomicFile documents(context.directory.documents_path(stage.name));
   std::vector<eval::ModelScores> scores;
   for (const auto& contender : contenders) {
-    record::stop_if_asked(context.observer, stage.name.c_str(), "the students distilled so far");
+    const bool stopped = context.agreed(context.observer.stop_requested());
+    context.group.together([&] {
+      base::require<record::StoppedError>(!stopped, stage.name,
+                                          ": stopped on request; the students distilled so far are kept, the "
+                                          "same command again goes on there.");
+    });
     const auto student =
         load_for_scoring(context, context.directory.model_directory(contender.student).string());
     scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr));
     scores.back().name = contender.name;
-    documents.write(eval::document_lines(scores.back()));
   }
-  documents.commit();
   return scores;
 }
 
@@ -203,8 +206,8 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 }
 
 // Saves the best and says how all did.
-base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
-  const auto scores = scores_of(context, stage, contenders);
+base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
+                  const std::vector<eval::ModelScores>& scores) {
   const auto standings = eval::standings(scores);
   const auto table = timed(context, stage, contenders);
   std::vector<double> seconds;
@@ -228,7 +231,7 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
   return result;
 }
 
-// What is measured or timed is decided by rank 0.
+// Collective; what is decided is decided by rank 0.
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
   context.group.agree([&] {
@@ -238,9 +241,12 @@ base::Json run(const Context& context, const Stage& stage) {
                                 read_model_text(contender.path, contender.config));
   });
   for (const auto& contender : contenders) distil(context, stage, contender);
+  const auto scores = scores_of(context, stage, contenders);
   base::Json result;
   context.group.agree([&] {
-    if (context.leads()) result = choose(context, stage, contenders);
+    if (!context.leads()) return;
+    eval::write_documents(context.directory.documents_path(stage.name), scores);
+    result = choose(context, stage, contenders, scores);
   });
   return result;
 }

@@ -1,0 +1,39 @@
+#include "retort/comm/watchdog.h"
+
+#include <chrono>
+
+#include "retort/base/error.h"
+#include "retort/base/machine.h"
+
+namespace retort::comm {
+
+Watchdog::Watchdog(std::function<double()> patience,
+                   std::function<void(const std::string& call, double seconds)> end)
+    : patience_(std::move(patience)),
+      end_(std::move(end)),
+      thread_([this](const std::stop_token& stop) { look(stop); }) {}
+
+void Watchdog::begin(const CallId& call, const std::string& level) {
+  const std::scoped_lock lock(mutex_);
+  since_ = base::monotonic_seconds();
+  call_ = call;
+  level_ = level;
+}
+
+void Watchdog::end() {
+  const std::scoped_lock lock(mutex_);
+  since_ = 0;
+}
+
+void Watchdog::look(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::scoped_lock lock(mutex_);
+    const double patience = patience_(), taken = base::monotonic_seconds() - since_;
+    if (since_ == 0 || patience <= 0 || taken < patience) continue;
+    end_(base::join(described(call_), " of '", level_, "'"), taken);
+    return;
+  }
+}
+
+}  // namespace retort::comm

@@ -1,0 +1,37 @@
+#pragma once
+// Misses ranks that do not come, where a call that waits for them cannot be interrupted: it ends the process.
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "retort/comm/call.h"
+
+namespace retort::comm {
+
+class Watchdog {
+ public:
+  /// `patience`: seconds that a call may take now; 0: without end.  `end` is told of the first that takes
+  /// longer, on the watchdog's thread, with the seconds that it took.
+  Watchdog(std::function<double()> patience,
+           std::function<void(const std::string& call, double seconds)> end);
+
+  /// A call of this process begins: what it is, and the name of its group.
+  void begin(const CallId& call, const std::string& level);
+  /// It has ended.
+  void end();
+
+ private:
+  void look(const std::stop_token& stop);
+
+  std::function<double()> patience_;
+  std::function<void(const std::string&, double)> end_;
+  std::mutex mutex_;
+  double since_ = 0;  // of the call at hand; 0: there is none
+  CallId call_;
+  std::string level_;
+  std::jthread thread_;
+};
+
+}  // namespace retort::comm

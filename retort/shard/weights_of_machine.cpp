@@ -1,0 +1,34 @@
+#include "retort/shard/weights_of_machine.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+
+#include "retort/shard/common_tensors.h"
+
+namespace retort::shard {
+
+model::Weights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
+                                  comm::Group& group) {
+  if (group.size() == 1) return model::collected(source, dtype, device);
+  const auto machine = group.split(group.node(), "machine");
+  std::shared_ptr<comm::CommonBlock> block;
+  if (machine->size() > 1 && device.is_cpu())
+    block = machine->common_block(source.layout.size() * static_cast<std::int64_t>(at::elementSize(dtype)));
+  model::Weights weights{source.config, source.layout, source.lineage, source.file_dtype, {}};
+  group.agree([&] {
+    if (!block) {
+      weights = model::collected(source, dtype, device);
+      return;
+    }
+    CommonTensors tensors(block, dtype);
+    for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
+      weights.units.push_back(tensors.take(source.layout.units[unit].size));
+      if (static_cast<int>(unit % static_cast<std::size_t>(machine->size())) == machine->rank())
+        source.read(unit, weights.units.back());
+    }
+  });
+  return weights;
+}
+
+}  // namespace retort::shard
