@@ -12,6 +12,13 @@ namespace retort::calibrate {
 
 namespace keys = record::keys;
 
+void DocumentSums::add(const DocumentSums& other) {
+  targets += other.targets;
+  nll += other.nll;
+  kl += other.kl;
+  kl_gap += other.kl_gap;
+}
+
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
                    const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents) {
   const auto on_cpu = [](const at::Tensor& of_N) { return of_N.to(at::kCPU, at::kDouble).contiguous(); };
@@ -41,11 +48,7 @@ void join_documents(const Batch& batch, std::span<const DocumentSums> of_batch,
                     std::vector<DocumentSums>& documents) {
   const bool goes_on = batch.goes_on.front() && !documents.empty() && documents.back().source == batch.source;
   if (goes_on) {
-    auto& document = documents.back();
-    document.targets += of_batch.front().targets;
-    document.nll += of_batch.front().nll;
-    document.kl += of_batch.front().kl;
-    document.kl_gap += of_batch.front().kl_gap;
+    documents.back().add(of_batch.front());
     of_batch = of_batch.subspan(1);
   }
   documents.insert(documents.end(), of_batch.begin(), of_batch.end());
@@ -55,11 +58,7 @@ Evaluation evaluation_of(std::span<const DocumentSums> documents, const Objectiv
   std::vector<DocumentSums> sources;
   for (const auto& document : documents) {
     sources.resize(std::max(sources.size(), document.source + 1));
-    auto& source = sources[document.source];
-    source.targets += document.targets;
-    source.nll += document.nll;
-    source.kl += document.kl;
-    source.kl_gap += document.kl_gap;
+    sources[document.source].add(document);
   }
   Evaluation result;
   const auto share = 1 / static_cast<double>(sources.size());

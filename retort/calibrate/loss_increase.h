@@ -27,6 +27,9 @@ struct DocumentSums {
   double nll = 0;  ///< loss above that of the model that it is compared with
   double kl = 0;
   double kl_gap = 0;  ///< at most so much is the KL over the vocabulary above `kl`
+
+  /// Adds those of other targets.
+  void add(const DocumentSums& other);
 };
 
 struct LossIncrease {

@@ -11,6 +11,7 @@
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
 #include "retort/record/provenance.h"
+#include "retort/record/stopped.h"
 
 namespace retort::pipeline {
 
@@ -18,6 +19,11 @@ bool Context::agreed(bool of_rank_0) const {
   std::string word = of_rank_0 ? "yes" : "";
   group.share(word);
   return !word.empty();
+}
+
+void Context::stop_if_asked(const std::string& sentence) const {
+  const bool asked = agreed(observer.stop_requested());
+  group.together([&] { base::require<record::StoppedError>(!asked, sentence); });
 }
 
 int Context::threads_of_machine() const {

@@ -37,6 +37,8 @@ struct Context {
   bool leads() const { return group.rank() == 0; }
   /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
   bool agreed(bool of_rank_0) const;
+  /// Throws StoppedError with this sentence on every rank when the user asked rank 0 to stop.  Collective.
+  void stop_if_asked(const std::string& sentence) const;
   /// For rank 0 while it computes alone: the processors of the ranks that wait on its machine are free.
   int threads_of_machine() const;
   /// The directory of a model that a stage names: an earlier stage's, or a directory as it stands.

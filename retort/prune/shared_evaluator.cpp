@@ -1,11 +1,7 @@
 #include "retort/prune/shared_evaluator.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstring>
-
-#include "retort/ops/threads.h"
 
 namespace retort::prune {
 namespace {
@@ -48,17 +44,12 @@ std::size_t count_pieces(const base::Json& tasks) {
 }  // namespace
 
 SharedEvaluator::SharedEvaluator(const PruneSetup& setup, const Evaluator& evaluator)
-    : evaluator_(evaluator), threads_before_(at::get_num_threads()), threads_of_leader_(threads_before_) {
+    : evaluator_(evaluator), threads_of_rank_(at::get_num_threads()) {
   if (!setup.group || setup.group->size() == 1) return;
   ranks_ = setup.group->size();
   rank_ = setup.group->rank();
-  if (rank_ == 0 && setup.threads_of_leader > 0) threads_of_leader_ = setup.threads_of_leader;
+  if (rank_ == 0 && setup.threads_of_leader > 0) threads_of_leader_.emplace(setup.threads_of_leader);
   requests_.emplace(*setup.group, [this](const std::string& request) { return answer(request); });
-  at::set_num_threads(threads_of_leader_);
-}
-
-SharedEvaluator::~SharedEvaluator() {
-  at::set_num_threads(threads_before_);
 }
 
 std::size_t SharedEvaluator::tasks_at_a_time() const {
@@ -112,7 +103,7 @@ calibrate::Evaluation SharedEvaluator::evaluate(const architecture::Kept& candid
 }
 
 std::string SharedEvaluator::answer(const std::string& request) const {
-  const ops::Threads threads(threads_before_);
+  const ops::Threads threads(threads_of_rank_);
   const auto json = base::Json::parse(request);
   return json.is_array() ? own_piece_costs(json) : own_batch_sums(json);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "retort/comm/requests.h"
+#include "retort/ops/threads.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/setup.h"
 
@@ -16,9 +17,6 @@ class SharedEvaluator {
   /// The evaluator's text and weights are the same on all ranks.  While it lives rank 0 computes with as many
   /// threads as the setup gives its leader, but for its part of what all measure.
   SharedEvaluator(const PruneSetup& setup, const Evaluator& evaluator);
-  ~SharedEvaluator();
-  SharedEvaluator(const SharedEvaluator&) = delete;
-  SharedEvaluator& operator=(const SharedEvaluator&) = delete;
 
   /// A candidate on the evaluator's pieces from `first` up to `last`.
   struct Task {
@@ -44,7 +42,8 @@ class SharedEvaluator {
 
   const Evaluator& evaluator_;
   std::int64_t ranks_ = 1, rank_ = 0;
-  int threads_before_, threads_of_leader_;
+  int threads_of_rank_;
+  std::optional<ops::Threads> threads_of_leader_;
   std::optional<comm::Requests> requests_;  // empty: this process alone
 };
 

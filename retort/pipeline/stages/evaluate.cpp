@@ -16,7 +16,6 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/keys.h"
-#include "retort/record/stopped.h"
 #include "retort/report/report.h"
 
 namespace retort::pipeline {
@@ -55,8 +54,9 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher);
   context.group.agree([&] {
-    const ops::Threads threads(context.leads() ? context.threads_of_machine() : at::get_num_threads());
-    if (context.leads()) scores.generations = generated(model, options);
+    if (!context.leads()) return;
+    const ops::Threads threads(context.threads_of_machine());
+    scores.generations = generated(model, options);
   });
   return scores;
 }
@@ -149,12 +149,8 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto teacher = load_for_scoring(context, stage.teacher);
   std::vector<eval::ModelScores> scores;
   for (const auto& name : stage.models) {
-    const bool stopped = context.agreed(context.observer.stop_requested());
-    context.group.together([&] {
-      base::require<record::StoppedError>(!stopped, stage.name,
-                                          ": stopped on request; nothing is kept, the same command again "
-                                          "measures all models.");
-    });
+    context.stop_if_asked(
+        stage.name + ": stopped on request; nothing is kept, the same command again measures all models.");
     context.observer.progress(base::join(stage.name, ": models evaluated"), std::ssize(scores),
                               std::ssize(stage.models));
     scores.push_back(score_of(context, stage, name, teacher));

@@ -36,14 +36,20 @@ void check(const PlanContext&, const Stage& stage) {
       "another ranking.");
 }
 
+// A machine holds the weights of the input once.
+std::int64_t memory_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
+                            const architecture::Config& input) {
+  return available_bytes_of_rank(available_bytes, ranks,
+                                 architecture::num_parameters(input) * std::int64_t{sizeof(float)});
+}
+
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  const auto common = architecture::num_parameters(*config) * std::int64_t{sizeof(float)};
   auto memory =
       prune::plan_prune_within(
-          available_bytes_of_rank(context.available_bytes, context.ranks, common),
+          memory_of_rank(context.available_bytes, context.ranks, *config),
           /*may_use_disk=*/true, *config, sizeof(float),
           calibration_tokens(stage, prune::calibration_tokens_of(*config, options), options.sequence_length),
           std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
@@ -91,9 +97,7 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
       .options = options,
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                .memory = available_bytes_of_rank(
-                    context.available_bytes, context.ranks,
-                    architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)})},
+                .memory = memory_of_rank(context.available_bytes, context.ranks, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
       .threads_of_leader = context.threads_of_machine()};

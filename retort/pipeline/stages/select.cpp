@@ -13,7 +13,6 @@
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/keys.h"
-#include "retort/record/stopped.h"
 
 namespace retort::pipeline {
 namespace {
@@ -114,12 +113,9 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
                                          const std::vector<Contender>& contenders) {
   std::vector<eval::ModelScores> scores;
   for (const auto& contender : contenders) {
-    const bool stopped = context.agreed(context.observer.stop_requested());
-    context.group.together([&] {
-      base::require<record::StoppedError>(!stopped, stage.name,
-                                          ": stopped on request; the students distilled so far are kept, the "
-                                          "same command again goes on there.");
-    });
+    context.stop_if_asked(stage.name +
+                          ": stopped on request; the students distilled so far are kept, the same command "
+                          "again goes on there.");
     const auto student =
         load_for_scoring(context, context.directory.model_directory(contender.student).string());
     scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr));
