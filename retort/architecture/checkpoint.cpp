@@ -55,7 +55,7 @@ DtypeCounts count_dtypes(const Config& config, const io::ModelDirectory& directo
   DtypeCounts counts;
   for (const Unit& unit : make_layout(config).units)
     for (const Tensor& tensor : unit.tensors) {
-      const io::TensorHeader header = directory.header(tensor.name);
+      const io::TensorHeader header = directory.header(tensor.stored.name);
       counts.tensors[header.dtype] += 1;
       counts.elements[header.dtype] += tensor.numel;
       counts.dequantised = counts.dequantised || header.dequantised;
@@ -89,14 +89,16 @@ std::optional<io::Dtype> declared_dtype(const io::ModelDirectory& directory) {
 }
 
 void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
-  const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(tensor.name));
-  require<ModelError>(directory.contains(tensor.name), who, " is missing",
+  const std::string& name = tensor.stored.name;
+  const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(name));
+  require<ModelError>(directory.contains(name), who, " is missing",
                       tensor.role == Role::head ? "; if the head is the embedding, config.json needs "
                                                   "\"tie_word_embeddings\": true."
                                                 : "; the weights do not belong to this config.json.");
-  const io::TensorHeader found = directory.header(tensor.name);
-  require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == tensor.shape, who,
-                      " has shape ", shape_text(found.shape), ", expected ", shape_text(tensor.shape),
+  const auto expected = tensor.stored_shape();
+  const io::TensorHeader found = directory.header(name);
+  require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == expected, who,
+                      " has shape ", shape_text(found.shape), ", expected ", shape_text(expected),
                       " from config.json; the weights do not belong to this config.json.");
   require<ModelError>(is_weight_dtype(found.dtype), who, " has dtype ", io::name(found.dtype),
                       ", expected F32, F16 or BF16; export the model without quantization.");
@@ -110,7 +112,7 @@ void check_tensors(const Config& config, const io::ModelDirectory& directory) {
   for (const Unit& unit : layout.units)
     for (const Tensor& tensor : unit.tensors) {
       check_tensor(tensor, directory);
-      expected[tensor.name] = &tensor;
+      expected[tensor.stored.name] = &tensor;
     }
   for (const std::string& tensor : directory.names())
     require<ModelError>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -34,6 +35,59 @@ void check_number(double value, const char* what, bool ok, const char* expected,
                       "; the configuration is damaged.");
 }
 
+bool is_share(double value) {
+  return value > 0 && value <= 1;
+}
+
+void check_rope(const Rope& rope, const std::string& where) {
+  const auto positive = [&](double value, const char* what) {
+    check_number(value, what, value > 0, "a number above 0", where);
+  };
+  positive(rope.theta, "rope_theta");
+  positive(rope.factor, "the rotary embedding's factor");
+  check_number(rope.rotated_share, "partial_rotary_factor", is_share(rope.rotated_share), "above 0 to 1",
+               where);
+  check_number(rope.query_growth, "llama_4_scaling_beta", rope.query_growth >= 0, "0 or more", where);
+  const bool bounded = rope.kind == Rope::Kind::llama3 || rope.kind == Rope::Kind::yarn ||
+                       rope.kind == Rope::Kind::longrope || rope.query_growth > 0;
+  if (bounded) check_range(rope.original_context, "original_max_position_embeddings", kMaxPositions, where);
+  if (rope.kind == Rope::Kind::llama3)
+    check_number(rope.low_frequency_factor, "low_freq_factor",
+                 rope.low_frequency_factor > 0 && rope.low_frequency_factor < rope.high_frequency_factor,
+                 "above 0 and below high_freq_factor", where);
+  if (rope.kind != Rope::Kind::yarn) return;
+  positive(rope.beta_fast, "beta_fast");
+  positive(rope.beta_slow, "beta_slow");
+  check_number(rope.theta, "rope_theta", rope.theta > 1, "a number above 1 for yarn", where);
+}
+
+// Of a rotary embedding that attends with heads of this width.
+void check_turned(const Rope& rope, std::int64_t head_dim, const std::string& where) {
+  const auto turned = static_cast<std::int64_t>(static_cast<double>(head_dim) * rope.rotated_share);
+  require<ModelError>(turned >= 2 && turned % 2 == 0, where, ": head_dim ", head_dim,
+                      " and partial_rotary_factor ", rope.rotated_share, " turn ", turned,
+                      " channels, expected an even number, as rotary positions turn pairs of channels.");
+  if (rope.kind != Rope::Kind::longrope) return;
+  for (const auto* factors : {&rope.short_factors, &rope.long_factors}) {
+    require<ModelError>(std::ssize(*factors) == turned / 2, where, ": short_factor and long_factor have ",
+                        rope.short_factors.size(), " and ", rope.long_factors.size(), " numbers, expected ",
+                        turned / 2, ", one for each pair of turned channels.");
+    for (const double factor : *factors)
+      check_number(factor, "a number of short_factor or long_factor", factor > 0, "a number above 0", where);
+  }
+}
+
+void check_kind(const Attention& attention, const Config& config, const std::string& where) {
+  const auto& kind = attention.kind;
+  if (kind.window) check_range(*kind.window, "sliding_window", kMaxPositions, where);
+  if (kind.scale)
+    check_number(*kind.scale, "the factor of attention scores", *kind.scale > 0, "above 0", where);
+  check_number(kind.softcap, "attn_logit_softcapping", kind.softcap >= 0, "0 or more", where);
+  if (!kind.rope) return;
+  base::ensure(*kind.rope < config.ropes.size(), "a block's rotary embedding exists");
+  check_turned(config.ropes[*kind.rope], attention.head_dim, where);
+}
+
 void check_attention(const Attention& attention, const std::string& where) {
   check_range(attention.num_heads, "num_attention_heads", kMaxHeads, where);
   check_range(attention.num_kv_heads, "num_key_value_heads", kMaxHeads, where);
@@ -41,8 +95,6 @@ void check_attention(const Attention& attention, const std::string& where) {
   require<ModelError>(attention.num_heads % attention.num_kv_heads == 0, where, ": num_key_value_heads is ",
                       attention.num_kv_heads, ", expected a divisor of num_attention_heads ",
                       attention.num_heads, ".");
-  require<ModelError>(attention.head_dim % 2 == 0, where, ": head_dim is ", attention.head_dim,
-                      ", expected an even number, as rotary positions turn pairs of channels.");
 }
 
 void check_mlp(const Mlp& mlp, const std::string& where) {
@@ -88,9 +140,19 @@ std::int64_t kv_groups(const Block& block) {
   return block.attention ? block.attention->num_kv_heads : 0;
 }
 
+bool same_size(const Block& a, const Block& b) {
+  const auto sizes = [](const Block& block) {
+    const auto attention = block.attention.value_or(Attention{});
+    const auto* experts = std::get_if<ExpertsMlp>(&block.mlp);
+    return std::tuple(attention.num_heads, attention.num_kv_heads, attention.head_dim, mlp_width(block),
+                      experts ? *experts : ExpertsMlp{});
+  };
+  return sizes(a) == sizes(b);
+}
+
 bool Config::uniform() const {
   const auto stock = [this](const Block& block) {
-    return block == blocks.front() && block.attention && std::holds_alternative<DenseMlp>(block.mlp);
+    return same_size(block, blocks.front()) && block.attention && std::holds_alternative<DenseMlp>(block.mlp);
   };
   return !blocks.empty() && std::all_of(blocks.begin(), blocks.end(), stock);
 }
@@ -102,11 +164,20 @@ void validate(const Config& config, const std::string& where) {
   check_range(static_cast<std::int64_t>(config.blocks.size()), "num_hidden_layers", kMaxBlocks, where);
   check_number(config.rms_norm_eps, "rms_norm_eps", config.rms_norm_eps >= 0 && config.rms_norm_eps < 1,
                "0 to below 1", where);
-  check_number(config.rope_theta, "rope_theta", config.rope_theta > 0, "a number above 0", where);
+  for (const Rope& rope : config.ropes) check_rope(rope, where);
+  check_number(config.embedding_factor, "embedding_multiplier", config.embedding_factor > 0, "above 0",
+               where);
+  check_number(config.logits_factor, "the factor of logits", config.logits_factor > 0, "above 0", where);
+  check_number(config.logits_softcap, "final_logit_softcapping", config.logits_softcap >= 0, "0 or more",
+               where);
   check_number(config.initializer_range, "initializer_range",
                config.initializer_range >= 0 && config.initializer_range <= 1, "0 to 1", where);
   for (const Block& block : config.blocks) {
-    if (block.attention) check_attention(*block.attention, where);
+    if (block.attention) {
+      check_attention(*block.attention, where);
+      check_kind(*block.attention, config, where);
+    }
+    check_number(block.residual_factor, "residual_multiplier", block.residual_factor > 0, "above 0", where);
     check_mlp(block.mlp, where);
   }
   check_tokens(config, where);

@@ -1,5 +1,8 @@
 #include "retort/architecture/counts.h"
 
+#include <map>
+#include <utility>
+
 namespace retort::architecture {
 namespace {
 
@@ -22,11 +25,47 @@ std::int64_t matrices(const Block& block, std::int64_t hidden_size, bool used) {
   return attention + mlp_parameters(block.mlp, hidden_size, used);
 }
 
+// Norms that a half of a block has over the hidden state.
+std::int64_t hidden_norms(const Block& block) {
+  return block.norms == NormPlacement::both ? 2 : 1;
+}
+
+// Norms and biases.
+std::int64_t vectors_of_attention(const Block& block, std::int64_t hidden_size) {
+  if (!block.attention) return 0;
+  const Attention& attention = *block.attention;
+  const AttentionKind& kind = attention.kind;
+  std::int64_t count = hidden_norms(block) * hidden_size;
+  if (kind.query_key_value_bias)
+    count += attention.head_dim * (attention.num_heads + 2 * attention.num_kv_heads);
+  if (kind.output_bias) count += hidden_size;
+  if (kind.norm == QueryKeyNorm::per_head) count += 2 * attention.head_dim;
+  if (kind.norm == QueryKeyNorm::across_heads)
+    count += attention.head_dim * (attention.num_heads + attention.num_kv_heads);
+  return count;
+}
+
+std::int64_t vectors_of_mlp(const Block& block, std::int64_t hidden_size) {
+  if (std::holds_alternative<std::monostate>(block.mlp)) return 0;
+  std::int64_t count = hidden_norms(block) * hidden_size;
+  if (const auto* dense = std::get_if<DenseMlp>(&block.mlp); dense && dense->bias)
+    count += 2 * dense->width + hidden_size;
+  return count;
+}
+
+// Tokens that one sees on average, in causal sequences of `context` tokens.
+double seen_tokens(const AttentionKind& kind, std::int64_t context) {
+  const auto all = static_cast<double>(context);
+  if (!kind.window || *kind.window >= context) return all / 2;
+  const auto window = static_cast<double>(*kind.window);
+  return window * (1 - window / (2 * all));
+}
+
 }  // namespace
 
 std::int64_t num_parameters(const Block& block, std::int64_t hidden_size) {
-  const int norms = (block.attention ? 1 : 0) + (std::holds_alternative<std::monostate>(block.mlp) ? 0 : 1);
-  return matrices(block, hidden_size, false) + norms * hidden_size;
+  const std::int64_t vectors = vectors_of_attention(block, hidden_size) + vectors_of_mlp(block, hidden_size);
+  return matrices(block, hidden_size, false) + vectors;
 }
 
 std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size) {
@@ -58,10 +97,12 @@ double flops_per_token(const Config& config, std::int64_t context) {
 }
 
 double attention_flops_per_token(const Config& config, std::int64_t context) {
-  double width = 0;
+  double products = 0;
   for (const Block& block : config.blocks)
-    if (block.attention) width += static_cast<double>(block.attention->num_heads * block.attention->head_dim);
-  return 2 * static_cast<double>(context) * width;
+    if (const auto& attention = block.attention)
+      products += seen_tokens(attention->kind, context) *
+                  static_cast<double>(attention->num_heads * attention->head_dim);
+  return 4 * products;
 }
 
 double head_flops_per_token(const Config& config) {
@@ -73,6 +114,19 @@ std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_by
   for (const Block& block : config.blocks)
     if (block.attention) elements += 2 * block.attention->num_kv_heads * block.attention->head_dim;
   return elements * item_bytes;
+}
+
+std::int64_t rotary_values_per_token(const Config& config) {
+  std::map<std::pair<std::size_t, std::int64_t>, double> tables;
+  for (const Block& block : config.blocks)
+    if (block.attention && block.attention->kind.rope) {
+      const std::size_t rope = *block.attention->kind.rope;
+      const std::int64_t head_dim = block.attention->head_dim;
+      tables[{rope, head_dim}] = static_cast<double>(head_dim) * config.ropes[rope].rotated_share;
+    }
+  std::int64_t values = 0;
+  for (const auto& [table, width] : tables) values += static_cast<std::int64_t>(width);
+  return values;
 }
 
 Cost cost_of(const Config& config, std::int64_t context, std::int64_t batch, std::int64_t item_bytes) {

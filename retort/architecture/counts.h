@@ -19,16 +19,19 @@ std::vector<std::int64_t> parameters_per_unit(const Config& config);
 std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size);
 
 /// Floating-point operations of one forward pass, per token of causal sequences of `context` tokens:
-/// 2 * (matrices of blocks + one head) + 2 * context * sum of attention widths.  Norms, RoPE and softmax are
-/// left out.
+/// 2 * (matrices of blocks + one head) + 2 * context * sum of attention widths, less where a window is
+/// shorter.  Norms, biases, RoPE and softmax are left out.
 double flops_per_token(const Config& config, std::int64_t context);
-/// The part of it that queries, keys and values take: 2 * context * sum of attention widths.
+/// The part of it that queries, keys and values take: 4 * tokens seen on average * sum of attention widths.
 double attention_flops_per_token(const Config& config, std::int64_t context);
 /// The part of it that makes logits.
 double head_flops_per_token(const Config& config);
 
 /// Bytes of keys and values per token of context.
 std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes);
+
+/// Values of all tables of rotary embeddings, per position.
+std::int64_t rotary_values_per_token(const Config& config);
 
 /// What a model costs to hold and to run, without running it.
 struct Cost {

@@ -1,72 +1,100 @@
+#include <algorithm>
+#include <variant>
+
 #include "retort/architecture/families.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/hf_layers.h"
+#include "retort/architecture/hf_rope.h"
+#include "retort/base/error.h"
 
 namespace retort::architecture {
 namespace {
 
 using base::Json;
 
-Json tokens_json(const std::vector<std::int32_t>& ids) {
+Json ids_json(const std::vector<std::int32_t>& ids) {
   if (ids.empty()) return nullptr;
   return ids.size() == 1 ? Json(ids.front()) : Json(ids);
 }
 
-// Blocks that are alike: what every program reads.
-void write_stock_form(const Config& config, Json& json) {
-  const Family& family = written_family(config);
-  const Block& block = config.blocks.front();
-  json["architectures"] = Json::array({family.names.architecture});
-  json["model_type"] = family.names.model_type;
-  json["head_dim"] = block.attention->head_dim;
-  json["intermediate_size"] = std::get<DenseMlp>(block.mlp).width;
-  json["num_attention_heads"] = block.attention->num_heads;
-  json["num_key_value_heads"] = block.attention->num_kv_heads;
-  family.writing.add_keys(json);
-}
+// What a key says of settings.
+struct Teller {
+  const Settings& settings;
 
-// Blocks that differ.  No other program may take this for a model that it knows: it would fill in what is
-// missing with random numbers.
-void write_own_form(const Config& config, Json& json) {
-  const Family& family = family_of(config.architecture);
-  json["architectures"] = Json::array({kOwnArchitecture});
-  json["model_type"] = kOwnModelType;
-  json["base_model_type"] = family.names.model_type;
+  template <typename T>
+  Json operator()(T Settings::*member) const {
+    return settings.*member;
+  }
+  template <typename T>
+  Json operator()(std::optional<T> Settings::*member) const {
+    return settings.*member ? Json(*(settings.*member)) : Json();
+  }
+  Json operator()(std::vector<std::int32_t> Settings::*member) const { return ids_json(settings.*member); }
+};
+
+void write_names(const Family& family, bool uniform, Json& json) {
+  json["architectures"] = Json::array({uniform ? family.architecture : kOwnArchitecture});
+  json["model_type"] = uniform ? family.model_type : kOwnModelType;
+  if (uniform) return;
+  json["base_model_type"] = family.model_type;
   json["auto_map"] = own_code();
-  write_layers(config.blocks, json);
-  family.writing.add_keys(json);
 }
 
-void write_numbers(const Config& config, Json& json) {
-  json["hidden_size"] = config.hidden_size;
-  json["max_position_embeddings"] = config.max_position_embeddings;
-  json["num_hidden_layers"] = config.blocks.size();
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
-  json["vocab_size"] = config.vocab_size;
-  json["hidden_act"] = "silu";
+// Blocks of one size as every program reads them, others in Retort's own form.  No other program may take
+// that for a model that it knows: it would fill in what is missing with random numbers.
+Json config_json(const Family& family, const Config& config) {
+  Json json = Json::object();
+  const Settings settings = settings_of(family, config);
+  for (const Key& key : keys_of(family)) json[key.name] = std::visit(Teller{settings}, key.member);
+  write_ropes(config.ropes, family, json);
+  write_names(family, config.uniform(), json);
+  if (!config.uniform()) write_layers(config.blocks, json);
   json["attention_dropout"] = 0.0;
-  json["initializer_range"] = config.initializer_range;
-  json["rms_norm_eps"] = config.rms_norm_eps;
-  json["rope_theta"] = config.rope_theta;
-  json["rope_scaling"] = nullptr;
-  json["rope_parameters"] = Json{{"rope_theta", config.rope_theta}, {"rope_type", "default"}};
+  json["use_cache"] = true;
+  return json;
+}
+
+// Shapes that a class of transformers refuses, although it would compute them.
+bool has_refused_shape(const Family& family, const Config& config) {
+  std::int64_t heads = 0, head_dim = 0;
+  for (const Block& block : config.blocks)
+    if (block.attention) {
+      heads = std::max(heads, block.attention->num_heads);
+      head_dim = std::max(head_dim, block.attention->head_dim);
+    }
+  if (family.longrope_by_hidden && config.ropes.front().kind == Rope::Kind::longrope)
+    return heads == 0 || config.hidden_size / heads != head_dim;
+  return config.uniform() && family.heads_divide_hidden && config.hidden_size % heads != 0;
+}
+
+// A family says a configuration if it comes back from what it writes.
+bool says(const Family& family, const Config& config) {
+  if (has_refused_shape(family, config)) return false;
+  try {
+    Config again = parse_hf_config(config_json(family, config).dump(), "config.json");
+    again.architecture = config.architecture;
+    return again == config;
+  } catch (const base::ModelError&) {
+    return false;
+  }
 }
 
 }  // namespace
 
+const Family& written_family(const Config& config) {
+  const Family& own = family_of(config.architecture);
+  if (says(own, config)) return own;
+  for (const Family* other : families())
+    if (same_files(own, *other) && says(*other, config)) return *other;
+  throw base::ModelError(base::join("config.json: no family computes what a ", config.architecture,
+                                    " does and may have hidden_size ", config.hidden_size,
+                                    " with these heads; leave heads or hidden features as they are."));
+}
+
 std::string hf_config_json(const Config& config, const HfExtras& extras) {
-  Json json = Json::object();
-  if (config.uniform())
-    write_stock_form(config, json);
-  else
-    write_own_form(config, json);
-  write_numbers(config, json);
-  json["bos_token_id"] = tokens_json(config.bos_token_ids);
-  json["eos_token_id"] = tokens_json(config.eos_token_ids);
-  json["pad_token_id"] = config.pad_token_id ? Json(*config.pad_token_id) : Json(nullptr);
+  Json json = config_json(written_family(config), config);
   json["dtype"] = io::long_name(extras.dtype);
   json["torch_dtype"] = io::long_name(extras.dtype);  // the name in transformers 4
-  json["use_cache"] = true;
   if (extras.additional.is_object())
     for (const auto& [key, value] : extras.additional.items()) json[key] = value;
   // Sorted keys, as transformers writes them.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "retort/architecture/hf_layers.h"
+#include "retort/architecture/hf_rope.h"
 
 namespace retort::architecture {
 namespace {
@@ -42,9 +42,6 @@ bool is_full_attention(const Json& value) {
   return value.is_array() &&
          std::all_of(value.begin(), value.end(), [](const Json& type) { return type == "full_attention"; });
 }
-bool is_own_code(const Json& value) {
-  return value == own_code();
-}
 bool is_all_rotary(const Json& value) {  // SmolLM3 and Llama 4: 1 stands for a layer with positions
   return value.is_array() &&
          std::all_of(value.begin(), value.end(), [](const Json& layer) { return is_one(layer); });
@@ -70,7 +67,6 @@ constexpr std::array kRefused{
     RefusedKey{"lm_head_bias", is_false, kBias},
     RefusedKey{"hidden_act", is_silu, "an activation other than silu"},
     RefusedKey{"hidden_activation", is_silu, "an activation other than silu"},
-    RefusedKey{"partial_rotary_factor", is_one, kPositions},
     RefusedKey{"rotary_pct", is_one, kPositions},
     RefusedKey{"rope_interleaved", is_false, kPositions},
     RefusedKey{"position_embedding_type", is_rotary, kPositions},
@@ -105,22 +101,18 @@ constexpr std::array kRefused{
     RefusedKey{"n_routed_experts", is_zero, kExperts},
     RefusedKey{"block_configs", is_empty, kShapes},
     RefusedKey{"pruned_heads", is_empty, kShapes},
-    RefusedKey{"pretraining_tp", is_one, "matrix products cut into slices"},
     RefusedKey{"quantization_config", never, "quantized weights"},
     RefusedKey{"compression_config", never, "compressed weights"},
-    RefusedKey{"auto_map", is_own_code, "code that comes with the model"},
 };
 
-constexpr std::array<std::string_view, 23> kHonoured{
-    "architectures",       "model_type",          "base_model_type",   "vocab_size",
-    "hidden_size",         "intermediate_size",   "num_hidden_layers", "per_layer_config",
-    "num_attention_heads", "num_key_value_heads", "head_dim",          "max_position_embeddings",
-    "rms_norm_eps",        "rope_theta",          "rope_scaling",      "rope_parameters",
-    "sliding_window",      "tie_word_embeddings", "bos_token_id",      "eos_token_id",
-    "pad_token_id",        "initializer_range",   "attention_dropout"};
+constexpr std::array<std::string_view, 5> kHonoured{"architectures", "model_type", "base_model_type",
+                                                    "per_layer_config", "attention_dropout"};
 
+// Code of a model is never run: a family computes what its class in transformers does.
 constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
                                                      "dtype",
+                                                     "auto_map",
+                                                     "pretraining_tp",
                                                      "use_cache",
                                                      "transformers_version",
                                                      "return_dict",
@@ -132,8 +124,6 @@ constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
                                                      "id2label",
                                                      "label2id",
                                                      "problem_type",
-                                                     "max_window_layers",
-                                                     "use_sliding_window",
                                                      "tokenizer_class",
                                                      "decoder_start_token_id",
                                                      "prefix",
@@ -153,12 +143,18 @@ std::span<const RefusedKey> refused_keys() {
   return kRefused;
 }
 
+bool is_key_of(const Family& family, std::string_view key) {
+  const auto own = keys_of(family);
+  return std::any_of(own.begin(), own.end(), [key](const Key& row) { return key == row.name; }) ||
+         std::find(family.ignored.begin(), family.ignored.end(), key) != family.ignored.end();
+}
+
 bool is_known_key(std::string_view key) {
   if (!key.empty() && key.front() == '_') return true;  // transformers' own notes, for example _name_or_path
   const auto among = [key](const auto& list) {
     return std::find(list.begin(), list.end(), key) != list.end();
   };
-  return among(kHonoured) || among(kHarmless) ||
+  return among(kHonoured) || among(kHarmless) || is_rope_key(key) ||
          std::any_of(kRefused.begin(), kRefused.end(),
                      [key](const RefusedKey& refused) { return key == refused.name; });
 }

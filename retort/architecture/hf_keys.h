@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "retort/architecture/family.h"
 #include "retort/base/json.h"
 
 namespace retort::architecture {
@@ -17,7 +18,10 @@ struct RefusedKey {
 
 std::span<const RefusedKey> refused_keys();
 
-/// Honoured, refused or harmless: anything but unknown.
+/// One that a family has, or that transformers ignores in it.
+bool is_key_of(const Family& family, std::string_view key);
+
+/// Honoured in every family, refused or harmless: anything but unknown.
 bool is_known_key(std::string_view key);
 
 }  // namespace retort::architecture

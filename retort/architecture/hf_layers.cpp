@@ -82,7 +82,8 @@ void change(const Entry& entry, Block& block) {
       require<ModelError>(key == "skip", entry.where, " has the key ", io::quote(key),
                           ", which is not supported there and would change what the model computes.");
   }
-  block = {attention, mlp};
+  block.attention = attention;
+  block.mlp = mlp;
   if (const auto list = entry.value.find("skip"); list != entry.value.end()) skip(*list, block, entry.where);
 }
 
@@ -114,17 +115,22 @@ void write_layers(const std::vector<Block>& blocks, Json& config) {
   }
 }
 
-std::vector<Block> read_layers(const Json& config, std::size_t count, const std::string& where) {
+void read_layers(const Json& config, std::vector<Block>& blocks, const std::string& where) {
   std::map<std::string, std::vector<std::int64_t>> lists;
-  for (const char* key : kListed) lists[key] = read_list(config, key, count, where);
-  std::vector<Block> blocks(count);
-  for (std::size_t layer = 0; layer < count; ++layer) {
+  for (const char* key : kListed) lists[key] = read_list(config, key, blocks.size(), where);
+  for (std::size_t layer = 0; layer < blocks.size(); ++layer) {
+    Block& block = blocks[layer];
     const Attention attention{lists["num_attention_heads"][layer], lists["num_key_value_heads"][layer],
-                              lists["head_dim"][layer]};
-    if (attention != Attention{}) blocks[layer].attention = attention;
-    if (const auto width = lists["intermediate_size"][layer]; width != 0) blocks[layer].mlp = DenseMlp{width};
+                              lists["head_dim"][layer], block.attention->kind};
+    if (attention == Attention{.kind = attention.kind})
+      block.attention.reset();
+    else
+      block.attention = attention;
+    if (const auto width = lists["intermediate_size"][layer]; width != 0)
+      std::get<DenseMlp>(block.mlp).width = width;
+    else
+      block.mlp = std::monostate{};
   }
-  return blocks;
 }
 
 }  // namespace retort::architecture

@@ -24,9 +24,9 @@ base::Json own_code();
 /// block has no attention or no MLP.  Throws InternalError for experts.
 void write_layers(const std::vector<Block>& blocks, base::Json& config);
 
-/// The blocks that the lists of a configuration describe, `count` of them.  Throws ModelError, `where` names
-/// the file.
-std::vector<Block> read_layers(const base::Json& config, std::size_t count, const std::string& where);
+/// Gives blocks the sizes that the lists of a configuration say, one number for each of them.  Throws
+/// ModelError, `where` names the file.
+void read_layers(const base::Json& config, std::vector<Block>& blocks, const std::string& where);
 
 /// Changes the blocks that per_layer_config names: num_attention_heads, num_key_value_heads, head_dim,
 /// intermediate_size, and skip, a list of "attention" and "mlp".  Throws ModelError, `where` names the file:

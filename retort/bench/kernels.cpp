@@ -119,7 +119,8 @@ class KernelList {
     kernels_.push_back(
         {"rotary", shape, rotary_work(heads, n, item), qkv_bytes,
          [=, this] {
-           const auto tables = ops::rotary_tables(at::arange(n, options_.dtype(at::kLong)), dim, 1e4);
+           const auto tables = ops::rotary_tables(at::arange(n, options_.dtype(at::kLong)),
+                                                  ops::rotary_frequencies(dim, 1e4));
            return std::vector{tensor({n, (queries + keys) * dim}), tables.cos_NE2, tables.sin_NE2};
          },
          [=](Set& set) {

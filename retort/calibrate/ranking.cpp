@@ -79,9 +79,11 @@ at::Tensor LossGradients::of_head(const Batch& batch, const at::Tensor& hidden_N
   const auto& unit = weights_.units[static_cast<std::size_t>(weights_.layout.head_unit())];
   const auto gradients = zeros_for_gradients(unit);
   loss::LossSums sums;
-  return loss::head_loop(
-      losses_, {model::head_weights(weights_.layout, unit), weights_.config.rms_norm_eps, hidden_ND}, {},
-      batch.targets_N, targets_, kHeadRows, model::head_weights(weights_.layout, gradients), sums);
+  return loss::head_loop(losses_,
+                         {model::head_weights(weights_.layout, unit), weights_.config.rms_norm_eps, hidden_ND,
+                          model::logit_rule(weights_.config)},
+                         {}, batch.targets_N, targets_, kHeadRows,
+                         model::head_weights(weights_.layout, gradients), sums);
 }
 
 void LossGradients::add(const Batch& batch) {

@@ -42,8 +42,8 @@ at::Tensor Walk::half_inner_NC(std::size_t batch, model::Half half) const {
 
 void Walk::finish_half(std::size_t batch, model::Half half, const at::Tensor& inner_NC) {
   if (!inner_NC.defined()) return;
-  const auto out_ND =
-      model::half_output(model::weights_of_block(weights_, block_), half, inner_NC, hidden_.get(batch));
+  const auto out_ND = model::half_output(model::weights_of_block(weights_, block_), half,
+                                         weights_.config.rms_norm_eps, inner_NC, hidden_.get(batch));
   require_finite(out_ND, block_);
   hidden_.set(batch, out_ND);
 }

@@ -66,13 +66,16 @@ void reorder_inputs(model::Weights& weights, const architecture::Tensor& layer,
     const auto values = weights.tensor(tensor.name);
     values.copy_(values.index_select(dimension, places));
   };
+  const auto reorder_rows = [&](std::initializer_list<Role> roles, const at::Tensor& places) {
+    for (const auto role : roles)
+      if (const auto* tensor = unit.find(role)) reorder(*tensor, 0, places);
+  };
   const auto order_C = model::index_tensor(order, weights.tensor(layer.name).device());
   reorder(layer, 1, order_C);
   if (layer.role == Role::down) {
-    reorder(*unit.find(Role::gate), 0, order_C);
-    reorder(*unit.find(Role::up), 0, order_C);
+    reorder_rows({Role::gate, Role::up, Role::gate_bias, Role::up_bias}, order_C);
   } else {
-    reorder(*unit.find(Role::value), 0, value_rows(order_C, attention_of(weights.config, unit)));
+    reorder_rows({Role::value, Role::value_bias}, value_rows(order_C, attention_of(weights.config, unit)));
   }
 }
 

@@ -15,7 +15,17 @@ namespace {
 using architecture::Layout;
 using architecture::Role;
 
-// A part of the rows, then of the columns; norms grow with what they lose.
+// Without some hidden features a norm divides a sum over the others by a smaller number, and eps grows in
+// proportion.  Weights grow with it: those of norms over the features, and those that make what other norms
+// of the same eps read, which keep all their inputs.
+bool grows(Role role, const architecture::Block& shape) {
+  const bool normalised = shape.attention && shape.attention->kind.norm != architecture::QueryKeyNorm::none;
+  return architecture::is_hidden_norm(role) ||
+         (normalised &&
+          (role == Role::query || role == Role::key || role == Role::query_bias || role == Role::key_bias));
+}
+
+// A part of the rows, then of the columns.
 at::Tensor kept_part(at::Tensor values, Role role, const architecture::Config& input,
                      const architecture::Kept& kept, std::int64_t block) {
   const auto shape = block < 0 ? architecture::Block() : input.blocks[static_cast<std::size_t>(block)];
@@ -31,7 +41,7 @@ at::Tensor kept_part(at::Tensor values, Role role, const architecture::Config& i
     };
     select(0, part->rows_each(shape, role));
     if (values.dim() > 1) select(1, part->columns_each(shape, role));
-    if (architecture::is_norm(role) && part == &kHiddenFeatures)
+    if (grows(role, shape) && part == &kHiddenFeatures)
       values = values * std::sqrt(static_cast<double>(count) / static_cast<double>(left.size()));
   }
   return values;

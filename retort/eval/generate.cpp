@@ -49,11 +49,12 @@ HeadMatrix head_matrix(shard::Parameters& parameters) {
 // The model with what it remembers of one text.
 class Decoder {
  public:
-  Decoder(shard::Parameters& parameters, std::int64_t max_tokens)
-      : parameters_(parameters),
+  Decoder(shard::Parameters& parameters, std::int64_t prompt_tokens, std::int64_t max_tokens)
+      : max_tokens_(max_tokens),
+        parameters_(parameters),
         scorer_(parameters, 0, head_matrix(parameters)),
         device_(scorer_.device()),
-        text_(model::token_layout_from(parameters.config(), 0, max_tokens, device_)) {
+        text_(model::growing_layout(parameters.config(), prompt_tokens, max_tokens, device_)) {
     const shard::AcquiredUnit embedding(parameters, 0);  // for the type that blocks compute in
     for (const auto& block : parameters.config().blocks)
       caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
@@ -64,6 +65,22 @@ class Decoder {
     }
   }
 
+  /// Whether the text becomes so long with `count` more tokens that all of it is turned by other angles.
+  bool outgrows(std::int64_t count) const {
+    const auto& ropes = parameters_.config().ropes;
+    return position_ > 0 && std::any_of(ropes.begin(), ropes.end(), [&](const architecture::Rope& rope) {
+             return rope.starts_anew && position_ <= rope.original_context &&
+                    position_ + count > rope.original_context;
+           });
+  }
+
+  /// Forgets the text; it is given anew, `tokens` of it together.
+  void restart(std::int64_t tokens) {
+    text_ = model::growing_layout(parameters_.config(), tokens, max_tokens_, device_);
+    for (auto& cache : caches_) cache.tokens = 0;
+    position_ = 0;
+  }
+
   /// Logits [V] after `ids`, which follow those given before.
   at::Tensor next(std::span<const std::int32_t> ids) {
     const c10::InferenceMode mode;  // each operation is found sooner
@@ -71,7 +88,7 @@ class Decoder {
     const auto tokens = model::part_of(text_, position_, count);
     const double eps = parameters_.config().rms_norm_eps;
     auto hidden_ND = model::embed(model::embedding_matrix(parameters_.layout(), parameters_.acquire(0)),
-                                  model::index_tensor(ids, device_));
+                                  model::index_tensor(ids, device_), parameters_.config().embedding_factor);
     parameters_.release(0);
     for (std::size_t block = 0; block < caches_.size(); ++block) {
       if (!weights_.empty()) {
@@ -96,6 +113,7 @@ class Decoder {
                                 parameters_.acquire(unit));
   }
 
+  std::int64_t max_tokens_;
   shard::Parameters& parameters_;
   HeldHead scorer_;
   at::Device device_;
@@ -139,10 +157,14 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
   const auto room = config.max_position_embeddings - result.prompt_tokens;
   const auto limit = std::min(options.max_new_tokens, room);
   if (limit < options.max_new_tokens) result.reason = StopReason::context;
-  Decoder decoder(parameters, result.prompt_tokens + limit);
+  Decoder decoder(parameters, result.prompt_tokens, result.prompt_tokens + limit);
   base::Random random(options.seed, base::stream_of("generation"));
   auto unseen = prompt;
   for (std::int64_t made = 0; made < limit; ++made) {
+    if (decoder.outgrows(std::ssize(unseen))) {
+      decoder.restart(std::ssize(result.ids));
+      unseen = result.ids;
+    }
     result.ids.push_back(choose(decoder.next(unseen), options, random));
     if (std::find(stop_ids.begin(), stop_ids.end(), result.ids.back()) != stop_ids.end()) {
       result.reason = StopReason::end_of_text;

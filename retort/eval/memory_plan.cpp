@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/ops/work_memory.h"
 
@@ -23,10 +24,7 @@ std::int64_t wide(std::int64_t item_bytes) {
 
 // Tables of the rotary embedding.
 std::int64_t position_bytes(const architecture::Config& config, std::int64_t tokens) {
-  std::int64_t bytes = 0;
-  for (const auto& block : config.blocks)
-    if (block.attention) bytes = std::max(bytes, block.attention->head_dim * tokens * 4);
-  return bytes;
+  return architecture::rotary_values_per_token(config) * tokens * 4;
 }
 
 }  // namespace

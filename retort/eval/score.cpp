@@ -68,14 +68,14 @@ void ScoreSums::add(const ScoreSums& other) {
 
 HeadScorer::HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
                        const at::Tensor& head_unit_flat, std::int64_t num_tokens, HeadMatrix matrix)
-    : eps_(config.rms_norm_eps) {
+    : eps_(config.rms_norm_eps), rule_(model::logit_rule(config)) {
   const auto head = model::head_weights(layout, head_unit_flat);
   head_ = {widened(head.norm_D), matrix == HeadMatrix::widened ? widened(head.matrix_VD) : head.matrix_VD};
   num_tokens_ = num_tokens > 0 ? num_tokens : vocab_size();
 }
 
 at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {
-  return model::logits(head_, eps_, hidden_RD.to(head_.norm_D.scalar_type()));
+  return model::logits(head_, eps_, rule_, hidden_RD.to(head_.norm_D.scalar_type()));
 }
 
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
@@ -110,7 +110,8 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
 
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
                           const model::TokenLayout& layout) {
-  auto hidden_ND = model::embed(model::embedding_matrix(parameters.layout(), parameters.acquire(0)), ids_N);
+  auto hidden_ND = model::embed(model::embedding_matrix(parameters.layout(), parameters.acquire(0)), ids_N,
+                                parameters.config().embedding_factor);
   parameters.release(0);
   const auto& config = parameters.config();
   for (std::int64_t block = 0; block < parameters.layout().num_blocks(); ++block) {

@@ -50,6 +50,7 @@ class HeadScorer {
  private:
   model::HeadWeights head_;  ///< the norm has the type of the logits
   double eps_;
+  model::LogitRule rule_;
   std::int64_t num_tokens_;
 };
 

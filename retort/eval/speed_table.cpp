@@ -32,6 +32,8 @@ std::string block_name(const architecture::Config& model, const architecture::Bl
   if (block.attention)
     name += base::join(", ", block.attention->num_heads, "/", block.attention->num_kv_heads, " heads of ",
                        block.attention->head_dim);
+  if (block.attention && block.attention->kind.window)
+    name += base::join(", window of ", *block.attention->kind.window);
   if (const auto width = architecture::mlp_width(block)) name += base::join(", MLP of ", width);
   return name;
 }

@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/io/gguf_model.h"
+#include "retort/io/language_part.h"
 #include "retort/io/safetensors_weights.h"
 
 namespace retort::io {
@@ -86,6 +87,20 @@ TokenizerText read_tokenizer_text(const Path& path, std::size_t max_bytes) {
   }
 }
 
+namespace {
+
+// Models that see or hear have the configuration of their language part within their own.
+bool has_language_part(const std::string& config_text) {
+  try {
+    const base::Json config = base::parse_json(config_text);
+    return config.is_object() && config.contains("text_config");
+  } catch (const base::JsonFault&) {
+    return false;  // whoever reads the configuration says so
+  }
+}
+
+}  // namespace
+
 ModelDirectory ModelDirectory::open(const Path& path) {
   if (is_gguf(path)) {
     auto model = std::make_unique<GgufModel>(GgufModel::open(path));
@@ -96,7 +111,9 @@ ModelDirectory ModelDirectory::open(const Path& path) {
   require<ModelError>(fs::is_directory(path, error), path.string(),
                       ": no such directory; give the directory of a Hugging Face model or a GGUF file.");
   std::string config = read_config_text(path);
-  return {path, std::move(config), open_safetensors_weights(path)};
+  auto weights = open_safetensors_weights(path);
+  if (has_language_part(config)) weights = language_part(std::move(weights));
+  return {path, std::move(config), std::move(weights)};
 }
 
 std::vector<FileToCopy> accompanying_files(const Path& from) {

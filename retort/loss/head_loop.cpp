@@ -38,12 +38,16 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
                 .teacher_NK = {},
                 .targets_N = targets_N.narrow(0, begin, rows),
                 .step_targets = step_targets};
-    if (teacher_KD.defined())
+    model::bend_logits_(chunk.student_NV, student.rule);
+    if (teacher_KD.defined()) {
       chunk.teacher_NK = ops::matrix_product(
           ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND,
           teacher_KD.t());
+      model::bend_logits_(chunk.teacher_NK, teacher.rule);
+    }
     auto grad_RV = at::zeros_like(chunk.student_NV);
     for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
+    model::bend_logits_backward_(grad_RV, chunk.student_NV, student.rule);
 
     ops::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
     const auto gnormal_RD = ops::matrix_product(grad_RV, student.weights.matrix_VD);

@@ -19,7 +19,8 @@ namespace retort::loss {
 struct HeadSide {
   model::HeadWeights weights;
   double eps = 0;
-  at::Tensor hidden_ND;  ///< output of the last block, before the final norm
+  at::Tensor hidden_ND = {};  ///< output of the last block, before the final norm
+  model::LogitRule rule = {};
 };
 
 /// Adds the losses of a micro-batch to `sums` and the gradients of norm and matrix to `gradients` (float32);

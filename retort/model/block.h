@@ -3,8 +3,10 @@
 // The block knows no cluster and keeps no graph: backward is written out, so what it holds is known to the
 // byte.
 //
-//   x -> RMSNorm -> q k v -> RoPE -> attention -> o -> + x = mid -> RMSNorm -> gate up -> SwiGLU -> down -> +
-//   mid
+//   x -> norm -> q k v (-> their norms) -> RoPE -> attention -> o (-> norm) -> + x = mid
+//   mid -> norm -> gate up -> SwiGLU -> down (-> norm) -> + mid
+//
+// What a block has of it, its shape says; biases, windows and factors too.
 //
 // Shape legend: N tokens, D hidden, X = (H + 2K) E fused query, key and value, Y = H E, I width of the MLP.
 
@@ -23,7 +25,10 @@ namespace retort::model {
 /// are undefined.
 struct BlockWeights {
   architecture::Block shape;
-  at::Tensor attention_norm_D, qkv_XD, output_DY, mlp_norm_D, gate_up_2ID, down_DI;
+  at::Tensor attention_norm_D = {}, qkv_XD = {}, qkv_bias_X = {}, query_norm_E = {}, key_norm_E = {},
+             output_DY = {}, output_bias_D = {}, attention_post_norm_D = {};
+  at::Tensor mlp_norm_D = {}, gate_up_2ID = {}, gate_up_bias_2I = {}, down_DI = {}, down_bias_D = {},
+             mlp_post_norm_D = {};
 };
 BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit,
                            const at::Tensor& flat);
@@ -34,14 +39,20 @@ enum class Tap { qkv_input, output_input, gate_up_input, down_input };
 /// What a caller may add to a forward pass; empty members cost nothing.
 struct BlockHooks {
   std::function<void(Tap, const at::Tensor& x_NC)> tap = {};
-  /// Multiply the channels of the MLP, the inputs of o_proj, and what attention and MLP add to the hidden
+  /// Multiply the channels of the MLP, the inputs of o_proj, and what o_proj and down_proj give to the hidden
   /// state: 0 removes a channel, head or feature without rebuilding anything.
   at::Tensor channel_mask_I = {}, head_mask_Y = {}, hidden_mask_D = {};
 };
 
+/// The input of a norm, and 1 / rms of its rows.
+struct Normalised {
+  at::Tensor x_RC, rstd_R;
+};
+
 /// What backward needs besides the block's input.
 struct BlockActivations {
-  ops::RmsNorm attention_norm, mlp_norm;
+  ops::RmsNorm attention_norm, mlp_norm;  ///< without a norm: what it would read
+  Normalised query_norm, key_norm, attention_post_norm, mlp_post_norm;
   at::Tensor qkv_NX;  ///< after RoPE
   ops::Attention attention;
   at::Tensor mid_ND, gate_up_N2I;
@@ -54,17 +65,17 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
 
 /// A block is two halves, each with a last layer of its own: o_proj, down_proj.
 enum class Half { attention, mlp };
-/// The input of the half's first layers, q k v or gate up, [N, D].
+/// The input of the half's first layers, q k v or gate up, [N, D]; `x_ND` itself without a norm before them.
 at::Tensor half_input(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND);
 /// The input of the half's last layer, [N, C]; undefined where the block lacks the half.
 at::Tensor half_inner(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND,
                       const TokenLayout& layout);
 /// The half's output from that: its last layer, and `x_ND` added; `x_ND` where the block lacks the half.
-at::Tensor half_output(const BlockWeights& weights, Half half, const at::Tensor& inner_NC,
+at::Tensor half_output(const BlockWeights& weights, Half half, double eps, const at::Tensor& inner_NC,
                        const at::Tensor& x_ND);
 
-/// What block_backward needs, computed again: the block's output, and the product that makes it, are left
-/// out.
+/// What block_backward needs, computed again: the block's output, and the product that makes it where no norm
+/// follows, are left out.
 BlockActivations block_activations(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
                                    const TokenLayout& layout);
 

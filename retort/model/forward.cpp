@@ -11,7 +11,8 @@ BlockWeights weights_of_block(const Weights& weights, std::int64_t block) {
 }
 
 at::Tensor embedded(const Weights& weights, const at::Tensor& ids_N) {
-  return embed(embedding_matrix(weights.layout, weights.units.front()), ids_N);
+  return embed(embedding_matrix(weights.layout, weights.units.front()), ids_N,
+               weights.config.embedding_factor);
 }
 
 at::Tensor forward_block(const Weights& weights, std::int64_t block, const at::Tensor& x_ND,

@@ -26,16 +26,36 @@ at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor
   return view_of(layout.units.front(), flat, architecture::Role::embedding);
 }
 
-at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N) {
-  return matrix_VD.index_select(0, ids_N);
+at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor) {
+  auto rows_ND = matrix_VD.index_select(0, ids_N);
+  // transformers rounds the factor to the type of the embedding, too.
+  if (factor != 1) rows_ND.mul_(at::scalar_tensor(factor, rows_ND.options()));
+  return rows_ND;
 }
 
-void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, at::Tensor gradient_VD) {
-  gradient_VD.index_add_(0, ids_N, grad_ND.to(gradient_VD.scalar_type()));
+void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, double factor,
+                    at::Tensor gradient_VD) {
+  gradient_VD.index_add_(0, ids_N, grad_ND.to(gradient_VD.scalar_type()), factor);
 }
 
-at::Tensor logits(const HeadWeights& head, double eps, const at::Tensor& hidden_ND) {
-  return ops::linear(ops::rms_norm(hidden_ND, head.norm_D, eps).y_ND, head.matrix_VD);
+LogitRule logit_rule(const architecture::Config& config) {
+  return {config.logits_factor, config.logits_softcap};
+}
+
+void bend_logits_(at::Tensor products_NV, const LogitRule& rule) {
+  if (rule.factor != 1) products_NV.mul_(rule.factor);
+  if (rule.softcap > 0) products_NV.div_(rule.softcap).tanh_().mul_(rule.softcap);
+}
+
+void bend_logits_backward_(at::Tensor gradient_NV, const at::Tensor& logits_NV, const LogitRule& rule) {
+  if (rule.softcap > 0) gradient_NV.mul_(1 - (logits_NV / rule.softcap).square_());
+  if (rule.factor != 1) gradient_NV.mul_(rule.factor);
+}
+
+at::Tensor logits(const HeadWeights& head, double eps, const LogitRule& rule, const at::Tensor& hidden_ND) {
+  auto logits_NV = ops::linear(ops::rms_norm(hidden_ND, head.norm_D, eps).y_ND, head.matrix_VD);
+  bend_logits_(logits_NV, rule);
+  return logits_NV;
 }
 
 }  // namespace retort::model

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "retort/architecture/config.h"
 #include "retort/architecture/layout.h"
 
 namespace retort::model {
@@ -13,17 +14,28 @@ struct HeadWeights {
   at::Tensor norm_D, matrix_VD;
 };
 
+/// What becomes of the products of the final norm and the matrix.
+struct LogitRule {
+  double factor = 1;   ///< multiplies them
+  double softcap = 0;  ///< then they become softcap * tanh(x / softcap); 0: they stay
+};
+LogitRule logit_rule(const architecture::Config& config);
+/// Applies a rule in place; then turns the gradient of logits into that of products, given the logits.
+void bend_logits_(at::Tensor products_NV, const LogitRule& rule);
+void bend_logits_backward_(at::Tensor gradient_NV, const at::Tensor& logits_NV, const LogitRule& rule);
+
 /// Views of the head unit's flat buffer (weights or gradients).
 HeadWeights head_weights(const architecture::Layout& layout, const at::Tensor& flat);
 /// The embedding matrix in unit 0's flat buffer (weights or gradients).
 at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor& flat);
 
-/// Rows of the embedding; ids_N int64.
-at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N);
-/// Adds the rows of grad_ND to the rows ids_N of gradient_VD, in the order of tokens.
-void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, at::Tensor gradient_VD);
+/// Rows of the embedding times `factor`; ids_N int64.
+at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor);
+/// Adds the rows of grad_ND times `factor` to the rows ids_N of gradient_VD, in the order of tokens.
+void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, double factor,
+                    at::Tensor gradient_VD);
 
-/// Logits of hidden states: final norm, then the matrix.
-at::Tensor logits(const HeadWeights& head, double eps, const at::Tensor& hidden_ND);
+/// Logits of hidden states: final norm, then the matrix, then the rule.
+at::Tensor logits(const HeadWeights& head, double eps, const LogitRule& rule, const at::Tensor& hidden_ND);
 
 }  // namespace retort::model

@@ -8,22 +8,27 @@ The numbers of heads and channels in config.json are lists with one for each lay
 import copy
 
 import torch
-from transformers import MistralConfig, MistralForCausalLM
-from transformers.models.mistral.modeling_mistral import MistralDecoderLayer
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+BASE_MODEL_TYPE = "mistral"  # the class of transformers that computes the same with blocks that are alike
 SIZES = ("num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size")
 
+BaseConfig = CONFIG_MAPPING[BASE_MODEL_TYPE]
+BaseForCausalLM = MODEL_FOR_CAUSAL_LM_MAPPING[BaseConfig]
 
-class RetortConfig(MistralConfig):
-    """Mistral without a window computes what Llama does, and sets no rule for the number of heads."""
 
+class RetortConfig(BaseConfig):
     model_type = "retort"
 
     def __init__(self, **kwargs):
         layers = kwargs.pop("layer_sizes", None) or {size: kwargs.pop(size) for size in SIZES if size in kwargs}
         kwargs.update({size: max(sizes) for size, sizes in layers.items()})
-        super().__init__(**{**kwargs, "sliding_window": None})
+        super().__init__(**kwargs)
         self.layer_sizes = layers
+
+    def validate_architecture(self):
+        """No rule for the number of heads."""
 
     def of_layer(self, layer):
         config = copy.copy(self)
@@ -52,27 +57,45 @@ class NoMlp(torch.nn.Module):
         return torch.zeros_like(hidden_states)
 
 
-def make_layer(config, layer, attentions_before):
+def norms_of_halves(layer):
+    """Names of the norms around attention, and around the MLP."""
+    if hasattr(layer, "post_feedforward_layernorm"):
+        return (("input_layernorm", "post_attention_layernorm"),
+                ("pre_feedforward_layernorm", "post_feedforward_layernorm"))
+    return ("input_layernorm",), ("post_attention_layernorm",)
+
+
+def make_layer(kind, config, layer, place_in_cache):
     sizes = config.of_layer(layer)
     attends, transforms = sizes.num_attention_heads > 0, sizes.intermediate_size > 0
     if not attends:  # any size: what is built from it goes
         for size in ("num_attention_heads", "num_key_value_heads", "head_dim"):
             setattr(sizes, size, getattr(config, size))
-    # The cache has a place for each attention that exists, the first one's tells its length.
-    made = MistralDecoderLayer(sizes, attentions_before)
-    if not attends:
-        made.self_attn, made.input_layernorm = NoAttention(), torch.nn.Identity()
-    if not transforms:
-        made.mlp, made.post_attention_layernorm = NoMlp(), torch.nn.Identity()
+    made = kind(sizes, layer)
+    made.self_attn.layer_idx = place_in_cache
+    around_attention, around_mlp = norms_of_halves(made)
+    for there, module, empty, norms in ((attends, "self_attn", NoAttention(), around_attention),
+                                        (transforms, "mlp", NoMlp(), around_mlp)):
+        if there:
+            continue
+        setattr(made, module, empty)
+        for norm in norms:
+            if hasattr(made, norm):
+                setattr(made, norm, torch.nn.Identity())
     return made
 
 
-class RetortForCausalLM(MistralForCausalLM):
+class RetortForCausalLM(BaseForCausalLM):
     config_class = RetortConfig
 
     def __init__(self, config):
         super().__init__(config)
+        kind = type(self.model.layers[0])
         heads = config.layer_sizes["num_attention_heads"]
+        # The cache has a place for each attention that exists, the first one's tells its length; where windows
+        # differ by layer, a place for each layer.
+        differ = len(set(getattr(config, "layer_types", None) or ["full_attention"])) > 1
+        places = [layer if differ else sum(count > 0 for count in heads[:layer]) for layer in range(len(heads))]
         self.model.layers = torch.nn.ModuleList(
-            make_layer(config, layer, sum(count > 0 for count in heads[:layer])) for layer in range(len(heads)))
+            make_layer(kind, config, layer, place) for layer, place in enumerate(places))
         self.post_init()

@@ -2,41 +2,93 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "retort/model/rope.h"
+
 namespace retort::model {
 namespace {
 
-std::map<std::int64_t, ops::Rotary> rotary_of(const architecture::Config& config,
-                                              const at::Tensor& positions_N) {
-  std::map<std::int64_t, ops::Rotary> tables;
-  for (const auto& block : config.blocks)
-    if (block.attention && !tables.contains(block.attention->head_dim))
-      tables.emplace(block.attention->head_dim,
-                     ops::rotary_tables(positions_N, block.attention->head_dim, config.rope_theta));
-  return tables;
+// Tokens that stand at consecutive positions, turned as in a document of `length` tokens.
+struct Run {
+  std::int64_t position, count, length;
+};
+
+at::Tensor positions_of(std::span<const Run> runs) {
+  std::int64_t tokens = 0;
+  for (const Run& run : runs) tokens += run.count;
+  auto positions_N = at::empty({tokens}, at::TensorOptions().dtype(at::kLong));
+  auto* next = positions_N.mutable_data_ptr<std::int64_t>();
+  for (const Run& run : runs)
+    for (std::int64_t i = 0; i < run.count; ++i) *next++ = run.position + i;
+  return positions_N;
+}
+
+// Runs as one, where the length of documents does not change how tokens are turned.
+ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
+                      std::span<const Run> runs, const at::Tensor& positions_N) {
+  std::int64_t longest = 0;
+  for (const Run& run : runs) longest = std::max(longest, run.length);
+  const auto table = [&](const at::Tensor& at_N, std::int64_t length) {
+    const auto frequencies_R2 = rope_frequencies(rope, head_dim, context, length).to(at_N.device());
+    return ops::rotary_tables(at_N, frequencies_R2, rope_factor(rope));
+  };
+  if (!stretches(rope, context, longest)) return table(positions_N, longest);
+  std::vector<at::Tensor> cos_NE2, sin_NE2;
+  std::int64_t begin = 0;
+  for (const Run& run : runs) {
+    auto part = table(positions_N.narrow(0, begin, run.count), run.length);
+    cos_NE2.push_back(std::move(part.cos_NE2));
+    sin_NE2.push_back(std::move(part.sin_NE2));
+    begin += run.count;
+  }
+  return {at::cat(cos_NE2), at::cat(sin_NE2)};
+}
+
+TokenLayout layout_of(const architecture::Config& config, std::vector<std::int64_t> starts,
+                      std::span<const Run> runs, at::Device device) {
+  const auto positions_N = positions_of(runs).to(device);
+  TokenLayout layout{std::move(starts), {}};
+  for (const auto& block : config.blocks) {
+    if (!block.attention || !block.attention->kind.rope) continue;
+    const std::pair key(*block.attention->kind.rope, block.attention->head_dim);
+    if (layout.turnings.contains(key)) continue;
+    const auto& rope = config.ropes[key.first];
+    layout.turnings.emplace(
+        key, Turning{tables_of(rope, key.second, config.max_position_embeddings, runs, positions_N),
+                     query_factors(rope, positions_N)});
+  }
+  return layout;
 }
 
 }  // namespace
 
-TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
-                              at::Device device) {
-  auto positions_N = at::arange(starts.back(), at::TensorOptions().dtype(at::kLong));
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
-    positions_N.narrow(0, starts[i], starts[i + 1] - starts[i]).sub_(starts[i]);
-  return {std::move(starts), rotary_of(config, positions_N.to(device))};
+const Turning* TokenLayout::turning(const architecture::Attention& attention) const {
+  return attention.kind.rope ? &turnings.at({*attention.kind.rope, attention.head_dim}) : nullptr;
 }
 
-TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count,
+TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
                               at::Device device) {
-  const auto positions_N =
-      at::arange(position, position + count, at::TensorOptions().dtype(at::kLong)).to(device);
-  return {{0, count}, rotary_of(config, positions_N)};
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+    runs.push_back({0, starts[i + 1] - starts[i], starts[i + 1] - starts[i]});
+  return layout_of(config, std::move(starts), runs, device);
+}
+
+TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
+                           at::Device device) {
+  std::vector<Run> runs{{0, prompt, prompt}};
+  for (std::int64_t position = prompt; position < count; ++position)
+    runs.push_back({position, 1, position + 1});
+  return layout_of(config, {0, count}, runs, device);
 }
 
 TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count) {
   TokenLayout part{{0, count}, {}};
-  for (const auto& [head_dim, tables] : layout.rotary)
-    part.rotary.emplace(head_dim, ops::Rotary{tables.cos_NE2.narrow(0, position, count),
-                                              tables.sin_NE2.narrow(0, position, count)});
+  const auto of = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, position, count) : x; };
+  for (const auto& [key, turning] : layout.turnings)
+    part.turnings.emplace(
+        key, Turning{{of(turning.rotary.cos_NE2), of(turning.rotary.sin_NE2)}, of(turning.query_factor_N)});
   return part;
 }
 

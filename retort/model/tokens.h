@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "retort/architecture/config.h"
@@ -15,20 +16,30 @@
 
 namespace retort::model {
 
-/// Where documents start and at which position each token stands; attention stays inside a segment.
-struct TokenLayout {
-  std::vector<std::int64_t> starts;            ///< first token of each segment, rising from 0; last N
-  std::map<std::int64_t, ops::Rotary> rotary;  ///< by head_dim
-
-  std::int64_t tokens() const { return starts.back(); }
+/// How the heads of some attentions are turned by position.
+struct Turning {
+  ops::Rotary rotary;
+  at::Tensor query_factor_N;  ///< undefined where queries do not grow
 };
 
-/// `starts` as in TokenLayout; positions begin at 0 in each segment.
+/// Where documents start and at which position each token stands; attention stays inside a segment.
+struct TokenLayout {
+  std::vector<std::int64_t> starts;  ///< first token of each segment, rising from 0; last N
+  std::map<std::pair<std::size_t, std::int64_t>, Turning> turnings;  ///< by rotary embedding and head_dim
+
+  std::int64_t tokens() const { return starts.back(); }
+  /// Of an attention; null where it is not told positions.
+  const Turning* turning(const architecture::Attention& attention) const;
+};
+
+/// `starts` as in TokenLayout; positions begin at 0 in each segment.  Embeddings that stretch with the length
+/// of a document do so by segment.
 TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
                               at::Device device);
-/// One segment whose first token stands at `position`.
-TokenLayout token_layout_from(const architecture::Config& config, std::int64_t position, std::int64_t count,
-                              at::Device device);
+/// One segment of `count` tokens that grows: the first `prompt` come together, then one after the other, each
+/// turned as in a document that ends with it.
+TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
+                           at::Device device);
 
 /// `count` tokens of a layout that is one segment, from the one at `position`; views of its tables.
 TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count);

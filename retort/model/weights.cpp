@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "retort/architecture/checkpoint.h"
+#include "retort/architecture/families.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/hf_layers.h"
 #include "retort/base/error.h"
@@ -28,37 +29,57 @@ UnitSource source_for(architecture::Config config) {
   return source;
 }
 
+// The values that a file has for a tensor, maybe as rows of one that several share.
+at::Tensor tensor_in(const io::ModelDirectory& files, const architecture::Tensor& tensor) {
+  const auto& stored = tensor.stored;
+  return tensor_of(files.find(stored.name)).narrow(0, stored.first_row, tensor.shape.front());
+}
+
 at::Tensor tensor_in(const at::Tensor& flat, const architecture::Tensor& tensor) {
   return flat.narrow(0, tensor.offset, tensor.numel).view(tensor.shape);
 }
 
-template <typename Visit>
-void for_each_tensor(const Weights& weights, Visit visit) {
-  for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
-    for (const auto& tensor : weights.layout.units[unit].tensors) visit(tensor, weights.tensor(unit, tensor));
+// What a file gets of a tensor.
+at::Tensor to_store(const Weights& weights, std::size_t unit, const architecture::Tensor& tensor) {
+  auto values = weights.tensor(unit, tensor).to(at::kCPU);
+  if (tensor.stored.subtracted != 0) values = values - tensor.stored.subtracted;
+  return values.to(scalar_type(weights.file_dtype)).contiguous();
 }
 
-io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const architecture::Tensor& tensor) {
-  const auto type = scalar_type(weights.file_dtype);
-  return {tensor.name, weights.file_dtype, tensor.shape,
-          [&weights, unit, &tensor, type](const io::ByteSink& sink) {
-            const auto values = weights.tensor(unit, tensor).to(at::kCPU).to(type).contiguous();
-            base::require<base::ValidationError>(values.isfinite().all().item<bool>(), tensor.name,
-                                                 ": holds values that are not finite; nothing was saved.");
-            sink(bytes_of(values));
+// The tensors of a unit that share a place in the file with the one given, which is the first of them.
+io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const architecture::Tensor& first) {
+  return {first.stored.name, weights.file_dtype, first.stored_shape(),
+          [&weights, unit, &first](const io::ByteSink& sink) {
+            for (const auto& tensor : weights.layout.units[unit].tensors) {
+              if (tensor.stored.name != first.stored.name) continue;
+              const auto values = to_store(weights, unit, tensor);
+              base::require<base::ValidationError>(values.isfinite().all().item<bool>(), tensor.name,
+                                                   ": holds values that are not finite; nothing was saved.");
+              sink(bytes_of(values));
+            }
           }};
+}
+
+// The code by which transformers loads blocks that differ, for the family of a model.
+std::string modeling_script(const architecture::Config& config) {
+  constexpr std::string_view kBase = "BASE_MODEL_TYPE = \"mistral\"";
+  std::string script(kModelingScript);
+  const auto place = script.find(kBase);
+  base::ensure(place != std::string::npos, "the script names a base");
+  return script.replace(
+      place, kBase.size(),
+      base::join("BASE_MODEL_TYPE = \"", architecture::written_family(config).model_type, "\""));
 }
 
 void check_saved(const Weights& weights, const base::Path& directory) {
   const auto again = io::ModelDirectory::open(directory);
   const auto config = architecture::read_config(directory);
   architecture::check_tensors(config, again);
-  const auto type = scalar_type(weights.file_dtype);
-  for_each_tensor(weights, [&](const architecture::Tensor& tensor, const at::Tensor& values) {
-    base::require<base::ValidationError>(
-        at::equal(tensor_of(again.find(tensor.name)), values.to(at::kCPU).to(type)), directory.string(), ": ",
-        tensor.name, " read back differs from what was written; check the disk.");
-  });
+  for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
+    for (const auto& tensor : weights.layout.units[unit].tensors)
+      base::require<base::ValidationError>(
+          at::equal(tensor_in(again, tensor), to_store(weights, unit, tensor)), directory.string(), ": ",
+          tensor.name, " read back differs from what was written; check the disk.");
 }
 
 }  // namespace
@@ -97,7 +118,7 @@ UnitSource open_weights(const base::Path& directory) {
   source.read = [files, directory, units = source.layout.units, dtype = source.file_dtype](
                     std::size_t unit, const at::Tensor& flat) {
     for (const auto& tensor : units[unit].tensors) {
-      const auto values = tensor_of(files->find(tensor.name));
+      const auto values = tensor_in(*files, tensor);
       base::require<base::ModelError>(
           values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
           " holds values that are not finite (NaN or infinity); the file is damaged or the "
@@ -106,7 +127,8 @@ UnitSource open_weights(const base::Path& directory) {
         base::require<base::ModelError>(values.to(saved).isfinite().all().item<bool>(), directory.string(),
                                         ": ", tensor.name, " holds values beyond ", io::long_name(dtype),
                                         ", in which the model would be saved; correct dtype in config.json.");
-      tensor_in(flat, tensor).copy_(values);
+      auto place = tensor_in(flat, tensor).copy_(values);
+      if (tensor.stored.subtracted != 0) place.add_(tensor.stored.subtracted);
     }
   };
   return source;
@@ -117,8 +139,8 @@ UnitSource random_source(const architecture::Config& config, std::uint64_t seed)
   source.read = [units = source.layout.units, seed, range = config.initializer_range](
                     std::size_t unit, const at::Tensor& flat) {
     for (const auto& tensor : units[unit].tensors) {
-      if (architecture::is_norm(tensor.role)) {
-        tensor_in(flat, tensor).fill_(1);
+      if (architecture::is_norm(tensor.role) || architecture::is_bias(tensor.role)) {
+        tensor_in(flat, tensor).fill_(architecture::is_norm(tensor.role) ? 1 : 0);
         continue;
       }
       base::Random random(seed, base::stream_of(tensor.name));
@@ -168,13 +190,13 @@ void save_model(const Weights& weights, const base::Path& directory, const base:
     std::vector<io::TensorToWrite> tensors;
     for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
       for (const auto& tensor : weights.layout.units[unit].tensors)
-        tensors.push_back(to_write(weights, unit, tensor));
+        if (tensor.stored.first_row == 0) tensors.push_back(to_write(weights, unit, tensor));
     io::write_weights(target, tensors);
     base::write_file_atomically(
         target / "config.json",
         architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
     if (!weights.config.uniform())
-      base::write_file_atomically(target / architecture::kModelingFile, std::string(kModelingScript));
+      base::write_file_atomically(target / architecture::kModelingFile, modeling_script(weights.config));
     if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
     const base::Json about = {
         {"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};

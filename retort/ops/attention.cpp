@@ -12,19 +12,26 @@
 
 namespace retort::ops {
 
+ScoreRule ScoreRule::of_heads(std::int64_t head_dim) const {
+  auto rule = *this;
+  if (rule.scale == 0) rule.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  return rule;
+}
+
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts) {
+                    const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  return choose(q_NHE, cpu::attention, device::attention)(q_NHE, k_NKE, v_NKE, starts);
+  return choose(q_NHE, cpu::attention, device::attention)(q_NHE, k_NKE, v_NKE, starts,
+                                                          rule.of_heads(q_NHE.size(2)));
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
-                        at::Tensor gv_NKE) {
+                        at::Tensor gv_NKE, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  choose(q_NHE, cpu::attention_backward, device::attention_backward)(gout_NHE, q_NHE, k_NKE, v_NKE, forward,
-                                                                     starts, gq_NHE, gk_NKE, gv_NKE);
+  choose(q_NHE, cpu::attention_backward, device::attention_backward)(
+      gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE, gv_NKE, rule.of_heads(q_NHE.size(2)));
 }
 
 namespace {
@@ -43,35 +50,40 @@ Parts parts_of(const at::Tensor& qkv_NX, const KeyValueCache& cache) {
 }
 
 // All tokens of the cache; the last ones are those of the queries.
-at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE) {
+at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE,
+                            const ScoreRule& rule) {
   const auto groups = q_NHE.size(1) / k_MKE.size(1);
   const auto queries = q_NHE.size(0), keys = k_MKE.size(0);
   const auto q = q_NHE.transpose(0, 1);
   const auto k = k_MKE.transpose(0, 1).repeat_interleave(groups, 0),
              v = v_MKE.transpose(0, 1).repeat_interleave(groups, 0);
-  // Query i is token keys - queries + i and sees everything up to itself.
-  const auto future = at::ones({queries, keys}, q.options().dtype(at::kBool)).triu(keys - queries + 1);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q_NHE.size(2)));
-  const auto scores = (at::matmul(q, k.transpose(1, 2)) * scale).to(statistics_type(q_NHE));
-  const auto weights = at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+  // Query i is token keys - queries + i, and sees itself and what is before it, as far as the window goes.
+  const auto ones = at::ones({queries, keys}, q.options().dtype(at::kBool));
+  auto hidden = ones.triu(keys - queries + 1);
+  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(keys - queries - rule.window));
+  auto scores = (at::matmul(q, k.transpose(1, 2)) * rule.scale).to(statistics_type(q_NHE));
+  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
+  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
   return at::matmul(weights.to(v.scalar_type()), v).transpose(0, 1);
 }
 
 }  // namespace
 
-at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache) {
+at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& given) {
   const InOperation timed(Operation::attention);
   const auto before = cache.tokens, count = qkv_NX.size(0);
   base::ensure(qkv_NX.is_contiguous() && before + count <= cache.k_MKE.size(0),
                "attention_cached takes dense rows, and a cache with room for them");
-  if (count == 1 && path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_cached(qkv_NX, cache);
+  const auto rule = given.of_heads(cache.k_MKE.size(2));
+  if (count == 1 && path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_cached(qkv_NX, cache, rule);
   const auto parts = parts_of(qkv_NX, cache);
   cache.k_MKE.narrow(0, before, count).copy_(parts.k_NKE);
   cache.v_MKE.narrow(0, before, count).copy_(parts.v_NKE);
   cache.tokens += count;
-  const auto out_NHE = before == 0 ? attention(parts.q_NHE, parts.k_NKE, parts.v_NKE, {0, count}).out_NHE
-                                   : attention_to_all(parts.q_NHE, cache.k_MKE.narrow(0, 0, cache.tokens),
-                                                      cache.v_MKE.narrow(0, 0, cache.tokens));
+  const auto out_NHE = before == 0
+                           ? attention(parts.q_NHE, parts.k_NKE, parts.v_NKE, {0, count}, rule).out_NHE
+                           : attention_to_all(parts.q_NHE, cache.k_MKE.narrow(0, 0, cache.tokens),
+                                              cache.v_MKE.narrow(0, 0, cache.tokens), rule);
   return out_NHE.flatten(1);
 }
 

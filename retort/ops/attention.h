@@ -10,23 +10,34 @@
 
 namespace retort::ops {
 
+/// How the score of a query and a key comes about, and which keys a query sees.
+struct ScoreRule {
+  double scale = 0;         ///< of q k; 0: 1 / sqrt(E)
+  double softcap = 0;       ///< scores become softcap * tanh(score / softcap); 0: they stay
+  std::int64_t window = 0;  ///< a token sees itself and the window - 1 tokens before it; 0: all of them
+
+  /// With the scale of heads of this width, where none is set.
+  ScoreRule of_heads(std::int64_t head_dim) const;
+};
+
 struct Attention {
   at::Tensor out_NHE;
   at::Tensor lse_HN;  ///< log of the sum of exponentials of the scaled scores, float32 (float64)
 };
 
-/// softmax(q k^T / sqrt(E)) v with the causal mask, separately in each segment.
+/// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time and memory
+/// grow with length x window.
 /// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a
 /// fused [N, (H + 2K) E] buffer: only the last dimension has to be contiguous.
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts);
+                    const std::vector<std::int64_t>& starts, const ScoreRule& rule = {});
 
 /// Writes the gradients into gq_NHE, gk_NKE, gv_NKE, which may be views into one buffer.
 /// Scores are computed again in float32, the other products in the inputs' type.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
-                        at::Tensor gv_NKE);
+                        at::Tensor gv_NKE, const ScoreRule& rule = {});
 
 /// Keys and values of the first tokens of a text.
 struct KeyValueCache {
@@ -36,6 +47,6 @@ struct KeyValueCache {
 
 /// Attention of the next N tokens to the text up to each of them, [N, H E].  `qkv_NX` has rows of queries,
 /// keys and values after each other, and the cache has room for N more.
-at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache);
+at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& rule = {});
 
 }  // namespace retort::ops

@@ -18,18 +18,22 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {
   const InOperation timed(Operation::norm);
-  ensure_alike("rms_norm_backward takes dense rows of one type", x_ND, gy_ND, w_D, residual_ND);
+  ensure_alike("rms_norm_backward takes dense rows of one type", x_ND, gy_ND, w_D,
+               residual_ND.defined() ? residual_ND : x_ND);
   return choose(x_ND, cpu::rms_norm_backward, device::rms_norm_backward)(gy_ND, x_ND, w_D, rstd_N,
                                                                          residual_ND, gw_D);
 }
 
-Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, double theta) {
+Rotary rotary_tables(const at::Tensor& positions_N, const at::Tensor& frequencies_R2, double factor) {
+  const auto angle = positions_N.to(at::kFloat).unsqueeze(1) * frequencies_R2.unsqueeze(0);
+  if (factor == 1) return {angle.cos(), angle.sin()};
+  return {angle.cos().mul_(factor), angle.sin().mul_(factor)};
+}
+
+at::Tensor rotary_frequencies(std::int64_t width, double theta) {
   const auto even =
-      at::arange(0, head_dim, 2, at::TensorOptions().dtype(at::kFloat)) / static_cast<double>(head_dim);
-  const auto inverse =
-      at::pow(at::scalar_tensor(theta, at::kFloat), even).reciprocal().to(positions_N.device());
-  const auto angle = positions_N.to(at::kFloat).unsqueeze(1) * inverse.unsqueeze(0);
-  return {angle.cos(), angle.sin()};
+      at::arange(0, width, 2, at::TensorOptions().dtype(at::kFloat)) / static_cast<double>(width);
+  return at::pow(at::scalar_tensor(theta, at::kFloat), even).reciprocal();
 }
 
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
@@ -45,7 +49,19 @@ at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
   return choose(gate_up_N2I, cpu::swiglu, device::swiglu)(gate_up_N2I);
 }
 
-SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+at::Tensor geglu(const at::Tensor& gate_up_N2I) {
+  const InOperation timed(Operation::swiglu);
+  ensure_alike("geglu takes dense rows", gate_up_N2I);
+  return choose(gate_up_N2I, cpu::geglu, device::geglu)(gate_up_N2I);
+}
+
+GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  const InOperation timed(Operation::swiglu);
+  ensure_alike("geglu_backward_ takes dense rows of one type", gate_up_N2I, gout_NI);
+  return choose(gate_up_N2I, cpu::geglu_backward_, device::geglu_backward_)(gout_NI, gate_up_N2I);
+}
+
+GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
   const InOperation timed(Operation::swiglu);
   ensure_alike("swiglu_backward_ takes dense rows of one type", gate_up_N2I, gout_NI);
   return choose(gate_up_N2I, cpu::swiglu_backward_, device::swiglu_backward_)(gout_NI, gate_up_N2I);

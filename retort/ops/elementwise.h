@@ -1,5 +1,5 @@
 #pragma once
-// RMSNorm, rotary embedding and SwiGLU: forward, and a backward that needs no autograd graph.
+// RMSNorm, rotary embedding, SwiGLU and GeGLU: forward, and a backward that needs no autograd graph.
 //
 // Shape legend: N tokens, D hidden, I width of an MLP, H heads, E head_dim.  float32, bfloat16 or float64
 // tensors; the arithmetic is float32 (float64 for float64).  What runs on a CPU, and what on another device,
@@ -18,32 +18,41 @@ struct RmsNorm {
 /// w, as transformers' LlamaRMSNorm does.
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
 
-/// Returns residual_ND + dL/dx and adds dL/dw to gw_D (float32, or float64).  The sum over tokens is made in
-/// fixed pieces of rows, so it does not depend on the number of threads.
+/// Returns residual_ND + dL/dx, or dL/dx where residual_ND is undefined, and adds dL/dw to gw_D (float32, or
+/// float64).  The sum over tokens is made in fixed pieces of rows, so it does not depend on the number of
+/// threads.
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D);
 
 /// Tables of the rotary embedding for absolute positions.
 struct Rotary {
-  at::Tensor cos_NE2;  ///< [N, E/2] float32
+  at::Tensor cos_NE2;  ///< [N, R/2] float32, where the first R of a head's E channels are turned
   at::Tensor sin_NE2;
 };
-Rotary rotary_tables(const at::Tensor& positions_N, std::int64_t head_dim, double theta);
+
+/// cos and sin of position x frequency, times `factor`.
+Rotary rotary_tables(const at::Tensor& positions_N, const at::Tensor& frequencies_R2, double factor = 1);
+/// theta^(-2i / width) for the pairs of `width` channels, float32.
+at::Tensor rotary_frequencies(std::int64_t width, double theta);
 
 /// Rotates the first `heads` heads of each row in place ("rotate half" convention of Hugging Face).
-/// x has rows of any stride whose elements are contiguous; sign -1 undoes it, which is also its gradient.
+/// x has rows of any stride whose elements are contiguous; sign -1 gives the gradient.
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign);
 
 /// silu(gate) * up, for rows [gate | up].
 at::Tensor swiglu(const at::Tensor& gate_up_N2I);
 
-struct SwigluGrad {
+/// gelu(gate) * up, with tanh in place of the error function.
+at::Tensor geglu(const at::Tensor& gate_up_N2I);
+
+struct GluGrad {
   at::Tensor gate_up_N2I;
-  at::Tensor out_NI;  ///< silu(gate) * up, computed again for the gradient of the down projection
+  at::Tensor out_NI;  ///< activation(gate) * up, computed again for the gradient of the down projection
 };
-/// Gradient of swiglu; overwrites gate_up_N2I with its own gradient (nothing needs it afterwards).
-SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
+/// Gradients; they overwrite gate_up_N2I with its own gradient (nothing needs it afterwards).
+GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
+GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 
 /// sum += x, of the same shape and added in the type of `sum`.  One pass: at::add_ of bfloat16 to float32
 /// makes a float32 copy of x first.

@@ -1,6 +1,8 @@
 #include "retort/prune/moves.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -32,10 +34,9 @@ std::int64_t smallest_parameters(const architecture::Config& input, const PruneO
   auto narrow = input;
   for (auto& block : narrow.blocks) {
     if (options.channels && mlp_width(block) > 0)
-      block.mlp = architecture::DenseMlp{std::min(options.width_multiple, mlp_width(block))};
+      std::get<architecture::DenseMlp>(block.mlp).width = std::min(options.width_multiple, mlp_width(block));
     if (options.heads && block.attention)
-      block.attention = architecture::Attention{block.attention->num_heads / block.attention->num_kv_heads, 1,
-                                                block.attention->head_dim};
+      block.attention->num_heads /= std::exchange(block.attention->num_kv_heads, 1);
   }
   if (options.hidden) narrow.hidden_size = std::min(options.width_multiple, input.hidden_size);
   if (!options.blocks) return architecture::num_parameters(narrow);
@@ -45,6 +46,18 @@ std::int64_t smallest_parameters(const architecture::Config& input, const PruneO
     smallest = std::min(smallest, architecture::num_parameters(narrow));
   }
   return smallest;
+}
+
+// A norm over the queries of all heads mixes them: without some, the others would change.
+void check_heads(const architecture::Config& input, const PruneOptions& options) {
+  const auto mixes = [](const architecture::Block& block) {
+    return block.attention && block.attention->kind.norm == architecture::QueryKeyNorm::across_heads;
+  };
+  base::require<base::UsageError>(
+      !options.heads || options.units == Units::blocks || options.units == Units::sub_blocks ||
+          std::none_of(input.blocks.begin(), input.blocks.end(), mixes),
+      "prune: heads: this model normalises queries and keys across heads, so removing some would change the "
+      "others; set heads: false.");
 }
 
 void check_options(const architecture::Config& input, const PruneOptions& options) {
@@ -58,6 +71,7 @@ void check_options(const architecture::Config& input, const PruneOptions& option
       options.units != Units::uniform || !(options.heads || options.channels) || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch heads and channels off.");
+  check_heads(input, options);
   const auto& weights = options.objective;
   base::require<base::UsageError>(
       weights.perplexity >= 0 && weights.kl >= 0 && weights.perplexity + weights.kl > 0,

@@ -123,7 +123,7 @@ void Engine::embed(Wave& wave) {
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
     lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
-    lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N);
+    lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N, student_.config().embedding_factor);
   }
   if (!losses_.needs_teacher()) return;
   const InPhase phase(clock_, Phase::teacher_forward);
@@ -133,7 +133,7 @@ void Engine::embed(Wave& wave) {
   for (auto& lane : wave.lanes) {
     lane.teacher_layout =
         model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device());
-    lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N);
+    lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N, teacher_->config().embedding_factor);
   }
 }
 
@@ -197,14 +197,19 @@ void Engine::head(Wave& wave) {
   loss::HeadSide teacher_side;
   if (losses_.needs_teacher_logits()) {
     teacher.emplace(*teacher_, teacher_->layout().head_unit());
-    teacher_side = {
-        model::head_weights(teacher_->layout(), teacher->flat()), teacher_->config().rms_norm_eps, {}};
+    teacher_side = {model::head_weights(teacher_->layout(), teacher->flat()),
+                    teacher_->config().rms_norm_eps,
+                    {},
+                    model::logit_rule(teacher_->config())};
   }
+  loss::HeadSide student_side{
+      weights, student_.config().rms_norm_eps, {}, model::logit_rule(student_.config())};
   for (auto& lane : wave.lanes) {
     teacher_side.hidden_ND = lane.teacher_ND;
-    lane.grad_ND =
-        loss::head_loop(losses_, {weights, student_.config().rms_norm_eps, lane.hidden_ND}, teacher_side,
-                        lane.batch->targets_N, step_targets_, options_.head_rows, gradients, sums_);
+    student_side.hidden_ND = lane.hidden_ND;
+    lane.grad_ND = loss::head_loop(losses_, student_side, teacher_side, lane.batch->targets_N, step_targets_,
+                                   options_.head_rows, gradients, sums_);
+    student_side.hidden_ND = at::Tensor();
     lane.hidden_ND = lane.teacher_ND = at::Tensor();
   }
   if (unit != 0) student_.reduce(unit);
@@ -241,7 +246,7 @@ void Engine::backward_embedding(Wave& wave) {
   const InPhase phase(clock_, Phase::backward);
   const auto gradient_VD = model::embedding_matrix(student_.layout(), student_.gradient(0));
   for (auto& lane : wave.lanes) {
-    model::embed_backward(lane.grad_ND, lane.batch->ids_N, gradient_VD);
+    model::embed_backward(lane.grad_ND, lane.batch->ids_N, student_.config().embedding_factor, gradient_VD);
     lane.grad_ND = at::Tensor();
   }
   student_.reduce(0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
@@ -15,18 +16,23 @@ namespace {
 // Elements per token of the tensors of one block, as model/block.cpp makes them.
 struct BlockSizes {
   std::int64_t hidden = 0, qkv = 0, joined = 0, kv = 0, width = 0, heads = 0;
+  bool norms_before = true, norms_after = false, norms_heads = false, scaled = false;
   // The matrix whose gradient is the largest to be added; it has `hidden` columns.
   std::int64_t largest_rows = 0;
 };
 
 BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
-  BlockSizes sizes{.hidden = hidden};
+  BlockSizes sizes{.hidden = hidden,
+                   .norms_before = block.norms_before(),
+                   .norms_after = block.norms_after(),
+                   .scaled = block.residual_factor != 1};
   if (block.attention) {
     const auto& a = *block.attention;
     sizes.heads = a.num_heads;
     sizes.joined = a.num_heads * a.head_dim;
     sizes.kv = a.num_kv_heads * a.head_dim;
     sizes.qkv = sizes.joined + 2 * sizes.kv;
+    sizes.norms_heads = a.kind.norm != architecture::QueryKeyNorm::none;
   }
   if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) sizes.width = dense->width;
   sizes.largest_rows = std::max(2 * sizes.width, sizes.qkv);
@@ -44,6 +50,13 @@ struct BlockBytes {
   ops::AttentionSizes segment() const {
     return {.segment = shape.sequence_tokens, .heads = s.heads, .queries = s.joined, .keys = s.kv};
   }
+  // The gradient of what a half's last layer gives, where it is not that of the half's output.
+  std::int64_t branch_gradient() const {
+    return of(((s.norms_after ? 1 : 0) + (s.scaled ? 1 : 0)) * s.hidden);
+  }
+  // Queries and keys before their norms, and 1 / rms of each.
+  std::int64_t of_heads() const { return s.norms_heads ? s.joined + s.kv : 0; }
+  std::int64_t rows_of_heads() const { return s.norms_heads ? tokens() * 4 * 2 * s.heads : 0; }
   std::int64_t norm_work() const { return ops::rms_norm_work_bytes(shape.path, tokens(), s.hidden, item()); }
   std::int64_t rotary_work() const {
     return ops::rotary_work_bytes(shape.path, tokens(), s.joined + s.kv, item());
@@ -52,15 +65,17 @@ struct BlockBytes {
 
   // BlockActivations.
   std::int64_t kept() const {
-    const auto attention = s.joined ? s.hidden + s.qkv + s.joined : 0;
-    const auto mlp = s.width ? s.hidden + 2 * s.width : 0;
-    return of(attention + mlp + s.hidden) + tokens() * 4 * (s.heads + 2);
+    const auto norms = (s.norms_before ? s.hidden : 0) + (s.norms_after ? s.hidden : 0);
+    const auto attention = s.joined ? norms + s.qkv + s.joined + of_heads() : 0;
+    const auto mlp = s.width ? norms + 2 * s.width : 0;
+    return of(attention + mlp + s.hidden) + tokens() * 4 * (s.heads + 2 + (s.norms_after ? 2 : 0)) +
+           rows_of_heads();
   }
 
   std::int64_t forward() const {
     // A norm holds one float a token beside its output, attention one for each head.
     const auto norm = of(s.hidden) + tokens() * 4;
-    const auto rotation = norm + of(s.qkv) + rotary_work();
+    const auto rotation = norm + of(s.qkv) + std::max(rotary_work(), of(2 * of_heads()) + rows_of_heads());
     const auto attention = norm + of(s.qkv + s.joined + s.hidden) + tokens() * 4 * s.heads + attention_work();
     const auto mlp = norm + of(s.hidden + 3 * s.width + s.hidden);
     return std::max({of(2 * s.hidden) + norm_work(), rotation, attention, mlp});
@@ -68,25 +83,27 @@ struct BlockBytes {
 
   // Beyond what is kept: the channels before the down projection, or the work of an operation.
   std::int64_t forward_beyond_kept() const {
-    return std::max({of(s.width), attention_work(), rotary_work(), norm_work()});
+    return std::max({of(s.width), attention_work(), rotary_work(),
+                     norm_work() + of(s.norms_after ? s.hidden : 0), of(of_heads())});
   }
 
   std::int64_t mlp_backward() const {
     const auto product = item() == 2 ? item() * s.largest_rows * s.hidden : 0;
     const auto sum_work = ops::accumulate_work_bytes(shape.path, s.largest_rows, s.hidden, item());
-    return std::max({of(2 * s.width + s.hidden) + product, of(s.width) + product + sum_work,
+    return branch_gradient() +
+           std::max({of(2 * s.width + s.hidden) + product, of(s.width) + product + sum_work,
                      of(2 * s.width) + ops::swiglu_backward_work_bytes(shape.path, tokens(), s.width, item()),
                      of(s.width + 2 * s.hidden) + norm_work()});
   }
 
   std::int64_t attention_backward() const {
-    const auto gradients = of(s.hidden + s.joined + s.qkv);
+    const auto gradients = branch_gradient() + of(s.hidden + s.joined + s.qkv + 2 * of_heads());
     return gradients + std::max({ops::attention_backward_work_bytes(shape.path, segment(), item()),
                                  rotary_work(), of(2 * s.hidden) + norm_work()});
   }
 
   std::int64_t backward() const {
-    const auto without_mlp = kept() - of(2 * s.hidden + 2 * s.width);
+    const auto without_mlp = kept() - of((s.norms_before ? 2 : 1) * s.hidden + 2 * s.width);
     return std::max({kept() + mlp_backward(), without_mlp + attention_backward(), forward()});
   }
 };
@@ -101,10 +118,7 @@ std::int64_t over_blocks(const MemoryShape& shape, const architecture::Config& c
 }
 
 std::int64_t rotary_bytes(const architecture::Config& config, std::int64_t tokens) {
-  std::int64_t head_dim = 0;
-  for (const auto& block : config.blocks)
-    if (block.attention) head_dim = std::max(head_dim, block.attention->head_dim);
-  return tokens * head_dim * 4;
+  return tokens * architecture::rotary_values_per_token(config) * 4;
 }
 
 // Elements of what several ranks make before it is summed: two blocks, and the units that wait for the end of

@@ -63,7 +63,7 @@ TEST(Config, RefusesShapesThatCannotBe) {
 TEST(Config, RefusesNumbersThatAreNone) {
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(), -1.0}) {
     Config config = small_config();
-    config.rope_theta = bad;
+    config.ropes.front().theta = bad;
     EXPECT_SAYS(refusal(config), "rope_theta");
     config = small_config();
     config.rms_norm_eps = bad;

@@ -17,7 +17,7 @@ using test::small_config;
 
 TEST(HfConfig, ReadsBackWhatItWrites) {
   Config config = small_config(true);
-  config.rope_theta = 1234567.5;
+  config.ropes.front().theta = 1234567.5;
   config.rms_norm_eps = 1e-5;
   config.initializer_range = 0.015;
   config.eos_token_ids = {2, 5};
@@ -165,7 +165,7 @@ Config from_oracle(const Json& expected) {
   config.hidden_size = expected["hidden_size"];
   config.max_position_embeddings = expected["context"];
   config.rms_norm_eps = expected["eps"];
-  config.rope_theta = expected["theta"];
+  config.ropes.front().theta = expected["theta"];
   config.tie_word_embeddings = expected["tied"];
   config.bos_token_ids = expected["bos"].get<std::vector<std::int32_t>>();
   config.eos_token_ids = expected["eos"].get<std::vector<std::int32_t>>();
@@ -173,6 +173,8 @@ Config from_oracle(const Json& expected) {
   const Block block{Attention{expected["heads"], expected["kv_heads"], expected["head_dim"]},
                     DenseMlp{expected["width"]}};
   config.blocks.assign(expected["blocks"].get<std::size_t>(), block);
+  if (!expected["window"].is_null())
+    for (Block& windowed : config.blocks) windowed.attention->kind.window = expected["window"];
   return config;
 }
 

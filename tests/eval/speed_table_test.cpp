@@ -11,7 +11,7 @@ architecture::Config model_of(std::vector<architecture::Block> blocks) {
   architecture::Config config;
   config.vocab_size = 64;
   config.hidden_size = 32;
-  config.rope_theta = 10000;
+  config.ropes.front().theta = 10000;
   config.rms_norm_eps = 1e-5;
   config.max_position_embeddings = 64;
   config.blocks = std::move(blocks);

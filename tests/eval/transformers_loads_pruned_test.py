@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """transformers loads every shape that uniform pruning reaches, computes the same logits, and loads others only by their code.
 
-The argument is the directory of models that the test program of prune saved: uniform/<n>/ and own/<name>/, each with
+The argument is the directory of models that the test program of prune saved: uniform/<n>/, own/<name>/ and families/<name>/, each with
 model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
 """
 
@@ -94,6 +94,21 @@ class BlocksThatDiffer(unittest.TestCase):
         for folder in folders("own"):
             with self.assertRaisesRegex(ValueError, "trust_remote_code=True"):
                 AutoModelForCausalLM.from_pretrained(folder / "model", trust_remote_code=False)
+
+
+class Families(unittest.TestCase):
+    def test_transformers_computes_the_same_logits_of_every_family_without_some_parts(self):
+        self.assertGreater(len(folders("families")), 100)
+        for folder in folders("families"):
+            with self.subTest(folder.name):
+                case = json.loads((folder / "case.json").read_text())
+                ids = torch.tensor([case["ids"]])
+                model, report = AutoModelForCausalLM.from_pretrained(folder / "model", dtype="auto", trust_remote_code=True,
+                                                                     output_loading_info=True)
+                self.assertFalse(any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report)
+                with torch.no_grad():
+                    difference = (model.eval()(ids).logits[0] - load_file(folder / "logits.safetensors")["logits"]).abs().max()
+                self.assertLessEqual(difference.item(), case["tolerance"])
 
 
 if __name__ == "__main__":

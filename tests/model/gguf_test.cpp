@@ -85,7 +85,7 @@ GgufWriter gguf_of(const model::Weights& weights, std::uint32_t type) {
   file.number("llama.attention.head_count_kv", static_cast<std::uint32_t>(attention.num_kv_heads));
   file.number("llama.attention.key_length", static_cast<std::uint32_t>(attention.head_dim));
   file.real("llama.attention.layer_norm_rms_epsilon", static_cast<float>(config.rms_norm_eps));
-  file.real("llama.rope.freq_base", static_cast<float>(config.rope_theta));
+  file.real("llama.rope.freq_base", static_cast<float>(config.ropes.front().theta));
   file.number("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(config.bos_token_ids.front()));
   file.number("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(config.eos_token_ids.front()));
   for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
@@ -126,7 +126,7 @@ TEST_F(Gguf, HasTheWeightsAndTheConfigurationOfTheDirectory) {
   for (const std::uint32_t type : {kBf16, kF32}) {
     const auto read = load(write(gguf_of(europa_, type)));
     EXPECT_EQ(largest_share(europa_, read), 0);
-    EXPECT_EQ(read.config.rope_theta, europa_.config.rope_theta);
+    EXPECT_EQ(read.config.ropes.front().theta, europa_.config.ropes.front().theta);
     EXPECT_EQ(read.config.rms_norm_eps, europa_.config.rms_norm_eps);
     EXPECT_EQ(read.config.tie_word_embeddings, europa_.config.tie_word_embeddings);
     EXPECT_EQ(read.config.blocks.size(), europa_.config.blocks.size());

@@ -25,14 +25,14 @@ at::Tensor logits_of(const model::Weights& weights, std::span<const std::int64_t
   const auto& config = weights.config;
   const auto layout = model::make_token_layout(config, starts, at::kCPU);
   auto hidden_ND = model::embed(model::embedding_matrix(weights.layout, weights.units[0]),
-                                model::index_tensor(ids, at::kCPU));
+                                model::index_tensor(ids, at::kCPU), config.embedding_factor);
   for (std::size_t block = 0; block < config.blocks.size(); ++block)
     hidden_ND = model::block_forward(
         model::block_weights(config.blocks[block], weights.layout.units[block + 1], weights.units[block + 1]),
         config.rms_norm_eps, hidden_ND, layout);
   const auto head = static_cast<std::size_t>(weights.layout.head_unit());
   return model::logits(model::head_weights(weights.layout, weights.units[head]), config.rms_norm_eps,
-                       hidden_ND);
+                       model::logit_rule(config), hidden_ND);
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -209,7 +209,7 @@ TEST(Embedding, BackwardAddsRowsOfRepeatedTokens) {
   const auto ids = at::tensor({3, 1, 3, 0}, at::kLong);
   const auto grad = at::randn({4, 5}, at::kDouble);
   auto actual = at::ones({6, 5}, at::kDouble);
-  model::embed_backward(grad, ids, actual);
+  model::embed_backward(grad, ids, 1, actual);
   const auto matrix = at::randn({6, 5}, at::kDouble).set_requires_grad(true);
   matrix.index_select(0, ids).backward(grad);
   test::expect_close(actual, matrix.grad() + 1, 1e-14);

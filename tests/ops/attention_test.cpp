@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "ops/score_rules.h"
 #include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/path.h"
 #include "retort/ops/reference/formulas.h"
@@ -39,13 +40,21 @@ std::vector<Inputs> all_inputs(at::ScalarType type) {
   return list;
 }
 
+// With every way to make scores.
+std::vector<std::pair<Inputs, ops::ScoreRule>> all_inputs_and_rules(at::ScalarType type) {
+  std::vector<std::pair<Inputs, ops::ScoreRule>> list;
+  for (const auto& in : all_inputs(type))
+    for (const auto& rule : test::rules()) list.emplace_back(in, rule);
+  return list;
+}
+
 class AttentionTest : public testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(AttentionTest, ForwardEqualsTheFormulaInEverySegment) {
-  for (const auto& in : all_inputs(GetParam())) {
+  for (const auto& [in, rule] : all_inputs_and_rules(GetParam())) {
     const auto x = in.fused.to(at::kDouble);
-    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
-    const auto actual = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts);
+    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
+    const auto actual = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts, rule);
     expect_close(actual.out_NHE, expected, test::tolerance(GetParam()));
     if (ops::path_of(at::kCPU) == ops::Path::device) continue;  // which keeps no log-sum-exp
     EXPECT_EQ(actual.lse_HN.sizes(), (at::IntArrayRef{in.heads, in.starts.back()}));
@@ -53,41 +62,42 @@ TEST_P(AttentionTest, ForwardEqualsTheFormulaInEverySegment) {
 }
 
 TEST_P(AttentionTest, BackwardEqualsAutogradAndFillsViewsOfOneBuffer) {
-  for (const auto& in : all_inputs(GetParam())) {
+  for (const auto& [in, rule] : all_inputs_and_rules(GetParam())) {
     const auto gout = at::randn({in.starts.back(), in.heads, in.head_dim}, at::kDouble).to(GetParam());
     const auto x = in.fused.to(at::kDouble).clone().set_requires_grad(true);
-    ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts).backward(gout.to(at::kDouble));
-    const auto forward = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts);
+    ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule).backward(gout.to(at::kDouble));
+    const auto forward = ops::attention(in.q(in.fused), in.k(in.fused), in.v(in.fused), in.starts, rule);
     const auto grad = at::full_like(in.fused, 77);
     ops::attention_backward(gout, in.q(in.fused), in.k(in.fused), in.v(in.fused), forward, in.starts,
-                            in.q(grad), in.k(grad), in.v(grad));
+                            in.q(grad), in.k(grad), in.v(grad), rule);
     expect_close(grad, x.grad(), test::tolerance(GetParam()));
   }
 }
 
 // The tokens of `fused` in turn, so many at once.
-at::Tensor through_a_cache(const Inputs& in, const std::vector<std::int64_t>& counts) {
+at::Tensor through_a_cache(const Inputs& in, const std::vector<std::int64_t>& counts,
+                           const ops::ScoreRule& rule = {}) {
   const auto room = [&] {
     return at::full({in.fused.size(0), in.kv_heads, in.head_dim}, 77, in.fused.options());
   };
   ops::KeyValueCache cache{room(), room(), 0};
   std::vector<at::Tensor> outputs;
   for (const auto count : counts)
-    outputs.push_back(ops::attention_cached(in.fused.narrow(0, cache.tokens, count), cache));
+    outputs.push_back(ops::attention_cached(in.fused.narrow(0, cache.tokens, count), cache, rule));
   return at::cat(outputs).view({in.fused.size(0), in.heads, in.head_dim});
 }
 
 TEST_P(AttentionTest, OfACacheEqualsAttentionOfTheWholeText) {
-  for (const auto& in : all_inputs(GetParam())) {
+  for (const auto& [in, rule] : all_inputs_and_rules(GetParam())) {
     if (in.starts.size() != 2) continue;
     const auto x = in.fused.to(at::kDouble);
-    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
+    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
     const auto tokens = in.starts.back();
     for (const std::int64_t first : {tokens, tokens / 2, std::int64_t{0}}) {
       std::vector<std::int64_t> counts(static_cast<std::size_t>((tokens - first + 1) / 2), 1);
       if (first > 0) counts.insert(counts.begin(), first);
       if (const auto left = (tokens - first) / 2; left > 0) counts.push_back(left);
-      expect_close(through_a_cache(in, counts), expected, test::tolerance(GetParam()));
+      expect_close(through_a_cache(in, counts, rule), expected, test::tolerance(GetParam()));
     }
   }
 }

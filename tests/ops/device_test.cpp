@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "ops/score_rules.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/device/elementwise.h"
 #include "retort/ops/device/logit_losses.h"
@@ -83,13 +84,17 @@ TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
     expect_close(norm.rstd_N, (x.to(at::kDouble).square().mean(-1) + kEps).rsqrt(),
                  test::tolerance(statistics()));
     expect_close(gx, lx.grad() + residual.to(at::kDouble), allowed(), "gx");
+    auto again = at::ones({dim}, statistics());
+    const auto alone = device::rms_norm_backward(gy, x, w, norm.rstd_N, {}, again);
+    expect_close(alone.to(at::kDouble) + residual.to(at::kDouble), lx.grad() + residual.to(at::kDouble),
+                 allowed(), "without residual");
     expect_close(gw, lw.grad() + 1, allowed_of_sums(), "gw");
   }
 }
 
 TEST_P(DeviceTest, RotaryEqualsTheFormulaLeavesOtherHeadsAloneAndIsUndoneByItsInverse) {
   constexpr std::int64_t kRows = 6, kHeads = 3, kHeadDim = 10, kStride = 45;
-  const auto tables = ops::rotary_tables(at::arange(kRows) * 11, kHeadDim, 10000.0);
+  const auto tables = ops::rotary_tables(at::arange(kRows) * 11, ops::rotary_frequencies(kHeadDim, 10000.0));
   const auto before = random({kRows, kStride});
   const auto turned = before.clone();
   device::apply_rotary(turned, kHeads, kHeadDim, tables, 1);
@@ -121,6 +126,20 @@ TEST_P(DeviceTest, SwigluEqualsTheFormulaAndItsBackwardInPlaceAutograd) {
   }
 }
 
+TEST_P(DeviceTest, GegluEqualsTheFormulaAndItsBackwardInPlaceAutograd) {
+  for (const auto& [rows, width] : sizes()) {
+    auto gate_up = random({rows, 2 * width}, 3);
+    const auto gout = random({rows, width});
+    const auto x = leaf(gate_up);
+    const auto y = reference::geglu(x);
+    y.backward(gout.to(at::kDouble));
+    expect_close(device::geglu(gate_up), y, allowed(), "forward");
+    const auto result = device::geglu_backward_(gout, gate_up);
+    expect_close(result.out_NI, y, allowed(), "output again");
+    expect_close(gate_up, x.grad(), allowed(), "gradient");
+  }
+}
+
 TEST_P(DeviceTest, AccumulateAddsInTheTypeOfTheSum) {
   const auto x = random({3, 700}), sum = at::randn({3, 700}, statistics());
   const auto expected = sum + x.to(statistics());
@@ -149,13 +168,14 @@ TEST_P(DeviceTest, AttentionEqualsTheFormulaAndItsBackwardAutogradInEverySegment
     const auto fused = random({tokens, (in.heads + 2 * in.kv_heads) * in.head_dim});
     const auto gout = random({tokens, in.heads, in.head_dim});
     const auto x = leaf(fused);
-    const auto out = reference::attention(in.q(x), in.k(x), in.v(x), in.starts);
+    const auto rule = test::rules()[static_cast<std::size_t>(&in - kPacked)].of_heads(in.head_dim);
+    const auto out = reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
     out.backward(gout.to(at::kDouble));
-    const auto forward = device::attention(in.q(fused), in.k(fused), in.v(fused), in.starts);
+    const auto forward = device::attention(in.q(fused), in.k(fused), in.v(fused), in.starts, rule);
     expect_close(forward.out_NHE, out, allowed(), "out");
     const auto grad = at::full_like(fused, 77);
     device::attention_backward(gout, in.q(fused), in.k(fused), in.v(fused), forward, in.starts, in.q(grad),
-                               in.k(grad), in.v(grad));
+                               in.k(grad), in.v(grad), rule);
     expect_close(grad, x.grad(), allowed(), "gradient");
     EXPECT_FALSE(grad.requires_grad());
   }
@@ -327,6 +347,7 @@ TEST(WorkMemory, IsWhatTheCompositionsHold) {
 
 TEST(WorkMemory, OfAttentionHasNoMatrixOfLengthTimesLength) {
   constexpr std::int64_t kLength = 2048, kHeads = 8, kKvHeads = 2, kHeadDim = 16;
+  const auto kRule = ops::ScoreRule{}.of_heads(kHeadDim);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const auto item = static_cast<std::int64_t>(at::elementSize(type));
     const auto q = at::randn({kLength, kHeads, kHeadDim}).to(type),
@@ -337,10 +358,10 @@ TEST(WorkMemory, OfAttentionHasNoMatrixOfLengthTimesLength) {
         .segment = kLength, .heads = kHeads, .queries = kHeads * kHeadDim, .keys = kKvHeads * kHeadDim};
     // The library's kernels have buffers of blocks for each thread, whatever the length.
     constexpr std::int64_t kBlocks = std::int64_t{4} << 20;
-    const auto forward = work_of([&] { return device::attention(q, k, v, {0, kLength}); });
+    const auto forward = work_of([&] { return device::attention(q, k, v, {0, kLength}, kRule); });
     EXPECT_LE(forward, ops::attention_work_bytes(ops::Path::device, sizes, item) + kBlocks);
     const auto backward = work_of([&] {
-      device::attention_backward(gout, q, k, v, {}, {0, kLength}, gq, gk, gv);
+      device::attention_backward(gout, q, k, v, {}, {0, kLength}, gq, gk, gv, kRule);
       return 0;
     });
     EXPECT_LE(backward, ops::attention_backward_work_bytes(ops::Path::device, sizes, item) + kBlocks);

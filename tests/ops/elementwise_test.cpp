@@ -46,26 +46,27 @@ TEST(Rotary, EqualsTheFormulaLeavesOtherHeadsAloneAndIsUndoneByItsInverse) {
   test::for_every_kernel([](auto c) {
     for (const std::int64_t half : {1, 4, 8, 9, 16, 37}) {
       const std::int64_t rows = 6, heads = 3, head_dim = 2 * half, stride = 4 * head_dim + 5;
-      const auto tables = ops::rotary_tables(at::arange(rows) * 11, head_dim, 10000.0);
+      const auto tables =
+          ops::rotary_tables(at::arange(rows) * 11, ops::rotary_frequencies(head_dim, 10000.0));
       const auto wide = c.random({rows, stride});
       auto turned = wide.clone();
       const auto *cosine = tables.cos_NE2.template const_data_ptr<float>(),
                  *sine = tables.sin_NE2.template const_data_ptr<float>();
-      c.kernels.rope(c.data(turned), cosine, sine, rows, stride, heads, head_dim, 1);
+      c.kernels.rope(c.data(turned), cosine, sine, rows, stride, heads, head_dim, head_dim / 2, 1);
       const auto x = wide.narrow(1, 0, heads * head_dim).to(at::kDouble).reshape({rows, heads, head_dim});
       const auto expected = ops::reference::rotary(x, tables.cos_NE2, tables.sin_NE2, 1);
       expect_close(turned.narrow(1, 0, heads * head_dim).reshape({rows, heads, head_dim}), expected,
                    c.allowed);
       test::expect_identical(turned.narrow(1, heads * head_dim, stride - heads * head_dim),
                              wide.narrow(1, heads * head_dim, stride - heads * head_dim));
-      c.kernels.rope(c.data(turned), cosine, sine, rows, stride, heads, head_dim, -1);
+      c.kernels.rope(c.data(turned), cosine, sine, rows, stride, heads, head_dim, head_dim / 2, -1);
       expect_close(turned, wide, std::max(c.allowed, test::kThroughFloatTables));
     }
   });
 }
 
 TEST(Rotary, TablesHoldTheAnglesOfTheModelThatHuggingFaceRotates) {
-  const auto tables = ops::rotary_tables(at::arange(300), 6, 500000.0);
+  const auto tables = ops::rotary_tables(at::arange(300), ops::rotary_frequencies(6, 500000.0));
   for (const std::int64_t position : {0, 1, 299})
     for (const std::int64_t i : {0, 1, 2}) {
       const double angle =
@@ -102,6 +103,39 @@ TEST(Swiglu, BackwardInPlaceEqualsAutogradAndGivesTheOutputAgain) {
   });
 }
 
+TEST(Geglu, ForwardAndBackwardInPlaceEqualTheFormulaAndAutograd) {
+  test::for_every_kernel([](auto c) {
+    for (const auto width : test::row_sizes()) {
+      auto gate_up = at::mul(c.random({5, 2 * width}), 3).contiguous();
+      const auto gout = c.random({5, width});
+      auto out = at::empty({5, width}, c.kType);
+      const auto x = test::leaf(gate_up);
+      const auto y = ops::reference::geglu(x);
+      y.backward(gout.to(at::kDouble));
+      c.kernels.geglu_forward(c.data(gate_up), 5, width, c.data(out));
+      expect_close(out, y, c.allowed, "forward");
+      c.kernels.geglu_backward(c.data(gout), c.data(gate_up), 5, width, c.data(gate_up), c.data(out));
+      expect_close(out, y, c.allowed, "out");
+      expect_close(gate_up, x.grad(), c.allowed, "gradient");
+    }
+  });
+}
+
+TEST(Rotary, TurnsTheFirstChannelsOfAHeadWhereTablesAreShorter) {
+  test::for_every_kernel([](auto c) {
+    const std::int64_t rows = 6, heads = 3, head_dim = 20, half = 7;
+    const auto tables = ops::rotary_tables(at::arange(rows), ops::rotary_frequencies(2 * half, 100.0), 1.25);
+    const auto before = c.random({rows, heads * head_dim});
+    auto turned = before.clone();
+    c.kernels.rope(c.data(turned), tables.cos_NE2.template const_data_ptr<float>(),
+                   tables.sin_NE2.template const_data_ptr<float>(), rows, heads * head_dim, heads, head_dim,
+                   half, 1);
+    const auto x = before.to(at::kDouble).reshape({rows, heads, head_dim});
+    expect_close(turned.reshape({rows, heads, head_dim}),
+                 ops::reference::rotary(x, tables.cos_NE2, tables.sin_NE2, 1), c.allowed);
+  });
+}
+
 TEST(Swiglu, StaysFiniteForGatesThatOverflowTheExponential) {
   test::for_every_kernel([](auto c) {
     auto gate_up =
@@ -120,6 +154,8 @@ TEST(Elementwise, TensorFunctionsUseTheKernelsAndAddGradientsInEveryType) {
     const auto norm = ops::rms_norm(x, w, kEps);
     auto gw = at::ones({24}, type == at::kDouble ? at::kDouble : at::kFloat);
     const auto gx = ops::rms_norm_backward(gy, x, w, norm.rstd_N, at::zeros_like(x), gw);
+    auto alone = at::ones_like(gw);
+    test::expect_identical(ops::rms_norm_backward(gy, x, w, norm.rstd_N, {}, alone), gx, "without residual");
     const auto lx = test::leaf(x), lw = test::leaf(w);
     ops::reference::rms_norm(lx, lw, kEps).backward(gy.to(at::kDouble));
     expect_close(norm.y_ND, ops::reference::rms_norm(lx, lw, kEps), test::tolerance(type));
@@ -128,7 +164,7 @@ TEST(Elementwise, TensorFunctionsUseTheKernelsAndAddGradientsInEveryType) {
 
     auto qkv = at::randn({20, 40}, at::kDouble).to(type);
     const auto before = qkv.clone();
-    const auto tables = ops::rotary_tables(at::arange(20), 8, 100.0);
+    const auto tables = ops::rotary_tables(at::arange(20), ops::rotary_frequencies(8, 100.0));
     ops::apply_rotary(qkv, 3, 8, tables, 1);
     expect_close(qkv.narrow(1, 0, 24).reshape({20, 3, 8}),
                  ops::reference::rotary(before.narrow(1, 0, 24).reshape({20, 3, 8}).to(at::kDouble),

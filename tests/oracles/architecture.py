@@ -70,7 +70,7 @@ def expected(config):
     return dict(architecture=type(model).__name__, vocab_size=config.vocab_size, hidden_size=config.hidden_size,
                 width=config.intermediate_size, blocks=config.num_hidden_layers, heads=heads,
                 kv_heads=config.num_key_value_heads, head_dim=config.head_dim,
-                context=config.max_position_embeddings, eps=config.rms_norm_eps,
+                context=config.max_position_embeddings, window=getattr(config, "sliding_window", None), eps=config.rms_norm_eps,
                 theta=config.rope_parameters["rope_theta"], tied=config.tie_word_embeddings,
                 bos=ids(config.bos_token_id), eos=ids(config.eos_token_id), pad=config.pad_token_id,
                 parameters=sum(p.numel() for p in model.parameters()))

@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
+from . import _families
+
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 # initializer_range far above what training starts from: logits of a few units, as a trained model's are.
 SMALL = dict(vocab_size=131, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=6,
@@ -64,6 +66,15 @@ def write_random(folder):
         write_case(folder / name, model, documents, documents[1][:7], 40)
 
 
+def write_families(folder):
+    torch.manual_seed(6)
+    for name, config, dtype in _families.drawn():
+        model = _families.make(config, dtype, folder / name / "model")
+        documents = _families.documents_of(config)
+        write_case(folder / name, model, documents, documents[1][:7], 64)
+        _families.write_more(folder / name, documents)
+
+
 def write_at_hand(folder, directory):
     model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
     context = model.config.max_position_embeddings
@@ -75,6 +86,7 @@ def write_at_hand(folder, directory):
 def write(out_dir: Path, shared: Path | None) -> None:
     folder = out_dir / "model" / "cases"
     write_random(folder)
+    write_families(folder)
     write_at_hand(folder, REPOSITORY / "models" / "europa-5m")
     for directory in sorted((shared / "models").iterdir()) if shared else []:
         if (directory / "reference.json").is_file() and not (folder / directory.name).exists():

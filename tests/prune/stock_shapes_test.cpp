@@ -4,32 +4,20 @@
 
 #include <algorithm>
 
+#include "prune/saved_cases.h"
 #include "retort/compress/surgery.h"
-#include "retort/io/safetensors.h"
 #include "retort/prune/moves.h"
 #include "support/models_for_tests.h"
-#include "support/outside_data.h"
-#include "support/random_text.h"
 #include "support/stepwise_options.h"
-#include "support/tolerance.h"
 
 namespace retort {
 namespace {
-
-std::filesystem::path saved(const char* folder) {
-  const auto directory = test::directory_of("RETORT_SAVED_MODELS");
-  if (directory.empty())
-    throw std::runtime_error("RETORT_SAVED_MODELS is not set; run the tests through ctest.");
-  std::filesystem::remove_all(directory / folder);
-  std::filesystem::create_directories(directory / folder);
-  return directory / folder;
-}
 
 architecture::Config small_model(bool tied) {
   auto config = test::tiny_config(2, 16, tied);
   config.hidden_size = 24;
   config.rms_norm_eps = 1e-5;
-  config.rope_theta = 5e5;
+  config.ropes.front().theta = 5e5;
   for (auto& block : config.blocks) block.attention = architecture::Attention{6, 3, 8};
   return config;
 }
@@ -54,32 +42,8 @@ std::vector<architecture::Kept> reachable(const architecture::Config& input) {
   return found;
 }
 
-std::vector<calibrate::SourceText> one_document(std::int64_t vocab_size) {
-  base::Random random(5, 7);
-  auto sequence = test::random_sequence(vocab_size, 24, random);
-  sequence.starts = {0};
-  return {{"text", {sequence}}};
-}
-
-// The model, with ids and what it makes of them here.
-void save_case(const model::Weights& weights, const std::filesystem::path& directory) {
-  std::filesystem::create_directories(directory);
-  model::save_model(weights, directory / "model", {}, {});
-  const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
-  const auto sources = one_document(again.config.vocab_size);
-  const auto batch = calibrate::calibration_batches(sources, again.config, at::kCPU).front();
-  const auto logits_NV = test::plain_logits(again, batch).contiguous();
-  EXPECT_GT(logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
-  const std::span bytes(static_cast<const std::byte*>(logits_NV.const_data_ptr()), logits_NV.nbytes());
-  const std::vector tensors{io::tensor_of_bytes("logits", io::Dtype::f32, logits_NV.sizes().vec(), bytes)};
-  io::write_safetensors(directory / "logits.safetensors", tensors);
-  base::write_file_atomically(
-      directory / "case.json",
-      base::Json{{"ids", sources[0].sequences[0].ids}, {"tolerance", test::kLogits}}.dump());
-}
-
 TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoad) {
-  const auto directory = saved("uniform");
+  const auto directory = test::saved("uniform");
   std::size_t number = 0;
   for (const bool tied : {true, false}) {
     const auto input = small_model(tied);
@@ -87,17 +51,17 @@ TEST(StockShapes, EveryOneThatUniformPruningReachesIsWrittenForTransformersToLoa
     const auto candidates = reachable(input);
     EXPECT_EQ(candidates.size(), 2U * 3 * 2 * 3) << "blocks, KV groups, channels, hidden features";
     for (const auto& candidate : candidates)
-      save_case(compress::sliced(weights, candidate), directory / std::to_string(number++));
+      test::save_case(compress::sliced(weights, candidate), directory / std::to_string(number++));
   }
 }
 
 TEST(StockShapes, BlocksThatDifferAreWrittenWithTheCodeThatLoadsThem) {
-  const auto directory = saved("own");
+  const auto directory = test::saved("own");
   const auto input = small_model(true);
   const auto weights = test::tiny_model(input, 3, at::kFloat);
   const auto whole = architecture::whole(input);
   const auto save = [&](const architecture::Kept& candidate, const char* name) {
-    save_case(compress::sliced(weights, candidate), directory / name);
+    test::save_case(compress::sliced(weights, candidate), directory / name);
   };
   save(architecture::with_kv_groups(whole, 1, {}), "no_attention");
   save(architecture::with_channels(whole, 0, {}), "no_mlp");

@@ -54,7 +54,7 @@ inline at::Tensor plain_logits(const model::Weights& weights, const calibrate::B
   const auto& layout = weights.layout;
   return model::logits(
       model::head_weights(layout, weights.units[static_cast<std::size_t>(layout.head_unit())]),
-      weights.config.rms_norm_eps, hidden_ND);
+      weights.config.rms_norm_eps, model::logit_rule(weights.config), hidden_ND);
 }
 
 }  // namespace retort::test

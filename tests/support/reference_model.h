@@ -55,7 +55,7 @@ inline at::Tensor reference_block(const model::BlockWeights& w, double eps, cons
   if (w.shape.attention) {
     const auto& a = *w.shape.attention;
     const auto tokens = x_ND.size(0), q = a.num_heads * a.head_dim, kv = a.num_kv_heads * a.head_dim;
-    const auto& rotary = layout.rotary.at(a.head_dim);
+    const auto& rotary = layout.turning(a)->rotary;
     const auto qkv = at::mm(plain::rms_norm(x_ND, w.attention_norm_D, eps), w.qkv_XD.t());
     const auto heads = [&](std::int64_t begin, std::int64_t width) {
       return qkv.narrow(1, begin, width).reshape({tokens, width / a.head_dim, a.head_dim});

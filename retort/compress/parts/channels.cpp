@@ -27,7 +27,7 @@ const Part kChannels = {
     },
     .influence = [](const auto& influence) { return influence.mlp; },
     .rows_each = [](const auto&, auto role) -> std::int64_t {
-      return role == Role::gate || role == Role::up;
+      return role == Role::gate || role == Role::up || role == Role::gate_bias || role == Role::up_bias;
     },
     .columns_each = [](const auto&, auto role) -> std::int64_t { return role == Role::down; },
     .reader = Role::down,

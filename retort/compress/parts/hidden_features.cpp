@@ -9,7 +9,8 @@ namespace {
 using architecture::Role;
 
 bool writes(Role role) {
-  return role == Role::output || role == Role::down || architecture::is_norm(role);
+  return role == Role::output || role == Role::down || role == Role::output_bias || role == Role::down_bias ||
+         architecture::is_hidden_norm(role);
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ const Part kHiddenFeatures = {
     .scores = [](const auto& scores, auto) -> const std::vector<double>& { return scores.hidden; },
     .influence = [](const auto& influence) { return influence.block; },
     .rows_each = [](const auto&, auto role) -> std::int64_t { return writes(role); },
-    .columns_each = [](const auto&, auto role) -> std::int64_t { return !writes(role); },
+    .columns_each = [](const auto&, auto role) -> std::int64_t { return !writes(role); },  // of matrices only
     .reader = Role::head,
     .reader_weight = nullptr,
     .mask = [](auto& hooks) -> at::Tensor& { return hooks.hidden_mask_D; },

@@ -14,8 +14,10 @@ std::int64_t inputs_each(const architecture::Block& block) {
 }
 
 std::int64_t rows_each(const architecture::Block& block, Role role) {
-  if (role == Role::query) return inputs_each(block);
-  return role == Role::key || role == Role::value ? block.attention->head_dim : 0;
+  if (role == Role::query || role == Role::query_bias) return inputs_each(block);
+  const bool of_keys =
+      role == Role::key || role == Role::value || role == Role::key_bias || role == Role::value_bias;
+  return of_keys ? block.attention->head_dim : 0;
 }
 
 }  // namespace

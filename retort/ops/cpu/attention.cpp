@@ -25,11 +25,12 @@ class HeadAttention {
   using C = typename ComputeOf<T>::type;
 
   HeadAttention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                const Attention& to, std::int64_t longest)
+                const Attention& to, const ScoreRule& rule, std::int64_t longest)
       : q_NHE_(q_NHE),
         k_NKE_(k_NKE),
         v_NKE_(v_NKE),
         to_(to),
+        rule_(rule),
         work_(at::empty({forward_elements(longest, q_NHE.size(2))}, to.lse_HN.options())) {}
 
   void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head, const TilePart& part) const {
@@ -47,14 +48,16 @@ class HeadAttention {
     C* const lse_L = data<C>(to_.lse_HN) + head * to_.lse_HN.stride(0) + begin;
     for (std::int64_t row = 0; row < length; row += kForwardRows) {
       if (!part.has(row / kForwardRows)) continue;
-      const auto rows = std::min(kForwardRows, length - row), keys = row + rows, seen = padded(keys);
+      const auto rows = std::min(kForwardRows, length - row), keys = row + rows;
+      const auto first = first_key(row, rule_.window) / kProductColumns * kProductColumns;
+      const auto seen = padded(keys) - first;
       load_rows(queries, row, rows, q_RP);
       kernels<C>().small_product(
-          {q_RP.first, width, 1, k_EL.first, k_EL.stride, tile.first, seen, rows, dim, seen, false});
-      kernels<C>().attention_softmax(tile.first, 1.0 / std::sqrt(static_cast<double>(dim)), rows, seen,
-                                     row + 1, sum_R, lse_L + row);
-      kernels<C>().small_product(
-          {tile.first, seen, 1, v_LP.first, width, out_RP.first, width, rows, keys, width, false});
+          {q_RP.first, width, 1, k_EL.first + first, k_EL.stride, tile.first, seen, rows, dim, seen, false});
+      kernels<C>().attention_softmax(tile.first, scores_of(rule_), rows, seen, row + 1 - first, sum_R,
+                                     lse_L + row);
+      kernels<C>().small_product({tile.first, seen, 1, v_LP.row(first), width, out_RP.first, width, rows,
+                                  keys - first, width, false});
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t i = 0; i < dim; ++i) out_RP.row(r)[i] /= sum_R[r];
       store_rows(out_RP, rows, outputs, row);
@@ -64,13 +67,14 @@ class HeadAttention {
  private:
   const at::Tensor &q_NHE_, &k_NKE_, &v_NKE_;
   const Attention& to_;
+  const ScoreRule& rule_;
   at::Tensor work_;
 };
 
 }  // namespace
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts) {
+                    const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
   const Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
                          at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
@@ -80,7 +84,7 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   with_element(q_NHE, [&](auto element) {
     using T = typename decltype(element)::type;
     at::parallel_for(0, segments * heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
-      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, longest);
+      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, rule, longest);
       for (auto i = first; i < last; ++i) {
         const auto s = static_cast<std::size_t>(i / parts / heads);
         attention.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % heads, {i % parts, parts});

@@ -24,6 +24,7 @@ struct Operands {
   const at::Tensor &gout_NHE, &q_NHE, &k_NKE, &v_NKE;
   const Attention& forward;
   const at::Tensor &gq_NHE, &gk_NKE, &gv_NKE;
+  const ScoreRule& rule;
 
   std::int64_t head_dim() const { return q_NHE.size(2); }
   std::int64_t groups() const { return q_NHE.size(1) / k_NKE.size(1); }
@@ -86,9 +87,11 @@ class HeadGradient {
       delta_R_[r] = sum;
     }
     const C* lse_R = data<C>(x_.forward.lse_HN) + head * x_.forward.lse_HN.stride(0) + begin_ + row;
-    for (std::int64_t key = 0; key < row + rows; key += kTileKeys)
+    const auto first = first_key(row, x_.rule.window) / kTileKeys * kTileKeys;
+    for (auto key = first; key < row + rows; key += kTileKeys)
       if (const bool has_keys = part.has(key / kTileKeys); has_queries || has_keys)
-        of_tile(lse_R, {row, rows, has_queries}, {key, std::min(kTileKeys, row + rows - key), has_keys});
+        of_tile(lse_R, {row, rows, has_queries}, {key, std::min(kTileKeys, row + rows - key), has_keys},
+                key > first);
     if (has_queries) store_rows(gq_RP_, rows, Rows<T>(x_.gq_NHE, begin_, head), row);
   }
 
@@ -97,7 +100,8 @@ class HeadGradient {
     bool wanted;  ///< its gradient
   };
 
-  void of_tile(const C* lse_R, const Side& queries, const Side& with) {
+  // `add`: to the gradient of these queries by earlier tiles.
+  void of_tile(const C* lse_R, const Side& queries, const Side& with, bool add) {
     const auto [row, rows, has_queries] = queries;
     const auto [key, keys, has_keys] = with;
     const auto& small = kernels<C>().small_product;
@@ -106,9 +110,8 @@ class HeadGradient {
     small(
         {g_RP_.first, p, 1, v_EL_.first + key, v_EL_.stride, gradients_RM_, width, rows, dim, width, false});
     kernels<C>().attention_gradients(scores_RM_, scores_RM_, gradients_RM_, lse_R, delta_R_,
-                                     1.0 / std::sqrt(static_cast<double>(dim)), rows, width, row + 1 - key);
-    if (has_queries)
-      small({gradients_RM_, width, 1, k_LP_.row(key), p, gq_RP_.first, p, rows, keys, p, key > 0});
+                                     scores_of(x_.rule), rows, width, row + 1 - key);
+    if (has_queries) small({gradients_RM_, width, 1, k_LP_.row(key), p, gq_RP_.first, p, rows, keys, p, add});
     if (!has_keys) return;
     small({gradients_RM_, 1, width, q_RP_.first, p, gk_LP_.row(key), p, keys, rows, p, true});
     small({scores_RM_, 1, width, g_RP_.first, p, gv_LP_.row(key), p, keys, rows, p, true});
@@ -126,8 +129,8 @@ class HeadGradient {
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
-                        at::Tensor gv_NKE) {
-  const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE};
+                        at::Tensor gv_NKE, const ScoreRule& rule) {
+  const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE, rule};
   const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1,
              longest = longest_segment(starts);
   const auto parts =

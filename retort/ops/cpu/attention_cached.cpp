@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "retort/ops/cpu/attention.h"
+#include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/cpu/dispatch.h"
 #include "retort/ops/cpu/team.h"
 
@@ -16,10 +17,10 @@ constexpr std::int64_t kLeastBytes = 1 << 15;
 
 }  // namespace
 
-at::Tensor attention_cached(const at::Tensor& qkv_1X, KeyValueCache& cache) {
+at::Tensor attention_cached(const at::Tensor& qkv_1X, KeyValueCache& cache, const ScoreRule& rule) {
   const auto kv_heads = cache.k_MKE.size(1), head_dim = cache.k_MKE.size(2), stride = kv_heads * head_dim;
   const auto heads = qkv_1X.size(1) / head_dim - 2 * kv_heads, groups = heads / kv_heads;
-  const auto tokens = ++cache.tokens;
+  const auto tokens = ++cache.tokens, first = first_key(tokens - 1, rule.window), seen = tokens - first;
   auto out_1Y = at::empty({1, heads * head_dim}, qkv_1X.options());
   with_element(qkv_1X, [&](auto element) {
     using T = typename decltype(element)::type;
@@ -28,13 +29,13 @@ at::Tensor attention_cached(const at::Tensor& qkv_1X, KeyValueCache& cache) {
     T *k = data<T>(cache.k_MKE), *v = data<T>(cache.v_MKE), *out = data<T>(out_1Y);
     std::copy_n(q + heads * head_dim, stride, k + (tokens - 1) * stride);
     std::copy_n(q + heads * head_dim + stride, stride, v + (tokens - 1) * stride);
-    const auto room = tokens + 2 * head_dim;
+    const auto room = seen + 2 * head_dim;
     const auto work = std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(heads * room));
-    const auto bytes = 2 * tokens * head_dim * static_cast<std::int64_t>(sizeof(T));
+    const auto bytes = 2 * seen * head_dim * static_cast<std::int64_t>(sizeof(T));
     for_ranges(heads, 1 + kLeastBytes / bytes, [&](std::int64_t begin, std::int64_t end) {
       for (auto head = begin; head < end; ++head) {
-        const auto at = head / groups * head_dim;
-        kernels<T>().attend(q + head * head_dim, k + at, v + at, tokens, stride, head_dim,
+        const auto at = first * stride + head / groups * head_dim;
+        kernels<T>().attend(q + head * head_dim, k + at, v + at, scores_of(rule), seen, stride, head_dim,
                             work.get() + head * room, out + head * head_dim);
       }
     });

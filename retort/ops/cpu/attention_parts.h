@@ -6,6 +6,11 @@
 
 namespace retort::ops::cpu {
 
+/// The first key that query `row` sees; a window of 0 hides none.
+constexpr std::int64_t first_key(std::int64_t row, std::int64_t window) {
+  return window > 0 && row + 1 > window ? row + 1 - window : 0;
+}
+
 /// A part of a head's tiles: from the beginning and from the end, because later tiles see more keys.
 struct TilePart {
   std::int64_t number = 0, count = 1;

@@ -41,10 +41,10 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
     at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto piece = begin; piece < end; ++piece) {
         const auto row = piece * kRowsPerPiece, at = row * dim;
-        kernels<T>().rms_norm_backward(data<T>(gy_ND) + at, data<T>(x_ND) + at, data<T>(w_D),
-                                       data<C>(rstd_N) + row, data<T>(residual_ND) + at,
-                                       std::min(kRowsPerPiece, rows - row), dim, data<T>(gx_ND) + at,
-                                       data<C>(partial_PD) + piece * dim);
+        kernels<T>().rms_norm_backward(
+            data<T>(gy_ND) + at, data<T>(x_ND) + at, data<T>(w_D), data<C>(rstd_N) + row,
+            residual_ND.defined() ? data<T>(residual_ND) + at : nullptr, std::min(kRowsPerPiece, rows - row),
+            dim, data<T>(gx_ND) + at, data<C>(partial_PD) + piece * dim);
       }
     });
   });
@@ -54,43 +54,62 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
 
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign) {
-  const auto rows = x_NX.size(0), half = head_dim / 2;
+  const auto rows = x_NX.size(0), half = rotary.cos_NE2.size(1);
   const auto stride = x_NX.stride(0);
   with_element(x_NX, [&](auto element) {
     using T = typename decltype(element)::type;
     at::parallel_for(0, rows, kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
       kernels<T>().rope(data<T>(x_NX) + begin * stride, data<float>(rotary.cos_NE2) + begin * half,
                         data<float>(rotary.sin_NE2) + begin * half, end - begin, stride, heads, head_dim,
-                        sign);
+                        half, sign);
     });
   });
 }
 
-at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
+namespace {
+
+at::Tensor gated(const at::Tensor& gate_up_N2I, bool gelu) {
   const auto width = gate_up_N2I.size(1) / 2;
   auto out_NI = at::empty({gate_up_N2I.size(0), width}, gate_up_N2I.options());
   with_element(gate_up_N2I, [&](auto element) {
     using T = typename decltype(element)::type;
+    const auto forward = gelu ? kernels<T>().geglu_forward : kernels<T>().swiglu_forward;
     at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().swiglu_forward(data<T>(gate_up_N2I) + begin * 2 * width, end - begin, width,
-                                  data<T>(out_NI) + begin * width);
+      forward(data<T>(gate_up_N2I) + begin * 2 * width, end - begin, width, data<T>(out_NI) + begin * width);
     });
   });
   return out_NI;
 }
 
-SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I, bool gelu) {
   const auto width = gate_up_N2I.size(1) / 2;
-  SwigluGrad result{gate_up_N2I, at::empty_like(gout_NI)};
+  GluGrad result{gate_up_N2I, at::empty_like(gout_NI)};
   with_element(gate_up_N2I, [&](auto element) {
     using T = typename decltype(element)::type;
+    const auto backward = gelu ? kernels<T>().geglu_backward : kernels<T>().swiglu_backward;
     at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
       auto* gate_up = data<T>(gate_up_N2I) + begin * 2 * width;
-      kernels<T>().swiglu_backward(data<T>(gout_NI) + begin * width, gate_up, end - begin, width, gate_up,
-                                   data<T>(result.out_NI) + begin * width);
+      backward(data<T>(gout_NI) + begin * width, gate_up, end - begin, width, gate_up,
+               data<T>(result.out_NI) + begin * width);
     });
   });
   return result;
+}
+
+}  // namespace
+
+at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
+  return gated(gate_up_N2I, false);
+}
+at::Tensor geglu(const at::Tensor& gate_up_N2I) {
+  return gated(gate_up_N2I, true);
+}
+
+GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  return gated_backward_(gout_NI, std::move(gate_up_N2I), false);
+}
+GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  return gated_backward_(gout_NI, std::move(gate_up_N2I), true);
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {

@@ -11,7 +11,9 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign);
 at::Tensor swiglu(const at::Tensor& gate_up_N2I);
-SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
+GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
+at::Tensor geglu(const at::Tensor& gate_up_N2I);
+GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 void accumulate(const at::Tensor& x, at::Tensor sum);
 
 }  // namespace retort::ops::cpu

@@ -134,13 +134,14 @@ struct RowKernels {
     }
   }
 
-  static void attend(const T* q_E, const T* k_ME, const T* v_ME, std::int64_t tokens, std::int64_t stride,
-                     std::int64_t head_dim, C* work, T* out_E) {
+  static void attend(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
+                     std::int64_t stride, std::int64_t head_dim, C* work, T* out_E) {
     C *q = work, *plain = work + head_dim, *p = work + 2 * head_dim;
-    const C scale = C(1) / std::sqrt(C(head_dim));
+    const C scale = C(of.scale), cap = C(of.softcap);
     for (std::int64_t i = 0; i < head_dim; ++i) plain[i] = load(q_E, i) * scale;
     arrange(plain, head_dim, q);
     for (std::int64_t m = 0; m < tokens; ++m) p[m] = dot(k_ME + m * stride, q, head_dim);
+    if (cap > 0) bend(p, C(1) / cap, cap, tokens);
     const C top = max_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });
     for (std::int64_t m = 0; m < tokens; ++m) p[m] = exponential(p[m] - top);
     const C total = sum_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });

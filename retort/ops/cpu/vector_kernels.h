@@ -34,6 +34,13 @@ struct LossRows {
   double temperature_power_scale = 1;  ///< T squared, or 1
 };
 
+/// How attention makes its scores; as ops::ScoreRule, with a scale.
+struct Scores {
+  double scale;
+  double softcap;       ///< 0: none
+  std::int64_t window;  ///< 0: none
+};
+
 /// The largest entry of a row of logits, the first of equals, and the log of the row's sum of exponentials.
 template <typename C>
 struct RowSum {
@@ -71,18 +78,21 @@ struct VectorKernels {
   /// y = w * x / rms(x); rstd_N keeps 1 / rms.
   void (*rms_norm_forward)(const T* x_ND, const T* w_D, double eps, std::int64_t rows, std::int64_t dim,
                            T* y_ND, C* rstd_N);
-  /// gx = residual + d/dx; adds the rows' d/dw to gw_D.
+  /// gx = residual + d/dx, without residual where it is null; adds the rows' d/dw to gw_D.
   void (*rms_norm_backward)(const T* gy_ND, const T* x_ND, const T* w_D, const C* rstd_N,
                             const T* residual_ND, std::int64_t rows, std::int64_t dim, T* gx_ND, C* gw_D);
-  /// Rotates `heads` heads in place in rows that are `stride` elements apart; sign -1 is the inverse (and the
-  /// gradient).
+  /// Rotates the first 2 * `half` channels of `heads` heads in place in rows that are `stride` elements
+  /// apart; sign -1 gives the gradient.
   void (*rope)(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride,
-               std::int64_t heads, std::int64_t head_dim, double sign);
-  /// out = silu(gate) * up with gate_up rows [gate | up].
+               std::int64_t heads, std::int64_t head_dim, std::int64_t half, double sign);
+  /// out = silu(gate) * up, or gelu(gate) * up by tanh, with gate_up rows [gate | up].
   void (*swiglu_forward)(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI);
-  /// Gradient of gate_up; also writes out = silu(gate) * up again.  grad may be gate_up itself.
+  void (*geglu_forward)(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI);
+  /// Gradient of gate_up; also writes out again.  grad may be gate_up itself.
   void (*swiglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
                           T* grad_N2I, T* out_NI);
+  void (*geglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                         T* grad_N2I, T* out_NI);
   /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.  `work_V` is
   /// memory to work in.
   double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
@@ -105,20 +115,21 @@ struct VectorKernels {
   void (*scaled_difference)(const T* s, const T* t, double factor, std::int64_t count, T* out);
   /// Rows of attention's backward: probabilities p = exp(scale * scores - lse), and in place of the gradients
   /// of the probabilities, those of the scores: scale * p * (g - delta).  Row r sees the first `visible + r`
-  /// of `keys` keys; both are 0 beyond.  p may be the scores.
+  /// of `keys` keys, of these the last `window`; both are 0 elsewhere.  p may be the scores.
   void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
-                              double scale, std::int64_t rows, std::int64_t keys, std::int64_t visible);
+                              const Scores& of, std::int64_t rows, std::int64_t keys, std::int64_t visible);
   /// Writes a vector in the order in which `matrix_vector` and this type's vectors meet.
   void (*arrange)(const C* x, std::int64_t count, C* out);
   /// y = W x for `rows` rows of W; x as `arrange` writes it.
   void (*matrix_vector)(const T* w_MK, const C* x_K, std::int64_t rows, std::int64_t dim, C* y_M);
-  /// softmax(q k^T / sqrt(E)) v of one query head, with keys and values that are `stride` elements apart;
-  /// `work` has room for tokens + 2 head_dim numbers.
-  void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, std::int64_t tokens, std::int64_t stride,
-                 std::int64_t head_dim, C* work, T* out_E);
+  /// softmax(scale q k^T) v of one query head, with keys and values that are `stride` elements apart; all
+  /// tokens are seen.  `work` has room for tokens + 2 head_dim numbers.
+  void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
+                 std::int64_t stride, std::int64_t head_dim, C* work, T* out_E);
   /// Softmax of rows of scores times `scale`, in their place and not yet divided by sum_R; lse_R gets the
-  /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys; beyond them it gets 0.
-  void (*attention_softmax)(C* scores_RM, double scale, std::int64_t rows, std::int64_t keys,
+  /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys, of these the last `window`; elsewhere
+  /// it gets 0.
+  void (*attention_softmax)(C* scores_RM, const Scores& of, std::int64_t rows, std::int64_t keys,
                             std::int64_t visible, C* sum_R, C* lse_R);
   /// For matrices that stay in the cache.
   void (*small_product)(const SmallProduct<C>& product);

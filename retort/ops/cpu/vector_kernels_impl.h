@@ -69,6 +69,39 @@ inline double exponential(double x) {
   return std::exp(x);
 }
 
+template <typename C>
+inline C hyperbolic_tangent(C x) {
+  return C(1) - C(2) / (C(1) + exponential(C(2) * x));
+}
+
+// Activations of a gate: the value, and with its slope.
+template <typename C>
+struct Silu {
+  static C value(C g) { return g / (C(1) + exponential(-g)); }
+  static void both(C g, C* value, C* slope) {
+    const C sigmoid = C(1) / (C(1) + exponential(-g));
+    *value = g * sigmoid;
+    *slope = sigmoid * (C(1) + g * (C(1) - sigmoid));
+  }
+};
+template <typename C>
+struct GeluTanh {
+  static constexpr C kRoot = C(0.7978845608028654), kCube = C(0.044715);  // sqrt(2 / pi)
+  static C value(C g) { return C(0.5) * g * (C(1) + hyperbolic_tangent(kRoot * (g + kCube * g * g * g))); }
+  static void both(C g, C* value, C* slope) {
+    const C t = hyperbolic_tangent(kRoot * (g + kCube * g * g * g));
+    *value = C(0.5) * g * (C(1) + t);
+    *slope = C(0.5) * (C(1) + t) + C(0.5) * g * (C(1) - t * t) * kRoot * (C(1) + C(3) * kCube * g * g);
+  }
+};
+
+// x = cap * tanh(x * per_cap).
+template <typename C>
+inline void bend(C* x, C per_cap, C cap, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) x[i] = cap * hyperbolic_tangent(x[i] * per_cap);
+}
+
 template <typename C, typename F>
 inline C sum_lanes(std::int64_t count, F term) {
   C lanes[kLanes] = {};
@@ -125,7 +158,7 @@ struct Kernels {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* x = x_ND + n * dim;
       const T* gy = gy_ND + n * dim;
-      const T* residual = residual_ND + n * dim;
+      const T* residual = residual_ND ? residual_ND + n * dim : nullptr;
       T* gx = gx_ND + n * dim;
       const C rstd = rstd_N[n];
       const C dot =
@@ -135,14 +168,14 @@ struct Kernels {
       for (std::int64_t i = 0; i < dim; ++i) {
         const C g = load(gy, i), xi = load(x, i);
         gw_D[i] += g * xi * rstd;
-        store(gx, i, load(residual, i) + g * load(w_D, i) * rstd - xi * shrink);
+        const C part = g * load(w_D, i) * rstd - xi * shrink;
+        store(gx, i, residual ? load(residual, i) + part : part);
       }
     }
   }
 
   static void rope(T* x, const float* cos_NE, const float* sin_NE, std::int64_t rows, std::int64_t stride,
-                   std::int64_t heads, std::int64_t head_dim, double sign) {
-    const std::int64_t half = head_dim / 2;
+                   std::int64_t heads, std::int64_t head_dim, std::int64_t half, double sign) {
     for (std::int64_t n = 0; n < rows; ++n)
       for (std::int64_t h = 0; h < heads; ++h) {
         T* low = x + n * stride + h * head_dim;
@@ -158,21 +191,21 @@ struct Kernels {
       }
   }
 
-  static void swiglu_forward(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI) {
+  template <typename Activation>
+  static void glu_forward(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI) {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* gate = gate_up_N2I + n * 2 * width;
       const T* up = gate + width;
       T* out = out_NI + n * width;
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < width; ++i) {
-        const C g = load(gate, i);
-        store(out, i, round_to(out, g / (C(1) + exponential(-g))) * load(up, i));
-      }
+      for (std::int64_t i = 0; i < width; ++i)
+        store(out, i, round_to(out, Activation::value(load(gate, i))) * load(up, i));
     }
   }
 
-  static void swiglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
-                              T* grad_N2I, T* out_NI) {
+  template <typename Activation>
+  static void glu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                           T* grad_N2I, T* out_NI) {
     for (std::int64_t n = 0; n < rows; ++n) {
       const T* gate = gate_up_N2I + n * 2 * width;
       const T* up = gate + width;
@@ -183,12 +216,28 @@ struct Kernels {
 #pragma GCC ivdep
       for (std::int64_t i = 0; i < width; ++i) {
         const C g = load(gate, i), u = load(up, i), go = load(gout, i);
-        const C sigmoid = C(1) / (C(1) + exponential(-g)), silu = g * sigmoid;
-        store(out, i, round_to(out, silu) * u);
-        store(grad_gate, i, go * u * sigmoid * (C(1) + g * (C(1) - sigmoid)));
-        store(grad_up, i, go * silu);
+        C value, slope;
+        Activation::both(g, &value, &slope);
+        store(out, i, round_to(out, value) * u);
+        store(grad_gate, i, go * u * slope);
+        store(grad_up, i, go * value);
       }
     }
+  }
+
+  static void swiglu_forward(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI) {
+    glu_forward<Silu<C>>(gate_up_N2I, rows, width, out_NI);
+  }
+  static void geglu_forward(const T* gate_up_N2I, std::int64_t rows, std::int64_t width, T* out_NI) {
+    glu_forward<GeluTanh<C>>(gate_up_N2I, rows, width, out_NI);
+  }
+  static void swiglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                              T* grad_N2I, T* out_NI) {
+    glu_backward<Silu<C>>(gout_NI, gate_up_N2I, rows, width, grad_N2I, out_NI);
+  }
+  static void geglu_backward(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
+                             T* grad_N2I, T* out_NI) {
+    glu_backward<GeluTanh<C>>(gout_NI, gate_up_N2I, rows, width, grad_N2I, out_NI);
   }
 
   // Writes softmax(x * factor), and returns the log of the sum of exponentials.  Keeping it pays: an
@@ -322,21 +371,42 @@ struct Kernels {
     for (std::int64_t i = 0; i < count; ++i) store(out, i, f * (load(s, i) - load(t, i)));
   }
 
+  // The first key that row r sees.
+  static std::int64_t first_seen(const Scores& of, std::int64_t visible_r, std::int64_t keys) {
+    const std::int64_t first = of.window > 0 && visible_r > of.window ? visible_r - of.window : 0;
+    return first < keys ? first : keys;
+  }
+
   static void attention_gradients(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R,
-                                  const C* delta_R, double scale, std::int64_t rows, std::int64_t keys,
+                                  const C* delta_R, const Scores& of, std::int64_t rows, std::int64_t keys,
                                   std::int64_t visible) {
-    const C factor = C(scale);
+    const C factor = C(of.scale), cap = C(of.softcap), per_cap = cap > 0 ? factor / cap : C(0);
     for (std::int64_t r = 0; r < rows; ++r) {
       const C* s = scores_RM + r * keys;
       T* p = p_RM + r * keys;
       T* g = gradients_RM + r * keys;
       const std::int64_t seen = visible + r < keys ? visible + r : keys;
+      const std::int64_t first = first_seen(of, visible + r, seen);
       const C lse = lse_R[r], delta = delta_R[r];
+      for (std::int64_t i = 0; i < first; ++i) {
+        store(p, i, C(0));
+        store(g, i, C(0));
+      }
+      if (cap > 0) {
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < seen; ++i) {
-        const C probability = exponential(s[i] * factor - lse);
-        store(p, i, probability);
-        store(g, i, probability * (load(g, i) - delta) * factor);
+        for (std::int64_t i = first; i < seen; ++i) {
+          const C bent = hyperbolic_tangent(s[i] * per_cap);
+          const C probability = exponential(cap * bent - lse);
+          store(p, i, probability);
+          store(g, i, probability * (load(g, i) - delta) * factor * (C(1) - bent * bent));
+        }
+      } else {
+#pragma GCC ivdep
+        for (std::int64_t i = first; i < seen; ++i) {
+          const C probability = exponential(s[i] * factor - lse);
+          store(p, i, probability);
+          store(g, i, probability * (load(g, i) - delta) * factor);
+        }
       }
       for (std::int64_t i = seen; i < keys; ++i) {
         store(p, i, C(0));
@@ -345,16 +415,19 @@ struct Kernels {
     }
   }
 
-  static void attention_softmax(C* scores_RM, double scale, std::int64_t rows, std::int64_t keys,
+  static void attention_softmax(C* scores_RM, const Scores& of, std::int64_t rows, std::int64_t keys,
                                 std::int64_t visible, C* sum_R, C* lse_R) {
-    const C factor = C(scale);
+    const C cap = C(of.softcap), factor = cap > 0 ? C(1) : C(of.scale);
     for (std::int64_t r = 0; r < rows; ++r) {
       C* s = scores_RM + r * keys;
       const std::int64_t seen = visible + r < keys ? visible + r : keys;
-      const C top = max_lanes<C>(seen, [=](std::int64_t i) { return s[i]; }) * factor;
+      const std::int64_t first = first_seen(of, visible + r, seen);
+      if (cap > 0) bend(s + first, C(of.scale) / cap, cap, seen - first);
+      const C top = max_lanes<C>(seen - first, [=](std::int64_t i) { return s[first + i]; }) * factor;
+      for (std::int64_t i = 0; i < first; ++i) s[i] = C(0);
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < seen; ++i) s[i] = exponential(s[i] * factor - top);
-      sum_R[r] = sum_lanes<C>(seen, [=](std::int64_t i) { return s[i]; });
+      for (std::int64_t i = first; i < seen; ++i) s[i] = exponential(s[i] * factor - top);
+      sum_R[r] = sum_lanes<C>(seen - first, [=](std::int64_t i) { return s[first + i]; });
       lse_R[r] = top + std::log(sum_R[r]);
       for (std::int64_t i = seen; i < keys; ++i) s[i] = C(0);
     }
@@ -365,7 +438,9 @@ struct Kernels {
             rms_norm_backward,
             rope,
             swiglu_forward,
+            geglu_forward,
             swiglu_backward,
+            geglu_backward,
             cross_entropy,
             kl_divergence,
             row_sum,

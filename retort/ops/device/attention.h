@@ -6,10 +6,10 @@
 namespace retort::ops::device {
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts);
+                    const std::vector<std::int64_t>& starts, const ScoreRule& rule);
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
-                        at::Tensor gv_NKE);
+                        at::Tensor gv_NKE, const ScoreRule& rule);
 
 }  // namespace retort::ops::device

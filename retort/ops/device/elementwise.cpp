@@ -36,7 +36,8 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
     gw_D.add_(product_RD.sum(0));
     const auto mean_R1 = product_RD.mul_(w).mean(-1, true);
     product_RD = at::Tensor();
-    gx_RD.mul_(mean_R1.neg()).addcmul_(gy_RD, w).mul_(rstd_R1).add_(part(residual_ND));
+    gx_RD.mul_(mean_R1.neg()).addcmul_(gy_RD, w).mul_(rstd_R1);
+    if (residual_ND.defined()) gx_RD.add_(part(residual_ND));
     if (!exact) part(gx_ND).copy_(gx_RD);
   });
   return gx_ND;
@@ -51,7 +52,7 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, count); };
     const auto cosine = part(rotary.cos_NE2).to(type).unsqueeze(1);
     const auto sine = part(rotary.sin_NE2).to(type).unsqueeze(1);
-    const auto halves = part(x_NHE).chunk(2, -1);
+    const auto halves = part(x_NHE).narrow(-1, 0, 2 * rotary.cos_NE2.size(1)).chunk(2, -1);
     auto a = halves[0].to(type), b = halves[1].to(type);  // the views themselves where the type is the same
     const auto turned = a * sine;
     a.mul_(cosine).addcmul_(b, sine, -sign);
@@ -62,25 +63,56 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
   });
 }
 
-at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
+namespace {
+
+// An activation of a gate: the value, and the gradient from that of the value.
+struct Gate {
+  at::Tensor (*value)(const at::Tensor& gate);
+  at::Tensor (*backward)(const at::Tensor& gradient, const at::Tensor& gate);
+};
+const Gate kSilu{
+    [](const at::Tensor& gate) { return at::silu(gate); },
+    [](const at::Tensor& gradient, const at::Tensor& gate) { return at::silu_backward(gradient, gate); }};
+const Gate kGelu{[](const at::Tensor& gate) { return at::gelu(gate, "tanh"); },
+                 [](const at::Tensor& gradient, const at::Tensor& gate) {
+                   return at::gelu_backward(gradient, gate, "tanh");
+                 }};
+
+at::Tensor gated(const at::Tensor& gate_up_N2I, const Gate& of) {
   const auto halves = gate_up_N2I.chunk(2, -1);
-  return at::silu(halves[0]).mul_(halves[1]);
+  return of.value(halves[0]).mul_(halves[1]);
 }
 
-SwigluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I, const Gate& of) {
   const auto width = gout_NI.size(1);
   auto out_NI = at::empty_like(gout_NI);
   for_each_piece(gout_NI.size(0), width, [&](std::int64_t begin, std::int64_t count) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, count); };
     auto gate = part(gate_up_N2I).narrow(1, 0, width), up = part(gate_up_N2I).narrow(1, width, width);
-    auto out = part(out_NI), silu = at::silu(gate);
-    at::mul_out(out, silu, up);
-    const auto gsilu = part(gout_NI) * up;
-    up.copy_(silu.mul_(part(gout_NI)));
-    silu = at::Tensor();
-    gate.copy_(at::silu_backward(gsilu, gate));
+    auto out = part(out_NI), value = of.value(gate);
+    at::mul_out(out, value, up);
+    const auto gvalue = part(gout_NI) * up;
+    up.copy_(value.mul_(part(gout_NI)));
+    value = at::Tensor();
+    gate.copy_(of.backward(gvalue, gate));
   });
   return {gate_up_N2I, out_NI};
+}
+
+}  // namespace
+
+at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
+  return gated(gate_up_N2I, kSilu);
+}
+at::Tensor geglu(const at::Tensor& gate_up_N2I) {
+  return gated(gate_up_N2I, kGelu);
+}
+
+GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  return gated_backward_(gout_NI, std::move(gate_up_N2I), kSilu);
+}
+GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+  return gated_backward_(gout_NI, std::move(gate_up_N2I), kGelu);
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {

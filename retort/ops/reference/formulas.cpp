@@ -23,10 +23,13 @@ at::Tensor rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
 at::Tensor rotary(const at::Tensor& x_NHE, const at::Tensor& cos_NE2, const at::Tensor& sin_NE2,
                   double sign) {
   const auto x = x_NHE.to(compute_type(x_NHE));
-  const auto halves = x.chunk(2, -1);
+  const auto turned = 2 * cos_NE2.size(1);
+  const auto halves = x.narrow(-1, 0, turned).chunk(2, -1);
   const auto cosine = cos_NE2.to(x.scalar_type()).unsqueeze(1);
   const auto sine = sin_NE2.to(x.scalar_type()).unsqueeze(1) * sign;
-  return at::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine}, -1)
+  return at::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine,
+                  x.narrow(-1, turned, x.size(-1) - turned)},
+                 -1)
       .to(x_NHE.scalar_type());
 }
 
@@ -35,20 +38,28 @@ at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
   return at::silu(halves[0]) * halves[1];
 }
 
+at::Tensor geglu(const at::Tensor& gate_up_N2I) {
+  const auto halves = gate_up_N2I.chunk(2, -1);
+  return at::gelu(halves[0], "tanh") * halves[1];
+}
+
 at::Tensor attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                     const std::vector<std::int64_t>& starts) {
+                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const auto groups = q_NHE.size(1) / k_NKE.size(1);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q_NHE.size(2)));
+  const double scale = rule.of_heads(q_NHE.size(2)).scale;
   std::vector<at::Tensor> outputs;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const auto length = starts[i + 1] - starts[i];
     const auto take = [&](const at::Tensor& x) { return x.narrow(0, starts[i], length).transpose(0, 1); };
     const auto q = take(q_NHE), k = take(k_NKE).repeat_interleave(groups, 0),
                v = take(v_NKE).repeat_interleave(groups, 0);
-    const auto scores = (at::matmul(q, k.transpose(1, 2)) * scale).to(compute_type(q_NHE));
-    const auto future = at::ones({length, length}, scores.options().dtype(at::kBool)).triu(1);
+    auto scores = (at::matmul(q, k.transpose(1, 2)) * scale).to(compute_type(q_NHE));
+    if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
+    const auto ones = at::ones({length, length}, scores.options().dtype(at::kBool));
+    auto hidden = ones.triu(1);
+    if (rule.window > 0) hidden = hidden.logical_or(ones.tril(-rule.window));
     const auto weights =
-        at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+        at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
     outputs.push_back(at::matmul(weights.to(v.scalar_type()), v).transpose(0, 1));
   }
   return at::cat(outputs, 0);

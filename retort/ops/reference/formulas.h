@@ -7,16 +7,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "retort/ops/attention.h"
+
 namespace retort::ops::reference {
 
 at::Tensor rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
-/// x_NHE with tables [N, E/2].
+/// x_NHE with tables [N, R/2]: the first R channels of each head are turned.
 at::Tensor rotary(const at::Tensor& x_NHE, const at::Tensor& cos_NE2, const at::Tensor& sin_NE2, double sign);
 at::Tensor swiglu(const at::Tensor& gate_up_N2I);
+at::Tensor geglu(const at::Tensor& gate_up_N2I);
 /// Causal attention inside segments; starts holds the first token of each segment and, last, N.  GQA by
 /// repetition.
 at::Tensor attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                     const std::vector<std::int64_t>& starts);
+                     const std::vector<std::int64_t>& starts, const ScoreRule& rule = {});
 /// Per-token losses [N]; rows with target -1 give 0.
 at::Tensor cross_entropy(const at::Tensor& logits_NV, const at::Tensor& targets_N);
 at::Tensor kl_divergence(const at::Tensor& student_NV, const at::Tensor& teacher_NV,

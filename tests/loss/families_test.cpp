@@ -1,0 +1,114 @@
+// Gradients of every tensor of models of every family, and their logits in bfloat16, against transformers.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "retort/loss/head_loop.h"
+#include "retort/model/forward.h"
+#include "support/oracle_case.h"
+#include "support/tolerance.h"
+
+namespace retort {
+namespace {
+
+// Relative to a tensor's largest element: sums of a hundred thousand terms in float32, in another order.
+constexpr double kGradients = 1e-4;
+// A key's bias has no gradient where positions are not told, and rounding leaves some.
+constexpr double kNoGradient = 1e-8;
+// Of the error that transformers itself makes in bfloat16.
+constexpr double kTimesTheirError = 1.5;
+
+std::vector<test::OracleCase> family_cases() {
+  std::vector<test::OracleCase> cases;
+  for (auto& c : test::oracle_cases())
+    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors"))
+      cases.push_back(std::move(c));
+  return cases;
+}
+
+at::Tensor hidden_of(const model::Weights& weights, const at::Tensor& ids_N, const model::TokenLayout& layout,
+                     std::vector<at::Tensor>* inputs_ND, std::vector<model::BlockActivations>* kept) {
+  auto hidden_ND = model::embedded(weights, ids_N);
+  for (std::int64_t block = 0; block < std::ssize(weights.config.blocks); ++block) {
+    if (inputs_ND) inputs_ND->push_back(hidden_ND);
+    hidden_ND = model::block_forward(model::weights_of_block(weights, block), weights.config.rms_norm_eps,
+                                     hidden_ND, layout, kept ? &kept->emplace_back() : nullptr);
+  }
+  return hidden_ND;
+}
+
+// Of the mean cross-entropy of a text's next tokens.
+model::Weights gradients_of(const model::Weights& weights, std::span<const std::int64_t> ids,
+                            bool keep_activations) {
+  const auto& config = weights.config;
+  const auto tokens = std::ssize(ids);
+  const auto layout = model::make_token_layout(config, {0, tokens}, at::kCPU);
+  const auto ids_N = model::index_tensor(ids, at::kCPU);
+  auto gradients = model::converted(weights, at::kFloat);
+  for (auto& unit : gradients.units) unit.zero_();
+  std::vector<at::Tensor> inputs_ND;
+  std::vector<model::BlockActivations> kept;
+  const auto hidden_ND = hidden_of(weights, ids_N, layout, &inputs_ND, &kept);
+  const auto targets_N = at::cat({ids_N.narrow(0, 1, tokens - 1), at::full({1}, -1, at::kLong)});
+  const auto head = static_cast<std::size_t>(weights.layout.head_unit());
+  loss::LossSums sums;
+  auto grad_ND = loss::head_loop(loss::make_losses({{.kind = loss::LossKind::cross_entropy}}, {}),
+                                 {model::head_weights(weights.layout, weights.units[head]),
+                                  config.rms_norm_eps, hidden_ND, model::logit_rule(config)},
+                                 {}, targets_N, static_cast<double>(tokens - 1), 64,
+                                 model::head_weights(gradients.layout, gradients.units[head]), sums);
+  for (auto block = std::ssize(config.blocks) - 1; block >= 0; --block) {
+    const auto i = static_cast<std::size_t>(block);
+    const auto views = model::weights_of_block(weights, block);
+    grad_ND = model::block_backward(
+        views, inputs_ND[i],
+        keep_activations ? std::move(kept[i])
+                         : model::block_activations(views, config.rms_norm_eps, inputs_ND[i], layout),
+        grad_ND, layout, model::weights_of_block(gradients, block));
+  }
+  model::embed_backward(grad_ND, ids_N, config.embedding_factor,
+                        model::embedding_matrix(gradients.layout, gradients.units.front()));
+  return gradients;
+}
+
+TEST(Families, GradientsOfEveryTensorAreThoseOfTransformers) {
+  const auto cases = family_cases();
+  EXPECT_GE(cases.size(), 60U);
+  bool keep = false;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto file = c.directory.parent_path() / "gradients.safetensors";
+    const auto weights = model::load_weights(c.directory, at::kFloat, at::kCPU);
+    const auto last = static_cast<std::size_t>(c.starts[c.starts.size() - 2]);
+    const auto gradients = gradients_of(weights, std::span(c.ids).subspan(last), keep = !keep);
+    for (std::size_t unit = 0; unit < gradients.layout.units.size(); ++unit)
+      for (const auto& tensor : gradients.layout.units[unit].tensors) {
+        const auto expected = test::tensor_of_file(file, tensor.stored.name)
+                                  .narrow(0, tensor.stored.first_row, tensor.shape.front());
+        if (expected.abs().max().item<double>() > kNoGradient)
+          test::expect_close(gradients.tensor(unit, tensor), expected, kGradients, tensor.name.c_str());
+        else
+          EXPECT_LE(gradients.tensor(unit, tensor).abs().max().item<double>(), kNoGradient) << tensor.name;
+      }
+  }
+}
+
+TEST(Families, LogitsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
+  for (const auto& c : family_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto weights = model::load_weights(c.directory, at::kBFloat16, at::kCPU);
+    const auto layout = model::make_token_layout(weights.config, c.starts, at::kCPU);
+    const auto hidden_ND = hidden_of(weights, model::index_tensor(c.ids, at::kCPU), layout, nullptr, nullptr);
+    const auto head = static_cast<std::size_t>(weights.layout.head_unit());
+    const auto logits_NV =
+        model::logits(model::head_weights(weights.layout, weights.units[head]), weights.config.rms_norm_eps,
+                      model::logit_rule(weights.config), hidden_ND);
+    const auto theirs_NV = test::tensor_of_file(c.directory.parent_path() / "bfloat16.safetensors", "logits");
+    const auto error = [&](const at::Tensor& x) {
+      return (x.to(at::kDouble) - c.logits_NV.to(at::kDouble)).square().mean().sqrt().item<double>();
+    };
+    EXPECT_LE(error(logits_NV), kTimesTheirError * error(theirs_NV)) << error(theirs_NV);
+  }
+}
+
+}  // namespace
+}  // namespace retort
