@@ -23,6 +23,11 @@ FAT_TORCH_HEADER = re.compile(r"^torch/(torch|all|extension|nn|optim)\b")
 CLUSTER_HEADER = re.compile(r"^(mpi\.h|mpi/.*|nccl\.h|nccl/.*|rccl/.*|rccl\.h|cuda\.h|cuda_\w+\.h|cuda/.*|hip/.*)$")
 # Plain versions of what a layer computes: the oracle of the tests, and part of no program.
 REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
+# What a family of models is called, in the tables of families; no other code asks for it.
+FAMILY_TABLES = "retort/architecture/families"
+FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
+# A default, and the names of a file format.
+MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_")
 KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "TORCH"}
 
 
@@ -152,6 +157,21 @@ class Tree:
             allowed = allowed or set(self.layers)
             self.check_folder(folder, allowed, torch=True, cluster=folder == "tests/comm")
 
+    def check_family_names(self):
+        names = {name for table in sorted((self.root / FAMILY_TABLES).glob("*.cpp"))
+                 for name in FAMILY_NAME.findall(table.read_text())}
+        if not names:
+            return
+        literal = re.compile("\"(" + "|".join(map(re.escape, sorted(names))) + ")\"")
+        for top in ("retort", "cli"):
+            for file in sorted((self.root / top).rglob("*")):
+                name = str(file.relative_to(self.root))
+                if file.suffix not in SOURCE_SUFFIXES or name.startswith((FAMILY_TABLES, *MAY_NAME_FAMILIES)):
+                    continue
+                for line, text in enumerate(file.read_text(errors="replace").splitlines(), 1):
+                    if match := literal.search(text.partition("//")[0]):
+                        self.report(name, line, f"names the family {match.group(1)}: only {FAMILY_TABLES} knows families")
+
     def check_folder(self, folder, allowed, torch, cluster):
         for file in sorted((self.root / folder).rglob("*")):
             if file.suffix in SOURCE_SUFFIXES:
@@ -199,6 +219,7 @@ def check(root):
         return [f"{root}: no retort_module() found below retort/"]
     tree.check_dependencies()
     tree.check_sources()
+    tree.check_family_names()
     return tree.violations
 
 

@@ -11,7 +11,7 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-BASE_MODEL_TYPE = "mistral"  # the class of transformers that computes the same with blocks that are alike
+BASE_MODEL_TYPE = "of_config_json"  # the class of transformers that computes the same with blocks that are alike
 SIZES = ("num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size")
 
 BaseConfig = CONFIG_MAPPING[BASE_MODEL_TYPE]

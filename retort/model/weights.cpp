@@ -62,7 +62,7 @@ io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const archi
 
 // The code by which transformers loads blocks that differ, for the family of a model.
 std::string modeling_script(const architecture::Config& config) {
-  constexpr std::string_view kBase = "BASE_MODEL_TYPE = \"mistral\"";
+  constexpr std::string_view kBase = "BASE_MODEL_TYPE = \"of_config_json\"";
   std::string script(kModelingScript);
   const auto place = script.find(kBase);
   base::ensure(place != std::string::npos, "the script names a base");

@@ -55,6 +55,29 @@ TEST(Logits, EqualThoseOfTransformersWithin1e4ForEveryModel) {
   }
 }
 
+// Of a model that also sees, under the names of transformers 4 and 5.
+TEST(Logits, OfTheLanguagePartOfAModelEqualThoseOfTransformers) {
+  std::size_t cases = 0;
+  const test::TemporaryDirectory directory;
+  for (const auto& entry : std::filesystem::directory_iterator(test::oracles("model") / "wrapped")) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const std::vector<std::int64_t> ids = test::json_file(entry.path() / "case.json").at("ids");
+    std::vector<std::string> notes;
+    (void)architecture::read_config(entry.path() / "model", &notes);
+    ASSERT_FALSE(notes.empty());
+    EXPECT_SAYS(notes.front(), "the language part is read and written");
+    const auto weights = model::load_weights(entry.path() / "model", at::kFloat, at::kCPU);
+    const auto expected = test::tensor_of_file(entry.path() / "logits.safetensors", "logits");
+    EXPECT_LE(largest_difference(logits_of(weights, ids, {0, std::ssize(ids)}), expected), test::kLogits);
+    model::save_model(weights, directory / entry.path().filename().string(), {}, {});
+    const auto again =
+        model::load_weights(directory / entry.path().filename().string(), at::kFloat, at::kCPU);
+    EXPECT_EQ(again.config, weights.config) << "a model of text alone";
+    ++cases;
+  }
+  EXPECT_EQ(cases, 3U);
+}
+
 // A model that people use, with blocks of two types: at some places of the text and the vocabulary.
 TEST(Logits, OfAQuantisedGgufFileEqualThoseOfTransformersWithin1e4) {
   const char* file = std::getenv("RETORT_GGUF");

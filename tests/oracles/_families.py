@@ -208,3 +208,31 @@ def write_more(folder, documents):
     with torch.no_grad():
         logits = torch.cat([coarse(torch.tensor([ids])).logits[0] for ids in documents])
     save_file({"logits": logits.float().contiguous()}, folder / "bfloat16.safetensors")
+
+
+def wrapped():
+    """(name, whole model, whether its files have the tensor names of transformers 4) of models that also see."""
+    vision = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, head_dim=8,
+                  image_size=28, patch_size=14)
+    for family, old_names in ((mistral, False), (mistral, True), (ministral3, False)):
+        name, values = family(random.Random(f"wrapped {family.__name__}"))
+        text = getattr(transformers, name + "Config")(**{**values, "tie_word_embeddings": False})
+        config = transformers.Mistral3Config(text_config=text, vision_config=transformers.PixtralVisionConfig(**vision),
+                                             tie_word_embeddings=False)
+        model = transformers.Mistral3ForConditionalGeneration(config)
+        random_parameters(model, 0.2)
+        yield f"mistral3_of_{family.__name__}{'_4' if old_names else ''}", model.eval(), old_names
+
+
+def save_wrapped(model, folder, old_names):
+    model.save_pretrained(folder)
+    from safetensors.torch import load_file
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    four, five = "language_model.model.", "model.language_model."
+    if old_names != any(name.startswith(four) for name in tensors):
+        before, after = (five, four) if old_names else (four, five)
+        head = {"lm_head.weight": "language_model.lm_head.weight"}
+        head = head if old_names else {value: key for key, value in head.items()}
+        tensors = {head.get(name, name.replace(before, after)): value for name, value in tensors.items()}
+    save_file(tensors, file, metadata={"format": "pt"})

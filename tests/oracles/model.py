@@ -2,6 +2,7 @@
 
 cases/<name>/model/              saved by save_pretrained (for models at hand: case.json names the directory)
 cases/<name>/logits.safetensors  "logits" [N, V] of the packed documents, each computed on its own, float32
+wrapped/<name>/                 a model that also sees, with the logits of a text: model/, logits.safetensors, case.json
 cases/<name>/case.json           ids, starts (first token of each document, and N), prompt, greedy (prompt and answer)
 """
 
@@ -75,6 +76,16 @@ def write_families(folder):
         _families.write_more(folder / name, documents)
 
 
+def write_wrapped(folder):
+    torch.manual_seed(7)
+    for name, model, old_names in _families.wrapped():
+        (folder / name).mkdir(parents=True)
+        _families.save_wrapped(model, folder / name / "model", old_names)
+        ids = _families.documents_of(model.config.text_config)[1]
+        save_file({"logits": packed_logits(model, ids, [0, len(ids)])}, folder / name / "logits.safetensors")
+        (folder / name / "case.json").write_text(json.dumps(dict(ids=ids)))
+
+
 def write_at_hand(folder, directory):
     model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
     context = model.config.max_position_embeddings
@@ -87,6 +98,7 @@ def write(out_dir: Path, shared: Path | None) -> None:
     folder = out_dir / "model" / "cases"
     write_random(folder)
     write_families(folder)
+    write_wrapped(out_dir / "model" / "wrapped")
     write_at_hand(folder, REPOSITORY / "models" / "europa-5m")
     for directory in sorted((shared / "models").iterdir()) if shared else []:
         if (directory / "reference.json").is_file() and not (folder / directory.name).exists():

@@ -135,6 +135,16 @@ class CheckLayers(unittest.TestCase):
             self.refuses({**self.OPTIONS, "retort/top/top.cpp": "", "retort/ops/options.h": f"#include {header}\n"},
                          "retort/ops/options.h:1: includes", "top reads this file and links nothing of ops")
 
+    def test_refuses_the_name_of_a_family_outside_its_table(self):
+        table = {"retort/architecture/families/llama.cpp": 'const Family kLlama{.architecture = "LlamaForCausalLM"};\n',
+                 "retort/architecture/CMakeLists.txt": "retort_module(architecture SOURCES families/llama.cpp DEPENDS base)\n",
+                 "retort/CMakeLists.txt": CLEAN["retort/CMakeLists.txt"] + "add_subdirectory(architecture)\n",
+                 "retort/io/gguf_config.cpp": 'const char* kName = "LlamaForCausalLM";\n',
+                 "cli/main.cpp": '// "LlamaForCausalLM"\n'}
+        self.assertEqual(run({**CLEAN, **table})[0], 0)
+        self.refuses({**table, "retort/ops/norm.cpp": 'bool old(const auto& c) { return c == "LlamaForCausalLM"; }\n'},
+                     "retort/ops/norm.cpp:1", "names the family LlamaForCausalLM")
+
     def test_refuses_a_tree_without_layers(self):
         code, output = run({"README.md": ""})
         self.assertEqual(code, 1, output)
