@@ -10,8 +10,8 @@
 namespace retort::architecture {
 namespace {
 
-constexpr std::array kFamilies{&kLlama,   &kMistral, &kMinistral, &kMinistral3, &kQwen2,  &kQwen3,
-                               &kSmolLM3, &kPhi3,    &kOlmo2,     &kOlmo3,      &kGemma2, &kGemma3};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kMinistral, &kMinistral3, &kQwen2,  &kQwen3,  &kSmolLM3,
+                               &kPhi3,  &kOlmo2,   &kOlmo3,     &kGemma2,     &kGemma3, &kGranite};
 
 constexpr std::array kWrappers{Wrapper{"Mistral3ForConditionalGeneration", "mistral3", "mistral"},
                                Wrapper{"Gemma3ForConditionalGeneration", "gemma3", "gemma3_text"}};

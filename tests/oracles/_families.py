@@ -157,7 +157,14 @@ def gemma3(draw):
                           "final_logit_softcapping": draw.choice([None, 5.0])}
 
 
-FAMILIES = [llama, mistral, ministral, ministral3, qwen2, qwen3, smollm3, phi3, olmo2, olmo3, gemma2, gemma3]
+def granite(draw):
+    return "Granite", {**shape(draw), "head_dim": 12, "rope_parameters": ropes(draw), "attention_bias": draw.random() < 0.4,
+                       "mlp_bias": draw.random() < 0.4, "embedding_multiplier": draw.choice([1.0, 3.0]),
+                       "residual_multiplier": draw.choice([1.0, 0.4]), "attention_multiplier": draw.choice([0.1, 0.4]),
+                       "logits_scaling": draw.choice([1.0, 2.0])}
+
+
+FAMILIES = [llama, mistral, ministral, ministral3, qwen2, qwen3, smollm3, phi3, olmo2, olmo3, gemma2, gemma3, granite]
 EACH = 6
 
 

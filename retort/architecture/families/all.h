@@ -6,6 +6,6 @@
 namespace retort::architecture {
 
 extern const Family kLlama, kMistral, kMinistral, kMinistral3, kQwen2, kQwen3, kSmolLM3, kPhi3, kOlmo2,
-    kOlmo3, kGemma2, kGemma3;
+    kOlmo3, kGemma2, kGemma3, kGranite;
 
 }  // namespace retort::architecture
