@@ -126,8 +126,12 @@ at::Tensor branch_gradient(const at::Tensor& gout_ND, const architecture::Block&
   return ops::rms_norm_backward(g_ND, kept.x_RC, post_norm_D, kept.rstd_R, {}, gnorm_D);
 }
 
+// In pieces of rows, because a sum in another type makes a copy first.
 void add_bias_gradient(at::Tensor gbias_M, const at::Tensor& g_NM) {
-  if (gbias_M.defined()) gbias_M.add_(g_NM.sum(at::IntArrayRef{0}, /*keepdim=*/false, gbias_M.scalar_type()));
+  constexpr std::int64_t kRows = 64;
+  if (!gbias_M.defined()) return;
+  for (const auto& piece_RM : g_NM.split(kRows))
+    gbias_M.add_(piece_RM.sum(at::IntArrayRef{0}, /*keepdim=*/false, gbias_M.scalar_type()));
 }
 
 // The gradient of a half's input, from that of what its first layers read.

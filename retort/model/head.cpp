@@ -47,8 +47,9 @@ void bend_logits_(at::Tensor products_NV, const LogitRule& rule) {
   if (rule.softcap > 0) products_NV.div_(rule.softcap).tanh_().mul_(rule.softcap);
 }
 
-void bend_logits_backward_(at::Tensor gradient_NV, const at::Tensor& logits_NV, const LogitRule& rule) {
-  if (rule.softcap > 0) gradient_NV.mul_(1 - (logits_NV / rule.softcap).square_());
+void bend_logits_backward_(at::Tensor gradient_NV, at::Tensor logits_NV, const LogitRule& rule) {
+  if (rule.softcap > 0)
+    gradient_NV.mul_(logits_NV.square_().mul_(-1 / (rule.softcap * rule.softcap)).add_(1));
   if (rule.factor != 1) gradient_NV.mul_(rule.factor);
 }
 

@@ -20,9 +20,10 @@ struct LogitRule {
   double softcap = 0;  ///< then they become softcap * tanh(x / softcap); 0: they stay
 };
 LogitRule logit_rule(const architecture::Config& config);
-/// Applies a rule in place; then turns the gradient of logits into that of products, given the logits.
+/// Applies a rule in place.
 void bend_logits_(at::Tensor products_NV, const LogitRule& rule);
-void bend_logits_backward_(at::Tensor gradient_NV, const at::Tensor& logits_NV, const LogitRule& rule);
+/// Turns the gradient of logits into that of products; the logits are used up.
+void bend_logits_backward_(at::Tensor gradient_NV, at::Tensor logits_NV, const LogitRule& rule);
 
 /// Views of the head unit's flat buffer (weights or gradients).
 HeadWeights head_weights(const architecture::Layout& layout, const at::Tensor& flat);

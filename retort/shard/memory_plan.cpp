@@ -51,9 +51,7 @@ struct BlockBytes {
     return {.segment = shape.sequence_tokens, .heads = s.heads, .queries = s.joined, .keys = s.kv};
   }
   // The gradient of what a half's last layer gives, where it is not that of the half's output.
-  std::int64_t branch_gradient() const {
-    return of(((s.norms_after ? 1 : 0) + (s.scaled ? 1 : 0)) * s.hidden);
-  }
+  std::int64_t branch_gradient() const { return s.norms_after || s.scaled ? of(s.hidden) : 0; }
   // Queries and keys before their norms, and 1 / rms of each.
   std::int64_t of_heads() const { return s.norms_heads ? s.joined + s.kv : 0; }
   std::int64_t rows_of_heads() const { return s.norms_heads ? tokens() * 4 * 2 * s.heads : 0; }
@@ -97,9 +95,10 @@ struct BlockBytes {
   }
 
   std::int64_t attention_backward() const {
-    const auto gradients = branch_gradient() + of(s.hidden + s.joined + s.qkv + 2 * of_heads());
+    const auto gradients = branch_gradient() + of(s.hidden + s.joined + s.qkv);
     return gradients + std::max({ops::attention_backward_work_bytes(shape.path, segment(), item()),
-                                 rotary_work(), of(2 * s.hidden) + norm_work()});
+                                 rotary_work(), of(2 * of_heads()),
+                                 of((s.norms_before ? 2 : 1) * s.hidden) + norm_work()});
   }
 
   std::int64_t backward() const {

@@ -41,6 +41,43 @@ constexpr ModelShape kWide{
 constexpr ModelShape kManyHeads{
     .blocks = 4, .hidden = 256, .heads = 16, .kv_heads = 4, .width = 256, .vocab = 320};
 
+// What other families have: biases and norms of heads; norms on both sides, a window and soft caps; norms after,
+// across heads, and factors.
+void with_biases(architecture::Config& config) {
+  for (auto& block : config.blocks) {
+    block.attention->kind.query_key_value_bias = block.attention->kind.output_bias = true;
+    block.attention->kind.norm = architecture::QueryKeyNorm::per_head;
+    std::get<architecture::DenseMlp>(block.mlp).bias = true;
+  }
+}
+
+void with_norms_around(architecture::Config& config) {
+  config.architecture = "Gemma2ForCausalLM";
+  config.logits_softcap = 30;
+  config.embedding_factor = 2;
+  for (auto& block : config.blocks) {
+    block.norms = architecture::NormPlacement::both;
+    block.attention->kind.window = 48;
+    block.attention->kind.softcap = 50;
+    std::get<architecture::DenseMlp>(block.mlp).activation = architecture::Activation::gelu_tanh;
+  }
+}
+
+void with_norms_after(architecture::Config& config) {
+  config.architecture = "Olmo2ForCausalLM";
+  config.logits_factor = 0.5;
+  for (auto& block : config.blocks) {
+    block.norms = architecture::NormPlacement::after;
+    block.residual_factor = 0.5;
+    block.attention->kind.norm = architecture::QueryKeyNorm::across_heads;
+  }
+}
+
+ModelShape changed(ModelShape shape, void (*change)(architecture::Config& config)) {
+  shape.change = change;
+  return shape;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list = {
       {.what = "one micro-batch", .student = kStudent, .teacher = kTeacher},
@@ -71,6 +108,33 @@ std::vector<Case> cases() {
        .batch = {1, 1, 0}},
       {.what = "many heads, no teacher",
        .student = kManyHeads,
+       .teacher = kManyHeads,
+       .length = 512,
+       .batch = {2, 2, 1},
+       .distill = false},
+      {.what = "biases", .student = changed(kStudent, with_biases), .teacher = changed(kTeacher, with_biases)},
+      {.what = "biases, kept, no teacher",
+       .student = changed(kWide, with_biases),
+       .teacher = kWide,
+       .batch = {8, 1, 0},
+       .distill = false,
+       .keep = true},
+      {.what = "norms around",
+       .student = changed(kStudent, with_norms_around),
+       .teacher = changed(kTeacher, with_norms_around)},
+      {.what = "norms around, kept, no teacher",
+       .student = changed(kManyHeads, with_norms_around),
+       .teacher = kManyHeads,
+       .length = 512,
+       .batch = {2, 2, 1},
+       .distill = false,
+       .keep = true},
+      {.what = "norms after, kept",
+       .student = changed(kStudent, with_norms_after),
+       .teacher = changed(kTeacher, with_norms_after),
+       .keep = true},
+      {.what = "norms after, no teacher",
+       .student = changed(kManyHeads, with_norms_after),
        .teacher = kManyHeads,
        .length = 512,
        .batch = {2, 2, 1},

@@ -33,6 +33,7 @@ inline constexpr data::SpecialTokens kSpecial{.bos = 1, .eos = 2};
 struct ModelShape {
   std::int64_t blocks = 2, hidden = 32, heads = 4, kv_heads = 2, width = 48, vocab = 272;
   bool tied = false;
+  void (*change)(architecture::Config& config) = nullptr;  ///< makes it one of another family
 };
 
 inline architecture::Config config_of(const ModelShape& shape) {
@@ -45,6 +46,7 @@ inline architecture::Config config_of(const ModelShape& shape) {
   config.blocks.assign(static_cast<std::size_t>(shape.blocks),
                        {architecture::Attention{shape.heads, shape.kv_heads, shape.hidden / shape.heads},
                         architecture::DenseMlp{shape.width}});
+  if (shape.change) shape.change(config);
   return config;
 }
 
