@@ -5,6 +5,7 @@
 
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/counts.h"
+#include "retort/architecture/description.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
@@ -46,6 +47,14 @@ Zeros count_zeros(const io::TensorView& view) {
                                          : count_zeros<std::uint16_t>(view.bytes, cols);
 }
 
+/// The rows of a tensor in what may be stored for several.
+io::TensorView rows_of(io::TensorView stored, const architecture::Tensor& tensor) {
+  const std::size_t row = stored.bytes.size() / static_cast<std::size_t>(tensor.stored.rows);
+  stored.bytes = stored.bytes.subspan(static_cast<std::size_t>(tensor.stored.first_row) * row,
+                                      static_cast<std::size_t>(tensor.rows()) * row);
+  return stored;
+}
+
 /// Zeros of the blocks' matrices, which are what is pruned and sparsified.
 Json sparsity(const Config& config, const io::ModelDirectory& directory) {
   Zeros all;
@@ -55,7 +64,7 @@ Json sparsity(const Config& config, const io::ModelDirectory& directory) {
     if (unit.kind != architecture::Unit::Kind::block) continue;
     for (const auto& tensor : unit.tensors) {
       if (!tensor.is_matrix()) continue;
-      const Zeros found = count_zeros(directory.find(tensor.name));
+      const Zeros found = count_zeros(rows_of(directory.find(tensor.stored.name), tensor));
       ++matrices;
       all.values += found.values;
       all.zeros += found.zeros;
@@ -85,6 +94,21 @@ Json describe_blocks(const Config& config) {
   Json blocks = Json::array();
   for (const auto& block : config.blocks) blocks.push_back(describe(block));
   return blocks;
+}
+
+/// What it computes, and which parts may go: "yes", or why not.
+Json mathematics(const Config& config) {
+  Json json = Json::object();
+  for (const auto& [what, text] : architecture::described(config)) json[what] = text;
+  return json;
+}
+
+Json pruning(const Config& config) {
+  const auto said = [](const std::string& why) { return why.empty() ? "yes" : "no: " + why; };
+  return {{"blocks", "yes"},
+          {"channels", "yes"},
+          {"kv_groups", said(architecture::why_heads_stay(config))},
+          {"hidden", said(architecture::why_hidden_stays(config))}};
 }
 
 /// What Retort wrote beside the weights, and the metadata inside them.
@@ -125,6 +149,8 @@ Json describe_model(const base::Path& path) {
                {"hidden_size", config.hidden_size},
                {"num_blocks", config.blocks.size()},
                {"block", describe_blocks(config)},
+               {"computes", mathematics(config)},
+               {"may_be_pruned", pruning(config)},
                {"context", context},
                {"tied", config.tie_word_embeddings},
                {"flops_per_token", architecture::flops_per_token(config, context)},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "retort/architecture/counts.h"
+#include "retort/architecture/description.h"
 #include "retort/base/error.h"
 
 namespace retort::prune {
@@ -48,16 +49,15 @@ std::int64_t smallest_parameters(const architecture::Config& input, const PruneO
   return smallest;
 }
 
-// A norm over the queries of all heads mixes them: without some, the others would change.
-void check_heads(const architecture::Config& input, const PruneOptions& options) {
-  const auto mixes = [](const architecture::Block& block) {
-    return block.attention && block.attention->kind.norm == architecture::QueryKeyNorm::across_heads;
+void check_parts(const architecture::Config& input, const PruneOptions& options) {
+  const bool narrows = options.units == Units::uniform || options.units == Units::per_layer;
+  const auto check = [](bool wanted, const char* part, const std::string& why) {
+    base::require<base::UsageError>(!wanted || why.empty(), "prune: ", part,
+                                    ": expected false for this model, ", "found true: ", why, "; set ", part,
+                                    ": false.");
   };
-  base::require<base::UsageError>(
-      !options.heads || options.units == Units::blocks || options.units == Units::sub_blocks ||
-          std::none_of(input.blocks.begin(), input.blocks.end(), mixes),
-      "prune: heads: this model normalises queries and keys across heads, so removing some would change the "
-      "others; set heads: false.");
+  check(narrows && options.heads, "heads", architecture::why_heads_stay(input));
+  check(options.units == Units::uniform && options.hidden, "hidden", architecture::why_hidden_stays(input));
 }
 
 void check_options(const architecture::Config& input, const PruneOptions& options) {
@@ -71,7 +71,7 @@ void check_options(const architecture::Config& input, const PruneOptions& option
       options.units != Units::uniform || !(options.heads || options.channels) || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch heads and channels off.");
-  check_heads(input, options);
+  check_parts(input, options);
   const auto& weights = options.objective;
   base::require<base::UsageError>(
       weights.perplexity >= 0 && weights.kl >= 0 && weights.perplexity + weights.kl > 0,

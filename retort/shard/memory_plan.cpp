@@ -96,9 +96,9 @@ struct BlockBytes {
 
   std::int64_t attention_backward() const {
     const auto gradients = branch_gradient() + of(s.hidden + s.joined + s.qkv);
-    return gradients + std::max({ops::attention_backward_work_bytes(shape.path, segment(), item()),
-                                 rotary_work(), of(2 * of_heads()),
-                                 of((s.norms_before ? 2 : 1) * s.hidden) + norm_work()});
+    return gradients +
+           std::max({ops::attention_backward_work_bytes(shape.path, segment(), item()), rotary_work(),
+                     of(2 * of_heads()), of((s.norms_before ? 2 : 1) * s.hidden) + norm_work()});
   }
 
   std::int64_t backward() const {

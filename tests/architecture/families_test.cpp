@@ -1,6 +1,7 @@
 #include "retort/architecture/families.h"
 
 #include "configs_for_tests.h"
+#include "retort/architecture/description.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 
@@ -48,6 +49,74 @@ TEST(Families, RefusesToWriteAnArchitectureThatIsNotInTheTable) {
     EXPECT_SAYS(message, "FalconForCausalLM");
     EXPECT_SAYS(message, supported_architectures());
   }
+}
+
+// A small model of a family, as its table says where config.json is silent.
+Config made_of(const char* architecture) {
+  const Family& family = family_of(architecture);
+  Json json = {{"architectures", {family.architecture}},
+               {"model_type", family.model_type},
+               {"vocab_size", 96},
+               {"hidden_size", 32},
+               {"intermediate_size", 48},
+               {"num_hidden_layers", 4},
+               {"num_attention_heads", 4},
+               {"num_key_value_heads", 2},
+               {"head_dim", 8},
+               {"max_position_embeddings", 64},
+               {"bos_token_id", 1},
+               {"eos_token_id", 2},
+               {"pad_token_id", 0}};
+  return parse_hf_config(json.dump(), "config.json");
+}
+
+TEST(Families, ComeBackFromWhatTheyWriteWithoutKeysOfOthers) {
+  for (const Family* family : families()) {
+    SCOPED_TRACE(family->architecture);
+    const Config config = made_of(family->architecture);
+    std::vector<std::string> notes;
+    const std::string text = hf_config_json(config);
+    EXPECT_EQ(parse_hf_config(text, "config.json", &notes), config);
+    EXPECT_TRUE(notes.empty()) << notes.front();
+    Config different = config;
+    different.blocks[2].mlp = std::monostate{};
+    different.blocks[1].attention.reset();
+    EXPECT_EQ(parse_hf_config(hf_config_json(different), "config.json"), different);
+  }
+}
+
+TEST(Families, TellWhatLayersComputeWhereNoListSaysSo) {
+  const auto windows = [](const char* architecture) {
+    std::string list;
+    for (const Block& block : made_of(architecture).blocks) list += block.attention->kind.window ? 'w' : '.';
+    return list;
+  };
+  EXPECT_EQ(windows("LlamaForCausalLM"), "....");
+  EXPECT_EQ(windows("MistralForCausalLM"), "wwww");
+  EXPECT_EQ(windows("Qwen2ForCausalLM"), "....");
+  EXPECT_EQ(windows("Olmo3ForCausalLM"), "www.");
+  EXPECT_EQ(windows("Gemma2ForCausalLM"), "w.w.");
+  EXPECT_EQ(windows("Gemma3ForCausalLM"), "wwww");
+  const auto blocks = made_of("SmolLM3ForCausalLM").blocks;
+  EXPECT_TRUE(blocks[2].attention->kind.rope);
+  EXPECT_FALSE(blocks[3].attention->kind.rope);
+}
+
+TEST(Families, SayWhichPartsStayAndWhy) {
+  EXPECT_EQ(why_heads_stay(made_of("Qwen3ForCausalLM")), "");
+  EXPECT_EQ(why_hidden_stays(made_of("Qwen3ForCausalLM")), "");
+  EXPECT_SAYS(why_heads_stay(made_of("Olmo2ForCausalLM")), "across heads");
+  EXPECT_SAYS(why_hidden_stays(made_of("Gemma2ForCausalLM")), "another hidden size");
+}
+
+TEST(Families, AreDescribedInWords) {
+  std::string all;
+  for (const auto& [what, text] : described(made_of("Gemma2ForCausalLM")))
+    all += what + std::string(": ") + text + "\n";
+  EXPECT_SAYS(all, "positions: rotary, theta 10000, in all layers");
+  EXPECT_SAYS(all, "window of 4096 tokens in 2 of 4 layers");
+  EXPECT_SAYS(all, "norms before and after; GeGLU");
+  EXPECT_SAYS(all, "logits capped at 30");
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ constexpr ModelShape kWide{
 constexpr ModelShape kManyHeads{
     .blocks = 4, .hidden = 256, .heads = 16, .kv_heads = 4, .width = 256, .vocab = 320};
 
-// What other families have: biases and norms of heads; norms on both sides, a window and soft caps; norms after,
-// across heads, and factors.
+// What other families have: biases and norms of heads; norms on both sides, a window and soft caps; norms
+// after, across heads, and factors.
 void with_biases(architecture::Config& config) {
   for (auto& block : config.blocks) {
     block.attention->kind.query_key_value_bias = block.attention->kind.output_bias = true;
@@ -112,7 +112,9 @@ std::vector<Case> cases() {
        .length = 512,
        .batch = {2, 2, 1},
        .distill = false},
-      {.what = "biases", .student = changed(kStudent, with_biases), .teacher = changed(kTeacher, with_biases)},
+      {.what = "biases",
+       .student = changed(kStudent, with_biases),
+       .teacher = changed(kTeacher, with_biases)},
       {.what = "biases, kept, no teacher",
        .student = changed(kWide, with_biases),
        .teacher = kWide,

@@ -1,0 +1,155 @@
+#include "retort/architecture/description.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "retort/architecture/families.h"
+#include "retort/base/error.h"
+
+namespace retort::architecture {
+namespace {
+
+// Phrases of a sentence.
+class Phrases {
+ public:
+  template <typename... Parts>
+  void add(bool said, const Parts&... parts) {
+    if (said) text_ += base::join(text_.empty() ? "" : "; ", parts...);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string scaling_of(const Rope& rope) {
+  switch (rope.kind) {
+    case Rope::Kind::plain:
+      return "";
+    case Rope::Kind::linear:
+      return base::join(", linear by ", rope.factor);
+    case Rope::Kind::dynamic:
+      return base::join(", dynamic by ", rope.factor);
+    case Rope::Kind::llama3:
+      return base::join(", llama3 by ", rope.factor, " beyond ", rope.original_context, " tokens");
+    case Rope::Kind::yarn:
+      return base::join(", yarn by ", rope.factor, " beyond ", rope.original_context, " tokens");
+    case Rope::Kind::longrope:
+      return base::join(", longrope beyond ", rope.original_context, " tokens");
+  }
+  return "";
+}
+
+// "all layers", "3 of 4 layers".
+std::string layers_with(const Config& config, const std::function<bool(const AttentionKind&)>& has) {
+  std::int64_t all = 0, some = 0;
+  for (const Block& block : config.blocks)
+    if (block.attention) {
+      ++all;
+      some += has(block.attention->kind);
+    }
+  if (some == 0) return "";
+  return some == all ? "all layers" : base::join(some, " of ", all, " layers");
+}
+
+std::string positions(const Config& config) {
+  Phrases phrases;
+  for (std::size_t i = 0; i < config.ropes.size(); ++i) {
+    const Rope& rope = config.ropes[i];
+    const auto where = layers_with(config, [i](const AttentionKind& kind) { return kind.rope == i; });
+    if (where.empty()) continue;
+    const std::string share =
+        rope.rotated_share == 1 ? "" : base::join(" of ", rope.rotated_share, " of each head");
+    phrases.add(true, "rotary", share, ", theta ", rope.theta, scaling_of(rope), ", in ", where);
+    phrases.add(rope.query_growth > 0, "queries grow with the position");
+  }
+  const auto none = layers_with(config, [](const AttentionKind& kind) { return !kind.rope; });
+  phrases.add(!none.empty(), "none in ", none);
+  return phrases.text();
+}
+
+std::string attention(const Config& config) {
+  Phrases phrases;
+  const auto first = std::find_if(config.blocks.begin(), config.blocks.end(),
+                                  [](const Block& block) { return block.attention.has_value(); });
+  if (first == config.blocks.end()) return "none";
+  const AttentionKind& kind = first->attention->kind;
+  phrases.add(kind.query_key_value_bias, "biases of q, k and v");
+  phrases.add(kind.output_bias, "bias of o");
+  phrases.add(kind.norm == QueryKeyNorm::per_head, "norms of queries and keys, head by head");
+  phrases.add(kind.norm == QueryKeyNorm::across_heads, "norms of queries and keys across heads");
+  for (const Block& block : config.blocks) {
+    if (!block.attention || !block.attention->kind.window) continue;
+    const auto where =
+        layers_with(config, [](const AttentionKind& other) { return other.window.has_value(); });
+    phrases.add(true, "window of ", *block.attention->kind.window, " tokens in ", where);
+    break;
+  }
+  phrases.add(kind.scale.has_value(), "scores times ", kind.scale.value_or(0));
+  phrases.add(kind.softcap > 0, "scores capped at ", kind.softcap);
+  return phrases.text();
+}
+
+std::string block(const Config& config) {
+  Phrases phrases;
+  const Block& first = config.blocks.front();
+  phrases.add(first.norms == NormPlacement::before, "norms before");
+  phrases.add(first.norms == NormPlacement::after, "norms after");
+  phrases.add(first.norms == NormPlacement::both, "norms before and after");
+  if (const auto* mlp = std::get_if<DenseMlp>(&first.mlp)) {
+    phrases.add(true, mlp->activation == Activation::silu ? "SwiGLU" : "GeGLU");
+    phrases.add(mlp->bias, "biases of the MLP");
+  }
+  phrases.add(first.residual_factor != 1, "added times ", first.residual_factor);
+  return phrases.text();
+}
+
+std::string ends(const Config& config) {
+  Phrases phrases;
+  phrases.add(config.embedding_factor != 1, "embedding times ", config.embedding_factor);
+  phrases.add(config.logits_factor != 1, "logits times ", config.logits_factor);
+  phrases.add(config.logits_softcap > 0, "logits capped at ", config.logits_softcap);
+  return phrases.text();
+}
+
+std::string why_unsayable(const Config& changed, const char* change) {
+  try {
+    (void)written_family(changed);
+    return "";
+  } catch (const base::ModelError&) {
+    return base::join("no family computes what a ", changed.architecture, " does with ", change);
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> described(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (auto& [name, text] :
+       {std::pair{"positions", positions(config)}, std::pair{"attention", attention(config)},
+        std::pair{"block", block(config)}, std::pair{"ends", ends(config)}})
+    if (!text.empty()) list.emplace_back(name, text);
+  return list;
+}
+
+std::string why_heads_stay(const Config& config) {
+  Config narrower = config;
+  for (Block& block : narrower.blocks) {
+    if (!block.attention) continue;
+    Attention& attention = *block.attention;
+    if (attention.kind.norm == QueryKeyNorm::across_heads)
+      return "queries and keys are normalised across heads, so without some the others would change";
+    if (attention.num_kv_heads == 1) continue;
+    attention.num_heads -= attention.num_heads / attention.num_kv_heads;
+    attention.num_kv_heads -= 1;
+  }
+  return why_unsayable(narrower, "fewer heads and the same hidden size");
+}
+
+std::string why_hidden_stays(const Config& config) {
+  Config narrower = config;
+  narrower.hidden_size = std::max<std::int64_t>(1, config.hidden_size - 1);
+  return why_unsayable(narrower, "another hidden size and the same heads");
+}
+
+}  // namespace retort::architecture

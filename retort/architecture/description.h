@@ -1,0 +1,19 @@
+#pragma once
+// A decoder in words: what it computes beside its sizes, and what of it pruning may remove.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "retort/architecture/config.h"
+
+namespace retort::architecture {
+
+/// Short phrases such as {"attention", "biases of q, k and v; window of 4096 tokens in 3 of 4 layers"}.
+std::vector<std::pair<std::string, std::string>> described(const Config& config);
+
+/// Why KV groups, or hidden features, may not be removed; empty where they may.
+std::string why_heads_stay(const Config& config);
+std::string why_hidden_stays(const Config& config);
+
+}  // namespace retort::architecture

@@ -1,0 +1,41 @@
+// The example recipe of every family, as a user starts it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/tiny_project.h"
+#include "support/message_of.h"
+#include "support/outside_data.h"
+
+namespace retort::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names without their ending.
+std::vector<std::string> names_in(const fs::path& folder, const char* ending) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(source() / folder))
+    if (entry.path().extension() == ending) names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(FamilyRecipes, EveryTableOfAFamilyHasOne) {
+  EXPECT_EQ(names_in("recipes/families", ".yaml"), names_in("retort/architecture/families", ".cpp"));
+}
+
+TEST(FamilyRecipes, OfEveryFamilyGoThroughEveryKindOfStage) {
+  for (const auto& name : names_in("recipes/families", ".yaml")) {
+    SCOPED_TRACE(name);
+    const TinyProject project;
+    fs::create_directory_symlink(source() / "recipes", project.path("recipes"));
+    const auto done = project.run({"run", "recipes/families/" + name + ".yaml", "--run-dir", "run"});
+    ASSERT_EQ(done.code, 0) << done.err;
+    EXPECT_EQ(done.err.find("is not known"), std::string::npos) << done.err;
+    EXPECT_SAYS(done.out, "student: the package");
+  }
+}
+
+}  // namespace
+}  // namespace retort::test
