@@ -15,7 +15,7 @@ constexpr std::uint8_t kNotOther = kLetter | kNumber | kSpace;
 // A limit that counting down never meets.
 constexpr int kNoLimit = -1;
 
-constexpr std::array<std::pair<std::string_view, KnownPattern>, 4> kPatterns = {{
+constexpr std::array<std::pair<std::string_view, KnownPattern>, 5> kPatterns = {{
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", KnownPattern::gpt2},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      KnownPattern::llama3},
@@ -23,6 +23,8 @@ constexpr std::array<std::pair<std::string_view, KnownPattern>, 4> kPatterns = {
      KnownPattern::qwen2},
     {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      KnownPattern::tekken},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     KnownPattern::o200k},
 }};
 
 bool is_newline(char c) {
@@ -44,7 +46,9 @@ class Scanner {
       case KnownPattern::qwen2:
         return match_cl100k(at, 1);
       case KnownPattern::tekken:
-        return match_tekken(at);
+        return match_cased(at, 1, false);
+      case KnownPattern::o200k:
+        return match_cased(at, 3, true);
     }
     return end_;
   }
@@ -128,16 +132,19 @@ class Scanner {
     return newline != nullptr ? newline + 1 : match_spaces(at);
   }
 
-  At match_tekken(At at) const {
+  // Words by the case of their letters: the pattern of tekken, and that of o200k, which adds contractions to
+  // them.
+  At match_cased(At at, int digits, bool contractions) const {
     const At word = after_prefix(at);
     for (const bool lower_needed : {true, false}) {
       for (const At start : {word, at}) {
         const At stop = lower_needed ? match_to_lower(start) : match_upper(start);
-        if (stop != nullptr) return stop;
+        if (stop != nullptr)
+          return contractions && stop != end_ && *stop == '\'' ? match_contraction(stop, true) : stop;
         if (word == at) break;
       }
     }
-    if (in(at, kNumber)) return next(at);
+    if (in(at, kNumber)) return skip(at, kNumber, digits);
     return match_rest(at, true);
   }
 

@@ -13,7 +13,7 @@ namespace retort::text {
 using PieceSink = std::function<void(std::string_view)>;
 
 /// Patterns that we know.  Each of them matches every character, so a text falls apart into matches alone.
-enum class KnownPattern { gpt2, llama3, qwen2, tekken };
+enum class KnownPattern { gpt2, llama3, qwen2, tekken, o200k };
 
 /// The pattern whose regular expression is exactly `regex`; nothing if we do not know it.
 std::optional<KnownPattern> recognise(std::string_view regex);

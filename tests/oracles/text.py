@@ -24,6 +24,10 @@ QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
           r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
           r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + CONTRACTION +
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + CONTRACTION +
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 CORPUS = [
     "The kernel reads the file, and the file's owner writes it; they'll read it again in 2024, or 1999.",
@@ -184,6 +188,7 @@ def standalone_tokenizers() -> dict[str, Tokenizer]:
         "cl100k-inverted": byte_level(split_then_bytes(LLAMA3, "removed", True)),
         "llama3": llama3_style(),
         "tekken": llama3_style(TEKKEN),
+        "o200k": llama3_style(O200K),
         "qwen2-nfc": byte_level(split_then_bytes(QWEN2)),
         "spm-fallback": spm(BYTES),
         "spm-some-bytes": spm(BYTES[:0xA0]),
@@ -335,7 +340,8 @@ def write_pieces(out: Path) -> None:
     """What the splitting steps alone make of nasty strings: ids hide a wrong cut where nothing merges across it."""
     gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
     steps = {name: pre_tokenizers.Split(Regex(pattern), "isolated")
-             for name, pattern in [("gpt2", gpt2), ("llama3", LLAMA3), ("qwen2", QWEN2), ("tekken", TEKKEN)]}
+             for name, pattern in [("gpt2", gpt2), ("llama3", LLAMA3), ("qwen2", QWEN2), ("tekken", TEKKEN),
+                                   ("o200k", O200K)]}
     steps |= {"digits": pre_tokenizers.Digits(individual_digits=True),
               "digit-runs": pre_tokenizers.Digits(individual_digits=False)}
     with open(out / "pieces.jsonl", "w", encoding="utf-8") as file:

@@ -98,6 +98,7 @@ TEST(Split, CutsNastyStringsWhereHfTokenizersDoes) {
     EXPECT_EQ(pieces(KnownPattern::llama3, text), wanted("llama3"));
     EXPECT_EQ(pieces(KnownPattern::qwen2, text), wanted("qwen2"));
     EXPECT_EQ(pieces(KnownPattern::tekken, text), wanted("tekken"));
+    EXPECT_EQ(pieces(KnownPattern::o200k, text), wanted("o200k"));
     EXPECT_EQ(digit_pieces(text, true), wanted("digits"));
     EXPECT_EQ(digit_pieces(text, false), wanted("digit-runs"));
   }
@@ -116,8 +117,8 @@ TEST(Split, LosesNothing) {
   for (int round = 0; round < 2000; ++round) {
     std::string text;
     for (int i = 0; i < 30; ++i) append_utf8(text, alphabet[random.next_below(alphabet.size())]);
-    for (const auto pattern :
-         {KnownPattern::gpt2, KnownPattern::llama3, KnownPattern::qwen2, KnownPattern::tekken}) {
+    for (const auto pattern : {KnownPattern::gpt2, KnownPattern::llama3, KnownPattern::qwen2,
+                               KnownPattern::tekken, KnownPattern::o200k}) {
       std::string joined;
       for (const std::string& piece : pieces(pattern, text)) {
         ASSERT_FALSE(piece.empty());
