@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
+#include <span>
 #include <string_view>
 
 #include "retort/base/error.h"
@@ -14,13 +17,11 @@ using base::Json;
 using base::ModelError;
 using base::require;
 
-constexpr std::string_view kPrefix = "llama.";
-
 // What a key may be without changing the mathematics.
 enum class Harmless { never, zero, one, is_true, is_false };
 
 struct RefusedKey {
-  std::string_view key;  // after "llama."
+  std::string_view key;  // after the name of the architecture and a dot
   Harmless harmless;
   const char* means;
 };
@@ -40,12 +41,11 @@ constexpr std::array kRefused{
     RefusedKey{"residual_scale", Harmless::one, "a scaling factor"},
     RefusedKey{"logit_scale", Harmless::one, "a scaling factor"},
     RefusedKey{"rope.scale_linear", Harmless::one, "a scaled rotary embedding"},
-    RefusedKey{"rope.scaling.factor", Harmless::one, "a scaled rotary embedding"},
     RefusedKey{"rope.scaling.attn_factor", Harmless::one, "a scaled rotary embedding"},
 };
 
 // Honoured, or without influence on what is computed.
-constexpr std::array<std::string_view, 19> kKnown{"block_count",
+constexpr std::array<std::string_view, 20> kKnown{"block_count",
                                                   "context_length",
                                                   "embedding_length",
                                                   "feed_forward_length",
@@ -58,6 +58,7 @@ constexpr std::array<std::string_view, 19> kKnown{"block_count",
                                                   "rope.freq_base",
                                                   "rope.dimension_count",
                                                   "rope.scaling.type",
+                                                  "rope.scaling.factor",
                                                   "rope.scaling.original_context_length",
                                                   "rope.scaling.finetuned",
                                                   "vocab_size",
@@ -65,9 +66,23 @@ constexpr std::array<std::string_view, 19> kKnown{"block_count",
                                                   "tensor_data_layout",
                                                   "leading_dense_block_count"};
 
-std::string key_of(std::string_view key) {
-  return std::string(kPrefix).append(key);
-}
+// Metadata under the prefix of the file's architecture.
+class Keys {
+ public:
+  explicit Keys(const MetadataReader& in) : in_(in), architecture_(gguf_architecture(in)) {}
+
+  const MetadataReader& in() const { return in_; }
+  const GgufArchitecture& architecture() const { return architecture_; }
+  std::string of(std::string_view key) const { return base::join(architecture_.name, ".", key); }
+  std::optional<std::int64_t> count(std::string_view key) const { return in_.count(of(key)); }
+  std::int64_t required_count(std::string_view key) const { return in_.required_count(of(key)); }
+  std::optional<double> number(std::string_view key) const { return in_.number(of(key)); }
+  std::optional<std::string> text(std::string_view key) const { return in_.text(of(key)); }
+
+ private:
+  const MetadataReader& in_;
+  const GgufArchitecture& architecture_;
+};
 
 bool is_harmless(const Json& value, Harmless harmless) {
   const bool number = value.is_number();
@@ -86,42 +101,78 @@ bool is_harmless(const Json& value, Harmless harmless) {
   return false;
 }
 
-void refuse_foreign(const MetadataReader& in) {
-  const std::string architecture = in.text("general.architecture").value_or("");
-  require<ModelError>(architecture == "llama", in.where(), ": general.architecture is ", quote(architecture),
-                      ", expected \"llama\"; use a model of the Llama family.");
-  const std::string kind = in.text("general.type").value_or("model");
-  require<ModelError>(kind == "model", in.where(), ": general.type is ", quote(kind),
-                      ", expected \"model\"; give the file of the model itself.");
-}
-
-void refuse_unhonoured(const MetadataReader& in) {
+void refuse_unhonoured(const Keys& keys) {
+  const MetadataReader& in = keys.in();
   for (const RefusedKey& refused : kRefused) {
-    const auto found = in.all().find(key_of(refused.key));
+    const auto found = in.all().find(keys.of(refused.key));
     if (found == in.all().end() || is_harmless(found->second, refused.harmless)) continue;
     throw ModelError(base::join(in.where(), ": metadata ", quote(found->first), " means ", refused.means,
                                 ", which is not supported; use a model without it."));
   }
-  const std::string scaling = in.text(key_of("rope.scaling.type")).value_or("none");
-  require<ModelError>(scaling == "none", in.where(), ": llama.rope.scaling.type is ", quote(scaling),
-                      ", expected \"none\"; a scaled rotary embedding is not supported.");
 }
 
-std::int64_t read_head_dim(const MetadataReader& in, std::int64_t hidden, std::int64_t heads) {
-  const auto key_length = in.count(key_of("attention.key_length"));
-  require<ModelError>(key_length || hidden % heads == 0, in.where(), ": llama.embedding_length ", hidden,
-                      " is not a multiple of llama.attention.head_count ", heads,
-                      " and there is no llama.attention.key_length.");
+std::int64_t read_head_dim(const Keys& keys, std::int64_t hidden, std::int64_t heads) {
+  const std::string& where = keys.in().where();
+  const auto key_length = keys.count("attention.key_length");
+  require<ModelError>(key_length || hidden % heads == 0, where, ": ", keys.of("embedding_length"), " ",
+                      hidden, " is not a multiple of ", keys.of("attention.head_count"), " ", heads,
+                      " and there is no ", keys.of("attention.key_length"), ".");
   const std::int64_t head_dim = key_length.value_or(hidden / heads);
-  const std::int64_t value_length = in.count(key_of("attention.value_length")).value_or(head_dim);
-  require<ModelError>(value_length == head_dim, in.where(), ": llama.attention.value_length is ",
+  const std::int64_t value_length = keys.count("attention.value_length").value_or(head_dim);
+  require<ModelError>(value_length == head_dim, where, ": ", keys.of("attention.value_length"), " is ",
                       value_length, ", expected ", head_dim,
                       " as that of the keys; other widths are not supported.");
-  const std::int64_t rotated = in.count(key_of("rope.dimension_count")).value_or(head_dim);
-  require<ModelError>(rotated == head_dim, in.where(), ": llama.rope.dimension_count is ", rotated,
+  const std::int64_t rotated = keys.count("rope.dimension_count").value_or(head_dim);
+  require<ModelError>(rotated == head_dim, where, ": ", keys.of("rope.dimension_count"), " is ", rotated,
                       ", expected ", head_dim,
                       ", the width of a head; a rotation of a part of a head is not supported.");
   return head_dim;
+}
+
+// The embedding that Llama 3.1 and later have; a file keeps only what its angles are divided by.
+constexpr double kLowFactor = 1, kHighFactor = 4, kOriginalContext = 8192;
+
+double llama3_divisor(double angle, double factor) {
+  const double wavelength = 2 * std::numbers::pi / angle;
+  if (wavelength < kOriginalContext / kHighFactor) return 1;
+  if (wavelength > kOriginalContext / kLowFactor) return factor;
+  const double share = (kOriginalContext / wavelength - kLowFactor) / (kHighFactor - kLowFactor);
+  return 1 / ((1 - share) / factor + share);
+}
+
+Json llama3_scaling(const Keys& keys, double theta, std::span<const float> divisors) {
+  const double factor = *std::max_element(divisors.begin(), divisors.end());
+  const auto pairs = static_cast<double>(divisors.size());
+  for (std::size_t i = 0; i < divisors.size(); ++i) {
+    const double wanted = llama3_divisor(std::pow(theta, -static_cast<double>(i) / pairs), factor);
+    require<ModelError>(std::abs(divisors[i] - wanted) <= 1e-4 * wanted, keys.in().where(),
+                        ": tensor \"rope_freqs.weight\" divides angle ", i, " by ", divisors[i],
+                        ", expected ", wanted,
+                        " as in Llama 3.1; another scaled rotary embedding is not supported.");
+  }
+  return {{"rope_type", "llama3"},
+          {"factor", factor},
+          {"low_freq_factor", kLowFactor},
+          {"high_freq_factor", kHighFactor},
+          {"original_max_position_embeddings", static_cast<std::int64_t>(kOriginalContext)}};
+}
+
+// rope_scaling; null where there is none.
+Json read_scaling(const Keys& keys, double theta, std::span<const float> divisors) {
+  const std::string type = keys.text("rope.scaling.type").value_or("none");
+  const double factor = keys.number("rope.scaling.factor").value_or(1);
+  const bool known = type == "none" || type == "linear" || type == "yarn";
+  require<ModelError>(
+      known && (type == "none" || divisors.empty()), keys.in().where(), ": ", keys.of("rope.scaling.type"),
+      " is ", quote(type),
+      ", expected \"none\", \"linear\" or \"yarn\" and no tensor \"rope_freqs.weight\" beside "
+      "it; another scaled rotary embedding is not supported.");
+  if (!divisors.empty()) return llama3_scaling(keys, theta, divisors);
+  if (type == "none" || factor == 1) return {};
+  Json scaling = {{"rope_type", type}, {"factor", factor}};
+  if (type == "yarn")
+    scaling["original_max_position_embeddings"] = keys.required_count("rope.scaling.original_context_length");
+  return scaling;
 }
 
 // An id, null where there is none.
@@ -150,10 +201,11 @@ void add_token_ids(const MetadataReader& in, Json& config) {
 }
 
 // A note for the reader of config.json, who names keys that are not known.
-void add_unknown_keys(const MetadataReader& in, Json& config) {
-  for (const auto& [key, value] : in.all()) {
-    if (!key.starts_with(kPrefix)) continue;
-    const std::string_view name = std::string_view(key).substr(kPrefix.size());
+void add_unknown_keys(const Keys& keys, Json& config) {
+  const std::string prefix = keys.of("");
+  for (const auto& [key, value] : keys.in().all()) {
+    if (!key.starts_with(prefix)) continue;
+    const std::string_view name = std::string_view(key).substr(prefix.size());
     const auto refused = [name](const RefusedKey& row) { return row.key == name; };
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end() &&
         std::none_of(kRefused.begin(), kRefused.end(), refused) && !value.is_array())
@@ -163,10 +215,24 @@ void add_unknown_keys(const MetadataReader& in, Json& config) {
 
 }  // namespace
 
+const GgufArchitecture& gguf_architecture(const MetadataReader& in) {
+  const std::string name = in.text("general.architecture").value_or("");
+  std::string supported;
+  for (const GgufArchitecture& architecture : kGgufArchitectures) {
+    if (architecture.name == name) return architecture;
+    supported += base::join(supported.empty() ? "" : ", ", quote(architecture.name));
+  }
+  throw ModelError(base::join(in.where(), ": general.architecture is ", quote(name), ", expected one of ",
+                              supported, "; use a model of one of them."));
+}
+
 GgufHeads read_gguf_heads(const MetadataReader& in) {
-  refuse_foreign(in);
-  const std::int64_t query = in.required_count(key_of("attention.head_count"));
-  const std::int64_t key = in.count(key_of("attention.head_count_kv")).value_or(query);
+  const Keys keys(in);
+  const std::string kind = in.text("general.type").value_or("model");
+  require<ModelError>(kind == "model", in.where(), ": general.type is ", quote(kind),
+                      ", expected \"model\"; give the file of the model itself.");
+  const std::int64_t query = keys.required_count("attention.head_count");
+  const std::int64_t key = keys.count("attention.head_count_kv").value_or(query);
   require<ModelError>(query > 0 && key > 0, in.where(), ": has ", query, " query and ", key,
                       " key heads, expected at least 1 of each.");
   return {query, key};
@@ -174,31 +240,33 @@ GgufHeads read_gguf_heads(const MetadataReader& in) {
 
 std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
   const GgufHeads heads = read_gguf_heads(in);
-  refuse_unhonoured(in);
-  const std::int64_t hidden = in.required_count(key_of("embedding_length"));
-  const auto epsilon = in.number(key_of("attention.layer_norm_rms_epsilon"));
-  require<ModelError>(
-      epsilon.has_value(), in.where(),
-      ": has no metadata \"llama.attention.layer_norm_rms_epsilon\"; convert the model again.");
-  Json config = {{"architectures", {"LlamaForCausalLM"}},
-                 {"model_type", "llama"},
+  const Keys keys(in);
+  refuse_unhonoured(keys);
+  const std::int64_t hidden = keys.required_count("embedding_length");
+  const auto epsilon = keys.number("attention.layer_norm_rms_epsilon");
+  require<ModelError>(epsilon.has_value(), in.where(), ": has no metadata \"",
+                      keys.of("attention.layer_norm_rms_epsilon"), "\"; convert the model again.");
+  const double theta = keys.number("rope.freq_base").value_or(10000.0);
+  Json config = {{"architectures", {keys.architecture().hugging_face}},
+                 {"model_type", keys.architecture().model_type},
                  {"vocab_size", shape.vocab_size},
                  {"hidden_size", hidden},
-                 {"intermediate_size", in.required_count(key_of("feed_forward_length"))},
-                 {"num_hidden_layers", in.required_count(key_of("block_count"))},
+                 {"intermediate_size", keys.required_count("feed_forward_length")},
+                 {"num_hidden_layers", keys.required_count("block_count")},
                  {"num_attention_heads", heads.query},
                  {"num_key_value_heads", heads.key},
-                 {"head_dim", read_head_dim(in, hidden, heads.query)},
-                 {"max_position_embeddings", in.required_count(key_of("context_length"))},
+                 {"head_dim", read_head_dim(keys, hidden, heads.query)},
+                 {"max_position_embeddings", keys.required_count("context_length")},
                  {"rms_norm_eps", *epsilon},
-                 {"rope_theta", in.number(key_of("rope.freq_base")).value_or(10000.0)},
+                 {"rope_theta", theta},
+                 {"rope_scaling", read_scaling(keys, theta, shape.rope_divisors)},
                  {"hidden_act", "silu"},
                  {"tie_word_embeddings", shape.tied},
                  {"dtype", long_name(shape.dtype)}};
-  if (const auto window = in.count(key_of("attention.sliding_window")); window && *window > 0)
+  if (const auto window = keys.count("attention.sliding_window"); window && *window > 0)
     config["sliding_window"] = *window;
   add_token_ids(in, config);
-  add_unknown_keys(in, config);
+  add_unknown_keys(keys, config);
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "retort/io/dtype.h"
+#include "retort/io/gguf_architecture.h"
 #include "retort/io/gguf_metadata.h"
 
 namespace retort::io {
@@ -12,9 +14,13 @@ namespace retort::io {
 /// What the tensors of the file say about the model.
 struct GgufShape {
   std::int64_t vocab_size = 0;
-  bool tied = false;          ///< the head is the embedding
-  Dtype dtype = Dtype::bf16;  ///< in which a model made from this one is saved
+  bool tied = false;                      ///< the head is the embedding
+  Dtype dtype = Dtype::bf16;              ///< in which a model made from this one is saved
+  std::vector<float> rope_divisors = {};  ///< of the angles of a scaled rotary embedding; none: there is none
 };
+
+/// Throws ModelError for an architecture that is not read.
+const GgufArchitecture& gguf_architecture(const MetadataReader& metadata);
 
 /// Heads of a model; rows of query and key weights are ordered by them.
 struct GgufHeads {
@@ -22,8 +28,8 @@ struct GgufHeads {
 };
 GgufHeads read_gguf_heads(const MetadataReader& metadata);
 
-/// The text of config.json.  Throws ModelError for an architecture other than llama, and by name for metadata
-/// that changes the mathematics and is not honoured.
+/// The text of config.json.  Throws ModelError, by name for metadata that changes the mathematics and is not
+/// honoured.
 std::string gguf_config_json(const MetadataReader& metadata, const GgufShape& shape);
 
 }  // namespace retort::io

@@ -28,18 +28,25 @@ constexpr std::array<NamePair, 3> kWhole{{{"token_embd.weight", "model.embed_tok
                                           {"output.weight", "lm_head.weight"}}};
 
 // After "blk.N." and "model.layers.N.".
-constexpr std::array<NamePair, 9> kInBlock{{{"attn_norm.weight", "input_layernorm.weight"},
-                                            {"attn_q.weight", "self_attn.q_proj.weight"},
-                                            {"attn_k.weight", "self_attn.k_proj.weight"},
-                                            {"attn_v.weight", "self_attn.v_proj.weight"},
-                                            {"attn_output.weight", "self_attn.o_proj.weight"},
-                                            {"ffn_norm.weight", "post_attention_layernorm.weight"},
-                                            {"ffn_gate.weight", "mlp.gate_proj.weight"},
-                                            {"ffn_up.weight", "mlp.up_proj.weight"},
-                                            {"ffn_down.weight", "mlp.down_proj.weight"}}};
+constexpr std::array<NamePair, 14> kInBlock{{{"attn_norm.weight", "input_layernorm.weight"},
+                                             {"attn_q.weight", "self_attn.q_proj.weight"},
+                                             {"attn_k.weight", "self_attn.k_proj.weight"},
+                                             {"attn_v.weight", "self_attn.v_proj.weight"},
+                                             {"attn_q.bias", "self_attn.q_proj.bias"},
+                                             {"attn_k.bias", "self_attn.k_proj.bias"},
+                                             {"attn_v.bias", "self_attn.v_proj.bias"},
+                                             {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+                                             {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+                                             {"attn_output.weight", "self_attn.o_proj.weight"},
+                                             {"ffn_norm.weight", "post_attention_layernorm.weight"},
+                                             {"ffn_gate.weight", "mlp.gate_proj.weight"},
+                                             {"ffn_up.weight", "mlp.up_proj.weight"},
+                                             {"ffn_down.weight", "mlp.down_proj.weight"}}};
 
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
+// No tensor of Hugging Face: what the angles of positions are divided by.
+constexpr const char* kRopeDivisors = "rope_freqs.weight";
 
 template <std::size_t kSize>
 std::optional<std::string_view> other_name(const std::array<NamePair, kSize>& pairs, std::string_view name) {
@@ -87,13 +94,15 @@ GgufModel GgufModel::open(const Path& path) {
 
 void GgufModel::add_tensors() {
   const GgufHeads heads = read_gguf_heads(reader());
+  const bool reordered = gguf_architecture(reader()).rows_reordered;
   for (std::size_t part = 0; part < parts_.size(); ++part)
     for (const auto& [name, tensor] : parts_[part].tensors()) {
-      require<ModelError>(
-          name != "rope_freqs.weight", where_,
-          ": tensor \"rope_freqs.weight\" scales the rotary embedding (rope_type llama3), which is "
-          "not supported; use a model without it.");
-      const bool query = name.ends_with(".attn_q.weight"), key = name.ends_with(".attn_k.weight");
+      if (name == kRopeDivisors) {
+        add_rope_divisors(part, tensor);
+        continue;
+      }
+      const bool query = reordered && name.ends_with(".attn_q.weight"),
+                 key = reordered && name.ends_with(".attn_k.weight");
       Place here{part, tensor, query ? heads.query : key ? heads.key : 0};
       const bool rows =
           here.heads == 0 || (tensor.shape.size() == 2 && tensor.shape.front() % (2 * here.heads) == 0);
@@ -108,6 +117,15 @@ void GgufModel::add_tensors() {
       contains(kEmbedding) && place(kEmbedding).tensor.shape.size() == 2, where_,
       ": has no tensor \"token_embd.weight\" of two dimensions, expected the weights of a model; "
       "convert it again.");
+}
+
+void GgufModel::add_rope_divisors(std::size_t part, const GgufTensor& tensor) {
+  require<ModelError>(tensor.type == GgmlType::f32 && tensor.shape.size() == 1 && tensor.shape.front() > 0,
+                      where_, ": tensor ", quote(kRopeDivisors), " has type ", io::name(tensor.type),
+                      ", expected one row of F32; convert the model again.");
+  const auto bytes = parts_[part].bytes(tensor);
+  rope_divisors_.resize(bytes.size() / sizeof(float));
+  std::memcpy(rope_divisors_.data(), bytes.data(), rope_divisors_.size() * sizeof(float));
 }
 
 const GgufModel::Place& GgufModel::place(std::string_view name) const {
@@ -129,7 +147,8 @@ Dtype GgufModel::saved_dtype() const {
 std::string GgufModel::config_text() const {
   return gguf_config_json(reader(), {.vocab_size = place(kEmbedding).tensor.shape.front(),
                                      .tied = !contains(kHead),
-                                     .dtype = saved_dtype()});
+                                     .dtype = saved_dtype(),
+                                     .rope_divisors = rope_divisors_});
 }
 
 std::string GgufModel::tokenizer_text() const {

@@ -46,6 +46,7 @@ class GgufModel : public WeightFiles {
 
   explicit GgufModel(std::vector<GgufFile> parts) : parts_(std::move(parts)) {}
   void add_tensors();
+  void add_rope_divisors(std::size_t part, const GgufTensor& tensor);
   const Place& place(std::string_view name) const;
   Dtype saved_dtype() const;
   MetadataReader reader() const { return {parts_.front().metadata(), where_}; }
@@ -53,6 +54,7 @@ class GgufModel : public WeightFiles {
   std::vector<GgufFile> parts_;
   std::string where_;
   std::map<std::string, Place, std::less<>> places_;
+  std::vector<float> rope_divisors_;
 };
 
 }  // namespace retort::io

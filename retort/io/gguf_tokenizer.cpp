@@ -47,6 +47,7 @@ constexpr std::array kPreTokenizers{
     PreTokenizer{"dbrx", kLlama3, false, false, false, false},
     PreTokenizer{"smaug-bpe", kLlama3, false, false, false, false},
     PreTokenizer{"qwen2", kQwen2, false, false, false, true},
+    PreTokenizer{"deepseek-r1-qwen", kQwen2, false, false, false, false},
     PreTokenizer{"tekken", kTekken, false, true, true, false},
 };
 
@@ -242,7 +243,8 @@ std::string tokenizer_config_json(const MetadataReader& in, const GgufVocabulary
   add("eos_token", "eos", default_id(pieces, 2));
   add("unk_token", "unknown", default_id(pieces, 0));
   add("pad_token", "padding", {});
-  if (const auto context = in.count("llama.context_length")) config["model_max_length"] = *context;
+  const std::string context_key = base::join(in.text("general.architecture").value_or(""), ".context_length");
+  if (const auto context = in.count(context_key)) config["model_max_length"] = *context;
   return text_of(config, in.where());
 }
 

@@ -151,14 +151,14 @@ TEST_F(GgufModel, IsSavedInTheTypeOfItsMatrices) {
 TEST_F(GgufModel, RefusesAForeignArchitecture) {
   GgufWriter file;
   file.text("general.architecture", "mamba");
-  EXPECT_SAYS(refusal(file), "general.architecture is \"mamba\", expected \"llama\"");
+  EXPECT_SAYS(refusal(file), "general.architecture is \"mamba\", expected one of \"llama\", \"qwen2\", \"qwen3\"");
   EXPECT_SAYS(refusal(GgufWriter{}), "general.architecture is \"\"");
 }
 
 TEST_F(GgufModel, RefusesByNameWhatChangesTheMathematics) {
   EXPECT_SAYS(refusal_with([](auto& file) { file.number("llama.expert_count", 8); }), "a mixture of experts");
-  EXPECT_SAYS(refusal_with([](auto& file) { file.text("llama.rope.scaling.type", "yarn"); }),
-              "llama.rope.scaling.type is \"yarn\"");
+  EXPECT_SAYS(refusal_with([](auto& file) { file.text("llama.rope.scaling.type", "longrope"); }),
+              "llama.rope.scaling.type is \"longrope\"");
   EXPECT_SAYS(refusal_with([](auto& file) { file.real("llama.rope.scale_linear", 2); }), "scaled rotary");
   EXPECT_SAYS(refusal_with([](auto& file) { file.number("llama.rope.dimension_count", 1); }),
               "a part of a head");
@@ -191,10 +191,10 @@ TEST_F(GgufModel, RefusesRowsThatDoNotDivideIntoHeads) {
 
 TEST_F(GgufModel, KeepsTheNamesOfTensorsThatItDoesNotKnow) {
   auto file = tiny_model();
-  file.tensor("blk.0.attn_q.bias", {4}, 0, std::string(16, '\0'));
+  file.tensor("blk.0.attn_sinks.weight", {4}, 0, std::string(16, '\0'));
   file.tensor("blk.00.ffn_up.weight", {4}, 0, std::string(16, '\0'));
   const auto model = ModelDirectory::open(write(file));
-  EXPECT_TRUE(model.contains("blk.0.attn_q.bias"));
+  EXPECT_TRUE(model.contains("blk.0.attn_sinks.weight"));
   EXPECT_TRUE(model.contains("blk.00.ffn_up.weight"));
 }
 

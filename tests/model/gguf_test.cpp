@@ -9,10 +9,12 @@
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
+#include "retort/model/rope.h"
 #include "retort/model/tensor_file.h"
 #include "retort/model/weights.h"
 #include "support/gguf_writer.h"
 #include "support/models_for_tests.h"
+#include "support/oracle_case.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
 
@@ -50,6 +52,8 @@ std::string gguf_name(std::string name) {
                                                                   {"input_layernorm", "attn_norm"},
                                                                   {"post_attention_layernorm", "ffn_norm"},
                                                                   {"self_attn.q_proj", "attn_q"},
+                                                                  {"self_attn.q_norm", "attn_q_norm"},
+                                                                  {"self_attn.k_norm", "attn_k_norm"},
                                                                   {"self_attn.k_proj", "attn_k"},
                                                                   {"self_attn.v_proj", "attn_v"},
                                                                   {"self_attn.o_proj", "attn_output"},
@@ -71,28 +75,31 @@ void add_tensor(GgufWriter& file, const std::string& name, at::Tensor values, st
   file.tensor(gguf_name(name), extents, type, text_of(stored.contiguous()));
 }
 
-GgufWriter gguf_of(const model::Weights& weights, std::uint32_t type) {
+GgufWriter gguf_of(const model::Weights& weights, std::uint32_t type,
+                   const std::string& architecture = "llama") {
   const auto& config = weights.config;
   const auto& attention = *config.blocks.front().attention;
   GgufWriter file;
-  file.text("general.architecture", "llama");
-  file.number("llama.block_count", static_cast<std::uint32_t>(config.blocks.size()));
-  file.number("llama.context_length", static_cast<std::uint32_t>(config.max_position_embeddings));
-  file.number("llama.embedding_length", static_cast<std::uint32_t>(config.hidden_size));
-  file.number("llama.feed_forward_length",
+  file.text("general.architecture", architecture);
+  file.number(architecture + ".block_count", static_cast<std::uint32_t>(config.blocks.size()));
+  file.number(architecture + ".context_length", static_cast<std::uint32_t>(config.max_position_embeddings));
+  file.number(architecture + ".embedding_length", static_cast<std::uint32_t>(config.hidden_size));
+  file.number(architecture + ".feed_forward_length",
               static_cast<std::uint32_t>(std::get<architecture::DenseMlp>(config.blocks.front().mlp).width));
-  file.number("llama.attention.head_count", static_cast<std::uint32_t>(attention.num_heads));
-  file.number("llama.attention.head_count_kv", static_cast<std::uint32_t>(attention.num_kv_heads));
-  file.number("llama.attention.key_length", static_cast<std::uint32_t>(attention.head_dim));
-  file.real("llama.attention.layer_norm_rms_epsilon", static_cast<float>(config.rms_norm_eps));
-  file.real("llama.rope.freq_base", static_cast<float>(config.ropes.front().theta));
+  file.number(architecture + ".attention.head_count", static_cast<std::uint32_t>(attention.num_heads));
+  file.number(architecture + ".attention.head_count_kv", static_cast<std::uint32_t>(attention.num_kv_heads));
+  file.number(architecture + ".attention.key_length", static_cast<std::uint32_t>(attention.head_dim));
+  file.real(architecture + ".attention.layer_norm_rms_epsilon", static_cast<float>(config.rms_norm_eps));
+  file.real(architecture + ".rope.freq_base", static_cast<float>(config.ropes.front().theta));
   file.number("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(config.bos_token_ids.front()));
   file.number("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(config.eos_token_ids.front()));
   for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
     for (const auto& tensor : weights.layout.units[unit].tensors) {
       auto values = weights.tensor(unit, tensor);
-      if (tensor.name.ends_with("q_proj.weight")) values = as_llama_cpp_orders(values, attention.num_heads);
-      if (tensor.name.ends_with("k_proj.weight"))
+      const bool reordered = architecture == "llama";
+      if (reordered && tensor.name.ends_with("q_proj.weight"))
+        values = as_llama_cpp_orders(values, attention.num_heads);
+      if (reordered && tensor.name.ends_with("k_proj.weight"))
         values = as_llama_cpp_orders(values, attention.num_kv_heads);
       add_tensor(file, tensor.name, values, type);
     }
@@ -118,7 +125,7 @@ class Gguf : public ::testing::Test {
       }
     return largest;
   }
-  const model::Weights europa_ = load(test::source() / "models" / "europa-5m");
+  model::Weights europa_ = load(test::source() / "models" / "europa-5m");
   test::TemporaryDirectory directory_;
 };
 
@@ -132,6 +139,59 @@ TEST_F(Gguf, HasTheWeightsAndTheConfigurationOfTheDirectory) {
     EXPECT_EQ(read.config.blocks.size(), europa_.config.blocks.size());
     EXPECT_EQ(read.file_dtype, type == kF32 ? io::Dtype::f32 : io::Dtype::bf16);
   }
+}
+
+TEST_F(Gguf, KnowsQwenWithScaledPositions) {
+  std::size_t cases = 0;
+  for (const auto& c : test::oracle_cases()) {
+    if (!c.name.starts_with("qwen")) continue;
+    auto weights = load(c.directory);
+    if (weights.config.blocks.front().attention->kind.output_bias) continue;
+    const bool linear = cases % 2 == 1;
+    weights.config.initializer_range = 0.02;
+    weights.config.ropes = {architecture::Rope{}};
+    auto& rope = weights.config.ropes.front();
+    rope.theta = 1e6;
+    if (linear) {
+      rope.kind = architecture::Rope::Kind::linear;
+      rope.factor = 4;
+    }
+    for (auto& block : weights.config.blocks) block.attention->kind.window.reset();
+    SCOPED_TRACE(c.name);
+    const auto architecture = c.name.substr(0, 5);
+    auto file = gguf_of(weights, kF32, architecture);
+    if (linear) {
+      file.text(architecture + ".rope.scaling.type", "linear");
+      file.real(architecture + ".rope.scaling.factor", static_cast<float>(rope.factor));
+    }
+    const auto read = load(write(file));
+    EXPECT_EQ(read.config, weights.config);
+    EXPECT_EQ(largest_share(weights, read), 0);
+    ++cases;
+  }
+  EXPECT_GE(cases, 2U);
+}
+
+// The file keeps what angles are divided by; the numbers of Llama 3.1 come back from it.
+TEST_F(Gguf, FindsTheScaledPositionsOfLlama31InTheirDivisors) {
+  auto& rope = europa_.config.ropes.front();
+  const auto dim = europa_.config.blocks.front().attention->head_dim;
+  rope.theta = 500000;
+  const auto plain_R2 = model::rope_frequencies(rope, dim, 8192, 1);
+  rope.kind = architecture::Rope::Kind::llama3;
+  rope.factor = 8;
+  rope.original_context = 8192;
+  const auto divisors_R2 = plain_R2 / model::rope_frequencies(rope, dim, 8192, 1);
+  auto file = gguf_of(europa_, kF32);
+  file.tensor("rope_freqs.weight", {static_cast<std::uint64_t>(dim / 2)}, kF32,
+              text_of(divisors_R2.contiguous()));
+  EXPECT_EQ(load(write(file)).config.ropes, europa_.config.ropes);
+
+  auto other = gguf_of(europa_, kF32);
+  other.tensor("rope_freqs.weight", {static_cast<std::uint64_t>(dim / 2)}, kF32,
+               text_of((divisors_R2 * 1.5).contiguous()));
+  const auto path = write(other);
+  EXPECT_SAYS(test::message_of<base::ModelError>([&] { load(path); }), "as in Llama 3.1");
 }
 
 TEST_F(Gguf, OfBlocksIsAsNearAsItsScalesAllow) {
@@ -182,7 +242,7 @@ TEST_F(Gguf, RefusesTensorsThatHaveNoPlace) {
   auto file = gguf_of(europa_, kBf16);
   add_tensor(file, "blk.0.attn_q.bias", at::zeros({192}), kF32);
   auto path = write(file);
-  EXPECT_SAYS(test::message_of<base::ModelError>([&] { load(path); }), "\"blk.0.attn_q.bias\" has no place");
+  EXPECT_SAYS(test::message_of<base::ModelError>([&] { load(path); }), "\"model.layers.0.self_attn.q_proj.bias\" has no place");
   file = gguf_of(europa_, kBf16);
   std::erase_if(file.tensors, [](const auto& tensor) { return tensor.name == "blk.3.ffn_up.weight"; });
   path = write(file);
