@@ -16,4 +16,8 @@ std::vector<std::pair<std::string, std::string>> described(const Config& config)
 std::string why_heads_stay(const Config& config);
 std::string why_hidden_stays(const Config& config);
 
+/// The tables of all families as text: models, what all of them compute, and keys of config.json with what an
+/// absent key means.
+std::string families_text();
+
 }  // namespace retort::architecture

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "retort/ops/cpu/tile_sizes.h"
+#include "retort/ops/device/attention.h"
 #include "retort/ops/device/pieces.h"
 
 namespace retort::ops {
@@ -41,15 +42,33 @@ std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64
   return path == Path::cpu ? 0 : 2 * item_bytes * device::piece_rows(rows, width) * width;
 }
 
+namespace {
+
+// Scores of a piece, so many times, with keys and values of each query head; nothing where a fused kernel
+// knows the rule.
+std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, std::int64_t scores,
+                            std::int64_t copies) {
+  if (!s.capped && (s.window == 0 || s.window >= s.segment)) return 0;
+  const auto rows = std::min(device::kAttentionPieceRows, s.segment);
+  const auto keys = s.window > 0 ? std::min(s.segment, s.window + rows) : s.segment;
+  return scores * rows * keys * s.heads * std::max<std::int64_t>(4, item_bytes) +
+         copies * keys * s.queries * item_bytes;
+}
+
+}  // namespace
+
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements);
   // The output of a segment before it is copied to its place.
+  if (const auto bytes = composed_bytes(s, item_bytes, 3, 2)) return bytes;
   return item_bytes * s.segment * s.queries;
 }
 
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
   if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::backward_elements);
+  if (const auto bytes = composed_bytes(s, item_bytes, s.capped ? 5 : 4, 4))
+    return bytes + 2 * statistics_bytes * s.segment * s.keys;
   // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
   return s.segment *
          (item_bytes * (2 * s.queries + 2 * s.keys) + statistics_bytes * (s.queries + 2 * s.heads));

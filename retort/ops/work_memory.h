@@ -26,6 +26,8 @@ struct AttentionSizes {
   std::int64_t heads = 0;
   std::int64_t queries = 0;  ///< of all heads together
   std::int64_t keys = 0;     ///< of all heads of keys; as many of values
+  std::int64_t window = 0;   ///< as in ScoreRule
+  bool capped = false;       ///< scores have a soft cap
 };
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);

@@ -16,6 +16,8 @@ namespace {
 // Elements per token of the tensors of one block, as model/block.cpp makes them.
 struct BlockSizes {
   std::int64_t hidden = 0, qkv = 0, joined = 0, kv = 0, width = 0, heads = 0;
+  std::int64_t window = 0;
+  bool capped = false;
   bool norms_before = true, norms_after = false, norms_heads = false, scaled = false;
   // The matrix whose gradient is the largest to be added; it has `hidden` columns.
   std::int64_t largest_rows = 0;
@@ -32,6 +34,8 @@ BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
     sizes.joined = a.num_heads * a.head_dim;
     sizes.kv = a.num_kv_heads * a.head_dim;
     sizes.qkv = sizes.joined + 2 * sizes.kv;
+    sizes.window = a.kind.window.value_or(0);
+    sizes.capped = a.kind.softcap > 0;
     sizes.norms_heads = a.kind.norm != architecture::QueryKeyNorm::none;
   }
   if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) sizes.width = dense->width;
@@ -48,7 +52,12 @@ struct BlockBytes {
   std::int64_t tokens() const { return shape.micro_batch_tokens; }
   std::int64_t of(std::int64_t per_token) const { return item() * tokens() * per_token; }
   ops::AttentionSizes segment() const {
-    return {.segment = shape.sequence_tokens, .heads = s.heads, .queries = s.joined, .keys = s.kv};
+    return {.segment = shape.sequence_tokens,
+            .heads = s.heads,
+            .queries = s.joined,
+            .keys = s.kv,
+            .window = s.window,
+            .capped = s.capped};
   }
   // The gradient of what a half's last layer gives, where it is not that of the half's output.
   std::int64_t branch_gradient() const { return s.norms_after || s.scaled ? of(s.hidden) : 0; }

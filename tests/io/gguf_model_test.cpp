@@ -151,7 +151,8 @@ TEST_F(GgufModel, IsSavedInTheTypeOfItsMatrices) {
 TEST_F(GgufModel, RefusesAForeignArchitecture) {
   GgufWriter file;
   file.text("general.architecture", "mamba");
-  EXPECT_SAYS(refusal(file), "general.architecture is \"mamba\", expected one of \"llama\", \"qwen2\", \"qwen3\"");
+  EXPECT_SAYS(refusal(file),
+              "general.architecture is \"mamba\", expected one of \"llama\", \"qwen2\", \"qwen3\"");
   EXPECT_SAYS(refusal(GgufWriter{}), "general.architecture is \"\"");
 }
 

@@ -242,7 +242,8 @@ TEST_F(Gguf, RefusesTensorsThatHaveNoPlace) {
   auto file = gguf_of(europa_, kBf16);
   add_tensor(file, "blk.0.attn_q.bias", at::zeros({192}), kF32);
   auto path = write(file);
-  EXPECT_SAYS(test::message_of<base::ModelError>([&] { load(path); }), "\"model.layers.0.self_attn.q_proj.bias\" has no place");
+  EXPECT_SAYS(test::message_of<base::ModelError>([&] { load(path); }),
+              "\"model.layers.0.self_attn.q_proj.bias\" has no place");
   file = gguf_of(europa_, kBf16);
   std::erase_if(file.tensors, [](const auto& tensor) { return tensor.name == "blk.3.ffn_up.weight"; });
   path = write(file);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace retort::ops::device {
 namespace {
@@ -21,42 +22,43 @@ at::Tensor tokens_first(const at::Tensor& x_1HLE) {
   return x_1HLE.squeeze(0).transpose(0, 1);
 }
 
-// Queries of a piece where no fused kernel knows the rule.
-constexpr std::int64_t kPieceRows = 512;
+// Queries that meet keys together, and the keys that one of them sees; within a segment.
+struct Piece {
+  std::int64_t row, rows, first, keys;
+};
 
-// Scores with a soft cap, or keys behind a window: the queries of a piece meet only the keys that one of them
-// sees, so nothing of length x length exists.
-at::Tensor attention_in_pieces(const at::Tensor& q_1HLE, const at::Tensor& k_1KLE, const at::Tensor& v_1KLE,
-                               const ScoreRule& rule) {
-  const auto length = q_1HLE.size(2), groups = q_1HLE.size(1) / k_1KLE.size(1);
-  const auto type = q_1HLE.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  std::vector<at::Tensor> pieces;
-  for (std::int64_t row = 0; row < length; row += kPieceRows) {
-    const auto rows = std::min(kPieceRows, length - row);
+// A whole segment where a fused kernel knows the rule.  Elsewhere few queries, so that nothing of length x
+// length exists.
+std::vector<Piece> pieces_of(std::int64_t length, const ScoreRule& rule) {
+  if (rule.softcap == 0 && (rule.window == 0 || rule.window >= length)) return {{0, length, 0, length}};
+  std::vector<Piece> pieces;
+  for (std::int64_t row = 0; row < length; row += kAttentionPieceRows) {
+    const auto rows = std::min(kAttentionPieceRows, length - row);
     const auto first = rule.window > 0 ? std::max<std::int64_t>(0, row + 1 - rule.window) : 0;
-    const auto keys = row + rows - first;
-    const auto of_keys = [&](const at::Tensor& x) {
-      return x.narrow(2, first, keys).repeat_interleave(groups, 1);
-    };
-    auto scores =
-        (at::matmul(q_1HLE.narrow(2, row, rows), of_keys(k_1KLE).transpose(2, 3)) * rule.scale).to(type);
-    if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
-    const auto ones = at::ones({rows, keys}, scores.options().dtype(at::kBool));
-    auto hidden = ones.triu(row - first + 1);
-    if (rule.window > 0) hidden = hidden.logical_or(ones.tril(row - first - rule.window));
-    const auto weights =
-        at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
-    pieces.push_back(at::matmul(weights.to(v_1KLE.scalar_type()), of_keys(v_1KLE)));
+    pieces.push_back({row, rows, first, row + rows - first});
   }
-  return at::cat(pieces, 2);
+  return pieces;
+}
+
+// Scores with a soft cap, or keys behind a window.
+at::Tensor composed_attention(const at::Tensor& q_1HRE, const at::Tensor& k_1KME, const at::Tensor& v_1KME,
+                              const Piece& piece, const ScoreRule& rule) {
+  const auto groups = q_1HRE.size(1) / k_1KME.size(1);
+  const auto k = k_1KME.repeat_interleave(groups, 1), v = v_1KME.repeat_interleave(groups, 1);
+  const auto type = q_1HRE.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  auto scores = (at::matmul(q_1HRE, k.transpose(2, 3)) * rule.scale).to(type);
+  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
+  const auto ones = at::ones({piece.rows, piece.keys}, scores.options().dtype(at::kBool));
+  auto hidden = ones.triu(piece.row - piece.first + 1);
+  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(piece.row - piece.first - rule.window));
+  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+  return at::matmul(weights.to(v.scalar_type()), v);
 }
 
 // Where no fused kernel takes heads that share keys, the library would form a matrix of length x length:
 // there each head is given keys of its own.
-at::Tensor attention_of_segment(const at::Tensor& q_1HLE, const at::Tensor& k_1KLE, const at::Tensor& v_1KLE,
-                                const ScoreRule& rule) {
-  if (rule.softcap > 0 || (rule.window > 0 && rule.window < q_1HLE.size(2)))
-    return attention_in_pieces(q_1HLE, k_1KLE, v_1KLE, rule);
+at::Tensor fused_attention(const at::Tensor& q_1HLE, const at::Tensor& k_1KLE, const at::Tensor& v_1KLE,
+                           const ScoreRule& rule) {
   const auto groups = q_1HLE.size(1) / k_1KLE.size(1);
   const auto attend = [&](const at::Tensor& k, const at::Tensor& v, bool shared) {
     return at::scaled_dot_product_attention(q_1HLE, k, v, {}, 0.0, /*is_causal=*/true, rule.scale, shared);
@@ -67,39 +69,77 @@ at::Tensor attention_of_segment(const at::Tensor& q_1HLE, const at::Tensor& k_1K
   return attend(k_1KLE.repeat_interleave(groups, 1), v_1KLE.repeat_interleave(groups, 1), false);
 }
 
+at::Tensor attention_of_piece(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const Piece& piece, const ScoreRule& rule) {
+  const bool whole = rule.softcap == 0 && piece.rows == piece.keys && piece.row == 0 &&
+                     (rule.window == 0 || rule.window >= piece.rows);
+  return whole ? fused_attention(q, k, v, rule) : composed_attention(q, k, v, piece, rule);
+}
+
+// Sums of gradients of keys and values, which several pieces see; rounded once.
+struct KeyGradients {
+  at::Tensor gk_LKE, gv_LKE;
+
+  KeyGradients(const at::Tensor& k_NKE, std::int64_t length) {
+    const auto type = k_NKE.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    gk_LKE = at::zeros({length, k_NKE.size(1), k_NKE.size(2)}, k_NKE.options().dtype(type));
+    gv_LKE = at::zeros_like(gk_LKE);
+  }
+  void add(const Piece& piece, const at::Tensor& gk, const at::Tensor& gv) {
+    gk_LKE.narrow(0, piece.first, piece.keys).add_(tokens_first(gk));
+    gv_LKE.narrow(0, piece.first, piece.keys).add_(tokens_first(gv));
+  }
+};
+
 }  // namespace
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   Attention result{at::empty(q_NHE.sizes(), q_NHE.options()), {}};
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    const auto begin = starts[i], length = starts[i + 1] - begin;
-    const auto segment = [&](const at::Tensor& x) { return heads_first(x, begin, length); };
-    result.out_NHE.narrow(0, begin, length)
-        .copy_(tokens_first(attention_of_segment(segment(q_NHE), segment(k_NKE), segment(v_NKE), rule)));
-  }
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+    for (const auto& piece : pieces_of(starts[i + 1] - starts[i], rule)) {
+      const auto row = starts[i] + piece.row, first = starts[i] + piece.first;
+      result.out_NHE.narrow(0, row, piece.rows)
+          .copy_(tokens_first(attention_of_piece(heads_first(q_NHE, row, piece.rows),
+                                                 heads_first(k_NKE, first, piece.keys),
+                                                 heads_first(v_NKE, first, piece.keys), piece, rule)));
+    }
   return result;
 }
 
-// Each kernel keeps something else for its backward.  So a segment is computed again under autograd, whose
-// graph lives no longer than the segment: the same few lines on every device.
+// Each kernel keeps something else for its backward.  So a piece is computed again under autograd, whose
+// graph lives no longer than the piece: the same few lines on every device.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention&, const std::vector<std::int64_t>& starts,
                         at::Tensor gq_NHE, at::Tensor gk_NKE, at::Tensor gv_NKE, const ScoreRule& rule) {
+  const auto leaf = [](const at::Tensor& x, std::int64_t begin, std::int64_t count) {
+    return heads_first(x, begin, count).detach().requires_grad_(true);
+  };
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const auto begin = starts[i], length = starts[i + 1] - begin;
-    const auto leaf = [&](const at::Tensor& x) {
-      return heads_first(x, begin, length).detach().requires_grad_(true);
-    };
-    const auto gradients = [&] {
-      const at::AutoGradMode recorded(true);
-      const auto q = leaf(q_NHE), k = leaf(k_NKE), v = leaf(v_NKE);
-      return torch::autograd::grad({attention_of_segment(q, k, v, rule)}, {q, k, v},
-                                   {heads_first(gout_NHE, begin, length)});
-    }();
-    gq_NHE.narrow(0, begin, length).copy_(tokens_first(gradients[0]));
-    gk_NKE.narrow(0, begin, length).copy_(tokens_first(gradients[1]));
-    gv_NKE.narrow(0, begin, length).copy_(tokens_first(gradients[2]));
+    const auto pieces = pieces_of(length, rule);
+    std::optional<KeyGradients> sums;
+    if (pieces.size() > 1) sums.emplace(k_NKE, length);
+    for (const auto& piece : pieces) {
+      const auto row = begin + piece.row, first = begin + piece.first;
+      const auto gradients = [&] {
+        const at::AutoGradMode recorded(true);
+        const auto q = leaf(q_NHE, row, piece.rows), k = leaf(k_NKE, first, piece.keys),
+                   v = leaf(v_NKE, first, piece.keys);
+        return torch::autograd::grad({attention_of_piece(q, k, v, piece, rule)}, {q, k, v},
+                                     {heads_first(gout_NHE, row, piece.rows)});
+      }();
+      gq_NHE.narrow(0, row, piece.rows).copy_(tokens_first(gradients[0]));
+      if (sums) {
+        sums->add(piece, gradients[1], gradients[2]);
+        continue;
+      }
+      gk_NKE.narrow(0, begin, length).copy_(tokens_first(gradients[1]));
+      gv_NKE.narrow(0, begin, length).copy_(tokens_first(gradients[2]));
+    }
+    if (!sums) continue;
+    gk_NKE.narrow(0, begin, length).copy_(sums->gk_LKE);
+    gv_NKE.narrow(0, begin, length).copy_(sums->gv_LKE);
   }
 }
 

@@ -5,6 +5,9 @@
 
 namespace retort::ops::device {
 
+/// Queries of a piece where no fused kernel knows the rule.
+inline constexpr std::int64_t kAttentionPieceRows = 64;
+
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule);
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
