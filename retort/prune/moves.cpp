@@ -49,17 +49,6 @@ std::int64_t smallest_parameters(const architecture::Config& input, const PruneO
   return smallest;
 }
 
-void check_parts(const architecture::Config& input, const PruneOptions& options) {
-  const bool narrows = options.units == Units::uniform || options.units == Units::per_layer;
-  const auto check = [](bool wanted, const char* part, const std::string& why) {
-    base::require<base::UsageError>(!wanted || why.empty(), "prune: ", part,
-                                    ": expected false for this model, ", "found true: ", why, "; set ", part,
-                                    ": false.");
-  };
-  check(narrows && options.heads, "heads", architecture::why_heads_stay(input));
-  check(options.units == Units::uniform && options.hidden, "hidden", architecture::why_hidden_stays(input));
-}
-
 void check_options(const architecture::Config& input, const PruneOptions& options) {
   base::require<base::UsageError>(
       options.blocks || options.heads || options.channels || options.hidden,
@@ -71,7 +60,7 @@ void check_options(const architecture::Config& input, const PruneOptions& option
       options.units != Units::uniform || !(options.heads || options.channels) || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch heads and channels off.");
-  check_parts(input, options);
+  require_removable(input, options);
   const auto& weights = options.objective;
   base::require<base::UsageError>(
       weights.perplexity >= 0 && weights.kl >= 0 && weights.perplexity + weights.kl > 0,
@@ -80,6 +69,17 @@ void check_options(const architecture::Config& input, const PruneOptions& option
 }
 
 }  // namespace
+
+void require_removable(const architecture::Config& input, const PruneOptions& options) {
+  const bool narrows = options.units == Units::uniform || options.units == Units::per_layer;
+  const auto check = [](bool wanted, const char* part, const std::string& why) {
+    base::require<base::UsageError>(!wanted || why.empty(), "prune: ", part,
+                                    ": expected false for this model, ", "found true: ", why, "; set ", part,
+                                    ": false.");
+  };
+  check(narrows && options.heads, "heads", architecture::why_heads_stay(input));
+  check(options.units == Units::uniform && options.hidden, "hidden", architecture::why_hidden_stays(input));
+}
 
 std::string describe(const Move& move) {
   return move.part ? move.part->described(move.width) : base::join("drop block ", move.block);

@@ -32,6 +32,9 @@ architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
 Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters);
 
+/// Throws UsageError where options would remove a part that a model like this has to keep.
+void require_removable(const architecture::Config& input, const PruneOptions& options);
+
 /// The target as a number of parameters.  Throws UsageError, with the reachable range, for one that no
 /// sequence of moves reaches, and for options that exclude each other or do not fit the model.
 std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/tiny_project.h"
+#include "retort/base/files.h"
 #include "support/message_of.h"
 #include "support/outside_data.h"
 
@@ -35,6 +36,18 @@ TEST(FamilyRecipes, OfEveryFamilyGoThroughEveryKindOfStage) {
     EXPECT_EQ(done.err.find("is not known"), std::string::npos) << done.err;
     EXPECT_SAYS(done.out, "student: the package");
   }
+}
+
+TEST(FamilyRecipes, ThatWouldRemoveWhatHasToStayAreRefusedBeforeTheRun) {
+  const TinyProject project;
+  fs::create_directory_symlink(source() / "recipes", project.path("recipes"));
+  std::string recipe = base::read_file(source() / "recipes" / "families" / "olmo2.yaml");
+  recipe.erase(recipe.find(", heads: false"), std::string(", heads: false").size());
+  project.write("recipe.yaml", recipe);
+  const auto done = project.run_recipe();
+  EXPECT_EQ(done.code, 2);
+  EXPECT_SAYS(done.err, "normalised across heads, so without some the others would change; set heads: false");
+  EXPECT_FALSE(fs::exists(project.path("run/models")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
+#include "retort/prune/moves.h"
 #include "retort/prune/options.h"
 #include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
@@ -27,13 +28,14 @@ const prune::PruneOptions& options_of(const Stage& stage) {
   return std::get<prune::PruneOptions>(stage.options);
 }
 
-void check(const PlanContext&, const Stage& stage) {
+void check(const PlanContext& context, const Stage& stage) {
   base::require<base::UsageError>(
       stage.profile.empty() ||
           !prune::ranking_options(options_of(stage)).uses(calibrate::ChannelRanking::taylor),
       "stage '", stage.name,
       "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
       "another ranking.");
+  prune::require_removable(context.models.config_of_line(stage.from), options_of(stage));
 }
 
 // A machine holds the weights of the input once.
