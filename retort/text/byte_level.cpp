@@ -2,31 +2,23 @@
 
 #include <array>
 
+#include "retort/io/byte_symbols.h"
 #include "retort/text/unicode.h"
 
 namespace retort::text {
 namespace {
 
-constexpr int kCharacters = 256 + 68;  // bytes that are not printable are numbered on from 256
-
-constexpr bool printable(int byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
+constexpr int kCharacters = 256 + 68;
 
 struct Alphabet {
-  std::array<std::uint16_t, 256> character{};
+  std::array<std::uint16_t, 256> character = io::byte_symbols();
   std::array<std::int16_t, kCharacters> byte{};
 };
 
 constexpr Alphabet make_alphabet() {
   Alphabet a;
   for (auto& byte : a.byte) byte = -1;
-  int next = 256;
-  for (int byte = 0; byte < 256; ++byte) {
-    const int character = printable(byte) ? byte : next++;
-    a.character[static_cast<std::size_t>(byte)] = static_cast<std::uint16_t>(character);
-    a.byte[static_cast<std::size_t>(character)] = static_cast<std::int16_t>(byte);
-  }
+  for (std::size_t byte = 0; byte < 256; ++byte) a.byte[a.character[byte]] = static_cast<std::int16_t>(byte);
   return a;
 }
 

@@ -1,0 +1,250 @@
+#include "retort/io/tekken.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "retort/base/error.h"
+#include "retort/base/json.h"
+#include "retort/io/byte_symbols.h"
+#include "retort/io/quote.h"
+
+namespace retort::io {
+namespace {
+
+using base::Json;
+// Finds a key of a hundred thousand sooner than one that keeps their order.
+using SortedJson = nlohmann::json;
+using base::ModelError;
+using base::require;
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 27;
+constexpr std::int64_t kMaxTokens = 1 << 22;
+constexpr const char* kBegin = "<s>";
+
+// What files before version 7 leave out.
+constexpr std::array kFirstSpecial{"<unk>",
+                                   kBegin,
+                                   "</s>",
+                                   "[INST]",
+                                   "[/INST]",
+                                   "[AVAILABLE_TOOLS]",
+                                   "[/AVAILABLE_TOOLS]",
+                                   "[TOOL_RESULTS]",
+                                   "[/TOOL_RESULTS]",
+                                   "[TOOL_CALLS]",
+                                   "[IMG]",
+                                   "<pad>",
+                                   "[IMG_BREAK]",
+                                   "[IMG_END]",
+                                   "[PREFIX]",
+                                   "[MIDDLE]",
+                                   "[SUFFIX]",
+                                   "[SYSTEM_PROMPT]",
+                                   "[/SYSTEM_PROMPT]",
+                                   "[TOOL_CONTENT]"};
+
+std::optional<int> sextet(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? std::optional(63) : std::nullopt;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0 || text.empty()) return std::nullopt;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  std::string bytes;
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto value = i + padding >= text.size() ? std::optional(0) : sextet(text[i]);
+    if (!value) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(*value);
+    if (i % 4 != 3) continue;
+    for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 0xFF);
+    bits = 0;
+  }
+  bytes.resize(bytes.size() - padding);
+  return bytes;
+}
+
+// Bytes in the byte-level alphabet, as UTF-8; none of its characters takes more than two bytes.
+std::string symbols_of(std::string_view bytes) {
+  static constexpr auto kSymbols = byte_symbols();
+  std::string text;
+  for (const char byte : bytes) {
+    const std::uint16_t code = kSymbols[static_cast<unsigned char>(byte)];
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else {
+      text += static_cast<char>(0xC0 | code >> 6);
+      text += static_cast<char>(0x80 | (code & 0x3F));
+    }
+  }
+  return text;
+}
+
+class Tekken {
+ public:
+  Tekken(const Json& json, const std::string& where) : json_(json), where_(where) {
+    const Json& config = member(json, "config");
+    pattern_ = text(config, "pattern");
+    special_ = count(config, "default_num_special_tokens");
+    const std::int64_t all = count(config, "default_vocab_size");
+    require<ModelError>(special_ < all, where_, ": has ", all, " tokens, ", special_,
+                        " of them special, expected more; download the file again.");
+    read_special();
+    read_vocabulary(all - special_);
+  }
+
+  SortedJson tokenizer() const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw ModelError(base::join(where_, ": ", what, "; download the file again."));
+  }
+  const Json& member(const Json& object, const char* key) const {
+    if (!object.is_object() || !object.contains(key)) fail(base::join("lacks ", key));
+    return object.at(key);
+  }
+  std::string text(const Json& object, const char* key) const {
+    const Json& value = member(object, key);
+    if (!value.is_string()) fail(base::join(key, " is ", quote(value.dump()), ", expected a text"));
+    return value.get<std::string>();
+  }
+  std::int64_t count(const Json& object, const char* key) const {
+    const Json& value = member(object, key);
+    if (!value.is_number_integer() || value < 0 || value > kMaxTokens)
+      fail(base::join(key, " is ", quote(value.dump()), ", expected a number of tokens"));
+    return value.get<std::int64_t>();
+  }
+  void read_special();
+  void read_vocabulary(std::int64_t tokens);
+  void add_merges(const std::string& token, SortedJson& merges) const;
+
+  const Json& json_;
+  const std::string& where_;
+  std::string pattern_;
+  std::int64_t special_ = 0;
+  std::vector<std::string> special_tokens_, tokens_;
+  std::unordered_map<std::string, std::int64_t> ranks_;
+};
+
+void Tekken::read_special() {
+  const auto found = json_.find("special_tokens");
+  if (found == json_.end() || found->is_null() || found->empty()) {
+    special_tokens_.assign(kFirstSpecial.begin(), kFirstSpecial.end());
+  } else {
+    for (const Json& token : *found) {
+      if (count(token, "rank") != std::ssize(special_tokens_))
+        fail("the ranks of special_tokens have a hole");
+      special_tokens_.push_back(text(token, "token_str"));
+    }
+  }
+  if (std::ssize(special_tokens_) > special_) fail("has more special tokens than it says");
+  while (std::ssize(special_tokens_) < special_)
+    special_tokens_.push_back(base::join("<SPECIAL_", special_tokens_.size(), ">"));
+}
+
+void Tekken::read_vocabulary(std::int64_t tokens) {
+  const Json& vocabulary = member(json_, "vocab");
+  if (!vocabulary.is_array() || std::ssize(vocabulary) < tokens)
+    fail(base::join("vocab has ", vocabulary.size(), " tokens, expected ", tokens));
+  for (std::int64_t rank = 0; rank < tokens; ++rank) {
+    const Json& token = vocabulary[static_cast<std::size_t>(rank)];
+    if (count(token, "rank") != rank) fail(base::join("the ranks of vocab have a hole before ", rank));
+    auto bytes = from_base64(text(token, "token_bytes"));
+    if (!bytes || bytes->empty()) fail(base::join("token_bytes of rank ", rank, " are not base64"));
+    if (!ranks_.emplace(*bytes, rank).second)
+      fail(base::join("rank ", rank, " has the bytes of another token"));
+    tokens_.push_back(std::move(*bytes));
+  }
+}
+
+// All pairs of tokens that make this one, the pair with the lower ranks first.
+void Tekken::add_merges(const std::string& token, SortedJson& merges) const {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::size_t cut = 1; cut < token.size(); ++cut) {
+    const auto left = ranks_.find(token.substr(0, cut)), right = ranks_.find(token.substr(cut));
+    if (left != ranks_.end() && right != ranks_.end()) pairs.emplace_back(left->second, right->second);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  for (const auto& [left, right] : pairs)
+    merges.push_back({symbols_of(tokens_[static_cast<std::size_t>(left)]),
+                      symbols_of(tokens_[static_cast<std::size_t>(right)])});
+}
+
+SortedJson Tekken::tokenizer() const {
+  SortedJson vocabulary = SortedJson::object(), merges = SortedJson::array(), added = SortedJson::array();
+  for (std::size_t id = 0; id < special_tokens_.size(); ++id) {
+    vocabulary[special_tokens_[id]] = id;
+    added.push_back({{"id", id},
+                     {"content", special_tokens_[id]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  for (std::size_t rank = 0; rank < tokens_.size(); ++rank) {
+    vocabulary[symbols_of(tokens_[rank])] = special_ + static_cast<std::int64_t>(rank);
+    add_merges(tokens_[rank], merges);
+  }
+  const SortedJson split = {
+      {"type", "Split"}, {"pattern", {{"Regex", pattern_}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const SortedJson bytes = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
+  const auto begin = std::find(special_tokens_.begin(), special_tokens_.end(), kBegin);
+  if (begin == special_tokens_.end()) fail("has no special token <s>");
+  const auto begin_id = begin - special_tokens_.begin();
+  const SortedJson first = {{"SpecialToken", {{"id", kBegin}, {"type_id", 0}}}};
+  const auto sequence = [](const char* id) { return SortedJson{{"Sequence", {{"id", id}, {"type_id", 0}}}}; };
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", std::move(added)},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", SortedJson::array({split, bytes})}}},
+          {"post_processor",
+           {{"type", "TemplateProcessing"},
+            {"single", SortedJson::array({first, sequence("A")})},
+            {"pair", SortedJson::array({first, sequence("A"), first, sequence("B")})},
+            {"special_tokens",
+             {{kBegin,
+               {{"id", kBegin},
+                {"ids", SortedJson::array({begin_id})},
+                {"tokens", SortedJson::array({kBegin})}}}}}}},
+          {"decoder", bytes},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", nullptr},
+            {"end_of_word_suffix", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"ignore_merges", true},
+            {"vocab", std::move(vocabulary)},
+            {"merges", std::move(merges)}}}};
+}
+
+}  // namespace
+
+std::string tokenizer_json_of_tekken(const std::string& text, const std::string& where) {
+  Json json;
+  try {
+    json = base::parse_json(text, {.max_bytes = kMaxBytes});
+  } catch (const base::JsonFault& fault) {
+    throw ModelError(base::join(where, ": not sound JSON at byte ", fault.byte, ": ", fault.reason,
+                                "; download the file again."));
+  }
+  return Tekken(json, where).tokenizer().dump();
+}
+
+}  // namespace retort::io

@@ -1,0 +1,13 @@
+#pragma once
+// tekken.json, in which newer models of Mistral have their tokenizer.
+
+#include <string>
+
+namespace retort::io {
+
+/// The text of the tokenizer.json that gives the same ids: ranks become merges, special tokens come first,
+/// and a text begins with <s>.  `where` names the file.  Throws ModelError: no such file, ranks with holes, a
+/// token twice, bytes that are not base64.
+std::string tokenizer_json_of_tekken(const std::string& text, const std::string& where);
+
+}  // namespace retort::io
