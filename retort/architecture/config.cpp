@@ -48,6 +48,12 @@ void check_rope(const Rope& rope, const std::string& where) {
   check_number(rope.rotated_share, "partial_rotary_factor", is_share(rope.rotated_share), "above 0 to 1",
                where);
   check_number(rope.query_growth, "llama_4_scaling_beta", rope.query_growth >= 0, "0 or more", where);
+  for (const auto& factor : {rope.attention_factor, rope.mscale, rope.mscale_all_dim})
+    check_number(factor.value_or(1), "a factor of the rotary embedding",
+                 factor.value_or(1) >= 0 && factor.value_or(1) < 1e4, "0 to below 10000", where);
+  require<ModelError>(rope.kind != Rope::Kind::longrope || rope.original_context > 1, where,
+                      ": original_max_position_embeddings is ", rope.original_context,
+                      ", expected more than 1 for longrope.");
   const bool bounded = rope.kind == Rope::Kind::llama3 || rope.kind == Rope::Kind::yarn ||
                        rope.kind == Rope::Kind::longrope || rope.query_growth > 0;
   if (bounded) check_range(rope.original_context, "original_max_position_embeddings", kMaxPositions, where);
@@ -67,6 +73,9 @@ void check_turned(const Rope& rope, std::int64_t head_dim, const std::string& wh
   require<ModelError>(turned >= 2 && turned % 2 == 0, where, ": head_dim ", head_dim,
                       " and partial_rotary_factor ", rope.rotated_share, " turn ", turned,
                       " channels, expected an even number, as rotary positions turn pairs of channels.");
+  require<ModelError>(rope.kind != Rope::Kind::dynamic || turned > 2, where,
+                      ": a dynamic rotary embedding turns ", turned,
+                      " channels of a head, expected at least 4.");
   if (rope.kind != Rope::Kind::longrope) return;
   for (const auto* factors : {&rope.short_factors, &rope.long_factors}) {
     require<ModelError>(std::ssize(*factors) == turned / 2, where, ": short_factor and long_factor have ",

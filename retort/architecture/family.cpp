@@ -76,7 +76,12 @@ std::size_t at(std::int64_t layer) {
   return static_cast<std::size_t>(layer);
 }
 
-void check_lists(const Settings& settings, const std::string& where) {
+bool has_key(const Family& family, std::string_view name) {
+  return std::any_of(family.keys.begin(), family.keys.end(),
+                     [name](const Key& key) { return name == key.name; });
+}
+
+void check_lists(const Family& family, const Settings& settings, const std::string& where) {
   const auto check = [&](const auto& list, const char* key) {
     if (list)
       require<ModelError>(std::ssize(*list) == settings.num_hidden_layers, where, ": ", key, " names ",
@@ -85,13 +90,24 @@ void check_lists(const Settings& settings, const std::string& where) {
   };
   check(settings.layer_types, "layer_types");
   check(settings.no_rope_layers, "no_rope_layers");
+  const auto check_interval = [&](const char* key, std::int64_t value) {
+    require<ModelError>(!has_key(family, key) || value >= 1, where, ": ", key, " is ", value,
+                        ", expected at least 1.");
+  };
+  check_interval("no_rope_layer_interval", settings.no_rope_layer_interval);
+  check_interval("sliding_window_pattern", settings.sliding_window_pattern);
+  const bool has_window = settings.sliding_window && settings.use_sliding_window;
+  require<ModelError>(
+      has_window || settings.layer_types || !family.windowed || has_key(family, "use_sliding_window"), where,
+      ": sliding_window is null, but some layers of a ", family.architecture,
+      " have a window; name its width, or what layers see as layer_types.");
   if (!settings.layer_types) return;
   for (const auto& type : *settings.layer_types) {
     require<ModelError>(
         type == kFull || type == kWindow, where, ": layer_types names ", io::quote(type),
         ", expected \"full_attention\" or \"sliding_attention\"; another kind of attention is "
         "not supported.");
-    require<ModelError>(type == kFull || (settings.sliding_window && settings.use_sliding_window), where,
+    require<ModelError>(type == kFull || has_window, where,
                         ": layer_types names a sliding_attention, but sliding_window says no width for it.");
   }
 }
@@ -158,11 +174,6 @@ const DenseMlp* any_mlp(const Config& config) {
   return nullptr;
 }
 
-bool has_key(const Family& family, std::string_view name) {
-  return std::any_of(family.keys.begin(), family.keys.end(),
-                     [name](const Key& key) { return name == key.name; });
-}
-
 // transformers makes the mask of a window even where a list of types leaves no layer with one.
 constexpr std::int64_t kUnusedWindow = 4096;
 
@@ -179,6 +190,9 @@ void add_layers(const Family& family, const Config& config, Settings& s) {
   if (!s.sliding_window && has_key(family, "layer_types") && !has_key(family, "use_sliding_window"))
     s.sliding_window = kUnusedWindow;
   s.max_window_layers = std::ssize(config.blocks);
+  // Lists say it; these are what transformers takes without them.
+  s.no_rope_layer_interval = 4;
+  s.sliding_window_pattern = 6;
 }
 
 void add_attention(const Family& family, const Config& config, Settings& s) {
@@ -229,7 +243,7 @@ bool same_files(const Family& a, const Family& b) {
 Config config_of(const Family& family, const Settings& s, const std::string& where) {
   require<ModelError>(s.num_hidden_layers > 0 && s.num_hidden_layers <= kMaxBlocks, where,
                       ": num_hidden_layers is ", s.num_hidden_layers, ", expected 1 to ", kMaxBlocks, ".");
-  check_lists(s, where);
+  check_lists(family, s, where);
   Config config;
   config.architecture = family.architecture;
   config.vocab_size = s.vocab_size;

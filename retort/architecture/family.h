@@ -81,6 +81,9 @@ struct Family {
   bool longrope_starts_anew = false;        ///< a text that outgrows the original context is computed anew
   bool longrope_by_hidden = false;          ///< transformers counts its factors by hidden_size / heads
   std::optional<double> window_theta = {};  ///< of layers with a window, whose rotary embedding is their own
+  const char* window_theta_key = nullptr;   ///< in config.json, where it has one
+  std::optional<std::int64_t> original_context =
+      {};  ///< of scaled positions, before any other, where no key has it
 
   /// Whether a layer has the window, and whether its queries and keys are turned, where no list says so.
   bool (*windowed)(const Settings& settings, std::int64_t layer) = nullptr;

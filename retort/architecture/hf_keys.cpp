@@ -17,6 +17,9 @@ bool never(const Json&) {
 bool is_false(const Json& value) {
   return value.is_boolean() && !value.get<bool>();
 }
+bool is_true(const Json& value) {
+  return value.is_boolean() && value.get<bool>();
+}
 bool is_one(const Json& value) {
   return value.is_number() && value.get<double>() == 1.0;
 }
@@ -80,6 +83,8 @@ constexpr std::array kRefused{
     RefusedKey{"q_lora_rank", never, kAttention},
     RefusedKey{"add_cross_attention", is_false, kAttention},
     RefusedKey{"is_encoder_decoder", is_false, kAttention},
+    RefusedKey{"use_bidirectional_attention", is_false, "attention that looks ahead"},
+    RefusedKey{"is_causal", is_true, "attention that looks ahead"},
     RefusedKey{"attn_logit_softcapping", never, kSoftcap},
     RefusedKey{"final_logit_softcapping", never, kSoftcap},
     RefusedKey{"query_pre_attn_scalar", never, kScale},

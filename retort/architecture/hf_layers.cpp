@@ -47,9 +47,10 @@ struct Entry {
 std::size_t layer_number(const std::string& key, std::size_t count, const std::string& where) {
   std::size_t layer = count;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), layer);
-  require<ModelError>(error == std::errc() && end == key.data() + key.size() && layer < count, where,
-                      ": per_layer_config names layer ", io::quote(key), ", expected numbers from 0 to ",
-                      count - 1, ".");
+  require<ModelError>(
+      error == std::errc() && end == key.data() + key.size() && layer < count && key == std::to_string(layer),
+      where, ": per_layer_config names layer ", io::quote(key), ", expected numbers from 0 to ", count - 1,
+      ".");
   return layer;
 }
 

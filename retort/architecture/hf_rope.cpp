@@ -182,29 +182,35 @@ const Json* object_of(const JsonReader& in) {
   return five;
 }
 
-// Rotary embeddings by type of layer, or one that only full attention has changed.
-std::vector<Rope> read_by_layer_type(const JsonReader& in, const Family& family, const AtTop& top) {
+// Rotary embeddings by type of layer, or as rope_scaling one that only full attention has changed.
+std::vector<Rope> read_by_layer_type(const JsonReader& in, const Family& family, AtTop top) {
   static const Json kNone = Json::object();
   const Json* object = object_of(in);
   const bool nested = object != nullptr && (object->contains(kFull) || object->contains(kWindow));
+  if (const Json* five = in.find("rope_parameters"); five != nullptr && !five->empty() && !nested)
+    in.refuse("rope_parameters", *five, "one rotary embedding for both types of layers");
+  const auto named = [&](const char* name) { return base::join("rope_parameters.", name); };
   const auto part = [&](const char* name) -> const Json& {
     if (object == nullptr) return kNone;
     if (!nested) return name == kFull ? *object : kNone;
     const auto found = object->find(name);
-    return found == object->end() || found->is_null() ? kNone : *found;
+    if (found == object->end() || found->is_null()) return kNone;
+    in.require_kind(found->is_object(), *found, named(name).c_str(), "an object");
+    return *found;
   };
   if (nested)
     for (const auto& [key, value] : object->items())
-      if (key != kFull && key != kWindow && !value.is_null())
-        in.refuse("rope_parameters." + key, value, kChanged);
-  AtTop of_window = top;
-  of_window.theta = in.optional_number("rope_local_base_freq");
-  const auto named = [&](const char* name) { return base::join(in.where(), ": rope_parameters.", name); };
+      if (key != kFull && key != kWindow && !value.is_null()) in.refuse(named(key.c_str()), value, kChanged);
   if (part(kFull).value("truncate", Json(true)) != true)
     in.refuse("rope_parameters.full_attention.truncate", false,
               "a ramp that transformers itself would round");
-  return {read_rope({part(kFull), named(kFull)}, family, top, family.rope_theta),
-          read_rope({part(kWindow), named(kWindow)}, family, of_window, *family.window_theta)};
+  top.original_context.reset();  // which transformers does not read here
+  AtTop of_window = top;
+  of_window.theta =
+      family.window_theta_key == nullptr ? std::nullopt : in.optional_number(family.window_theta_key);
+  const auto where = [&](const char* name) { return base::join(in.where(), ": ", named(name)); };
+  return {read_rope({part(kFull), where(kFull)}, family, top, family.rope_theta),
+          read_rope({part(kWindow), where(kWindow)}, family, of_window, *family.window_theta)};
 }
 
 Json rope_json(const Rope& rope) {
@@ -223,7 +229,7 @@ Json rope_json(const Rope& rope) {
 std::vector<Rope> read_ropes(const JsonReader& in, const Family& family, std::int64_t context) {
   AtTop top{.theta = in.optional_number("rope_theta"),
             .share = in.optional_number("partial_rotary_factor"),
-            .original_context = {},
+            .original_context = family.original_context,
             .context = context};
   if (const Json* original = in.find("original_max_position_embeddings"))
     top.original_context = in.integer(*original, "original_max_position_embeddings");
@@ -249,7 +255,7 @@ void write_ropes(const std::vector<Rope>& ropes, const Family& family, Json& con
   if (rope.kind == Kind::longrope) config["original_max_position_embeddings"] = rope.original_context;
   config["rope_parameters"] = whole;
   if (!family.window_theta) return;
-  config["rope_local_base_freq"] = ropes.back().theta;
+  if (family.window_theta_key != nullptr) config[family.window_theta_key] = ropes.back().theta;
   config["rope_parameters"] = Json{{kFull, whole}, {kWindow, rope_json(ropes.back())}};
 }
 

@@ -42,10 +42,13 @@ constexpr std::array kRefused{
     RefusedKey{"logit_scale", Harmless::one, "a scaling factor"},
     RefusedKey{"rope.scale_linear", Harmless::one, "a scaled rotary embedding"},
     RefusedKey{"rope.scaling.attn_factor", Harmless::one, "a scaled rotary embedding"},
+    RefusedKey{"rope.scaling.yarn_ext_factor", Harmless::one, "a scaled rotary embedding"},
+    RefusedKey{"rope.scaling.yarn_attn_factor", Harmless::one, "a scaled rotary embedding"},
+    RefusedKey{"rope.scaling.yarn_log_multiplier", Harmless::never, "a scaled rotary embedding"},
 };
 
 // Honoured, or without influence on what is computed.
-constexpr std::array<std::string_view, 20> kKnown{"block_count",
+constexpr std::array<std::string_view, 22> kKnown{"block_count",
                                                   "context_length",
                                                   "embedding_length",
                                                   "feed_forward_length",
@@ -59,6 +62,8 @@ constexpr std::array<std::string_view, 20> kKnown{"block_count",
                                                   "rope.dimension_count",
                                                   "rope.scaling.type",
                                                   "rope.scaling.factor",
+                                                  "rope.scaling.yarn_beta_fast",
+                                                  "rope.scaling.yarn_beta_slow",
                                                   "rope.scaling.original_context_length",
                                                   "rope.scaling.finetuned",
                                                   "vocab_size",
@@ -170,8 +175,10 @@ Json read_scaling(const Keys& keys, double theta, std::span<const float> divisor
   if (!divisors.empty()) return llama3_scaling(keys, theta, divisors);
   if (type == "none" || factor == 1) return {};
   Json scaling = {{"rope_type", type}, {"factor", factor}};
-  if (type == "yarn")
-    scaling["original_max_position_embeddings"] = keys.required_count("rope.scaling.original_context_length");
+  if (type != "yarn") return scaling;
+  for (const char* key : {"beta_fast", "beta_slow"})
+    if (const auto beta = keys.number(base::join("rope.scaling.yarn_", key))) scaling[key] = *beta;
+  scaling["original_max_position_embeddings"] = keys.required_count("rope.scaling.original_context_length");
   return scaling;
 }
 

@@ -54,6 +54,11 @@ class LanguagePart final : public WeightFiles {
 }  // namespace
 
 std::unique_ptr<const WeightFiles> language_part(std::unique_ptr<const WeightFiles> whole) {
+  const auto names = whole->names();
+  const bool wrapped = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.find("language_model.") != std::string::npos;
+  });
+  if (!wrapped) return whole;
   return std::make_unique<LanguagePart>(std::move(whole));
 }
 

@@ -104,7 +104,7 @@ namespace {
 bool has_language_part(const std::string& config_text) {
   try {
     const base::Json config = base::parse_json(config_text);
-    return config.is_object() && config.contains("text_config");
+    return config.is_object() && config.contains("text_config") && config.at("text_config").is_object();
   } catch (const base::JsonFault&) {
     return false;  // whoever reads the configuration says so
   }

@@ -28,7 +28,7 @@ at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor
 
 at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor) {
   auto rows_ND = matrix_VD.index_select(0, ids_N);
-  // transformers rounds the factor to the type of the embedding, too.
+  // Some classes of transformers round the factor to the type of the embedding.
   if (factor != 1) rows_ND.mul_(at::scalar_tensor(factor, rows_ND.options()));
   return rows_ND;
 }

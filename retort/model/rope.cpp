@@ -53,10 +53,7 @@ double yarn_factor(double factor, double scale) {
 
 at::Tensor longrope(const Rope& rope, const at::Tensor& plain_R2, std::int64_t length) {
   const auto& factors = length > rope.original_context ? rope.long_factors : rope.short_factors;
-  const auto count = static_cast<std::int64_t>(factors.size());
-  auto factors_R2 = at::empty({count}, plain_R2.options());
-  for (std::int64_t i = 0; i < count; ++i) factors_R2[i] = factors[static_cast<std::size_t>(i)];
-  return plain_R2 / factors_R2;
+  return plain_R2 / at::tensor(factors, plain_R2.options());
 }
 
 }  // namespace
@@ -100,6 +97,11 @@ double rope_factor(const Rope& rope) {
 bool stretches(const Rope& rope, std::int64_t context, std::int64_t longest) {
   return (rope.kind == Kind::dynamic && longest > context) ||
          (rope.kind == Kind::longrope && longest > rope.original_context);
+}
+
+bool same_angles(const Rope& rope, std::int64_t context, std::int64_t length, std::int64_t other) {
+  if (rope.kind == Kind::longrope) return (length > rope.original_context) == (other > rope.original_context);
+  return rope.kind != Kind::dynamic || length == other || (length <= context && other <= context);
 }
 
 at::Tensor query_factors(const Rope& rope, const at::Tensor& positions_N) {

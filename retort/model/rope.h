@@ -21,6 +21,10 @@ double rope_factor(const architecture::Rope& rope);
 /// Whether angles depend on the length of the document, for lengths up to `longest`.
 bool stretches(const architecture::Rope& rope, std::int64_t context, std::int64_t longest);
 
+/// Whether documents of two lengths are turned alike.
+bool same_angles(const architecture::Rope& rope, std::int64_t context, std::int64_t length,
+                 std::int64_t other);
+
 /// Factors of queries by position, [N] float32; undefined where they do not grow.
 at::Tensor query_factors(const architecture::Rope& rope, const at::Tensor& positions_N);
 

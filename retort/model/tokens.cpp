@@ -36,11 +36,14 @@ ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std
   if (!stretches(rope, context, longest)) return table(positions_N, longest);
   std::vector<at::Tensor> cos_NE2, sin_NE2;
   std::int64_t begin = 0;
-  for (const Run& run : runs) {
-    auto part = table(positions_N.narrow(0, begin, run.count), run.length);
+  for (auto run = runs.begin(); run != runs.end();) {
+    const auto length = run->length;
+    std::int64_t count = 0;
+    for (; run != runs.end() && same_angles(rope, context, run->length, length); ++run) count += run->count;
+    auto part = table(positions_N.narrow(0, begin, count), length);
     cos_NE2.push_back(std::move(part.cos_NE2));
     sin_NE2.push_back(std::move(part.sin_NE2));
-    begin += run.count;
+    begin += count;
   }
   return {at::cat(cos_NE2), at::cat(sin_NE2)};
 }

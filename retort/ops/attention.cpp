@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -80,10 +81,12 @@ at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, cons
   cache.k_MKE.narrow(0, before, count).copy_(parts.k_NKE);
   cache.v_MKE.narrow(0, before, count).copy_(parts.v_NKE);
   cache.tokens += count;
-  const auto out_NHE = before == 0
-                           ? attention(parts.q_NHE, parts.k_NKE, parts.v_NKE, {0, count}, rule).out_NHE
-                           : attention_to_all(parts.q_NHE, cache.k_MKE.narrow(0, 0, cache.tokens),
-                                              cache.v_MKE.narrow(0, 0, cache.tokens), rule);
+  if (before == 0)
+    return attention(parts.q_NHE, parts.k_NKE, parts.v_NKE, {0, count}, rule).out_NHE.flatten(1);
+  // What is behind the window of the first of them no one sees.
+  const auto first = rule.window > 0 ? std::max<std::int64_t>(0, before + 1 - rule.window) : 0;
+  const auto seen = [&](const at::Tensor& x_MKE) { return x_MKE.narrow(0, first, cache.tokens - first); };
+  const auto out_NHE = attention_to_all(parts.q_NHE, seen(cache.k_MKE), seen(cache.v_MKE), rule);
   return out_NHE.flatten(1);
 }
 

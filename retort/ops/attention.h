@@ -25,8 +25,8 @@ struct Attention {
   at::Tensor lse_HN;  ///< log of the sum of exponentials of the scaled scores, float32 (float64)
 };
 
-/// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time and memory
-/// grow with length x window.
+/// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time grows
+/// with length x window.
 /// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a
 /// fused [N, (H + 2K) E] buffer: only the last dimension has to be contiguous.
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,

@@ -15,7 +15,7 @@ struct RmsNorm {
 };
 
 /// y = w * x / sqrt(mean(x^2) + eps).  The normalised value is rounded to the tensor's type before it meets
-/// w, as transformers' LlamaRMSNorm does.
+/// w, as transformers' LlamaRMSNorm does; the classes of Gemma and OLMo round once, after w.
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
 
 /// Returns residual_ND + dL/dx, or dL/dx where residual_ND is undefined, and adds dL/dw to gw_D (float32, or

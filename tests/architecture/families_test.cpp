@@ -119,5 +119,43 @@ TEST(Families, AreDescribedInWords) {
   EXPECT_SAYS(all, "logits capped at 30");
 }
 
+// What a family of two kinds of layers says, with one key changed.
+std::string refusal_of_layers(const char* key, const Json& value) {
+  Json json = Json::parse(hf_config_json(made_of("Gemma3ForCausalLM")));
+  json.erase("layer_types");
+  json.erase("rope_scaling");
+  json[key] = value;
+  return message_of<base::ModelError>([&] { parse_hf_config(json.dump(), "config.json"); });
+}
+
+TEST(Families, RefuseWhatTransformersWouldReadOtherwise) {
+  EXPECT_SAYS(refusal_of_layers("use_bidirectional_attention", true), "attention that looks ahead");
+  EXPECT_SAYS(refusal_of_layers("sliding_window", nullptr),
+              "some layers of a Gemma3ForCausalLM have a window");
+  EXPECT_SAYS(refusal_of_layers("sliding_window_pattern", 0), "sliding_window_pattern is 0");
+  EXPECT_SAYS(refusal_of_layers("rope_parameters", {{"rope_type", "linear"}, {"factor", 8.0}}),
+              "one rotary embedding for both types of layers");
+  EXPECT_SAYS(refusal_of_layers("rope_parameters", {{"full_attention", 5}}), "full_attention is");
+}
+
+TEST(Families, ReadThePlacesOfPositionsThatTransformersReads) {
+  Json phi = Json::parse(hf_config_json(made_of("Phi3ForCausalLM")));
+  phi["rope_scaling"] = nullptr;
+  phi["rope_parameters"] = {{"rope_type", "longrope"},
+                            {"original_max_position_embeddings", 32},
+                            {"short_factor", {1.0, 1.0, 1.0, 1.0}},
+                            {"long_factor", {2.0, 2.0, 2.0, 2.0}}};
+  EXPECT_EQ(parse_hf_config(phi.dump(), "config.json").ropes.front().original_context, 4096);
+  phi["original_max_position_embeddings"] = 48;
+  EXPECT_EQ(parse_hf_config(phi.dump(), "config.json").ropes.front().original_context, 48);
+  Json olmo = Json::parse(hf_config_json(made_of("Olmo3ForCausalLM")));
+  olmo.erase("rope_parameters");
+  olmo["rope_local_base_freq"] = 77.0;
+  EXPECT_EQ(parse_hf_config(olmo.dump(), "config.json").ropes.back().theta, 5e5);
+  Json gemma = Json::parse(hf_config_json(made_of("Gemma3ForCausalLM")));
+  gemma["attn_logit_softcapping"] = 50.0;
+  EXPECT_EQ(parse_hf_config(gemma.dump(), "config.json").blocks.front().attention->kind.softcap, 0);
+}
+
 }  // namespace
 }  // namespace retort::architecture

@@ -169,6 +169,8 @@ TEST(HfConfigRefusals, NamesListsThatContradictTheNumberOfLayersOrEachOther) {
                          {"full_attention", "sliding_attention", "full_attention"}),
               "sliding_window says no width");
   EXPECT_SAYS(refusal_of("SmolLM3ForCausalLM", "no_rope_layers", {1, 0}), "no_rope_layers names 2 layers");
+  EXPECT_SAYS(refusal_of("SmolLM3ForCausalLM", "no_rope_layer_interval", -4), "expected at least 1");
+  EXPECT_SAYS(refusal_of("Qwen3ForCausalLM", "is_causal", false), "attention that looks ahead");
   EXPECT_SAYS(refusal_of("Phi3ForCausalLM", "rope_parameters",
                          {{"rope_type", "longrope"},
                           {"rope_theta", 10000.0},

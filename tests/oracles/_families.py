@@ -154,6 +154,7 @@ def gemma3(draw):
     return "Gemma3Text", {**values, "head_dim": 16, "rope_parameters": by_type, "attention_bias": draw.random() < 0.4,
                           "query_pre_attn_scalar": draw.choice([16, 24]), "sliding_window": WINDOW,
                           "layer_types": draw.choice([None, layer_types(draw, values["num_hidden_layers"])]),
+                          "attn_logit_softcapping": draw.choice([None, 3.0]),  # which Gemma 3 does not read
                           "final_logit_softcapping": draw.choice([None, 5.0])}
 
 

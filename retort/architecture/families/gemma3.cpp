@@ -19,15 +19,14 @@ constexpr Key kKeys[] = {{"vocab_size", &Settings::vocab_size, "262208"},
                          {"sliding_window", &Settings::sliding_window, "4096"},
                          {"sliding_window_pattern", &Settings::sliding_window_pattern, "6"},
                          {"layer_types", &Settings::layer_types, "null"},
-                         {"attn_logit_softcapping", &Settings::attn_logit_softcapping, "null"},
                          {"final_logit_softcapping", &Settings::final_logit_softcapping, "null"}};
 constexpr TensorName kTensors[] = {{Role::mlp_norm, "pre_feedforward_layernorm.weight"}};
-constexpr std::string_view kIgnored[] = {"hidden_act", "cache_implementation"};
+constexpr std::string_view kIgnored[] = {"hidden_act", "cache_implementation", "attn_logit_softcapping"};
 
 namespace {
 
 bool windowed(const Settings& s, std::int64_t layer) {
-  return s.sliding_window_pattern <= 0 || (layer + 1) % s.sliding_window_pattern != 0;
+  return (layer + 1) % s.sliding_window_pattern != 0;
 }
 
 }  // namespace
@@ -43,6 +42,7 @@ const Family kGemma3{.architecture = "Gemma3ForCausalLM",
                      .heads_divide_hidden = true,
                      .rope_theta = 1e6,
                      .window_theta = 1e4,
+                     .window_theta_key = "rope_local_base_freq",
                      .windowed = windowed,
                      .tensors = kTensors,
                      .ignored = kIgnored};

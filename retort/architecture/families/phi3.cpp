@@ -23,6 +23,7 @@ const Family kPhi3{.architecture = "Phi3ForCausalLM",
                    .yarn_is_longrope = true,
                    .longrope_starts_anew = true,
                    .longrope_by_hidden = true,
+                   .original_context = 4096,
                    .stored = kStored,
                    .ignored = kIgnored};
 

@@ -20,7 +20,7 @@ constexpr std::string_view kIgnored[] = {"max_window_layers"};
 
 bool turned(const Settings& s, std::int64_t layer) {
   if (s.no_rope_layers) return (*s.no_rope_layers)[static_cast<std::size_t>(layer)] != 0;
-  return s.no_rope_layer_interval <= 0 || (layer + 1) % s.no_rope_layer_interval != 0;
+  return (layer + 1) % s.no_rope_layer_interval != 0;
 }
 
 bool windowed(const Settings& s, std::int64_t layer) {
