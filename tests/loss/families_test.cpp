@@ -10,21 +10,6 @@
 namespace retort {
 namespace {
 
-// Relative to a tensor's largest element: sums of a hundred thousand terms in float32, in another order.
-constexpr double kGradients = 1e-4;
-// A key's bias has no gradient where positions are not told, and rounding leaves some.
-constexpr double kNoGradient = 1e-8;
-// Of the error that transformers itself makes in bfloat16.
-constexpr double kTimesTheirError = 1.5;
-
-std::vector<test::OracleCase> family_cases() {
-  std::vector<test::OracleCase> cases;
-  for (auto& c : test::oracle_cases())
-    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors"))
-      cases.push_back(std::move(c));
-  return cases;
-}
-
 at::Tensor hidden_of(const model::Weights& weights, const at::Tensor& ids_N, const model::TokenLayout& layout,
                      std::vector<at::Tensor>* inputs_ND, std::vector<model::BlockActivations>* kept) {
   auto hidden_ND = model::embedded(weights, ids_N);
@@ -71,7 +56,7 @@ model::Weights gradients_of(const model::Weights& weights, std::span<const std::
 }
 
 TEST(Families, GradientsOfEveryTensorAreThoseOfTransformers) {
-  const auto cases = family_cases();
+  const auto cases = test::family_cases();
   EXPECT_GE(cases.size(), 60U);
   bool keep = false;
   for (const auto& c : cases) {
@@ -84,16 +69,17 @@ TEST(Families, GradientsOfEveryTensorAreThoseOfTransformers) {
       for (const auto& tensor : gradients.layout.units[unit].tensors) {
         const auto expected = test::tensor_of_file(file, tensor.stored.name)
                                   .narrow(0, tensor.stored.first_row, tensor.shape.front());
-        if (expected.abs().max().item<double>() > kNoGradient)
-          test::expect_close(gradients.tensor(unit, tensor), expected, kGradients, tensor.name.c_str());
+        if (expected.abs().max().item<double>() > test::kNoGradient)
+          test::expect_close(gradients.tensor(unit, tensor), expected, test::kGradients, tensor.name.c_str());
         else
-          EXPECT_LE(gradients.tensor(unit, tensor).abs().max().item<double>(), kNoGradient) << tensor.name;
+          EXPECT_LE(gradients.tensor(unit, tensor).abs().max().item<double>(), test::kNoGradient)
+              << tensor.name;
       }
   }
 }
 
 TEST(Families, LogitsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
-  for (const auto& c : family_cases()) {
+  for (const auto& c : test::family_cases()) {
     SCOPED_TRACE(c.name);
     const auto weights = model::load_weights(c.directory, at::kBFloat16, at::kCPU);
     const auto layout = model::make_token_layout(weights.config, c.starts, at::kCPU);
@@ -106,7 +92,7 @@ TEST(Families, LogitsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
     const auto error = [&](const at::Tensor& x) {
       return (x.to(at::kDouble) - c.logits_NV.to(at::kDouble)).square().mean().sqrt().item<double>();
     };
-    EXPECT_LE(error(logits_NV), kTimesTheirError * error(theirs_NV)) << error(theirs_NV);
+    EXPECT_LE(error(logits_NV), test::kTimesTheirBfloat16Error * error(theirs_NV)) << error(theirs_NV);
   }
 }
 

@@ -81,16 +81,8 @@ at::Tensor masked_logits(const model::Weights& weights, const calibrate::Batch& 
                        model::logit_rule(config), hidden_ND);
 }
 
-std::vector<test::OracleCase> family_cases() {
-  std::vector<test::OracleCase> cases;
-  for (auto& c : test::oracle_cases())
-    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors"))
-      cases.push_back(std::move(c));
-  return cases;
-}
-
 TEST(PrunedFamilies, SlicedComputesWhatMaskedDoes) {
-  for (const auto& c : family_cases()) {
+  for (const auto& c : test::family_cases()) {
     const auto weights = model::load_weights(c.directory, at::kDouble, at::kCPU);
     const auto sources = test::one_document(weights.config.vocab_size);
     const auto batch = calibrate::calibration_batches(sources, weights.config, at::kCPU).front();
@@ -107,7 +99,7 @@ TEST(PrunedFamilies, SlicedComputesWhatMaskedDoes) {
 TEST(PrunedFamilies, EachIsWrittenForTransformersToLoad) {
   const auto directory = test::saved("families");
   std::size_t written = 0;
-  for (const auto& c : family_cases()) {
+  for (const auto& c : test::family_cases()) {
     if (!c.name.ends_with("_0") && !c.name.ends_with("_3")) continue;
     auto weights = model::load_weights(c.directory, at::kFloat, at::kCPU);
     weights.file_dtype = io::Dtype::f32;

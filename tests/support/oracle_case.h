@@ -51,4 +51,13 @@ inline std::vector<OracleCase> oracle_cases() {
   return cases;
 }
 
+/// Those of tests/oracles/_families.py: small models of every family.
+inline std::vector<OracleCase> family_cases() {
+  std::vector<OracleCase> cases;
+  for (auto& c : oracle_cases())
+    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors"))
+      cases.push_back(std::move(c));
+  return cases;
+}
+
 }  // namespace retort::test

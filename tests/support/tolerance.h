@@ -31,6 +31,14 @@ inline constexpr double kLogits = 1e-4;
 /// Scores of a text against another program, relative.
 inline constexpr double kScores = 1e-3;
 
+/// Gradients of a whole model against transformers, of a tensor's largest element: sums of a hundred thousand
+/// terms in float32, in another order.
+inline constexpr double kGradients = 1e-4;
+/// A key's bias has no gradient where positions are not told, and rounding leaves some.
+inline constexpr double kNoGradient = 1e-8;
+/// Root mean square error of logits in bfloat16, of the error that transformers itself makes there.
+inline constexpr double kTimesTheirBfloat16Error = 1.5;
+
 /// What a few steps of AdamW change, of a tensor's largest change.  float32: each of four steps rounds a
 /// weight near 1 by up to 6e-8, of a change of 2e-3.  bfloat16: Adam divides by a gradient's own size, so
 /// small gradients count with the relative error of their few digits.
