@@ -26,6 +26,12 @@ TEST(FamilyRecipes, EveryTableOfAFamilyHasOne) {
   EXPECT_EQ(names_in("recipes/families", ".yaml"), names_in("retort/architecture/families", ".cpp"));
 }
 
+TEST(FamilyRecipes, HaveTheirKeysInTheManualAsTheProgramPrintsThem) {
+  const auto printed = run({"families"});
+  EXPECT_EQ(printed.code, 0);
+  EXPECT_SAYS(base::read_file(source() / "docs" / "families.md"), printed.out);
+}
+
 TEST(FamilyRecipes, OfEveryFamilyGoThroughEveryKindOfStage) {
   for (const auto& name : names_in("recipes/families", ".yaml")) {
     SCOPED_TRACE(name);
