@@ -83,6 +83,7 @@ constexpr std::array kRefused{
     RefusedKey{"q_lora_rank", never, kAttention},
     RefusedKey{"add_cross_attention", is_false, kAttention},
     RefusedKey{"is_encoder_decoder", is_false, kAttention},
+    RefusedKey{"use_mrope", is_false, kPositions},
     RefusedKey{"use_bidirectional_attention", is_false, "attention that looks ahead"},
     RefusedKey{"is_causal", is_true, "attention that looks ahead"},
     RefusedKey{"attn_logit_softcapping", never, kSoftcap},

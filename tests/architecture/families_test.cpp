@@ -157,5 +157,75 @@ TEST(Families, ReadThePlacesOfPositionsThatTransformersReads) {
   EXPECT_EQ(parse_hf_config(gemma.dump(), "config.json").blocks.front().attention->kind.softcap, 0);
 }
 
+// The keys that files of well-known models have, with small sizes.
+TEST(Families, KnowTheKeysOfTheFilesThatPeopleHave) {
+  const Json sizes = {{"vocab_size", 262144},
+                      {"hidden_size", 64},
+                      {"intermediate_size", 48},
+                      {"num_hidden_layers", 4},
+                      {"num_attention_heads", 4},
+                      {"num_key_value_heads", 2},
+                      {"max_position_embeddings", 131072},
+                      {"bos_token_id", 1},
+                      {"eos_token_id", 2},
+                      {"initializer_range", 0.02},
+                      {"use_cache", true},
+                      {"torch_dtype", "bfloat16"},
+                      {"attention_dropout", 0.0},
+                      {"transformers_version", "4.51.0"}};
+  const std::vector<Json> files = {
+      Json::parse(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "attention_bias": false,
+        "mlp_bias": false, "pretraining_tp": 1, "head_dim": 16, "hidden_act": "silu", "rms_norm_eps": 1e-05,
+        "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+          "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+        "tie_word_embeddings": true})"),
+      Json::parse(R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu",
+        "max_window_layers": 21, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768,
+        "tie_word_embeddings": true, "use_mrope": false, "use_sliding_window": false})"),
+      Json::parse(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "attention_bias": false,
+        "head_dim": 128, "hidden_act": "silu", "max_window_layers": 36, "rms_norm_eps": 1e-06, "rope_scaling": null,
+        "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true, "use_sliding_window": false})"),
+      Json::parse(
+          R"({"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "attention_bias": false,
+        "hidden_act": "silu", "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"],
+        "max_window_layers": 28, "mlp_bias": false, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0],
+        "pretraining_tp": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 5000000.0,
+        "sliding_window": null, "use_sliding_window": false})"),
+      Json::parse(R"({"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "attention_bias": false,
+        "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}, "embd_pdrop": 0.0, "full_attn_mod": 1,
+        "hidden_act": "silu", "interpolate_factor": 1, "lm_head_bias": false, "mlp_bias": false,
+        "original_max_position_embeddings": 4096, "partial_rotary_factor": 0.75, "resid_pdrop": 0.0,
+        "rms_norm_eps": 1e-05, "rope_scaling": {"long_factor": [1, 1.1, 1.2, 1.3, 1.4, 1.5],
+          "short_factor": [1, 1, 1, 1, 1, 1], "type": "longrope"}, "rope_theta": 10000.0, "sliding_window": 262144,
+        "tie_word_embeddings": true})"),
+      Json::parse(R"({"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "attention_bias": false,
+        "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid", "final_logit_softcapping": 30.0,
+        "head_dim": 32, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 32, "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096})"),
+      Json::parse(
+          R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "attention_bias": false,
+        "attn_logit_softcapping": null, "cache_implementation": "hybrid", "final_logit_softcapping": null,
+        "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 32, "rms_norm_eps": 1e-06,
+        "rope_local_base_freq": 10000, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": 512,
+        "sliding_window_pattern": 6})"),
+      Json::parse(R"({"architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "attention_bias": false,
+        "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000,
+        "tie_word_embeddings": false})"),
+      Json::parse(
+          R"({"architectures": ["GraniteForCausalLM"], "model_type": "granite", "attention_bias": false,
+        "attention_multiplier": 0.015625, "embedding_multiplier": 12.0, "hidden_act": "silu", "logits_scaling": 8.0,
+        "mlp_bias": false, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null,
+        "rope_theta": 5000000.0, "tie_word_embeddings": true})")};
+  for (const Json& file : files) {
+    SCOPED_TRACE(file.at("model_type").get<std::string>());
+    Json whole = sizes;
+    whole.update(file);
+    std::vector<std::string> notes;
+    const Config config = parse_hf_config(whole.dump(), "config.json", &notes);
+    EXPECT_TRUE(notes.empty()) << notes.front();
+    EXPECT_EQ(parse_hf_config(hf_config_json(config), "config.json"), config);
+  }
+}
+
 }  // namespace
 }  // namespace retort::architecture

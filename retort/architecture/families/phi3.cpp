@@ -12,8 +12,8 @@ constexpr TensorName kStored[] = {{Role::query, "self_attn.qkv_proj.weight"},
                                   {Role::value, "self_attn.qkv_proj.weight"},
                                   {Role::gate, "mlp.gate_up_proj.weight"},
                                   {Role::up, "mlp.gate_up_proj.weight"}};
-constexpr std::string_view kIgnored[] = {"resid_pdrop", "embd_pdrop", "attention_bias", "mlp_bias",
-                                         "lm_head_bias"};
+constexpr std::string_view kIgnored[] = {"resid_pdrop",  "embd_pdrop",    "attention_bias",    "mlp_bias",
+                                         "lm_head_bias", "full_attn_mod", "interpolate_factor"};
 
 const Family kPhi3{.architecture = "Phi3ForCausalLM",
                    .model_type = "phi3",
