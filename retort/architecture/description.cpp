@@ -122,20 +122,23 @@ std::string why_unsayable(const Config& changed, const char* change) {
 }
 
 // What no key tells of.
-std::string always(const Family& family) {
-  Phrases phrases;
-  phrases.add(family.query_key_value_bias, "biases of q, k and v");
-  phrases.add(family.norm == QueryKeyNorm::per_head, "norms of queries and keys, head by head");
-  phrases.add(family.norm == QueryKeyNorm::across_heads, "norms of queries and keys across heads");
-  phrases.add(family.norms == NormPlacement::after, "norms after attention and MLP");
-  phrases.add(family.norms == NormPlacement::both, "norms before and after attention and MLP");
-  phrases.add(family.norm_weights_less != 0, "norms by 1 + w");
-  phrases.add(family.embedding_times_root, "embedding times the root of hidden_size");
-  phrases.add(family.window_theta.has_value(), "layers with a window have a rotary embedding of their own");
-  phrases.add(family.partial_rotary, "partial_rotary_factor");
-  phrases.add(family.queries_grow, "llama_4_scaling_beta");
-  phrases.add(!family.stored.empty(), "q, k, v in one tensor, gate and up in another");
-  return phrases.text();
+std::string trait_lines(const Family& family) {
+  std::string text;
+  const auto add = [&](bool said, const char* trait) {
+    if (said) text += base::join("  always: ", trait, "\n");
+  };
+  add(family.query_key_value_bias, "biases of q, k and v");
+  add(family.norm == QueryKeyNorm::per_head, "norms of queries and keys, head by head");
+  add(family.norm == QueryKeyNorm::across_heads, "norms of queries and keys across heads");
+  add(family.norms == NormPlacement::after, "norms after attention and MLP");
+  add(family.norms == NormPlacement::both, "norms before and after attention and MLP");
+  add(family.norm_weights_less != 0, "norms by 1 + w");
+  add(family.embedding_times_root, "embedding times the root of hidden_size");
+  add(family.window_theta.has_value(), "layers with a window have a rotary embedding of their own");
+  add(family.partial_rotary, "partial_rotary_factor");
+  add(family.queries_grow, "llama_4_scaling_beta");
+  add(!family.stored.empty(), "q, k, v in one tensor, gate and up in another");
+  return text;
 }
 
 std::string key_lines(std::span<const Key> keys) {
@@ -155,8 +158,8 @@ std::string families_text() {
       "all families: keys of config.json, and what an absent key means\n" + key_lines(common_keys());
   for (const Family* family : families()) {
     text += base::join("\n", family->architecture, " (", family->model_type, "): ", family->models, "\n");
-    if (const auto traits = always(*family); !traits.empty()) text += "  always: " + traits + "\n";
-    text += base::join("  rope_theta                ", family->rope_theta, "\n", key_lines(family->keys));
+    text += base::join(trait_lines(*family), "  rope_theta                ", family->rope_theta, "\n",
+                       key_lines(family->keys));
   }
   for (const Wrapper& wrapper : wrappers())
     text += base::join("\n", wrapper.architecture, " (", wrapper.model_type,

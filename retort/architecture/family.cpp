@@ -112,7 +112,16 @@ void check_lists(const Family& family, const Settings& settings, const std::stri
   }
 }
 
-// What settings say of one layer.
+// With a list in place of the rule by which a family tells which layers are turned.
+Settings with_turned_layers(const Family& family, Settings settings) {
+  if (settings.no_rope_layers) return settings;
+  settings.no_rope_layers.emplace();
+  for (std::int64_t layer = 0; layer < settings.num_hidden_layers; ++layer)
+    settings.no_rope_layers->push_back(family.turned == nullptr || family.turned(settings, layer) ? 1 : 0);
+  return settings;
+}
+
+// What settings with such a list say of one layer.
 struct LayerRules {
   const Family& family;
   const Settings& settings;
@@ -122,10 +131,7 @@ struct LayerRules {
     if (settings.layer_types) return (*settings.layer_types)[at(layer)] == kWindow;
     return family.windowed == nullptr || family.windowed(settings, layer);
   }
-  bool turned(std::int64_t layer) const {
-    if (settings.no_rope_layers) return (*settings.no_rope_layers)[at(layer)] != 0;
-    return family.turned == nullptr || family.turned(settings, layer);
-  }
+  bool turned(std::int64_t layer) const { return (*settings.no_rope_layers)[at(layer)] != 0; }
   std::optional<std::size_t> rope(std::int64_t layer) const {
     if (!turned(layer)) return std::nullopt;
     return windowed(layer) && settings.ropes.size() > 1 ? 1 : 0;
@@ -260,8 +266,9 @@ Config config_of(const Family& family, const Settings& s, const std::string& whe
   config.bos_token_ids = s.bos_token_id;
   config.eos_token_ids = s.eos_token_id;
   if (s.pad_token_id) config.pad_token_id = static_cast<std::int32_t>(*s.pad_token_id);
+  const Settings by_layer = with_turned_layers(family, s);
   for (std::int64_t layer = 0; layer < s.num_hidden_layers; ++layer)
-    config.blocks.push_back(block_of(family, s, layer, where));
+    config.blocks.push_back(block_of(family, by_layer, layer, where));
   return config;
 }
 

@@ -85,7 +85,8 @@ struct Family {
   std::optional<std::int64_t> original_context =
       {};  ///< of scaled positions, before any other, where no key has it
 
-  /// Whether a layer has the window, and whether its queries and keys are turned, where no list says so.
+  /// Whether a layer has the window, and whether its queries and keys are turned, where no list says so.  The
+  /// former is asked when settings.no_rope_layers is there.
   bool (*windowed)(const Settings& settings, std::int64_t layer) = nullptr;
   bool (*turned)(const Settings& settings, std::int64_t layer) = nullptr;
 

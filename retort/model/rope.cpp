@@ -94,11 +94,6 @@ double rope_factor(const Rope& rope) {
   return std::sqrt(1 + std::log(rope.factor) / std::log(static_cast<double>(rope.original_context)));
 }
 
-bool stretches(const Rope& rope, std::int64_t context, std::int64_t longest) {
-  return (rope.kind == Kind::dynamic && longest > context) ||
-         (rope.kind == Kind::longrope && longest > rope.original_context);
-}
-
 bool same_angles(const Rope& rope, std::int64_t context, std::int64_t length, std::int64_t other) {
   if (rope.kind == Kind::longrope) return (length > rope.original_context) == (other > rope.original_context);
   return rope.kind != Kind::dynamic || length == other || (length <= context && other <= context);

@@ -18,9 +18,6 @@ at::Tensor rope_frequencies(const architecture::Rope& rope, std::int64_t head_di
 /// What cos and sin are multiplied by.
 double rope_factor(const architecture::Rope& rope);
 
-/// Whether angles depend on the length of the document, for lengths up to `longest`.
-bool stretches(const architecture::Rope& rope, std::int64_t context, std::int64_t longest);
-
 /// Whether documents of two lengths are turned alike.
 bool same_angles(const architecture::Rope& rope, std::int64_t context, std::int64_t length,
                  std::int64_t other);

@@ -24,23 +24,18 @@ at::Tensor positions_of(std::span<const Run> runs) {
   return positions_N;
 }
 
-// Runs as one, where the length of documents does not change how tokens are turned.
+// Neighbouring runs whose angles are the same make one table.
 ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
                       std::span<const Run> runs, const at::Tensor& positions_N) {
-  std::int64_t longest = 0;
-  for (const Run& run : runs) longest = std::max(longest, run.length);
-  const auto table = [&](const at::Tensor& at_N, std::int64_t length) {
-    const auto frequencies_R2 = rope_frequencies(rope, head_dim, context, length).to(at_N.device());
-    return ops::rotary_tables(at_N, frequencies_R2, rope_factor(rope));
-  };
-  if (!stretches(rope, context, longest)) return table(positions_N, longest);
   std::vector<at::Tensor> cos_NE2, sin_NE2;
   std::int64_t begin = 0;
   for (auto run = runs.begin(); run != runs.end();) {
     const auto length = run->length;
     std::int64_t count = 0;
     for (; run != runs.end() && same_angles(rope, context, run->length, length); ++run) count += run->count;
-    auto part = table(positions_N.narrow(0, begin, count), length);
+    const auto frequencies_R2 = rope_frequencies(rope, head_dim, context, length).to(positions_N.device());
+    auto part = ops::rotary_tables(positions_N.narrow(0, begin, count), frequencies_R2, rope_factor(rope));
+    if (count == positions_N.size(0)) return part;
     cos_NE2.push_back(std::move(part.cos_NE2));
     sin_NE2.push_back(std::move(part.sin_NE2));
     begin += count;

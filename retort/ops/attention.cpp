@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "retort/ops/cpu/attention.h"
 #include "retort/ops/device/attention.h"
@@ -50,22 +49,12 @@ Parts parts_of(const at::Tensor& qkv_NX, const KeyValueCache& cache) {
           all_NAE.narrow(1, heads + kv_heads, kv_heads)};
 }
 
-// All tokens of the cache; the last ones are those of the queries.
+// Tokens of the cache; the last ones are those of the queries.
 at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE,
                             const ScoreRule& rule) {
-  const auto groups = q_NHE.size(1) / k_MKE.size(1);
-  const auto queries = q_NHE.size(0), keys = k_MKE.size(0);
-  const auto q = q_NHE.transpose(0, 1);
-  const auto k = k_MKE.transpose(0, 1).repeat_interleave(groups, 0),
-             v = v_MKE.transpose(0, 1).repeat_interleave(groups, 0);
-  // Query i is token keys - queries + i, and sees itself and what is before it, as far as the window goes.
-  const auto ones = at::ones({queries, keys}, q.options().dtype(at::kBool));
-  auto hidden = ones.triu(keys - queries + 1);
-  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(keys - queries - rule.window));
-  auto scores = (at::matmul(q, k.transpose(1, 2)) * rule.scale).to(statistics_type(q_NHE));
-  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
-  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
-  return at::matmul(weights.to(v.scalar_type()), v).transpose(0, 1);
+  const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
+  return heads_first(device::composed_attention(heads_first(q_NHE), heads_first(k_MKE), heads_first(v_MKE),
+                                                k_MKE.size(0) - q_NHE.size(0), rule));
 }
 
 }  // namespace

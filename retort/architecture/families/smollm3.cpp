@@ -19,12 +19,11 @@ constexpr Key kKeys[] = {{"num_key_value_heads", &Settings::num_key_value_heads,
 constexpr std::string_view kIgnored[] = {"max_window_layers"};
 
 bool turned(const Settings& s, std::int64_t layer) {
-  if (s.no_rope_layers) return (*s.no_rope_layers)[static_cast<std::size_t>(layer)] != 0;
   return (layer + 1) % s.no_rope_layer_interval != 0;
 }
 
 bool windowed(const Settings& s, std::int64_t layer) {
-  return !turned(s, layer);
+  return (*s.no_rope_layers)[static_cast<std::size_t>(layer)] == 0;
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <limits>
 #include <optional>
 
+#include "retort/ops/operands.h"
+
 namespace retort::ops::device {
 namespace {
 
@@ -40,21 +42,6 @@ std::vector<Piece> pieces_of(std::int64_t length, const ScoreRule& rule) {
   return pieces;
 }
 
-// Scores with a soft cap, or keys behind a window.
-at::Tensor composed_attention(const at::Tensor& q_1HRE, const at::Tensor& k_1KME, const at::Tensor& v_1KME,
-                              const Piece& piece, const ScoreRule& rule) {
-  const auto groups = q_1HRE.size(1) / k_1KME.size(1);
-  const auto k = k_1KME.repeat_interleave(groups, 1), v = v_1KME.repeat_interleave(groups, 1);
-  const auto type = q_1HRE.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  auto scores = (at::matmul(q_1HRE, k.transpose(2, 3)) * rule.scale).to(type);
-  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
-  const auto ones = at::ones({piece.rows, piece.keys}, scores.options().dtype(at::kBool));
-  auto hidden = ones.triu(piece.row - piece.first + 1);
-  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(piece.row - piece.first - rule.window));
-  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
-  return at::matmul(weights.to(v.scalar_type()), v);
-}
-
 // Where no fused kernel takes heads that share keys, the library would form a matrix of length x length:
 // there each head is given keys of its own.
 at::Tensor fused_attention(const at::Tensor& q_1HLE, const at::Tensor& k_1KLE, const at::Tensor& v_1KLE,
@@ -73,7 +60,7 @@ at::Tensor attention_of_piece(const at::Tensor& q, const at::Tensor& k, const at
                               const Piece& piece, const ScoreRule& rule) {
   const bool whole = rule.softcap == 0 && piece.rows == piece.keys && piece.row == 0 &&
                      (rule.window == 0 || rule.window >= piece.rows);
-  return whole ? fused_attention(q, k, v, rule) : composed_attention(q, k, v, piece, rule);
+  return whole ? fused_attention(q, k, v, rule) : composed_attention(q, k, v, piece.row - piece.first, rule);
 }
 
 // Sums of gradients of keys and values, which several pieces see; rounded once.
@@ -92,6 +79,19 @@ struct KeyGradients {
 };
 
 }  // namespace
+
+at::Tensor composed_attention(const at::Tensor& q_HRE, const at::Tensor& k_KME, const at::Tensor& v_KME,
+                              std::int64_t first_query, const ScoreRule& rule) {
+  const auto groups = q_HRE.size(-3) / k_KME.size(-3);
+  const auto k = k_KME.repeat_interleave(groups, -3), v = v_KME.repeat_interleave(groups, -3);
+  auto scores = (at::matmul(q_HRE, k.transpose(-2, -1)) * rule.scale).to(statistics_type(q_HRE));
+  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
+  const auto ones = at::ones({q_HRE.size(-2), k.size(-2)}, scores.options().dtype(at::kBool));
+  auto hidden = ones.triu(first_query + 1);
+  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(first_query - rule.window));
+  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+  return at::matmul(weights.to(v.scalar_type()), v);
+}
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
