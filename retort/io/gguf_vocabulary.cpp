@@ -1,10 +1,6 @@
 #include "retort/io/gguf_vocabulary.h"
 
-#include <algorithm>
 #include <cmath>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "retort/base/error.h"
 #include "retort/io/quote.h"
@@ -16,10 +12,6 @@ using base::Json;
 using base::ModelError;
 using base::require;
 
-bool starts_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-}
-
 const Json* list_of_tokens(const MetadataReader& in, const char* key, bool texts, std::size_t tokens) {
   const Json* list = in.list(key, texts);
   require<ModelError>(list == nullptr || list->size() == tokens, in.where(), ": metadata ", quote(key),
@@ -28,33 +20,15 @@ const Json* list_of_tokens(const MetadataReader& in, const char* key, bool texts
   return list;
 }
 
-void require_distinct(const std::vector<std::string>& tokens, const std::string& where) {
-  std::unordered_set<std::string_view> seen;
-  for (const std::string& token : tokens)
-    require<ModelError>(seen.insert(token).second, where, ": the token ", quote(token),
-                        " stands twice in tokenizer.ggml.tokens; convert the model again.");
-}
-
-// Places are those of tokens, so they compare as ids do.
-struct ScoredMerge {
-  double score = 0;
-  std::size_t token = 0, left = 0, right = 0;
-};
-
 }  // namespace
 
-// convert_hf_to_gguf fills a vocabulary up to the rows of the embedding with [PAD<id>].
-bool GgufVocabulary::is_padding(std::size_t id) const {
-  return kinds[id] == TokenKind::unused && tokens[id] == "[PAD" + std::to_string(id) + "]";
-}
-
-GgufVocabulary read_gguf_vocabulary(const MetadataReader& in) {
+Vocabulary read_gguf_vocabulary(const MetadataReader& in) {
   const Json* tokens = in.list("tokenizer.ggml.tokens", true);
   require<ModelError>(tokens != nullptr && !tokens->empty(), in.where(),
                       ": has no tokenizer (tokenizer.ggml.tokens); use a GGUF file with one.");
-  GgufVocabulary vocabulary;
+  Vocabulary vocabulary;
   for (const Json& token : *tokens) vocabulary.tokens.push_back(token.get<std::string>());
-  require_distinct(vocabulary.tokens, in.where());
+  require_distinct(vocabulary, in.where(), "tokenizer.ggml.tokens");
   vocabulary.kinds.assign(tokens->size(), TokenKind::normal);
   if (const Json* kinds = list_of_tokens(in, "tokenizer.ggml.token_type", false, tokens->size()))
     for (std::size_t id = 0; id < kinds->size(); ++id) {
@@ -74,7 +48,7 @@ GgufVocabulary read_gguf_vocabulary(const MetadataReader& in) {
   return vocabulary;
 }
 
-std::optional<std::string> special_token(const MetadataReader& in, const GgufVocabulary& vocabulary,
+std::optional<std::string> special_token(const MetadataReader& in, const Vocabulary& vocabulary,
                                          std::string_view name, std::optional<std::int64_t> otherwise) {
   const std::string key = base::join("tokenizer.ggml.", name, "_token_id");
   const auto said = in.count(key);
@@ -101,28 +75,6 @@ std::vector<Merge> read_gguf_merges(const MetadataReader& in) {
                         ", expected two tokens with a space between; convert the model again.");
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
-  return merges;
-}
-
-std::vector<Merge> merges_by_score(const GgufVocabulary& vocabulary) {
-  std::unordered_map<std::string_view, std::size_t> ids;
-  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
-    if (vocabulary.kinds[id] == TokenKind::normal || vocabulary.kinds[id] == TokenKind::undefined)
-      ids.emplace(vocabulary.tokens[id], id);
-  std::vector<ScoredMerge> found;
-  for (const auto& [token, id] : ids)
-    for (std::size_t at = 1; at < token.size(); ++at) {
-      if (!starts_character(token[at])) continue;
-      const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
-      if (left != ids.end() && right != ids.end())
-        found.push_back({vocabulary.scores[id], id, left->second, right->second});
-    }
-  std::sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
-    return std::tie(b.score, a.token, a.left, a.right) < std::tie(a.score, b.token, b.left, b.right);
-  });
-  std::vector<Merge> merges;
-  for (const ScoredMerge& one : found)
-    merges.emplace_back(vocabulary.tokens[one.left], vocabulary.tokens[one.right]);
   return merges;
 }
 

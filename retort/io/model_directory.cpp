@@ -10,7 +10,7 @@
 #include "retort/io/gguf_model.h"
 #include "retort/io/language_part.h"
 #include "retort/io/safetensors_weights.h"
-#include "retort/io/tekken.h"
+#include "retort/io/tokenizer_file.h"
 
 namespace retort::io {
 namespace {
@@ -42,14 +42,7 @@ constexpr std::array kAccompanying{"tokenizer.json",
                                    "video_preprocessor_config.json",
                                    "generation_config.json"};
 constexpr const char* kTemplates = "additional_chat_templates";
-constexpr const char* kTekken = "tekken.json";
 constexpr std::size_t kMaxTokenizerBytes = std::size_t{1} << 27;
-
-// Newer models of Mistral come without tokenizer.json.
-bool has_only_tekken(const Path& directory) {
-  std::error_code error;
-  return fs::exists(directory / kTekken, error) && !fs::exists(directory / "tokenizer.json", error);
-}
 
 // Chat templates beside the first, sorted.
 std::vector<std::string> names_of_templates(const Path& folder) {
@@ -80,22 +73,6 @@ std::string read_config_text(const Path& path) {
 
 std::string name_of_config(const Path& path) {
   return (is_gguf(path) ? path : path / "config.json").string();
-}
-
-TokenizerText read_tokenizer_text(const Path& path, std::size_t max_bytes) {
-  std::error_code error;
-  if (is_gguf(path)) return {path.string(), GgufModel::open(path).tokenizer_text()};
-  const bool directory = fs::is_directory(path, error);
-  const bool tekken = directory && has_only_tekken(path);
-  const Path file = tekken ? path / kTekken : directory ? path / "tokenizer.json" : path;
-  require<ModelError>(!directory || fs::exists(file, error), path.string(),
-                      ": has no tokenizer.json; complete the model directory.");
-  try {
-    std::string text = base::read_file(file, max_bytes);
-    return {file.string(), tekken ? tokenizer_json_of_tekken(text, file.string()) : std::move(text)};
-  } catch (const base::DataError& too_large) {
-    throw ModelError(too_large.what());
-  }
 }
 
 namespace {
@@ -136,12 +113,13 @@ std::vector<FileToCopy> accompanying_files(const Path& from) {
   }
   std::error_code error;
   if (fs::is_regular_file(from, error)) return {{from, "tokenizer.json", {}}};
-  if (has_only_tekken(from)) {
-    (void)resolve_inside(from, kTekken);
-    files.push_back({{}, "tokenizer.json", read_tokenizer_text(from, kMaxTokenizerBytes).text});
-  }
+  const bool made = makes_tokenizer_json(from);
   for (const char* name : kAccompanying)
     if (entry_exists(from / name)) files.push_back({resolve_inside(from, name), name, {}});
+  if (made) {
+    std::erase_if(files, [](const FileToCopy& file) { return file.name == "tokenizer.json"; });
+    files.insert(files.begin(), {{}, "tokenizer.json", read_tokenizer_text(from, kMaxTokenizerBytes).text});
+  }
   for (const std::string& name : names_of_templates(from / kTemplates))
     files.push_back({resolve_inside(from, kTemplates, name), Path(kTemplates) / name, {}});
   return files;

@@ -61,14 +61,6 @@ std::string read_config_text(const base::Path& path);
 /// Where messages say that text comes from: config.json of a directory, or the GGUF file.
 std::string name_of_config(const base::Path& path);
 
-/// What tokenizer.json says, and the name of the file in messages.
-struct TokenizerText {
-  std::string where, text;
-};
-/// tokenizer.json of a model directory, that made from a GGUF file's metadata, or the file `path` itself.
-/// Throws ModelError (none there, or longer than `max_bytes`) or StorageError.
-TokenizerText read_tokenizer_text(const base::Path& path, std::size_t max_bytes);
-
 /// A file to copy: where its bytes are, and its name in the copy, relative to the directory.
 struct FileToCopy {
   base::Path source, name;

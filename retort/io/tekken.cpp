@@ -13,13 +13,12 @@
 #include "retort/base/json.h"
 #include "retort/io/byte_symbols.h"
 #include "retort/io/quote.h"
+#include "retort/io/tokenizer_json.h"
 
 namespace retort::io {
 namespace {
 
 using base::Json;
-// Finds a key of a hundred thousand sooner than one that keeps their order.
-using SortedJson = nlohmann::json;
 using base::ModelError;
 using base::require;
 
@@ -103,7 +102,7 @@ class Tekken {
     read_vocabulary(all - special_);
   }
 
-  SortedJson tokenizer() const;
+  std::string tokenizer() const;
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
@@ -126,14 +125,14 @@ class Tekken {
   }
   void read_special();
   void read_vocabulary(std::int64_t tokens);
-  void add_merges(const std::string& token, SortedJson& merges) const;
+  void add_merges(const std::string& token, const Vocabulary& vocabulary, std::vector<Merge>& merges) const;
 
   const Json& json_;
   const std::string& where_;
   std::string pattern_;
   std::int64_t special_ = 0;
   std::vector<std::string> special_tokens_, tokens_;
-  std::unordered_map<std::string, std::int64_t> ranks_;
+  std::unordered_map<std::string, std::size_t> ranks_;
 };
 
 void Tekken::read_special() {
@@ -161,77 +160,43 @@ void Tekken::read_vocabulary(std::int64_t tokens) {
     if (count(token, "rank") != rank) fail(base::join("the ranks of vocab have a hole before ", rank));
     auto bytes = from_base64(text(token, "token_bytes"));
     if (!bytes || bytes->empty()) fail(base::join("token_bytes of rank ", rank, " are not base64"));
-    if (!ranks_.emplace(*bytes, rank).second)
+    if (!ranks_.emplace(*bytes, tokens_.size()).second)
       fail(base::join("rank ", rank, " has the bytes of another token"));
     tokens_.push_back(std::move(*bytes));
   }
 }
 
-// All pairs of tokens that make this one, the pair with the lower ranks first.
-void Tekken::add_merges(const std::string& token, SortedJson& merges) const {
-  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+// All pairs of tokens that make another one, the pair with the lower ranks first.
+void Tekken::add_merges(const std::string& token, const Vocabulary& vocabulary,
+                        std::vector<Merge>& merges) const {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t cut = 1; cut < token.size(); ++cut) {
     const auto left = ranks_.find(token.substr(0, cut)), right = ranks_.find(token.substr(cut));
     if (left != ranks_.end() && right != ranks_.end()) pairs.emplace_back(left->second, right->second);
   }
   std::sort(pairs.begin(), pairs.end());
+  const auto specials = static_cast<std::size_t>(special_);
   for (const auto& [left, right] : pairs)
-    merges.push_back({symbols_of(tokens_[static_cast<std::size_t>(left)]),
-                      symbols_of(tokens_[static_cast<std::size_t>(right)])});
+    merges.emplace_back(vocabulary.tokens[specials + left], vocabulary.tokens[specials + right]);
 }
 
-SortedJson Tekken::tokenizer() const {
-  SortedJson vocabulary = SortedJson::object(), merges = SortedJson::array(), added = SortedJson::array();
-  for (std::size_t id = 0; id < special_tokens_.size(); ++id) {
-    vocabulary[special_tokens_[id]] = id;
-    added.push_back({{"id", id},
-                     {"content", special_tokens_[id]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  }
-  for (std::size_t rank = 0; rank < tokens_.size(); ++rank) {
-    vocabulary[symbols_of(tokens_[rank])] = special_ + static_cast<std::int64_t>(rank);
-    add_merges(tokens_[rank], merges);
-  }
-  const SortedJson split = {
-      {"type", "Split"}, {"pattern", {{"Regex", pattern_}}}, {"behavior", "Isolated"}, {"invert", false}};
-  const SortedJson bytes = {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
-  const auto begin = std::find(special_tokens_.begin(), special_tokens_.end(), kBegin);
-  if (begin == special_tokens_.end()) fail("has no special token <s>");
-  const auto begin_id = begin - special_tokens_.begin();
-  const SortedJson first = {{"SpecialToken", {{"id", kBegin}, {"type_id", 0}}}};
-  const auto sequence = [](const char* id) { return SortedJson{{"Sequence", {{"id", id}, {"type_id", 0}}}}; };
-  return {{"version", "1.0"},
-          {"truncation", nullptr},
-          {"padding", nullptr},
-          {"added_tokens", std::move(added)},
-          {"normalizer", nullptr},
-          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", SortedJson::array({split, bytes})}}},
-          {"post_processor",
-           {{"type", "TemplateProcessing"},
-            {"single", SortedJson::array({first, sequence("A")})},
-            {"pair", SortedJson::array({first, sequence("A"), first, sequence("B")})},
-            {"special_tokens",
-             {{kBegin,
-               {{"id", kBegin},
-                {"ids", SortedJson::array({begin_id})},
-                {"tokens", SortedJson::array({kBegin})}}}}}}},
-          {"decoder", bytes},
-          {"model",
-           {{"type", "BPE"},
-            {"dropout", nullptr},
-            {"unk_token", nullptr},
-            {"continuing_subword_prefix", nullptr},
-            {"end_of_word_suffix", nullptr},
-            {"fuse_unk", false},
-            {"byte_fallback", false},
-            {"ignore_merges", true},
-            {"vocab", std::move(vocabulary)},
-            {"merges", std::move(merges)}}}};
+std::string Tekken::tokenizer() const {
+  Vocabulary vocabulary{special_tokens_, std::vector(special_tokens_.size(), TokenKind::control), {}};
+  for (const std::string& token : tokens_) vocabulary.tokens.push_back(symbols_of(token));
+  vocabulary.kinds.resize(vocabulary.tokens.size(), TokenKind::normal);
+  std::vector<Merge> merges;
+  for (const std::string& token : tokens_) add_merges(token, vocabulary, merges);
+  const auto added = added_tokens_of(vocabulary);
+  const auto begin =
+      std::find_if(added.begin(), added.end(), [](const AddedToken& one) { return one.content == kBegin; });
+  if (begin == added.end()) fail("has no special token <s>");
+  return tokenizer_json({.vocabulary = vocabulary,
+                         .merges = std::move(merges),
+                         .pipeline = byte_level_pipeline(pattern_.c_str(), false, false),
+                         .added = added,
+                         .around = {.bos = *begin, .eos = {}},
+                         .ignore_merges = true},
+                        where_);
 }
 
 }  // namespace
@@ -244,7 +209,7 @@ std::string tokenizer_json_of_tekken(const std::string& text, const std::string&
     throw ModelError(base::join(where, ": not sound JSON at byte ", fault.byte, ": ", fault.reason,
                                 "; download the file again."));
   }
-  return Tekken(json, where).tokenizer().dump();
+  return Tekken(json, where).tokenizer();
 }
 
 }  // namespace retort::io

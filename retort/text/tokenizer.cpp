@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "retort/io/model_directory.h"
+#include "retort/io/tokenizer_file.h"
 #include "retort/text/byte_level.h"
 #include "retort/text/decoder.h"
 #include "retort/text/model_file.h"

@@ -6,6 +6,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/tokenizer_file.h"
 #include "support/gguf_writer.h"
 #include "support/temporary_directory.h"
 

@@ -197,13 +197,30 @@ TEST(ModelDirectory, CopiesAllThatBelongsToAModelButNeitherWeightsNorCode) {
   fs::create_directories(from / "additional_chat_templates");
   fs::create_directories(from / "original");
   for (const auto* names : {&belongs, &stays})
-    for (const std::string& name : *names) write_file(from / name, name);
+    for (const std::string& name : *names) write_file(from / name, "\"" + name + "\"");
   copy_files(accompanying_files(from.path()), to.path());
   for (const std::string& name : belongs) {
     ASSERT_TRUE(fs::is_regular_file(to / name)) << name;
-    EXPECT_EQ(base::read_file(to / name), name);
+    EXPECT_EQ(base::read_file(to / name), "\"" + name + "\"");
   }
   for (const std::string& name : stays) EXPECT_FALSE(fs::exists(to / name)) << name;
+}
+
+TEST(ModelDirectory, CopiesATokenizerThatCutsAsItsConfigurationAsks) {
+  const test::TemporaryDirectory from, to;
+  write_file(from / "tokenizer.json",
+             R"({"pre_tokenizer": {"type": "Metaspace"}, "model": {"type": "BPE"}})");
+  write_file(from / "tokenizer_config.json", R"({"fix_mistral_regex": true})");
+  copy_files(accompanying_files(from.path()), to.path());
+  const base::Json copy = base::parse_json(base::read_file(to / "tokenizer.json"));
+  const base::Json& steps = copy.at("pre_tokenizer").at("pretokenizers");
+  EXPECT_TRUE(
+      steps.at(0).at("pattern").at("Regex").get<std::string>().ends_with(R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"));
+  EXPECT_EQ(steps.at(1).at("type"), "ByteLevel");
+  EXPECT_EQ(copy.at("model").at("type"), "BPE");
+  write_file(from / "tokenizer_config.json", "{");
+  EXPECT_SAYS(message_of<ModelError>([&] { accompanying_files(from.path()); }),
+              "tokenizer_config.json: not sound JSON");
 }
 
 TEST(ModelDirectory, CopiesATokenizerThatIsGivenAsAFile) {

@@ -8,6 +8,7 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/tokenizer_file.h"
 #include "retort/model/dtype.h"
 #include "retort/model/rope.h"
 #include "retort/model/tensor_file.h"

@@ -3,18 +3,21 @@ data is at hand, also its tokenizers on its texts.
 
 text/<tokenizer>/tokenizer.json, cases.jsonl: {"text", "ids", "ids_no_special", "decoded", "decoded_with_special"} or,
 for ids drawn at random, {"ids", "decoded", "decoded_with_special"}.
+text/sentencepiece/<name>/tokenizer.model, cases.jsonl: {"text", "ids", "decoded"} by SentencePiece itself.
 text/documents/<group>.bin: documents; text/parity/<tokenizer>/<group>.bin: their ids and decoded texts.  A row is
 uint32 size, then so many bytes (int32 for ids), little-endian.
 """
 
 import ctypes
 import ctypes.util
+import io
 import json
 import random
 import shutil
 import struct
 from pathlib import Path
 
+import sentencepiece
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
 
@@ -350,8 +353,50 @@ def write_pieces(out: Path) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
+SENTENCEPIECE = {
+    "llama": {"byte_fallback": True},
+    "gemma": {"byte_fallback": True, "add_dummy_prefix": False, "user_defined_symbols": ["▁▁", "▁▁▁", "\n\n", "<start>", "日本"]},
+    "split-digits": {"byte_fallback": True, "split_digits": True},
+    "no-bytes": {},
+    # Those that have to be refused.
+    "unigram": {"model_type": "unigram"},
+    "nfkc": {"normalization_rule_name": "nfkc"},
+    "single-spaces": {"remove_extra_whitespaces": True},
+}
+
+
+def trained_sentencepiece(options: dict) -> bytes:
+    model = io.BytesIO()
+    fixed = {"model_type": "bpe", "vocab_size": 600, "normalization_rule_name": "identity", "remove_extra_whitespaces": False,
+             "hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **(fixed | options))
+    return model.getvalue()
+
+
+def sentencepiece_case(processor, text: str) -> dict:
+    ids = processor.encode(text)
+    return {"text": text, "ids": ids} | ({} if processor.unk_id() in ids else {"decoded": processor.decode(ids)})
+
+
+def write_sentencepiece(folder: Path, model: bytes) -> None:
+    """Control tokens in a text are left to tokenizer.json's readers, which find them; SentencePiece does not."""
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.model").write_bytes(model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    control = [processor.id_to_piece(i) for i in range(len(processor)) if processor.is_control(i) or processor.is_unknown(i)]
+    texts = [text for text in nasty_strings(1500, ["▁▁", "   ", "\n\n\n", "<start>", "日本語"]) if not any(c in text for c in control)]
+    with open(folder / "cases.jsonl", "w", encoding="utf-8") as out:
+        for text in texts:
+            out.write(json.dumps(sentencepiece_case(processor, text), ensure_ascii=False) + "\n")
+
+
 def write(out_dir: Path, shared: Path | None) -> None:
     out = out_dir / "text"
+    for name, options in SENTENCEPIECE.items():
+        write_sentencepiece(out / "sentencepiece" / name, trained_sentencepiece(options))
+    if shared is not None:
+        for path in sorted((shared / "tokenizers").glob("*/tokenizer.model")):
+            write_sentencepiece(out / "sentencepiece" / path.parent.name, path.read_bytes())
     write_pieces(out)
     texts = nasty_strings(400, ADDED)
     for number, (name, tokenizer) in enumerate(standalone_tokenizers().items()):

@@ -11,12 +11,21 @@
 
 namespace retort::test {
 
-std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
+std::vector<std::string> lines_of(const std::filesystem::path& file) {
   const std::string content = base::read_file(file);
-  std::vector<TokenizerCase> cases;
+  std::vector<std::string> lines;
   for (std::size_t start = 0; start < content.size();) {
     const std::size_t end = content.find('\n', start);
-    const base::Json line = base::parse_json(std::string_view(content).substr(start, end - start));
+    lines.push_back(content.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
+  std::vector<TokenizerCase> cases;
+  for (const std::string& text : lines_of(file)) {
+    const base::Json line = base::parse_json(text);
     TokenizerCase one;
     if (line.contains("text")) {
       one.text = line.at("text").get<std::string>();
@@ -26,7 +35,6 @@ std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
     one.decoded = line.at("decoded").get<std::string>();
     one.decoded_with_special = line.at("decoded_with_special").get<std::string>();
     cases.push_back(std::move(one));
-    start = end + 1;
   }
   return cases;
 }

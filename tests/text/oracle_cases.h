@@ -19,6 +19,9 @@ struct TokenizerCase {
   std::string decoded_with_special;
 };
 
+/// Lines of a file, without their ends.
+std::vector<std::string> lines_of(const std::filesystem::path& file);
+
 std::vector<TokenizerCase> read_cases(const std::filesystem::path& file);
 
 /// Compares ids and texts with those of a file of at least so many cases.

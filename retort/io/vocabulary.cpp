@@ -1,0 +1,64 @@
+#include "retort/io/vocabulary.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "retort/base/error.h"
+#include "retort/io/quote.h"
+
+namespace retort::io {
+namespace {
+
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
+// Places are those of tokens, so they compare as ids do.
+struct ScoredMerge {
+  double score = 0;
+  std::size_t token = 0, left = 0, right = 0;
+};
+
+}  // namespace
+
+// convert_hf_to_gguf fills a vocabulary up to the rows of the embedding with [PAD<id>].
+bool Vocabulary::is_padding(std::size_t id) const {
+  return kinds[id] == TokenKind::unused && tokens[id] == "[PAD" + std::to_string(id) + "]";
+}
+
+bool Vocabulary::has_bytes() const {
+  return std::find(kinds.begin(), kinds.end(), TokenKind::byte) != kinds.end();
+}
+
+void require_distinct(const Vocabulary& vocabulary, const std::string& where, std::string_view list) {
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& token : vocabulary.tokens)
+    base::require<base::ModelError>(seen.insert(token).second, where, ": the token ", quote(token),
+                                    " stands twice in ", list, "; convert the model again.");
+}
+
+std::vector<Merge> merges_by_score(const Vocabulary& vocabulary) {
+  std::unordered_map<std::string_view, std::size_t> ids;
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
+    if (vocabulary.kinds[id] == TokenKind::normal || vocabulary.kinds[id] == TokenKind::undefined)
+      ids.emplace(vocabulary.tokens[id], id);
+  std::vector<ScoredMerge> found;
+  for (const auto& [token, id] : ids)
+    for (std::size_t at = 1; at < token.size(); ++at) {
+      if (!starts_character(token[at])) continue;
+      const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
+      if (left != ids.end() && right != ids.end())
+        found.push_back({vocabulary.scores[id], id, left->second, right->second});
+    }
+  std::sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
+    return std::tie(b.score, a.token, a.left, a.right) < std::tie(a.score, b.token, b.left, b.right);
+  });
+  std::vector<Merge> merges;
+  for (const ScoredMerge& one : found)
+    merges.emplace_back(vocabulary.tokens[one.left], vocabulary.tokens[one.right]);
+  return merges;
+}
+
+}  // namespace retort::io

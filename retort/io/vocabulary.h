@@ -1,0 +1,45 @@
+#pragma once
+// The vocabulary of a tokenizer that stands in another format than tokenizer.json.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace retort::io {
+
+/// The numbers are those of SentencePiece, which tokenizer.ggml.token_type shares.
+enum class TokenKind {
+  undefined = 0,
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
+
+struct Vocabulary {
+  std::vector<std::string> tokens;  ///< by id
+  std::vector<TokenKind> kinds;     ///< as many as tokens
+  std::vector<double> scores;       ///< as many as tokens, or none
+
+  /// Whether the token only fills the vocabulary up to the rows of an embedding.
+  bool is_padding(std::size_t id) const;
+  bool has_bytes() const;
+};
+
+/// Throws ModelError where a token stands twice; `list` names the list of tokens in the file `where`.
+void require_distinct(const Vocabulary& vocabulary, const std::string& where, std::string_view list);
+
+/// Two tokens that become one.
+using Merge = std::pair<std::string_view, std::string_view>;
+
+/// SentencePiece joins the neighbours that make the token of the highest score.  As merges by rank that are
+/// all pairs of tokens that make a token, best score first and then by id: the order of the converters that
+/// wrote tokenizer.json of such models.  Only normal tokens are joined or made.  Pairs live as long as the
+/// vocabulary.
+std::vector<Merge> merges_by_score(const Vocabulary& vocabulary);
+
+}  // namespace retort::io
