@@ -9,6 +9,7 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/text/tokenizer_description.h"
 
 namespace retort::cli {
 namespace {
@@ -111,6 +112,16 @@ Json pruning(const Config& config) {
           {"hidden", said(architecture::why_hidden_stays(config))}};
 }
 
+/// Nothing where there is none, or none that Retort reads.
+Json tokenizer(const base::Path& path, std::vector<std::string>& notes) try {
+  const text::TokenizerDescription found = text::describe_tokenizer(path);
+  notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  return {{"file", found.file}, {"steps", found.steps}};
+} catch (const base::ModelError& error) {
+  notes.emplace_back(error.what());
+  return {};
+}
+
 /// What Retort wrote beside the weights, and the metadata inside them.
 Json origin(const io::ModelDirectory& directory) {
   Json json = Json::object();
@@ -153,6 +164,7 @@ Json describe_model(const base::Path& path) {
                {"may_be_pruned", pruning(config)},
                {"context", context},
                {"tied", config.tie_word_embeddings},
+               {"tokenizer", tokenizer(path, notes)},
                {"flops_per_token", architecture::flops_per_token(config, context)},
                {"kv_cache_bytes_per_token", architecture::kv_cache_bytes_per_token(config, item_bytes)},
                {"sparsity", sparsity(config, directory)},

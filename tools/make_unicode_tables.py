@@ -66,6 +66,8 @@ def classes() -> list[tuple[str, set[int]]]:
         ("kSpace", space),
         ("kNumeric", numeric()),
         ("kWord", word - {ord("@")}),
+        ("kPunctuation", matching(r"\p{P}")),
+        ("kSymbol", matching(r"\p{S}")),
     ]
 
 

@@ -57,6 +57,12 @@ PreTokenizer::Step PreTokenizer::split_step(const Node& node) {
   const bool invert = node.boolean("invert", false);
   const auto regex = pattern.find("Regex");
   const auto known = regex ? recognise(regex->string()) : std::nullopt;
+  const auto runs = regex && !known ? RunPattern::parse(regex->string()) : std::nullopt;
+  if (runs || (known && !matches_everything(*known))) {
+    if (behaviour != Separator::isolated || invert)
+      node.fail("with this pattern the behavior must be Isolated.");
+    return runs ? Step(SplitAtRuns{*runs}) : Step(SplitByPattern{*known});
+  }
   if (!known) {
     if (invert && !regex)
       node.fail("an inverted Split at a literal is not supported; use another tokenizer.");
@@ -101,6 +107,7 @@ void PreTokenizer::run(std::size_t step, std::string_view text, bool at_start, c
 void PreTokenizer::cut(const Step& step, std::string_view text, bool at_start, const PieceSink& sink) {
   const Overloaded cases{
       [&](const SplitByPattern& split) { split_by(split.pattern, text, sink); },
+      [&](const SplitAtRuns& split) { split_by(split.pattern, text, sink); },
       [&](const SplitAtLiteral& split) { split_at(split.literal, split.behaviour, text, sink); },
       [&](const Digits& digits) { split_digits(text, digits.individual, sink); },
       [&](const ByteLevel& level) {

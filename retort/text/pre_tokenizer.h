@@ -31,6 +31,9 @@ class PreTokenizer {
   struct SplitByPattern {
     KnownPattern pattern;
   };
+  struct SplitAtRuns {
+    RunPattern pattern;
+  };
   struct SplitAtLiteral {
     std::string literal;
     Separator behaviour;
@@ -48,7 +51,7 @@ class PreTokenizer {
     Prepend prepend;
     bool split;
   };
-  using Step = std::variant<SplitByPattern, SplitAtLiteral, Digits, ByteLevel, Metaspace>;
+  using Step = std::variant<SplitByPattern, SplitAtRuns, SplitAtLiteral, Digits, ByteLevel, Metaspace>;
 
   void add(const Node& node);
   static Step split_step(const Node& node);

@@ -1,8 +1,9 @@
 #include "retort/text/split.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
 
+#include "retort/text/normalizer.h"
 #include "retort/text/unicode.h"
 
 namespace retort::text {
@@ -10,22 +11,39 @@ namespace {
 
 using At = const char*;
 
-constexpr std::uint8_t kLetterOrNumber = kLetter | kNumber;
-constexpr std::uint8_t kNotOther = kLetter | kNumber | kSpace;
+constexpr std::uint16_t kLetterOrNumber = kLetter | kNumber;
+constexpr std::uint16_t kNotOther = kLetter | kNumber | kSpace;
 // A limit that counting down never meets.
 constexpr int kNoLimit = -1;
 
-constexpr std::array<std::pair<std::string_view, KnownPattern>, 5> kPatterns = {{
-    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", KnownPattern::gpt2},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     KnownPattern::llama3},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     KnownPattern::qwen2},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     KnownPattern::tekken},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     KnownPattern::o200k},
-}};
+struct Row {
+  std::string_view regex;
+  KnownPattern pattern;
+  std::string_view name;
+  bool everything = true;  // matches every character
+};
+
+constexpr std::array kPatterns{
+    Row{R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", KnownPattern::gpt2,
+        "gpt2"},
+    Row{R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::llama3, "llama3"},
+    Row{R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::qwen2, "qwen2"},
+    Row{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::tekken, "tekken"},
+    Row{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::o200k, "o200k"},
+    Row{R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        KnownPattern::deepseek3, "deepseek3", false},
+    Row{R"(\s+$)", KnownPattern::spaces_at_end, "spaces_at_end", false},
+};
+
+const Row& row_of(KnownPattern pattern) {
+  const auto found = std::find_if(kPatterns.begin(), kPatterns.end(),
+                                  [&](const Row& row) { return row.pattern == pattern; });
+  return *found;
+}
 
 bool is_newline(char c) {
   return c == '\r' || c == '\n';
@@ -49,21 +67,31 @@ class Scanner {
         return match_cased(at, 1, false);
       case KnownPattern::o200k:
         return match_cased(at, 3, true);
+      case KnownPattern::deepseek3:
+        return match_deepseek3(at);
+      case KnownPattern::spaces_at_end:
+        return match_spaces_at_end(at);
     }
     return end_;
   }
 
+  // The next place where a match may start, after none started at `at`.
+  At after_unmatched(At at) const {
+    const At stop = pattern_ == KnownPattern::spaces_at_end ? skip(at, kSpace) : at;
+    return stop != at ? stop : next(at);
+  }
+
  private:
-  std::uint8_t class_at(At at) const { return classes_[read_character(at).code]; }
-  bool in(At at, std::uint8_t mask) const { return at != end_ && (class_at(at) & mask) != 0; }
-  bool outside(At at, std::uint8_t mask) const { return at != end_ && (class_at(at) & mask) == 0; }
+  std::uint16_t class_at(At at) const { return classes_[read_character(at).code]; }
+  bool in(At at, std::uint16_t mask) const { return at != end_ && (class_at(at) & mask) != 0; }
+  bool outside(At at, std::uint16_t mask) const { return at != end_ && (class_at(at) & mask) == 0; }
   static At next(At at) { return at + read_character(at).size; }
 
-  At skip(At at, std::uint8_t mask, int limit = kNoLimit) const {
+  At skip(At at, std::uint16_t mask, int limit = kNoLimit) const {
     for (; limit != 0 && in(at, mask); --limit) at = next(at);
     return at;
   }
-  At skip_outside(At at, std::uint8_t mask) const {
+  At skip_outside(At at, std::uint16_t mask) const {
     while (outside(at, mask)) at = next(at);
     return at;
   }
@@ -97,7 +125,7 @@ class Scanner {
       if (stop != at) return stop;
     }
     const At word = *at == ' ' ? at + 1 : at;
-    for (const std::uint8_t mask : {kLetter, kNumber})
+    for (const std::uint16_t mask : {kLetter, kNumber})
       if (in(word, mask)) return skip(word, mask);
     if (outside(word, kNotOther)) return skip_outside(word, kNotOther);
     return match_spaces(at);
@@ -126,10 +154,50 @@ class Scanner {
       while (stop != end_ && (is_newline(*stop) || (slashes && *stop == '/'))) ++stop;
       return stop;
     }
+    return match_white(at);
+  }
+
+  // \s*[\r\n]+|\s+(?!\S)|\s+
+  At match_white(At at) const {
     At newline = nullptr;
     for (At space = at; in(space, kSpace); space = next(space))
       if (is_newline(*space)) newline = space;
     return newline != nullptr ? newline + 1 : match_spaces(at);
+  }
+
+  // DeepSeek 3: an ASCII sign with the letters after it, letters and marks with a character before them,
+  // signs.
+  At match_deepseek3(At at) const {
+    const auto ascii_letter = [this](At place) {
+      const char lower = place == end_ ? '\0' : static_cast<char>(*place | 0x20);
+      return lower >= 'a' && lower <= 'z';
+    };
+    const auto code = static_cast<unsigned char>(*at);
+    if (code < 0x80 && in(at, kPunctuation | kSymbol) && ascii_letter(at + 1)) {
+      ++at;
+      while (ascii_letter(at)) ++at;
+      return at;
+    }
+    if (in(at, kLetter | kMark)) return skip(at, kLetter | kMark);
+    if (!is_newline(*at) && outside(at, kLetter | kPunctuation | kSymbol) && in(next(at), kLetter | kMark))
+      return skip(next(at), kLetter | kMark);
+    const At sign = *at == ' ' ? at + 1 : at;
+    if (in(sign, kPunctuation | kSymbol)) {
+      At stop = skip(sign, kPunctuation | kSymbol);
+      while (stop != end_ && is_newline(*stop)) ++stop;
+      return stop;
+    }
+    return in(at, kSpace) ? match_white(at) : at;
+  }
+
+  // \s+$ : up to the end, or to the last line break that white space goes on to.
+  At match_spaces_at_end(At at) const {
+    const At stop = skip(at, kSpace);
+    if (stop == end_ || stop == at) return stop;
+    At newline = at;
+    for (At space = next(at); space != stop; space = next(space))
+      if (*space == '\n') newline = space;
+    return newline;
   }
 
   // Words by the case of their letters: the pattern of tekken, and that of o200k, which adds contractions to
@@ -164,7 +232,7 @@ class Scanner {
 
   KnownPattern pattern_;
   At end_;
-  const std::uint8_t* classes_;
+  const std::uint16_t* classes_;
 };
 
 std::string_view between(At from, At to) {
@@ -225,23 +293,59 @@ class Joiner {
 }  // namespace
 
 std::optional<KnownPattern> recognise(std::string_view regex) {
-  for (const auto& [text, pattern] : kPatterns)
-    if (text == regex) return pattern;
+  // Line breaks may stand in an expression as they are.
+  const std::string escaped = replace_all(replace_all(regex, "\r", R"(\r)"), "\n", R"(\n)");
+  for (const Row& row : kPatterns)
+    if (row.regex == escaped) return row.pattern;
   return std::nullopt;
 }
 
-void split_by(KnownPattern pattern, std::string_view text, const PieceSink& sink) {
+std::string_view name_of(KnownPattern pattern) {
+  return row_of(pattern).name;
+}
+
+bool matches_everything(KnownPattern pattern) {
+  return row_of(pattern).everything;
+}
+
+namespace {
+
+// `match` gives the end of the match at a place, or the place itself; `next` where another may start.
+template <typename Match, typename Next>
+void split_at_matches(std::string_view text, const PieceSink& sink, const Match& match, const Next& next) {
   const At end = text.data() + text.size();
-  const Scanner scanner(pattern, end);
-  for (At at = text.data(); at != end;) {
-    const At stop = scanner.match(at);
+  At start = text.data();
+  for (At at = start; at != end;) {
+    const At stop = match(at);
+    if (stop == at) {
+      at = next(at);
+      continue;
+    }
+    give(between(start, at), sink);
     sink(between(at, stop));
-    at = stop;
+    at = start = stop;
   }
+  give(between(start, end), sink);
+}
+
+}  // namespace
+
+void split_by(KnownPattern pattern, std::string_view text, const PieceSink& sink) {
+  const Scanner scanner(pattern, text.data() + text.size());
+  split_at_matches(
+      text, sink, [&](At at) { return scanner.match(at); },
+      [&](At at) { return scanner.after_unmatched(at); });
+}
+
+void split_by(const RunPattern& pattern, std::string_view text, const PieceSink& sink) {
+  const At end = text.data() + text.size();
+  split_at_matches(
+      text, sink, [&](At at) { return pattern.match(at, end); },
+      [](At at) { return at + read_character(at).size; });
 }
 
 void split_digits(std::string_view text, bool individual, const PieceSink& sink) {
-  const std::uint8_t* classes = character_classes();
+  const std::uint16_t* classes = character_classes();
   Joiner joiner(individual ? Separator::isolated : Separator::contiguous, sink);
   const At end = text.data() + text.size();
   At start = text.data();

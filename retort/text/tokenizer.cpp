@@ -16,12 +16,11 @@
 namespace retort::text {
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{1} << 27;
 constexpr std::size_t kLargestText = std::size_t{1} << 31;
 
 base::Json parse(const io::TokenizerText& file) {
   try {
-    return base::parse_json(file.text, {.max_bytes = kLargestFile});
+    return base::parse_json(file.text, {.max_bytes = kLargestTokenizerFile});
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(
         base::join(file.where, ": is not valid JSON: ", fault.reason, " (byte ", fault.byte, ")."));
@@ -116,7 +115,7 @@ void Tokenizer::State::encode_part(std::string_view text, bool at_start, BpeScra
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
-  const io::TokenizerText file = io::read_tokenizer_text(path, kLargestFile);
+  const io::TokenizerText file = io::read_tokenizer_text(path, kLargestTokenizerFile);
   const base::Json root = parse(file);
   return Tokenizer(std::make_shared<const State>(Node(root, file.where)));
 }

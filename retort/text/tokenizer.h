@@ -14,12 +14,14 @@
 
 namespace retort::text {
 
+inline constexpr std::size_t kLargestTokenizerFile = std::size_t{1} << 27;
+
 /// Immutable and cheap to copy; all functions may be called from several threads at once.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json, the one in a model directory, or what a GGUF file says of its tokenizer.  The
-  /// file's truncation and padding are not applied.  Throws ModelError (invalid, hostile or not supported) or
-  /// StorageError (cannot be read).
+  /// Reads a tokenizer.json, that of a model directory (also made of its tekken.json or tokenizer.model), or
+  /// what a GGUF file says of its tokenizer.  The file's truncation and padding are not applied.  Throws
+  /// ModelError (invalid, hostile or not supported) or StorageError (cannot be read).
   static Tokenizer from_file(const std::filesystem::path& path);
 
   /// Ids of `text`; `add_special_tokens`: with what the post-processor puts around one sequence.  Invalid

@@ -41,9 +41,9 @@ bool eight_ascii(const unsigned char* at) {
 
 }  // namespace
 
-const std::uint8_t* character_classes() {
-  static const std::vector<std::uint8_t> table = [] {
-    std::vector<std::uint8_t> classes(0x110000, 0);
+const std::uint16_t* character_classes() {
+  static const std::vector<std::uint16_t> table = [] {
+    std::vector<std::uint16_t> classes(0x110000, 0);
     for (std::size_t i = 0; i < kClassRangeCount; ++i)
       for (std::uint32_t code = kClassRanges[i].first; code <= kClassRanges[i].last; ++code)
         classes[code] = kClassRanges[i].value;

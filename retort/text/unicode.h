@@ -9,15 +9,17 @@
 namespace retort::text {
 
 /// Bits of a character's class; the order is that of tools/make_unicode_tables.py.
-enum CharClass : std::uint8_t {
-  kLetter = 1,      ///< \p{L}
-  kNumber = 2,      ///< \p{N}
-  kMark = 4,        ///< \p{M}
-  kUpperLike = 8,   ///< Lu, Lt, Lm, Lo, M
-  kLowerLike = 16,  ///< Ll, Lm, Lo, M
-  kSpace = 32,      ///< \s
-  kNumeric = 64,    ///< what the Digits pre-tokenizer takes for a digit
-  kWord = 128,      ///< \w
+enum CharClass : std::uint16_t {
+  kLetter = 1,         ///< \p{L}
+  kNumber = 2,         ///< \p{N}
+  kMark = 4,           ///< \p{M}
+  kUpperLike = 8,      ///< Lu, Lt, Lm, Lo, M
+  kLowerLike = 16,     ///< Ll, Lm, Lo, M
+  kSpace = 32,         ///< \s
+  kNumeric = 64,       ///< what the Digits pre-tokenizer takes for a digit
+  kWord = 128,         ///< \w
+  kPunctuation = 256,  ///< \p{P}
+  kSymbol = 512,       ///< \p{S}
 };
 
 struct Character {
@@ -43,7 +45,7 @@ inline const char* previous_character(const char* at) {
 }
 
 /// Class bits of every code point, indexed by code point.
-const std::uint8_t* character_classes();
+const std::uint16_t* character_classes();
 
 void append_utf8(std::string& out, char32_t code);
 

@@ -9,7 +9,7 @@ namespace retort::text {
 struct ClassRange {
   std::uint32_t first;
   std::uint32_t last;
-  std::uint8_t value;
+  std::uint16_t value;
 };
 
 /// Full canonical decomposition; unused places are 0.

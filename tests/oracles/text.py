@@ -32,6 +32,26 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + CONTRACTION +
          r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
+# DeepSeek has several expressions one after the other; those of its tokenizer.json.
+DEEPSEEK3 = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+             r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^""" "\r\n" r"""\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[""" "\r\n" r"""]*|\s*[""" "\r\n" r"""]+|\s+(?!\S)|\s+"""]
+# Letters with case of an older Unicode, first and last of each range.
+CASED = """
+41 5A 61 7A B5 B5 C0 D6 D8 F6 F8 1BA 1BC 1BF 1C4 293 295 2AF 370 373 376 377 37B 37D 37F 37F 386 386 388 38A 38C 38C 38E 3A1 3A3 3F5
+3F7 481 48A 52F 531 556 10A0 10C5 13A0 13F5 13F8 13FD 1C90 1CBA 1CBD 1CBF 1D00 1D2B 1D6B 1D77 1D79 1D9A 1E00 1F15 1F18 1F1D 1F20 1F45
+1F48 1F4D 1F50 1F57 1F59 1F59 1F5B 1F5B 1F5D 1F5D 1F5F 1F7D 1F80 1FB4 1FB6 1FBC 1FBE 1FBE 1FC2 1FC4 1FC6 1FCC 1FD0 1FD3 1FD6 1FDB
+1FE0 1FEC 1FF2 1FF4 1FF6 1FFC 2102 2102 2107 2107 210A 2113 2115 2115 2119 211D 2124 2124 2126 2126 2128 2128 212A 212D 212F 2134
+2139 2139 213C 213F 2145 2149 214E 214E 2183 2184 2C00 2C7B 2C7E 2CE4 2CEB 2CEE 2CF2 2CF3 A640 A66D A680 A69B A722 A76F A771 A787
+A78B A78E AB70 ABBF FB00 FB06 FB13 FB17 FF21 FF3A FF41 FF5A 10400 1044F 104B0 104D3 104D8 104FB 10C80 10CB2 10CC0 10CF2 118A0 118DF
+1E900 1E943""".split()
+DEEPSEEK_LETTERS = "\\s?[" + "".join(chr(int(first, 16)) + ("" if first == last else "-" + chr(int(last, 16)))
+                                     for first, last in zip(CASED[::2], CASED[1::2])) + "]+"
+DEEPSEEK_SIGNS = "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+"
+DEEPSEEK_CJK = "[一-龥ࠀ-一가-퟿]+"
+DEEPSEEK_LLM = ["[\r\n]", DEEPSEEK_LETTERS, DEEPSEEK_SIGNS, r"\s+$", DEEPSEEK_CJK]
+DEEPSEEK_CODER = ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", DEEPSEEK_CJK]
+RUNS = sorted({*DEEPSEEK_LLM, *DEEPSEEK_CODER, *DEEPSEEK3[:2], r"\p{N}", r"\p{N}+"} - {r"\s+$"})
+
 CORPUS = [
     "The kernel reads the file, and the file's owner writes it; they'll read it again in 2024, or 1999.",
     "Der Übersetzer öffnet die Datei und schließt sie wieder: größer, schöner, heißer. 12345 Wörter.",
@@ -118,6 +138,11 @@ def split_then_bytes(pattern: str, behavior: str = "isolated", invert: bool = Fa
                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
+def splits_then_bytes(patterns: list[str], digits=None):
+    return pre_tokenizers.Sequence([*(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns), *([digits] if digits else []),
+                                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 def bos_template(token: str, id_: int, single: str):
     return processors.TemplateProcessing(single=single, special_tokens=[(token, id_)])
 
@@ -192,6 +217,9 @@ def standalone_tokenizers() -> dict[str, Tokenizer]:
         "llama3": llama3_style(),
         "tekken": llama3_style(TEKKEN),
         "o200k": llama3_style(O200K),
+        "deepseek3": byte_level(splits_then_bytes(DEEPSEEK3)),
+        "deepseek-llm": byte_level(splits_then_bytes(DEEPSEEK_LLM, digits(individual_digits=True))),
+        "deepseek-coder": byte_level(splits_then_bytes(DEEPSEEK_CODER, digits(individual_digits=True))),
         "qwen2-nfc": byte_level(split_then_bytes(QWEN2)),
         "spm-fallback": spm(BYTES),
         "spm-some-bytes": spm(BYTES[:0xA0]),
@@ -344,7 +372,8 @@ def write_pieces(out: Path) -> None:
     gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
     steps = {name: pre_tokenizers.Split(Regex(pattern), "isolated")
              for name, pattern in [("gpt2", gpt2), ("llama3", LLAMA3), ("qwen2", QWEN2), ("tekken", TEKKEN),
-                                   ("o200k", O200K)]}
+                                   ("o200k", O200K), ("deepseek3", DEEPSEEK3[2]), ("spaces_at_end", r"\s+$")]}
+    steps |= {"re:" + pattern: pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in RUNS}
     steps |= {"digits": pre_tokenizers.Digits(individual_digits=True),
               "digit-runs": pre_tokenizers.Digits(individual_digits=False)}
     with open(out / "pieces.jsonl", "w", encoding="utf-8") as file:

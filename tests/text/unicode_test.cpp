@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,12 @@ std::string lossy(std::string_view bytes) {
   return std::string(to_valid_utf8(bytes, storage));
 }
 
-std::vector<std::string> pieces(KnownPattern pattern, std::string_view text) {
+constexpr std::array kPatterns{KnownPattern::gpt2,         KnownPattern::llama3, KnownPattern::qwen2,
+                               KnownPattern::tekken,       KnownPattern::o200k,  KnownPattern::deepseek3,
+                               KnownPattern::spaces_at_end};
+
+template <typename Pattern>
+std::vector<std::string> pieces(const Pattern& pattern, std::string_view text) {
   std::vector<std::string> out;
   split_by(pattern, text, [&](std::string_view piece) { out.emplace_back(piece); });
   return out;
@@ -93,12 +99,15 @@ TEST(Split, CutsNastyStringsWhereHfTokenizersDoes) {
     const base::Json row = base::parse_json(std::string_view(content).substr(start, end - start));
     const auto text = row.at("text").get<std::string>();
     SCOPED_TRACE(testing::PrintToString(text));
-    const auto wanted = [&](const char* name) { return row.at(name).get<Pieces>(); };
-    EXPECT_EQ(pieces(KnownPattern::gpt2, text), wanted("gpt2"));
-    EXPECT_EQ(pieces(KnownPattern::llama3, text), wanted("llama3"));
-    EXPECT_EQ(pieces(KnownPattern::qwen2, text), wanted("qwen2"));
-    EXPECT_EQ(pieces(KnownPattern::tekken, text), wanted("tekken"));
-    EXPECT_EQ(pieces(KnownPattern::o200k, text), wanted("o200k"));
+    const auto wanted = [&](std::string_view name) { return row.at(std::string(name)).get<Pieces>(); };
+    for (const auto pattern : kPatterns)
+      EXPECT_EQ(pieces(pattern, text), wanted(name_of(pattern))) << name_of(pattern);
+    for (const auto& [name, cut] : row.items())
+      if (name.starts_with("re:")) {
+        const auto runs = RunPattern::parse(std::string_view(name).substr(3));
+        ASSERT_TRUE(runs) << name;
+        EXPECT_EQ(pieces(*runs, text), cut.get<Pieces>()) << name;
+      }
     EXPECT_EQ(digit_pieces(text, true), wanted("digits"));
     EXPECT_EQ(digit_pieces(text, false), wanted("digit-runs"));
   }
@@ -111,14 +120,22 @@ TEST(Split, RecognisesPatternsByTheirWholeText) {
   EXPECT_FALSE(recognise("(a+)+$"));
 }
 
+TEST(Split, TakesRunsOfOneClassAndNothingElse) {
+  EXPECT_EQ(pieces(*RunPattern::parse(R"(\s?[a-cx]+)"), "yabx  abd"), (Pieces{"y", "abx", " ", " ab", "d"}));
+  EXPECT_EQ(pieces(*RunPattern::parse(R"(\p{N}{1,3})"), "a12345"), (Pieces{"a", "123", "45"}));
+  EXPECT_EQ(pieces(*RunPattern::parse(R"([\r\n])"), "a\n\r"), (Pieces{"a", "\n", "\r"}));
+  for (const char* other : {"", "[", "[]", "[]+", "[^a]+", "[b-a]+", "[a-]+", R"([\w]+)", R"(\p{L}*)",
+                            "[a]+?", "(a+)+", R"(\s?)", "[a]{1,3}+", "[[:alpha:]]", "[a&&b]", "a+"})
+    EXPECT_FALSE(RunPattern::parse(other)) << other;
+}
+
 TEST(Split, LosesNothing) {
   const std::u32string alphabet = U"aA1 '\n\r\t/!s\u0301\u65e5\u02b0\u00a0\u0660\u180e\U0001F600";
   base::Random random(11, 0);
   for (int round = 0; round < 2000; ++round) {
     std::string text;
     for (int i = 0; i < 30; ++i) append_utf8(text, alphabet[random.next_below(alphabet.size())]);
-    for (const auto pattern : {KnownPattern::gpt2, KnownPattern::llama3, KnownPattern::qwen2,
-                               KnownPattern::tekken, KnownPattern::o200k}) {
+    for (const auto pattern : kPatterns) {
       std::string joined;
       for (const std::string& piece : pieces(pattern, text)) {
         ASSERT_FALSE(piece.empty());

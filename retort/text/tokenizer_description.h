@@ -1,0 +1,19 @@
+#pragma once
+// What a model's tokenizer does, in words, and what other programs make of the same files.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace retort::text {
+
+struct TokenizerDescription {
+  std::string file;                ///< where it stands, for example tokenizer.json
+  std::vector<std::string> steps;  ///< from text to ids; a known pattern by its name
+  std::vector<std::string> notes;  ///< whole sentences: where transformers 5.23 gives other ids
+};
+
+/// Of a model directory or a GGUF file.  Throws what Tokenizer::from_file throws.
+TokenizerDescription describe_tokenizer(const std::filesystem::path& path);
+
+}  // namespace retort::text
