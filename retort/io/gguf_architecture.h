@@ -2,6 +2,7 @@
 // The architectures of GGUF files that are read, under the names of llama.cpp.
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 namespace retort::io {
@@ -10,12 +11,33 @@ struct GgufArchitecture {
   std::string_view name;  ///< general.architecture; the prefix of its keys
   const char* hugging_face;
   const char* model_type;
-  bool rows_reordered;  ///< llama.cpp's converter changes the order of query and key rows
+  bool rows_reordered = false;  ///< llama.cpp's converter changes the order of query and key rows
+  bool norms_plus_one = false;  ///< files hold 1 + w of a norm, Hugging Face w
+  bool norms_around = false;    ///< each half of a block has a norm before and one after it
+  bool fused = false;           ///< q, k, v are one matrix, gate and up another
+  bool soft_caps = false;
+  /// Scores are divided by the root of the width of a head, in a model of so many blocks by that of hidden
+  /// size by heads; 0: the file's family does not say it.
+  std::int64_t blocks_of_largest = 0;
 };
 
-inline constexpr std::array<GgufArchitecture, 3> kGgufArchitectures{
-    {{"llama", "LlamaForCausalLM", "llama", true},
-     {"qwen2", "Qwen2ForCausalLM", "qwen2", false},
-     {"qwen3", "Qwen3ForCausalLM", "qwen3", false}}};
+inline constexpr std::array<GgufArchitecture, 6> kGgufArchitectures{
+    {{.name = "llama", .hugging_face = "LlamaForCausalLM", .model_type = "llama", .rows_reordered = true},
+     {.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .model_type = "qwen2"},
+     {.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .model_type = "qwen3"},
+     {.name = "phi3", .hugging_face = "Phi3ForCausalLM", .model_type = "phi3", .fused = true},
+     {.name = "gemma2",
+      .hugging_face = "Gemma2ForCausalLM",
+      .model_type = "gemma2",
+      .norms_plus_one = true,
+      .norms_around = true,
+      .soft_caps = true,
+      .blocks_of_largest = 46},
+     {.name = "gemma3",
+      .hugging_face = "Gemma3ForCausalLM",
+      .model_type = "gemma3_text",
+      .norms_plus_one = true,
+      .norms_around = true,
+      .blocks_of_largest = 62}}};
 
 }  // namespace retort::io

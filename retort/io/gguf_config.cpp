@@ -48,7 +48,7 @@ constexpr std::array kRefused{
 };
 
 // Honoured, or without influence on what is computed.
-constexpr std::array<std::string_view, 22> kKnown{"block_count",
+constexpr std::array<std::string_view, 24> kKnown{"block_count",
                                                   "context_length",
                                                   "embedding_length",
                                                   "feed_forward_length",
@@ -58,6 +58,8 @@ constexpr std::array<std::string_view, 22> kKnown{"block_count",
                                                   "attention.value_length",
                                                   "attention.layer_norm_rms_epsilon",
                                                   "attention.sliding_window",
+                                                  "attention.sliding_window_pattern",
+                                                  "rope.freq_base_swa",
                                                   "rope.freq_base",
                                                   "rope.dimension_count",
                                                   "rope.scaling.type",
@@ -106,10 +108,16 @@ bool is_harmless(const Json& value, Harmless harmless) {
   return false;
 }
 
+bool is_honoured(const GgufArchitecture& architecture, std::string_view key) {
+  return (architecture.soft_caps && key.ends_with("_softcapping")) ||
+         (architecture.fused && key == "rope.scaling.attn_factor");
+}
+
 void refuse_unhonoured(const Keys& keys) {
   const MetadataReader& in = keys.in();
   for (const RefusedKey& refused : kRefused) {
     const auto found = in.all().find(keys.of(refused.key));
+    if (is_honoured(keys.architecture(), refused.key)) continue;
     if (found == in.all().end() || is_harmless(found->second, refused.harmless)) continue;
     throw ModelError(base::join(in.where(), ": metadata ", quote(found->first), " means ", refused.means,
                                 ", which is not supported; use a model without it."));
@@ -128,8 +136,8 @@ std::int64_t read_head_dim(const Keys& keys, std::int64_t hidden, std::int64_t h
                       value_length, ", expected ", head_dim,
                       " as that of the keys; other widths are not supported.");
   const std::int64_t rotated = keys.count("rope.dimension_count").value_or(head_dim);
-  require<ModelError>(rotated == head_dim, where, ": ", keys.of("rope.dimension_count"), " is ", rotated,
-                      ", expected ", head_dim,
+  require<ModelError>(rotated == head_dim || keys.architecture().fused, where, ": ",
+                      keys.of("rope.dimension_count"), " is ", rotated, ", expected ", head_dim,
                       ", the width of a head; a rotation of a part of a head is not supported.");
   return head_dim;
 }
@@ -162,8 +170,19 @@ Json llama3_scaling(const Keys& keys, double theta, std::span<const float> divis
           {"original_max_position_embeddings", static_cast<std::int64_t>(kOriginalContext)}};
 }
 
+// That of Phi-3, whose factors depend on the length of a text.
+Json longrope_scaling(const Keys& keys, const GgufShape& shape) {
+  Json scaling = {{"rope_type", "longrope"},
+                  {"short_factor", shape.short_divisors},
+                  {"long_factor", shape.long_divisors}};
+  if (const auto factor = keys.number("rope.scaling.attn_factor")) scaling["attention_factor"] = *factor;
+  return scaling;
+}
+
 // rope_scaling; null where there is none.
-Json read_scaling(const Keys& keys, double theta, std::span<const float> divisors) {
+Json read_scaling(const Keys& keys, double theta, const GgufShape& shape) {
+  if (!shape.long_divisors.empty() || !shape.short_divisors.empty()) return longrope_scaling(keys, shape);
+  const std::span<const float> divisors = shape.rope_divisors;
   const std::string type = keys.text("rope.scaling.type").value_or("none");
   const double factor = keys.number("rope.scaling.factor").value_or(1);
   const bool known = type == "none" || type == "linear" || type == "yarn";
@@ -205,6 +224,43 @@ void add_token_ids(const MetadataReader& in, Json& config) {
   config["bos_token_id"] = token_id(in, "bos", pieces ? Json(1) : Json());
   config["eos_token_id"] = end_ids(in, pieces ? Json(2) : Json());
   config["pad_token_id"] = token_id(in, "padding", {});
+}
+
+void add_windows(const Keys& keys, Json& config) {
+  if (const auto window = keys.count("attention.sliding_window"); window && *window > 0)
+    config["sliding_window"] = *window;
+  if (const auto theta = keys.number("rope.freq_base_swa")) config["rope_local_base_freq"] = *theta;
+  const auto pattern = keys.in().all().find(keys.of("attention.sliding_window_pattern"));
+  if (pattern == keys.in().all().end()) return;
+  if (!pattern->second.is_array()) {
+    config["sliding_window_pattern"] = pattern->second;
+    return;
+  }
+  for (const Json& windowed : pattern->second)
+    config["layer_types"].push_back(windowed == true || windowed == 1 ? "sliding_attention"
+                                                                      : "full_attention");
+}
+
+// What is done to scores and logits, and the activation that comes with it.
+void add_scores(const Keys& keys, Json& config) {
+  const GgufArchitecture& architecture = keys.architecture();
+  config[architecture.norms_around ? "hidden_activation" : "hidden_act"] =
+      architecture.norms_around ? "gelu_pytorch_tanh" : "silu";
+  const auto width = config.at("head_dim").get<std::int64_t>();
+  if (architecture.blocks_of_largest > 0)
+    config["query_pre_attn_scalar"] = config.at("num_hidden_layers") == architecture.blocks_of_largest
+                                          ? config.at("hidden_size").get<std::int64_t>() /
+                                                config.at("num_attention_heads").get<std::int64_t>()
+                                          : width;
+  if (architecture.soft_caps)
+    for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
+      if (const auto value = keys.number(cap)) config[cap] = *value;
+  if (!architecture.fused) return;
+  const auto rotated = keys.count("rope.dimension_count").value_or(width);
+  if (rotated != width)
+    config["partial_rotary_factor"] = static_cast<double>(rotated) / static_cast<double>(width);
+  if (const auto context = keys.count("rope.scaling.original_context_length"))
+    config["original_max_position_embeddings"] = *context;
 }
 
 // A note for the reader of config.json, who names keys that are not known.
@@ -266,12 +322,11 @@ std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
                  {"max_position_embeddings", keys.required_count("context_length")},
                  {"rms_norm_eps", *epsilon},
                  {"rope_theta", theta},
-                 {"rope_scaling", read_scaling(keys, theta, shape.rope_divisors)},
-                 {"hidden_act", "silu"},
+                 {"rope_scaling", read_scaling(keys, theta, shape)},
                  {"tie_word_embeddings", shape.tied},
                  {"dtype", long_name(shape.dtype)}};
-  if (const auto window = keys.count("attention.sliding_window"); window && *window > 0)
-    config["sliding_window"] = *window;
+  add_windows(keys, config);
+  add_scores(keys, config);
   add_token_ids(in, config);
   add_unknown_keys(keys, config);
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

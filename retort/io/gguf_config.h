@@ -17,6 +17,7 @@ struct GgufShape {
   bool tied = false;                      ///< the head is the embedding
   Dtype dtype = Dtype::bf16;              ///< in which a model made from this one is saved
   std::vector<float> rope_divisors = {};  ///< of the angles of a scaled rotary embedding; none: there is none
+  std::vector<float> short_divisors = {}, long_divisors = {};  ///< those of a longrope
 };
 
 /// Throws ModelError for an architecture that is not read.

@@ -45,8 +45,13 @@ constexpr std::array<NamePair, 14> kInBlock{{{"attn_norm.weight", "input_layerno
 
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
-// No tensor of Hugging Face: what the angles of positions are divided by.
-constexpr const char* kRopeDivisors = "rope_freqs.weight";
+// Where there are norms around each half of a block, and where matrices are fused.
+constexpr std::array<NamePair, 3> kWithNormsAround{
+    {{"post_attention_norm.weight", "post_attention_layernorm.weight"},
+     {"ffn_norm.weight", "pre_feedforward_layernorm.weight"},
+     {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"}}};
+constexpr std::array<NamePair, 2> kFused{
+    {{"attn_qkv.weight", "self_attn.qkv_proj.weight"}, {"ffn_up.weight", "mlp.gate_up_proj.weight"}}};
 
 template <std::size_t kSize>
 std::optional<std::string_view> other_name(const std::array<NamePair, kSize>& pairs, std::string_view name) {
@@ -55,8 +60,16 @@ std::optional<std::string_view> other_name(const std::array<NamePair, kSize>& pa
   return std::nullopt;
 }
 
+std::optional<std::string_view> name_in_block(const GgufArchitecture& architecture, std::string_view name) {
+  if (architecture.norms_around)
+    if (const auto found = other_name(kWithNormsAround, name)) return found;
+  if (architecture.fused)
+    if (const auto found = other_name(kFused, name)) return found;
+  return other_name(kInBlock, name);
+}
+
 // The name in Hugging Face's files; a tensor that they do not have keeps its own, by which it is refused.
-std::string hugging_face_name(std::string_view name) {
+std::string hugging_face_name(const GgufArchitecture& architecture, std::string_view name) {
   if (const auto whole = other_name(kWhole, name)) return std::string(*whole);
   constexpr std::string_view kBlock = "blk.";
   if (!name.starts_with(kBlock)) return std::string(name);
@@ -66,13 +79,25 @@ std::string hugging_face_name(std::string_view name) {
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + dot, number);
   const bool canonical =
       error == std::errc() && end == rest.data() + dot && std::to_string(number) == rest.substr(0, dot);
-  const auto in_block = other_name(kInBlock, rest.substr(std::min(dot + 1, rest.size())));
+  const auto in_block = name_in_block(architecture, rest.substr(std::min(dot + 1, rest.size())));
   if (!canonical || !in_block) return std::string(name);
   return base::join("model.layers.", number, ".", *in_block);
 }
 
 Dtype value_dtype(GgmlType type) {
   return type == GgmlType::f16 ? Dtype::f16 : type == GgmlType::bf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+// A norm's weight of which the file holds 1 + w.
+TensorView less_one(const GgufTensor& tensor, std::span<const std::byte> stored) {
+  const auto made = std::make_shared<std::vector<std::byte>>(stored.begin(), stored.end());
+  for (std::size_t at = 0; at < made->size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, made->data() + at, sizeof value);
+    value -= 1;
+    std::memcpy(made->data() + at, &value, sizeof value);
+  }
+  return {Dtype::f32, tensor.shape, *made, made};
 }
 
 // llama.cpp rotates neighbouring rows of a head, Hugging Face those half a head apart: row r of Hugging
@@ -94,22 +119,30 @@ GgufModel GgufModel::open(const Path& path) {
 
 void GgufModel::add_tensors() {
   const GgufHeads heads = read_gguf_heads(reader());
-  const bool reordered = gguf_architecture(reader()).rows_reordered;
+  const GgufArchitecture& architecture = gguf_architecture(reader());
+  const bool reordered = architecture.rows_reordered;
   for (std::size_t part = 0; part < parts_.size(); ++part)
     for (const auto& [name, tensor] : parts_[part].tensors()) {
-      if (name == kRopeDivisors) {
-        add_rope_divisors(part, tensor);
+      if (std::vector<float>* divisors = divisors_in(name)) {
+        *divisors = read_divisors(name, part, tensor);
         continue;
       }
       const bool query = reordered && name.ends_with(".attn_q.weight"),
                  key = reordered && name.ends_with(".attn_k.weight");
-      Place here{part, tensor, query ? heads.query : key ? heads.key : 0};
+      Place here{part, tensor,
+                 query ? heads.query
+                 : key ? heads.key
+                       : 0,
+                 architecture.norms_plus_one && name.ends_with("norm.weight")};
       const bool rows =
           here.heads == 0 || (tensor.shape.size() == 2 && tensor.shape.front() % (2 * here.heads) == 0);
       require<ModelError>(rows, where_, ": tensor ", quote(name), " has ", tensor.shape.front(),
                           " rows, expected an even number of them for each of ", here.heads,
                           " heads; convert the model again.");
-      const bool fresh = places_.emplace(hugging_face_name(name), std::move(here)).second;
+      require<ModelError>(!here.plus_one || tensor.type == GgmlType::f32, where_, ": tensor ", quote(name),
+                          " has type ", io::name(tensor.type),
+                          ", expected F32 as of every norm; convert the model again.");
+      const bool fresh = places_.emplace(hugging_face_name(architecture, name), std::move(here)).second;
       require<ModelError>(fresh, where_, ": tensor ", quote(name),
                           " stands in two parts; give parts of one model.");
     }
@@ -119,13 +152,22 @@ void GgufModel::add_tensors() {
       "convert it again.");
 }
 
-void GgufModel::add_rope_divisors(std::size_t part, const GgufTensor& tensor) {
+// No tensors of Hugging Face: what the angles of positions are divided by.
+std::vector<float>* GgufModel::divisors_in(std::string_view name) {
+  if (name == "rope_freqs.weight") return &rope_divisors_;
+  if (name == "rope_factors_short.weight") return &short_divisors_;
+  return name == "rope_factors_long.weight" ? &long_divisors_ : nullptr;
+}
+
+std::vector<float> GgufModel::read_divisors(std::string_view name, std::size_t part,
+                                            const GgufTensor& tensor) const {
   require<ModelError>(tensor.type == GgmlType::f32 && tensor.shape.size() == 1 && tensor.shape.front() > 0,
-                      where_, ": tensor ", quote(kRopeDivisors), " has type ", io::name(tensor.type),
+                      where_, ": tensor ", quote(name), " has type ", io::name(tensor.type),
                       ", expected one row of F32; convert the model again.");
   const auto bytes = parts_[part].bytes(tensor);
-  rope_divisors_.resize(bytes.size() / sizeof(float));
-  std::memcpy(rope_divisors_.data(), bytes.data(), rope_divisors_.size() * sizeof(float));
+  std::vector<float> divisors(bytes.size() / sizeof(float));
+  std::memcpy(divisors.data(), bytes.data(), divisors.size() * sizeof(float));
+  return divisors;
 }
 
 const GgufModel::Place& GgufModel::place(std::string_view name) const {
@@ -148,7 +190,9 @@ std::string GgufModel::config_text() const {
   return gguf_config_json(reader(), {.vocab_size = place(kEmbedding).tensor.shape.front(),
                                      .tied = !contains(kHead),
                                      .dtype = saved_dtype(),
-                                     .rope_divisors = rope_divisors_});
+                                     .rope_divisors = rope_divisors_,
+                                     .short_divisors = short_divisors_,
+                                     .long_divisors = long_divisors_});
 }
 
 std::string GgufModel::tokenizer_text() const {
@@ -171,11 +215,12 @@ TensorHeader GgufModel::header(std::string_view name) const {
 }
 
 TensorView GgufModel::find(std::string_view name) const {
-  const auto& [part, tensor, heads] = place(name);
+  const auto& [part, tensor, heads, plus_one] = place(name);
   parts_[part].check_unchanged();
   const auto stored = parts_[part].bytes(tensor);
   const bool blocks = is_quantised(tensor.type);
   const Dtype dtype = value_dtype(tensor.type);
+  if (plus_one) return less_one(tensor, stored);
   if (!blocks && heads == 0) return {dtype, tensor.shape, stored, {}};
 
   const auto cols = static_cast<std::size_t>(tensor.shape.back());

@@ -42,11 +42,13 @@ class GgufModel : public WeightFiles {
     std::size_t part = 0;
     GgufTensor tensor;
     std::int64_t heads = 0;  ///< of a query or key weight, whose rows are ordered by them; else 0
+    bool plus_one = false;   ///< a norm's, of which the file holds 1 + w
   };
 
   explicit GgufModel(std::vector<GgufFile> parts) : parts_(std::move(parts)) {}
   void add_tensors();
-  void add_rope_divisors(std::size_t part, const GgufTensor& tensor);
+  std::vector<float>* divisors_in(std::string_view name);
+  std::vector<float> read_divisors(std::string_view name, std::size_t part, const GgufTensor& tensor) const;
   const Place& place(std::string_view name) const;
   Dtype saved_dtype() const;
   MetadataReader reader() const { return {parts_.front().metadata(), where_}; }
@@ -54,7 +56,7 @@ class GgufModel : public WeightFiles {
   std::vector<GgufFile> parts_;
   std::string where_;
   std::map<std::string, Place, std::less<>> places_;
-  std::vector<float> rope_divisors_;
+  std::vector<float> rope_divisors_, short_divisors_, long_divisors_;
 };
 
 }  // namespace retort::io

@@ -65,6 +65,43 @@ std::vector<float> floats(const TensorView& view) {
   return values;
 }
 
+TEST_F(GgufModel, OfPhi3HasTheFactorsOfItsPositions) {
+  auto file = test::tiny_gguf_metadata("phi3");
+  test::add_tiny_tensors(file);
+  file.number("phi3.rope.dimension_count", 1);
+  file.number("phi3.rope.scaling.original_context_length", 16);
+  file.real("phi3.rope.scaling.attn_factor", 1.25F);
+  file.tensor("rope_factors_short.weight", {1}, 0, test::bytes_of_values<float>({1.5F}));
+  file.tensor("rope_factors_long.weight", {1}, 0, test::bytes_of_values<float>({8}));
+  const auto model = ModelDirectory::open(write(file));
+  const Json config = base::parse_json(model.config_text());
+  EXPECT_EQ(config.at("rope_scaling"), Json({{"rope_type", "longrope"},
+                                             {"short_factor", {1.5}},
+                                             {"long_factor", {8.0}},
+                                             {"attention_factor", 1.25}}));
+  EXPECT_EQ(config.at("partial_rotary_factor"), 0.5);
+  EXPECT_EQ(config.at("original_max_position_embeddings"), 16);
+  EXPECT_TRUE(model.contains("model.layers.0.mlp.gate_up_proj.weight"));
+  file.tensor("blk.0.ffn_norm.weight", {4}, 0, std::string(16, '\0'));
+  EXPECT_SAYS(refusal(file), "blk.0.ffn_norm.weight");
+}
+
+TEST_F(GgufModel, OfGemmaHasItsWindowsAndScores) {
+  auto file = test::tiny_gguf_metadata("gemma3");
+  test::add_tiny_tensors(file);
+  file.number("gemma3.attention.sliding_window", 8);
+  file.integers("gemma3.attention.sliding_window_pattern", {1});
+  file.real("gemma3.rope.freq_base_swa", 5000);
+  const auto model = ModelDirectory::open(write(file));
+  const Json config = base::parse_json(model.config_text());
+  EXPECT_EQ(config.at("layer_types"), Json::array({"sliding_attention"}));
+  EXPECT_EQ(config.at("rope_local_base_freq"), 5000);
+  EXPECT_EQ(config.at("query_pre_attn_scalar"), 2);
+  EXPECT_EQ(config.at("hidden_activation"), "gelu_pytorch_tanh");
+  EXPECT_EQ(floats(model.find("model.norm.weight")), (std::vector<float>{-1, 0, 1, 2}));
+  EXPECT_TRUE(model.contains("model.layers.0.pre_feedforward_layernorm.weight"));
+}
+
 TEST_F(GgufModel, LooksLikeADirectoryOfHuggingFace) {
   const auto model = ModelDirectory::open(write(tiny_model()));
   EXPECT_EQ(model.names().size(), 11U);

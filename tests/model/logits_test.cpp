@@ -78,6 +78,19 @@ TEST(Logits, OfTheLanguagePartOfAModelEqualThoseOfTransformers) {
   EXPECT_EQ(cases, 3U);
 }
 
+TEST(Logits, OfGgufFilesEqualThoseOfTransformersWithin1e4) {
+  std::size_t cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::oracles("model") / "gguf")) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const std::vector<std::int64_t> ids = test::json_file(entry.path() / "case.json").at("ids");
+    const auto weights = model::load_weights(entry.path() / "model.gguf", at::kFloat, at::kCPU);
+    const auto expected = test::tensor_of_file(entry.path() / "logits.safetensors", "logits");
+    EXPECT_LE(largest_difference(logits_of(weights, ids, {0, std::ssize(ids)}), expected), test::kLogits);
+    ++cases;
+  }
+  EXPECT_EQ(cases, 7U);
+}
+
 // A model that people use, with blocks of two types: at some places of the text and the vocabulary.
 TEST(Logits, OfAQuantisedGgufFileEqualThoseOfTransformersWithin1e4) {
   const char* file = std::getenv("RETORT_GGUF");

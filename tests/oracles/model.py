@@ -3,6 +3,7 @@
 cases/<name>/model/              saved by save_pretrained (for models at hand: case.json names the directory)
 cases/<name>/logits.safetensors  "logits" [N, V] of the packed documents, each computed on its own, float32
 wrapped/<name>/                 a model that also sees, with the logits of a text: model/, logits.safetensors, case.json
+gguf/<name>/                     model.gguf, with the logits of a text as transformers computes them from the file
 cases/<name>/case.json           ids, starts (first token of each document, and N), prompt, greedy (prompt and answer)
 """
 
@@ -10,10 +11,11 @@ import json
 from pathlib import Path
 
 import torch
+import transformers
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from . import _families
+from . import _families, _gguf
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 # initializer_range far above what training starts from: logits of a few units, as a trained model's are.
@@ -86,6 +88,22 @@ def write_wrapped(folder):
         (folder / name / "case.json").write_text(json.dumps(dict(ids=ids)))
 
 
+def write_gguf(folder):
+    torch.manual_seed(8)
+    for name, (architecture, kind, values) in _gguf.MODELS.items():
+        (folder / name).mkdir(parents=True)
+        config = getattr(transformers, kind + ("TextConfig" if kind == "Gemma3" else "Config"))(**values)
+        model = getattr(transformers, kind + "ForCausalLM")(config)
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                torch.nn.init.normal_(parameter, parameter.mean().item(), 0.2)
+        _gguf.write_model(folder / name / "model.gguf", model, architecture)
+        read = _gguf.read_model(folder / name / "model.gguf", type(model), type(config))
+        ids = _families.documents_of(config)[1]
+        save_file({"logits": packed_logits(read, ids, [0, len(ids)])}, folder / name / "logits.safetensors")
+        (folder / name / "case.json").write_text(json.dumps(dict(ids=ids)))
+
+
 def write_at_hand(folder, directory):
     model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
     context = model.config.max_position_embeddings
@@ -99,6 +117,7 @@ def write(out_dir: Path, shared: Path | None) -> None:
     write_random(folder)
     write_families(folder)
     write_wrapped(out_dir / "model" / "wrapped")
+    write_gguf(out_dir / "model" / "gguf")
     write_at_hand(folder, REPOSITORY / "models" / "europa-5m")
     for directory in sorted((shared / "models").iterdir()) if shared else []:
         if (directory / "reference.json").is_file() and not (folder / directory.name).exists():

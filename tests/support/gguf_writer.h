@@ -93,17 +93,17 @@ class GgufWriter {
   std::vector<std::string> metadata_;
 };
 
-/// Metadata of a Llama: hidden size 4, two query heads and one key head of width 2, one block, MLP width 8.
-inline GgufWriter tiny_gguf_metadata() {
+/// Metadata of a model: hidden size 4, two query heads and one key head of width 2, one block, MLP width 8.
+inline GgufWriter tiny_gguf_metadata(const std::string& architecture = "llama") {
   GgufWriter file;
-  file.text("general.architecture", "llama");
-  file.number("llama.block_count", 1);
-  file.number("llama.context_length", 64);
-  file.number("llama.embedding_length", 4);
-  file.number("llama.feed_forward_length", 8);
-  file.number("llama.attention.head_count", 2);
-  file.number("llama.attention.head_count_kv", 1);
-  file.real("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  file.text("general.architecture", architecture);
+  file.number(architecture + ".block_count", 1);
+  file.number(architecture + ".context_length", 64);
+  file.number(architecture + ".embedding_length", 4);
+  file.number(architecture + ".feed_forward_length", 8);
+  file.number(architecture + ".attention.head_count", 2);
+  file.number(architecture + ".attention.head_count_kv", 1);
+  file.real(architecture + ".attention.layer_norm_rms_epsilon", 1e-5F);
   return file;
 }
 
