@@ -22,7 +22,8 @@ TEST(Info, TellsShapesParametersAndSparsityOfAModel) {
   EXPECT_EQ(info["dtype"], "bfloat16");
   EXPECT_EQ(info["block"], base::Json::parse(R"({"heads":6,"kv_heads":2,"head_dim":32,"mlp_width":512})"));
   EXPECT_EQ(info["sparsity"]["matrices_2_of_4"], 0);
-  EXPECT_EQ(info["tokenizer"]["steps"], base::Json::parse(R"(["Split (llama3)", "ByteLevel", "BPE"])"));
+  EXPECT_EQ(info["tokenizer"]["steps"],
+            base::Json::parse(R"json(["Split (llama3)", "ByteLevel", "BPE"])json"));
   EXPECT_SAYS(run({"info", "models/europa-5m"}).out, "parameters");
 }
 
