@@ -255,7 +255,12 @@ void add_scores(const Keys& keys, Json& config) {
   if (architecture.soft_caps)
     for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
       if (const auto value = keys.number(cap)) config[cap] = *value;
-  if (!architecture.fused) return;
+}
+
+// Of Phi-3, whose positions may turn a part of each head.
+void add_turned_part(const Keys& keys, Json& config) {
+  if (!keys.architecture().fused) return;
+  const auto width = config.at("head_dim").get<std::int64_t>();
   const auto rotated = keys.count("rope.dimension_count").value_or(width);
   if (rotated != width)
     config["partial_rotary_factor"] = static_cast<double>(rotated) / static_cast<double>(width);
@@ -327,6 +332,7 @@ std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
                  {"dtype", long_name(shape.dtype)}};
   add_windows(keys, config);
   add_scores(keys, config);
+  add_turned_part(keys, config);
   add_token_ids(in, config);
   add_unknown_keys(keys, config);
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
