@@ -13,11 +13,12 @@ Watchdog::Watchdog(std::function<double()> patience,
       end_(std::move(end)),
       thread_([this](const std::stop_token& stop) { look(stop); }) {}
 
-void Watchdog::begin(const CallId& call, const std::string& level) {
+void Watchdog::begin(const CallId& call, const std::string& level, bool patient) {
   const std::scoped_lock lock(mutex_);
   since_ = base::monotonic_seconds();
   call_ = call;
   level_ = level;
+  patient_ = patient;
 }
 
 void Watchdog::end() {
@@ -29,7 +30,9 @@ void Watchdog::look(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::scoped_lock lock(mutex_);
-    const double patience = patience_(), taken = base::monotonic_seconds() - since_;
+    constexpr double kPatient = 20;
+    const double patience = patience_() * (patient_ ? kPatient : 1),
+                 taken = base::monotonic_seconds() - since_;
     if (since_ == 0 || patience <= 0 || taken < patience) continue;
     end_(base::join(described(call_), " of '", level_, "'"), taken);
     return;

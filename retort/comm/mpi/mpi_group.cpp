@@ -46,7 +46,7 @@ class MpiGroup final : public WorkerGroup {
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
-    if (!call.patient) runtime_->watchdog().begin(id, level());
+    runtime_->watchdog().begin(id, level(), call.patient);
     require_the_same_call(id);
   }
   void leave() override { runtime_->watchdog().end(); }
