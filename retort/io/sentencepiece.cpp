@@ -204,12 +204,7 @@ class Beside {
   Beside(const Json& config, const Json& added, const std::string& where)
       : config_(config), added_(added), where_(where) {}
 
-  bool flag(const char* key, bool otherwise) const {
-    const Json* value = find(config_, key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) fail(base::join(key, " is ", quote(value->dump()), ", expected true or false"));
-    return value->get<bool>();
-  }
+  bool flag(const char* key, bool otherwise) const { return flag_in(config_, key, otherwise); }
   /// The content of the token that has this role.
   std::optional<std::string> role(const char* key) const {
     const Json* value = find(config_, key);
@@ -241,13 +236,19 @@ class Beside {
     const auto found = object.find(key);
     return found == object.end() || found->is_null() ? nullptr : &*found;
   }
+  bool flag_in(const Json& object, const char* key, bool otherwise) const {
+    const Json* value = find(object, key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) fail(base::join(key, " is ", quote(value->dump()), ", expected true or false"));
+    return value->get<bool>();
+  }
   AddedToken described(const std::string& id, const Json& token) const {
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
     const Json* content = find(token, "content");
     if (error != std::errc() || end != id.data() + id.size() || content == nullptr || !content->is_string())
       fail(base::join("added_tokens_decoder has no content for id ", quote(id)));
-    const auto has = [&](const char* key) { return token.value(key, false); };
+    const auto has = [&](const char* key) { return flag_in(token, key, false); };
     return {.id = number,
             .content = content->get<std::string>(),
             .single_word = has("single_word"),

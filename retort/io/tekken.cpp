@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "retort/base/error.h"
-#include "retort/base/json.h"
 #include "retort/io/byte_symbols.h"
 #include "retort/io/quote.h"
 #include "retort/io/tokenizer_json.h"
@@ -22,7 +21,6 @@ using base::Json;
 using base::ModelError;
 using base::require;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 27;
 constexpr std::int64_t kMaxTokens = 1 << 22;
 constexpr const char* kBegin = "<s>";
 
@@ -201,14 +199,7 @@ std::string Tekken::tokenizer() const {
 
 }  // namespace
 
-std::string tokenizer_json_of_tekken(const std::string& text, const std::string& where) {
-  Json json;
-  try {
-    json = base::parse_json(text, {.max_bytes = kMaxBytes});
-  } catch (const base::JsonFault& fault) {
-    throw ModelError(base::join(where, ": not sound JSON at byte ", fault.byte, ": ", fault.reason,
-                                "; download the file again."));
-  }
+std::string tokenizer_json_of_tekken(const Json& json, const std::string& where) {
   return Tekken(json, where).tokenizer();
 }
 

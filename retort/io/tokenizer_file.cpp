@@ -70,7 +70,7 @@ TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) 
   }
   if (has(directory, "tekken.json")) {
     const auto file = read("tekken.json");
-    return {file.where, tokenizer_json_of_tekken(file.text, file.where)};
+    return {file.where, tokenizer_json_of_tekken(parsed(file.text, file.where), file.where)};
   }
   if (has(directory, "tokenizer.model")) {
     const auto file = read("tokenizer.model");

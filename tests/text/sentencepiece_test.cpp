@@ -105,6 +105,9 @@ TEST_F(SentencePiece, RefusesTokensThatContradict) {
   EXPECT_SAYS(refusal(model, {{"add_bos_token", "yes"}}, Json::object()), "expected true or false");
   EXPECT_SAYS(refusal(model, {{"added_tokens_decoder", {{"x", {{"content", "<b>"}}}}}}, Json::object()),
               "no content for id \"x\"");
+  EXPECT_SAYS(refusal(model, {{"added_tokens_decoder", {{"1", {{"content", "<s>"}, {"special", "yes"}}}}}},
+                      Json::object()),
+              "special is");
 }
 
 TEST_F(SentencePiece, NeverBelievesADamagedFile) {
