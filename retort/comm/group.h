@@ -47,8 +47,10 @@ struct Collective {
   ConstBuffer from;
   Buffer to;
   int root = 0;
-  bool patient = false;  ///< another rank may come as late as it likes
+  bool patient = false;  ///< a rank may read or write before it comes: kPatientTimes the patience of others
 };
+/// How many times longer a patient call waits for a rank than others do.
+inline constexpr double kPatientTimes = 20;
 
 class Flight;
 

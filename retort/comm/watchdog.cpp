@@ -13,12 +13,12 @@ Watchdog::Watchdog(std::function<double()> patience,
       end_(std::move(end)),
       thread_([this](const std::stop_token& stop) { look(stop); }) {}
 
-void Watchdog::begin(const CallId& call, const std::string& level, bool patient) {
+void Watchdog::begin(const CallId& call, const std::string& level, double times) {
   const std::scoped_lock lock(mutex_);
   since_ = base::monotonic_seconds();
   call_ = call;
   level_ = level;
-  patient_ = patient;
+  times_ = times;
 }
 
 void Watchdog::end() {
@@ -30,9 +30,7 @@ void Watchdog::look(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::scoped_lock lock(mutex_);
-    constexpr double kPatient = 20;
-    const double patience = patience_() * (patient_ ? kPatient : 1),
-                 taken = base::monotonic_seconds() - since_;
+    const double patience = patience_() * times_, taken = base::monotonic_seconds() - since_;
     if (since_ == 0 || patience <= 0 || taken < patience) continue;
     end_(base::join(described(call_), " of '", level_, "'"), taken);
     return;

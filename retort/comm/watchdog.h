@@ -18,8 +18,8 @@ class Watchdog {
            std::function<void(const std::string& call, double seconds)> end);
 
   /// A call of this process begins: what it is, and the name of its group.
-  /// `patient`: it may take twenty times as long, because a rank may read or write meanwhile.
-  void begin(const CallId& call, const std::string& level, bool patient);
+  /// `times`: how many times longer than `patience` it may take.
+  void begin(const CallId& call, const std::string& level, double times);
   /// It has ended.
   void end();
 
@@ -30,7 +30,7 @@ class Watchdog {
   std::function<void(const std::string&, double)> end_;
   std::mutex mutex_;
   double since_ = 0;  // of the call at hand; 0: there is none
-  bool patient_ = false;
+  double times_ = 1;
   CallId call_;
   std::string level_;
   std::jthread thread_;

@@ -46,7 +46,7 @@ class MpiGroup final : public WorkerGroup {
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
-    runtime_->watchdog().begin(id, level(), call.patient);
+    runtime_->watchdog().begin(id, level(), call.patient ? kPatientTimes : 1);
     require_the_same_call(id);
   }
   void leave() override { runtime_->watchdog().end(); }

@@ -76,7 +76,7 @@ class SharedGroup final : public WorkerGroup {
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
-    patient_ = call.patient;
+    times_ = call.patient ? kPatientTimes : 1;
     tell(call, id);
     meet_all();
     require_the_same_call();
@@ -106,7 +106,7 @@ class SharedGroup final : public WorkerGroup {
     if (const auto stopped = world_.processes ? arena.stopped(members_) : ""; !stopped.empty())
       return end_all(base::join(stopped, " while others waited for it in '", level(), "' for ",
                                 static_cast<std::int64_t>(waited), " s"));
-    if (patience > 0 && !patient_) end_all(late(waited));
+    if (patience > 0 && waited >= patience * times_) end_all(late(waited));
   }
   void meet_all() const {
     meet(meeting(), size(), [this, since = base::monotonic_seconds()] { look(since); });
@@ -252,7 +252,7 @@ class SharedGroup final : public WorkerGroup {
   SharedWorld world_;
   std::vector<int> members_;
   bool present_ = false;
-  bool patient_ = false;  // of the worker's thread
+  double times_ = 1;  // the patience of the call at hand; of the worker's thread
 };
 
 std::unique_ptr<Group> SharedGroup::split(int color, const std::string& level) {
