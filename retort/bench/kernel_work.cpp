@@ -54,11 +54,11 @@ Work attention_cached_work(const architecture::Attention& shape, std::int64_t to
 }
 
 Work cross_entropy_work(std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes) {
-  return moved(item_bytes * 2 * rows * vocab, item_bytes * rows * vocab);
+  return moved(item_bytes * rows * vocab, item_bytes * rows * vocab);
 }
 
 Work kl_divergence_work(std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes) {
-  return moved(item_bytes * 3 * rows * vocab, item_bytes * rows * vocab);
+  return moved(item_bytes * 2 * rows * vocab, item_bytes * rows * vocab);
 }
 
 Work adamw_work(std::int64_t parameters, std::int64_t item_bytes) {

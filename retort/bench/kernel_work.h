@@ -35,9 +35,9 @@ Work attention_backward_work(const architecture::Attention& shape, std::int64_t 
 Work attention_cached_work(const architecture::Attention& shape, std::int64_t tokens,
                            std::int64_t item_bytes);
 
-/// Logits in, their gradient in and out.
+/// Logits in, their gradient out.
 Work cross_entropy_work(std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes);
-/// Logits of both models in, the gradient in and out.
+/// Logits of both models in, the gradient out.
 Work kl_divergence_work(std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes);
 /// Parameter and two moments in and out, the gradient in, all float32; a copy in bfloat16 out where the model
 /// computes in it.

@@ -166,14 +166,19 @@ class KernelList {
                         [=, this] {
                           return std::vector{tensor({rows, vocab}), tensor({rows, vocab}), targets()};
                         },
-                        [](Set& set) { ops::cross_entropy_(set.in[0], set.in[2], 1e-6, set.in[1]); }});
+                        [](Set& set) {
+                          ops::logit_losses(set.in[0], {}, set.in[2], {{.gradient_scale = 1e-6}}, set.in[1]);
+                        }});
     kernels_.push_back(
         {"kl_divergence", shape, kl_divergence_work(rows, vocab, item), 3 * rows * vocab * item,
          [=, this] {
            return std::vector{tensor({rows, vocab}), tensor({rows, vocab}), targets(), tensor({rows, vocab})};
          },
          [](Set& set) {
-           ops::kl_divergence_(set.in[0], set.in[1], set.in[2], {.temperature = 3}, 1e-6, set.in[3]);
+           ops::logit_losses(
+               set.in[0], set.in[1], set.in[2],
+               {{.kind = ops::LogitTermKind::forward_kl, .temperature = 3, .gradient_scale = 1e-6}},
+               set.in[3]);
          }});
   }
 

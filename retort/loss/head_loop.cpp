@@ -6,6 +6,7 @@
 
 #include "retort/model/block.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/logit_losses.h"
 #include "retort/ops/matrix_product.h"
 #include "retort/ops/work_memory.h"
 
@@ -19,12 +20,33 @@ at::Tensor token_rows(const Losses& losses, const HeadSide& teacher) {
   return losses.num_tokens > 0 ? matrix_VD.narrow(0, 0, losses.num_tokens) : matrix_VD;
 }
 
+at::Tensor logits_of(const HeadSide& side, const at::Tensor& normal_RD, const at::Tensor& matrix_KD) {
+  auto logits_RK = ops::matrix_product(normal_RD, matrix_KD.t());
+  model::bend_logits_(logits_RK, side.rule);
+  return logits_RK;
+}
+
+// Undefined where no loss needs them.
+at::Tensor teacher_logits(const HeadSide& teacher, const at::Tensor& matrix_KD, std::int64_t begin,
+                          std::int64_t rows) {
+  if (!matrix_KD.defined()) return {};
+  const auto hidden_RD = teacher.hidden_ND.narrow(0, begin, rows);
+  return logits_of(teacher, ops::rms_norm(hidden_RD, teacher.weights.norm_D, teacher.eps).y_ND, matrix_KD);
+}
+
+// The gradient of a soft cap is computed from the logits; else the losses write theirs over them.
+bool keeps_logits(const model::LogitRule& rule) {
+  return rule.softcap > 0;
+}
+
 }  // namespace
 
 at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
                      const model::HeadWeights& gradients, LossSums& sums) {
   const auto teacher_KD = token_rows(losses, teacher);
+  std::vector<ops::LogitTerm> terms;
+  for (const auto& loss : losses.on_logits) terms.push_back(loss->term(step_targets));
   const auto tokens = student.hidden_ND.size(0);
   auto ghidden_ND = at::empty_like(student.hidden_ND);
   // Nothing goes around the final norm.
@@ -34,20 +56,13 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     const auto rows = std::min(chunk_rows, tokens - begin);
     const auto hidden_RD = student.hidden_ND.narrow(0, begin, rows);
     const auto norm = ops::rms_norm(hidden_RD, student.weights.norm_D, student.eps);
-    Chunk chunk{.student_NV = ops::matrix_product(norm.y_ND, student.weights.matrix_VD.t()),
-                .teacher_NK = {},
-                .targets_N = targets_N.narrow(0, begin, rows),
-                .step_targets = step_targets};
-    model::bend_logits_(chunk.student_NV, student.rule);
-    if (teacher_KD.defined()) {
-      chunk.teacher_NK = ops::matrix_product(
-          ops::rms_norm(teacher.hidden_ND.narrow(0, begin, rows), teacher.weights.norm_D, teacher.eps).y_ND,
-          teacher_KD.t());
-      model::bend_logits_(chunk.teacher_NK, teacher.rule);
-    }
-    auto grad_RV = at::zeros_like(chunk.student_NV);
-    for (const auto& loss : losses.on_logits) sums[loss->name()] += loss->add(chunk, grad_RV);
-    model::bend_logits_backward_(grad_RV, chunk.student_NV, student.rule);
+    const auto student_RV = logits_of(student, norm.y_ND, student.weights.matrix_VD);
+    const auto teacher_RK = teacher_logits(teacher, teacher_KD, begin, rows);
+    const auto grad_RV = keeps_logits(student.rule) ? at::empty_like(student_RV) : student_RV;
+    const auto values =
+        ops::logit_losses(student_RV, teacher_RK, targets_N.narrow(0, begin, rows), terms, grad_RV);
+    for (std::size_t i = 0; i < values.size(); ++i) sums[losses.on_logits[i]->name()] += values[i];
+    model::bend_logits_backward_(grad_RV, student_RV, student.rule);
 
     ops::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);
     const auto gnormal_RD = ops::matrix_product(grad_RV, student.weights.matrix_VD);
@@ -59,7 +74,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
 }
 
 std::int64_t head_loop_bytes(const HeadLoopShape& s) {
-  const std::int64_t logits = (s.teacher_logits ? 3 : 2) * s.chunk_rows * s.vocab;
+  const std::int64_t logits = (1 + s.teacher_logits + s.capped) * s.chunk_rows * s.vocab;
   const std::int64_t rows = s.chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
   // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is
   // added.

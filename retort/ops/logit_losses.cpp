@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/ops/cpu/logit_losses.h"
 #include "retort/ops/device/logit_losses.h"
 #include "retort/ops/operands.h"
@@ -9,21 +11,20 @@
 
 namespace retort::ops {
 
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
-                      at::Tensor grad_NV) {
+std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                                 at::Tensor grad_NV) {
   const InOperation timed(Operation::logit_losses);
-  ensure_alike("cross_entropy_ takes dense logits and a gradient of one type", logits_NV, grad_NV);
-  return choose(logits_NV, cpu::cross_entropy_, device::cross_entropy_)(logits_NV, targets_N, gradient_scale,
-                                                                        grad_NV);
-}
-
-double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                      const KlSpec& spec, double gradient_scale, at::Tensor grad_NV) {
-  const InOperation timed(Operation::logit_losses);
-  ensure_alike_rows("kl_divergence_ takes logits with dense rows and a gradient of one type", student_NV,
-                    teacher_NV, grad_NV);
-  return choose(student_NV, cpu::kl_divergence_, device::kl_divergence_)(student_NV, teacher_NV, targets_N,
-                                                                         spec, gradient_scale, grad_NV);
+  constexpr auto* kWhat = "logit_losses takes logits with dense rows and a gradient of one type";
+  ensure_alike_rows(kWhat, student_NV, grad_NV);
+  if (teacher_NK.defined()) ensure_alike_rows(kWhat, student_NV, teacher_NK);
+  base::ensure(teacher_NK.defined() || std::ranges::all_of(terms,
+                                                           [](const LogitTerm& term) {
+                                                             return term.kind == LogitTermKind::cross_entropy;
+                                                           }),
+               "logit_losses compares with a teacher that is not there");
+  return choose(student_NV, cpu::logit_losses, device::logit_losses)(student_NV, teacher_NK, targets_N, terms,
+                                                                     grad_NV);
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {

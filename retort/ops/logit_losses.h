@@ -1,30 +1,24 @@
 #pragma once
-// Losses on a chunk of logits, each adding its gradient in place.
+// Losses on a chunk of logits, and on hidden states.
 //
-// Shape legend: N tokens of the chunk, V vocabulary.
+// Shape legend: N tokens of the chunk, V vocabulary of the student, K of both models.
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
+#include <vector>
+
+#include "retort/ops/logit_term.h"
 
 namespace retort::ops {
 
-/// Sum over counted rows of -log softmax(logits)[target]; adds gradient_scale * (softmax - onehot) to
-/// grad_NV. targets_N: int64, -1 where a row does not count.  Result in nats, float64.
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
-                      at::Tensor grad_NV);
-
-struct KlSpec {
-  double temperature = 1;
-  bool reverse = false;  ///< KL(student || teacher) instead of KL(teacher || student)
-  bool temperature_squared = true;
-};
-
-/// Sum over counted rows of [T^2] KL at temperature T; adds gradient_scale times its gradient to grad_NV. All
-/// three may be the first columns of wider tensors.
-/// Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2.
-double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                      const KlSpec& spec, double gradient_scale, at::Tensor grad_NV);
+/// For each term the sum over rows that count, in nats, float64; writes the sum of the terms' gradients to
+/// grad_NV, and zeros where nothing counts.  grad_NV may be student_NV itself.
+/// student_NV: logits; teacher_NK: those of the first K tokens, which divergences compare, undefined where no
+/// term is one.  targets_N: int64, -1 where a row does not count.  Rows of all matrices are dense.
+/// Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2 and 3.
+std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                                 at::Tensor grad_NV);
 
 struct SquareSums {
   double error;    ///< sum of (student - teacher)^2

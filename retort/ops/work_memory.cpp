@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "retort/ops/cpu/matrix_unit.h"
 #include "retort/ops/cpu/tile_sizes.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/device/pieces.h"
@@ -19,12 +20,14 @@ std::int64_t piece_bytes(std::int64_t rows, std::int64_t columns, std::int64_t i
   return static_cast<std::int64_t>(count * static_cast<double>(statistics_bytes * elements));
 }
 
-// Every thread has its own.
-std::int64_t tiles_bytes(const AttentionSizes& s, std::int64_t item_bytes,
-                         std::int64_t (*elements)(std::int64_t longest, std::int64_t head_dim)) {
+// Every thread has its own.  `unit`: on a matrix unit, in float32 elements.
+using TileElements = std::int64_t (*)(std::int64_t longest, std::int64_t head_dim);
+std::int64_t tiles_bytes(const AttentionSizes& s, std::int64_t item_bytes, TileElements elements,
+                         TileElements unit) {
   if (s.heads == 0) return 0;
-  return at::get_num_threads() * std::max<std::int64_t>(4, item_bytes) *
-         elements(s.segment, s.queries / s.heads);
+  const auto head_dim = s.queries / s.heads, item = std::max<std::int64_t>(4, item_bytes);
+  const bool on_unit = item_bytes == 2 && cpu::suits_matrix_unit(head_dim);
+  return at::get_num_threads() * item * (on_unit ? unit : elements)(s.segment, head_dim);
 }
 
 }  // namespace
@@ -58,7 +61,7 @@ std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, st
 }  // namespace
 
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
-  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements);
+  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements, cpu::unit_forward_elements);
   // The output of a segment before it is copied to its place.
   if (const auto bytes = composed_bytes(s, item_bytes, 3, 2)) return bytes;
   return item_bytes * s.segment * s.queries;
@@ -66,7 +69,8 @@ std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64
 
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
-  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::backward_elements);
+  if (path == Path::cpu)
+    return tiles_bytes(s, item_bytes, cpu::backward_elements, cpu::unit_backward_elements);
   if (const auto bytes = composed_bytes(s, item_bytes, s.capped ? 5 : 4, 4))
     return bytes + 2 * statistics_bytes * s.segment * s.keys;
   // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
@@ -76,7 +80,7 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, s
 
 std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                                    bool teacher) {
-  return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 3 : 1, teacher ? 0 : 1);
+  return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 4 : 2, 0);
 }
 
 // Log-softmax; with a teacher the same of it, and what the divergence is made of.

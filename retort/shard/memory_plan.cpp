@@ -206,7 +206,8 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                                            .student_hidden = hidden,
                                            .teacher_hidden = teacher_hidden,
                                            .item_bytes = item,
-                                           .teacher_logits = shape.teacher_logits});
+                                           .teacher_logits = shape.teacher_logits,
+                                           .capped = student.logits_softcap > 0});
   const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
                         over_blocks(shape, student, &BlockBytes::backward) -
                         (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
@@ -230,10 +231,10 @@ std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_
 
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
                               std::int64_t item_bytes) {
-  // About four million logits: few enough for a cache to matter, enough rows for the products to run at full
-  // speed.  Each chunk also adds a gradient of the size of the head's matrix; beside the fast products of
-  // bfloat16 that is the larger part, so its chunks are fewer.
-  const std::int64_t logits = std::int64_t{1} << (item_bytes == 2 ? 24 : 22);
+  // Each chunk reads the head's matrix twice and adds a gradient of its size: more rows make that cheaper,
+  // and take more memory.  From so many on, nothing more is gained; beside the fast products of bfloat16 that
+  // is later (benchmarks/distill_step/RESULTS.md).
+  const std::int64_t logits = std::int64_t{1} << (item_bytes == 2 ? 25 : 24);
   const std::int64_t rows = std::clamp<std::int64_t>(logits / vocab_size / 64 * 64, 128, 1024);
   return std::min(rows, micro_batch_tokens);
 }

@@ -37,6 +37,10 @@ std::vector<Inputs> all_inputs(at::ScalarType type) {
     for (const auto& starts : {std::vector<std::int64_t>{0, 1}, {0, 33}, {0, 1, 2, 40, 47}, {0, 130, 250}})
       list.push_back({heads, kv_heads, head_dim, starts,
                       at::randn({starts.back(), (heads + 2 * kv_heads) * head_dim}, at::kDouble).to(type)});
+  // Widths that a matrix unit takes, and more keys than a tile of it.
+  for (const std::int64_t head_dim : {32, 96})
+    list.push_back(
+        {2, 1, head_dim, {0, 300, 301, 340}, at::randn({340, 4 * head_dim}, at::kDouble).to(type)});
   return list;
 }
 

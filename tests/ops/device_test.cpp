@@ -188,53 +188,63 @@ at::Tensor some_targets(std::int64_t rows, std::int64_t vocab) {
   return targets;
 }
 
+ops::LogitTerm divergence(double temperature, bool reverse, double gradient_scale) {
+  return {.kind = reverse ? ops::LogitTermKind::reverse_kl : ops::LogitTermKind::forward_kl,
+          .temperature = temperature,
+          .value_scale = temperature * temperature,
+          .gradient_scale = gradient_scale};
+}
+
 TEST_P(DeviceTest, CrossEntropyAndItsGradientEqualAutograd) {
   for (const auto& [rows, vocab] : sizes()) {
     const auto targets = some_targets(rows, vocab);
     const auto student = logits(rows, vocab, at::randn({rows, 1}, at::kDouble) * 20);
-    const auto before = random({rows, vocab}, 0.1);
-    const auto grad = before.clone();
-    const double value = device::cross_entropy_(student, targets, 0.7, grad);
+    const auto grad = at::full_like(student, 77);
+    const auto values = device::logit_losses(student, {}, targets, {{.gradient_scale = 0.7}}, grad);
     const auto x = leaf(student);
     const auto expected = reference::cross_entropy(x, targets).sum();
     expected.backward();
-    EXPECT_NEAR(value, expected.item<double>(), 100 * test::tolerance(statistics()));
-    expect_close(grad, before.to(at::kDouble) + x.grad() * 0.7, allowed());
+    EXPECT_NEAR(values.front(), expected.item<double>(), 100 * test::tolerance(statistics()));
+    expect_close(grad, x.grad() * 0.7, allowed());
   }
 }
 
+// Beside cross-entropy, and over the columns that a teacher has.
 TEST_P(DeviceTest, KlDivergenceAndItsGradientEqualAutogradInBothDirections) {
   for (const auto& [rows, vocab] : sizes())
     for (const bool reverse : {false, true})
       for (const double temperature : {1.0, 3.0}) {
-        const auto targets = some_targets(rows, vocab);
-        const auto offset = at::randn({rows, 1}, at::kDouble) * 20;
-        const auto student = logits(rows, vocab, offset), teacher = logits(rows, vocab, offset);
-        const auto before = random({rows, vocab}, 0.1);
-        const auto grad = before.clone();
-        const double value = device::kl_divergence_(
-            student, teacher, targets, {.temperature = temperature, .reverse = reverse}, 0.7, grad);
+        const auto targets = some_targets(rows, vocab), offset = at::randn({rows, 1}, at::kDouble) * 20;
+        const auto student = logits(rows, vocab, offset);
+        const auto shared = std::max<std::int64_t>(1, vocab - 2);
+        const auto teacher = logits(rows, vocab, offset).narrow(1, 0, shared);
+        const auto grad = at::full_like(student, 77);
+        const auto values =
+            device::logit_losses(student, teacher, targets,
+                                 {{.gradient_scale = 0.3}, divergence(temperature, reverse, 0.7)}, grad);
         const auto x = leaf(student);
-        const auto expected =
-            reference::kl_divergence(x, teacher.to(at::kDouble), targets, temperature, reverse, true).sum();
-        expected.backward();
-        EXPECT_NEAR(value, expected.item<double>(), 200 * test::tolerance(statistics()));
-        expect_close(grad, before.to(at::kDouble) + x.grad() * 0.7, allowed());
+        const auto expected = reference::kl_divergence(x.narrow(1, 0, shared), teacher.to(at::kDouble),
+                                                       targets, temperature, reverse, true)
+                                  .sum();
+        (0.7 * expected + 0.3 * reference::cross_entropy(x, targets).sum()).backward();
+        EXPECT_NEAR(values[1], expected.item<double>(), 200 * test::tolerance(statistics()));
+        expect_close(grad, x.grad(), allowed());
       }
 }
 
-TEST_P(DeviceTest, LossesDoNotTouchRowsThatDoNotCount) {
+TEST_P(DeviceTest, LossesDoNotCountRowsWithoutTarget) {
   const auto targets = at::tensor({2, -1, 0}, at::kLong);
   auto student = random({3, 50});
   const auto teacher = random({3, 50});
   student[1].fill_(std::numeric_limits<double>::quiet_NaN());
-  const auto grad = at::full({3, 50}, 0.5, GetParam());
-  EXPECT_TRUE(std::isfinite(device::cross_entropy_(student, targets, 1, grad)));
-  for (const bool reverse : {false, true})
-    EXPECT_TRUE(
-        std::isfinite(device::kl_divergence_(student, teacher, targets, {.reverse = reverse}, 1, grad)));
-  EXPECT_TRUE(grad.isfinite().all().item<bool>());
-  EXPECT_TRUE(grad[1].eq(0.5).all().item<bool>());
+  for (const bool reverse : {false, true}) {
+    const auto grad = at::full({3, 50}, 0.5, GetParam());
+    const auto values = device::logit_losses(student, teacher, targets,
+                                             {{.gradient_scale = 1}, divergence(1, reverse, 1)}, grad);
+    EXPECT_TRUE(std::isfinite(values[0]) && std::isfinite(values[1]));
+    EXPECT_TRUE(grad.isfinite().all().item<bool>());
+    EXPECT_TRUE(grad[1].eq(0).all().item<bool>());
+  }
 }
 
 TEST_P(DeviceTest, SquareSumsAndScaledDifferenceEqualTheFormulas) {
@@ -329,11 +339,12 @@ TEST(WorkMemory, IsWhatTheCompositionsHold) {
                                        return device::swiglu_backward_(half, x.clone()).out_NI;
                                      }) - item * rows * kDim,
                   ops::swiglu_backward_work_bytes(kPath, rows, kDim / 2, item));
-      expect_work("cross_entropy", work_of([&] { return device::cross_entropy_(x, targets, 1, z); }),
+      expect_work("cross_entropy",
+                  work_of([&] { return device::logit_losses(x, {}, targets, {{.gradient_scale = 1}}, z); }),
                   ops::logit_loss_work_bytes(kPath, rows, kDim, item, false));
       for (const bool reverse : {false, true})
         expect_work("kl_divergence", work_of([&] {
-                      return device::kl_divergence_(x, y, targets, {.reverse = reverse}, 1, z);
+                      return device::logit_losses(x, y, targets, {divergence(1, reverse, 1)}, z);
                     }),
                     ops::logit_loss_work_bytes(kPath, rows, kDim, item, true));
       const auto sum = at::zeros({rows, kDim});

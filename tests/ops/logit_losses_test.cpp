@@ -26,55 +26,96 @@ Rows make_rows(const C& c, std::int64_t vocab) {
   return {logits(), logits(), targets, c.random({kRows, vocab})};
 }
 
-// The kernel adds to what is there, so what it added is compared, at the accuracy of the sum.
-void expect_added(const at::Tensor& after, const at::Tensor& before, const at::Tensor& gradient,
-                  double allowed) {
-  expect_close(after, before.to(at::kDouble) + gradient, allowed, "gradient");
+using Kind = ops::LogitTermKind;
+
+ops::LogitTerm divergence(double temperature, bool reverse, double gradient_scale = 1) {
+  return {.kind = reverse ? Kind::reverse_kl : Kind::forward_kl,
+          .temperature = temperature,
+          .value_scale = temperature * temperature,
+          .gradient_scale = gradient_scale};
 }
 
-TEST(CrossEntropy, ValueAndGradientEqualAutogradOnEveryInstructionSet) {
-  test::for_every_kernel([](auto c) {
-    for (const auto vocab : test::row_sizes()) {
-      const auto rows = make_rows(c, vocab);
-      const ops::LossRows spec{.targets = rows.targets.template const_data_ptr<std::int64_t>(),
-                               .gradient_scale = 0.7};
-      auto grad = rows.grad.clone();
-      const auto work = at::empty({vocab}, c.kStatistics);
-      const double value =
-          c.kernels.cross_entropy(c.data(rows.student), spec, 9, vocab, c.data(grad), c.statistics(work));
-      const auto logits = test::leaf(rows.student);
-      const auto expected = ops::reference::cross_entropy(logits, rows.targets).sum();
-      expected.backward();
-      EXPECT_NEAR(value, expected.template item<double>(), 100 * test::tolerance(c.kStatistics));
-      expect_added(grad, rows.grad, logits.grad() * 0.7, c.allowed);
+// What autograd gives for the formulas of the terms.
+struct Expected {
+  std::vector<double> values;
+  at::Tensor gradient;
+};
+
+Expected expected_of(const Rows& rows, std::int64_t shared, const std::vector<ops::LogitTerm>& terms) {
+  const auto logits = test::leaf(rows.student);
+  const auto teacher = rows.teacher.to(at::kDouble).narrow(1, 0, shared);
+  Expected expected;
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (const auto& term : terms) {
+    const auto value =
+        term.kind == Kind::cross_entropy
+            ? ops::reference::cross_entropy(logits, rows.targets).sum()
+            : ops::reference::kl_divergence(logits.narrow(1, 0, shared), teacher, rows.targets,
+                                            term.temperature, term.kind == Kind::reverse_kl, true)
+                  .sum();
+    expected.values.push_back(value.item<double>());
+    sum = sum + term.gradient_scale * value;
+  }
+  sum.backward();
+  expected.gradient = logits.grad();
+  return expected;
+}
+
+const ops::LogitTerm kCrossEntropy{.kind = Kind::cross_entropy, .gradient_scale = 0.7};
+
+// All that a recipe can ask for, in either order.
+std::vector<std::vector<ops::LogitTerm>> sums_of_losses() {
+  std::vector<std::vector<ops::LogitTerm>> sums = {{kCrossEntropy}};
+  for (const bool reverse : {false, true})
+    for (const double temperature : {1.0, 3.0}) {
+      const auto other = divergence(temperature, reverse, 0.4);
+      sums.push_back({other});
+      sums.push_back({kCrossEntropy, other});
+      sums.push_back({other, kCrossEntropy});
     }
-  });
+  return sums;
 }
 
-TEST(KlDivergence, ValueAndGradientEqualAutogradInBothDirectionsOnEveryInstructionSet) {
+TEST(LogitLosses, AndTheirGradientEqualAutogradOnEveryInstructionSet) {
   test::for_every_kernel([](auto c) {
+    using T = typename decltype(c)::Element;
     for (const auto vocab : test::row_sizes())
-      for (const bool reverse : {false, true})
-        for (const double temperature : {1.0, 3.0}) {
+      for (const auto shared : {vocab, std::max<std::int64_t>(1, vocab - 5)})
+        for (const auto& terms : sums_of_losses()) {
           const auto rows = make_rows(c, vocab);
-          const ops::LossRows spec{.targets = rows.targets.template const_data_ptr<std::int64_t>(),
-                                   .gradient_scale = 0.7,
-                                   .temperature = temperature,
-                                   .reverse = reverse,
-                                   .temperature_power_scale = temperature * temperature};
           auto grad = rows.grad.clone();
-          const auto work = at::empty({2 * vocab}, c.kStatistics);
-          const double value = c.kernels.kl_divergence(c.data(rows.student), c.data(rows.teacher), spec, 9,
-                                                       vocab, c.data(grad), c.statistics(work));
-          const auto logits = test::leaf(rows.student);
-          const auto expected = ops::reference::kl_divergence(logits, rows.teacher.to(at::kDouble),
-                                                              rows.targets, temperature, reverse, true)
-                                    .sum();
-          expected.backward();
-          EXPECT_NEAR(value, expected.template item<double>(), 200 * test::tolerance(c.kStatistics));
-          expect_added(grad, rows.grad, logits.grad() * 0.7, c.allowed);
+          const auto work = at::empty({ops::logit_loss_elements(vocab)}, c.kStatistics);
+          std::vector<double> values(terms.size());
+          const ops::LogitRows<T> of{.student_NV = c.data(rows.student),
+                                     .student_stride = vocab,
+                                     .teacher_NK = c.data(rows.teacher),
+                                     .teacher_stride = vocab,
+                                     .targets = rows.targets.template const_data_ptr<std::int64_t>(),
+                                     .grad_NV = c.data(grad),
+                                     .grad_stride = vocab,
+                                     .vocab = vocab,
+                                     .shared = shared};
+          c.kernels.logit_losses(of, 9, terms.data(), static_cast<int>(terms.size()), c.statistics(work),
+                                 values.data());
+          const auto expected = expected_of(rows, shared, terms);
+          for (std::size_t i = 0; i < terms.size(); ++i)
+            EXPECT_NEAR(values[i], expected.values[i], 200 * test::tolerance(c.kStatistics));
+          if (expected.gradient.abs().max().template item<double>() > 0)
+            expect_close(grad, expected.gradient, c.allowed, "gradient");
+          else  // the difference of equal numbers
+            EXPECT_LE(grad.abs().max().template item<double>(), test::tolerance(c.kStatistics));
         }
   });
+}
+
+// The gradient at the target of a row that is sure of it is a small difference of large numbers.
+TEST(LogitLosses, GradientOfASureTargetIsExact) {
+  const auto logits = at::tensor({9.0, 0.0, 1.0, -2.0}, at::kDouble).unsqueeze(0);
+  const auto targets = at::zeros({1}, at::kLong);
+  auto grad = at::empty({1, 4}, at::kBFloat16);
+  ops::logit_losses(logits.to(at::kBFloat16), {}, targets, {kCrossEntropy}, grad);
+  const double wanted = 0.7 * (at::softmax(logits, -1)[0][0].item<double>() - 1);
+  EXPECT_NEAR(grad[0][0].item<double>(), wanted, 0.004 * std::abs(wanted));
 }
 
 // T = 3, z_student = [1, 2, 0.5, -1], z_teacher = [2, 1, 0, -2]: with p = softmax(z / 3),
@@ -85,24 +126,23 @@ TEST(KlDivergence, GivesTheNumbersComputedByHand) {
   const auto teacher = at::tensor({2.0, 1.0, 0.0, -2.0}, at::kDouble).unsqueeze(0);
   const auto targets = at::zeros({1}, at::kLong);
   auto grad = at::zeros_like(student);
-  EXPECT_NEAR(ops::kl_divergence_(student, teacher, targets, {.temperature = 3}, 1, grad),
-              0.40072925093333167, 1e-14);
+  const auto value = [&](const ops::LogitTerm& term) {
+    return ops::logit_losses(student, teacher, targets, {term}, grad).front();
+  };
+  EXPECT_NEAR(value(divergence(3, false)), 0.40072925093333167, 1e-14);
   expect_close(grad, 3 * (at::softmax(student / 3, -1) - at::softmax(teacher / 3, -1)), 1e-13);
-  EXPECT_NEAR(ops::kl_divergence_(student, teacher, targets, {.temperature = 3, .reverse = true}, 1, grad),
-              0.37858291252855186, 1e-14);
-  EXPECT_NEAR(ops::kl_divergence_(student, teacher, targets, {.temperature = 3, .temperature_squared = false},
-                                  1, grad),
-              0.40072925093333167 / 9, 1e-14);
+  EXPECT_NEAR(value(divergence(3, true)), 0.37858291252855186, 1e-14);
+  EXPECT_NEAR(value({.kind = Kind::forward_kl, .temperature = 3}), 0.40072925093333167 / 9, 1e-14);
 }
 
 TEST(KlDivergence, IsZeroWithoutGradientForEqualLogits) {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16})
     for (const bool reverse : {false, true}) {
       const auto logits = (at::randn({4, 100}, at::kDouble) * 5).to(type);
-      auto grad = at::zeros_like(logits);
-      const double value = ops::kl_divergence_(logits, logits.clone(), at::zeros({4}, at::kLong),
-                                               {.temperature = 2, .reverse = reverse}, 1, grad);
-      EXPECT_EQ(value, 0);
+      auto grad = at::ones_like(logits);
+      const auto values = ops::logit_losses(logits, logits.clone(), at::zeros({4}, at::kLong),
+                                            {divergence(2, reverse)}, grad);
+      EXPECT_EQ(values.front(), 0);
       EXPECT_EQ(grad.abs().max().item<double>(), 0);
     }
 }
@@ -115,9 +155,10 @@ TEST(LogitLosses, GiveTheSameBitsForAnyNumberOfThreads) {
   std::vector<at::Tensor> grads;
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
-    auto grad = at::zeros_like(student);
-    values.push_back(ops::cross_entropy_(student, targets, 0.1, grad));
-    values.push_back(ops::kl_divergence_(student, teacher, targets, {.temperature = 3}, 0.1, grad));
+    auto grad = at::empty_like(student);
+    for (const double value :
+         ops::logit_losses(student, teacher, targets, {kCrossEntropy, divergence(3, false)}, grad))
+      values.push_back(value);
     values.push_back(ops::square_sums(student, teacher).error);
     values.push_back(ops::square_sums(student, teacher).teacher);
     grads.push_back(grad);
@@ -146,22 +187,27 @@ TEST(SquareSums, AndScaledDifferenceEqualTheFormulasOnEveryInstructionSet) {
   });
 }
 
-TEST(LogitLosses, KlTakesTheFirstColumnsOfWiderTensors) {
+TEST(LogitLosses, MayWriteTheGradientOverTheLogits) {
   at::manual_seed(5);
   for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble})
-    for (const bool reverse : {false, true}) {
+    for (const auto& terms : sums_of_losses()) {
       const auto student = at::randn({19, 40}).to(type), teacher = at::randn({19, 37}).to(type);
       const auto targets = at::randint(-1, 33, {19}, at::kLong);
-      const ops::KlSpec spec{.temperature = 3, .reverse = reverse};
-      auto wide = at::ones({19, 40}, student.options()), narrow = at::ones({19, 33}, student.options());
-      const auto first = [](const at::Tensor& x) { return x.narrow(1, 0, 33); };
-      const double value =
-          ops::kl_divergence_(first(student), first(teacher), targets, spec, 0.3, first(wide));
-      EXPECT_EQ(value, ops::kl_divergence_(first(student).contiguous(), first(teacher).contiguous(), targets,
-                                           spec, 0.3, narrow));
-      test::expect_identical(first(wide), narrow);
-      test::expect_identical(wide.narrow(1, 33, 7), at::ones({19, 7}, student.options()));
+      const auto first = teacher.narrow(1, 0, 33);
+      auto grad = at::empty_like(student);
+      const auto values = ops::logit_losses(student, first, targets, terms, grad);
+      EXPECT_EQ(values, ops::logit_losses(student, first, targets, terms, student));
+      test::expect_identical(student, grad);
     }
+}
+
+TEST(LogitLosses, LeaveColumnsBeyondTheTeachersWithoutGradient) {
+  const auto student = at::randn({3, 40}), teacher = at::randn({3, 33});
+  auto grad = at::ones_like(student);
+  ops::logit_losses(student, teacher, at::zeros({3}, at::kLong), {divergence(1, false)}, grad);
+  test::expect_identical(grad.narrow(1, 33, 7), at::zeros({3, 7}));
+  ops::logit_losses(student, {}, at::zeros({3}, at::kLong), {}, grad);
+  test::expect_identical(grad, at::zeros({3, 40}));
 }
 
 }  // namespace

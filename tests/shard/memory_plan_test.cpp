@@ -52,8 +52,8 @@ TEST(MemoryPlan, IsRefusedWithItsTableAndAdviceWhereItDoesNotFit) {
 }
 
 TEST(MemoryPlan, ChoosesRowsOfTheHeadByVocabularyAndType) {
-  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4), 128);    // 2^22 / 32000 = 131
-  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2), 512);    // 2^24 / 32000 = 524
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4), 512);    // 2^24 / 32000 = 524
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2), 1024);   // 2^25 / 32000 = 1048
   EXPECT_EQ(shard::choose_head_rows(1000000, 4096, 4), 128);  // never fewer
   EXPECT_EQ(shard::choose_head_rows(256, 4096, 4), 1024);     // never more
   EXPECT_EQ(shard::choose_head_rows(256, 96, 4), 96);         // than a micro-batch has

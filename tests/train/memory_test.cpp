@@ -231,7 +231,7 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
 TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
   constexpr ModelShape kLargeVocabulary{
       .blocks = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .width = 16, .vocab = 50000};
-  constexpr std::int64_t kTokens = 4096;
+  constexpr std::int64_t kTokens = 5120;
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto given = this->given({.what = "",
                               .student = kLargeVocabulary,

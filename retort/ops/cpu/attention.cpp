@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "retort/ops/cpu/attention_parts.h"
+#include "retort/ops/cpu/attention_unit.h"
 #include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
 
@@ -54,7 +55,7 @@ class HeadAttention {
       load_rows(queries, row, rows, q_RP);
       kernels<C>().small_product(
           {q_RP.first, width, 1, k_EL.first + first, k_EL.stride, tile.first, seen, rows, dim, seen, false});
-      kernels<C>().attention_softmax(tile.first, scores_of(rule_), rows, seen, row + 1 - first, sum_R,
+      kernels<C>().attention_softmax(tile.first, seen, scores_of(rule_), rows, seen, row + 1 - first, sum_R,
                                      lse_L + row);
       kernels<C>().small_product({tile.first, seen, 1, v_LP.row(first), width, out_RP.first, width, rows,
                                   keys - first, width, false});
@@ -81,16 +82,22 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   const auto segments = static_cast<std::int64_t>(starts.size()) - 1, longest = longest_segment(starts);
   const auto parts =
       best_parts(segments * heads, tiles_of(longest, kForwardRows), at::get_num_threads(), kGrowth);
-  with_element(q_NHE, [&](auto element) {
-    using T = typename decltype(element)::type;
+  const auto on_heads = [&](auto make) {
     at::parallel_for(0, segments * heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
-      const HeadAttention<T> attention(q_NHE, k_NKE, v_NKE, result, rule, longest);
+      auto attention = make();
       for (auto i = first; i < last; ++i) {
         const auto s = static_cast<std::size_t>(i / parts / heads);
         attention.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % heads, {i % parts, parts});
       }
     });
-  });
+  };
+  if (suits_matrix_unit(q_NHE))
+    on_heads([&] { return UnitAttention(q_NHE, k_NKE, v_NKE, result, rule, longest); });
+  else
+    with_element(q_NHE, [&](auto element) {
+      using T = typename decltype(element)::type;
+      on_heads([&] { return HeadAttention<T>(q_NHE, k_NKE, v_NKE, result, rule, longest); });
+    });
   return result;
 }
 

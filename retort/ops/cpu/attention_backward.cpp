@@ -1,7 +1,8 @@
 // The gradient of attention, segment by segment and head of keys by head of keys.  Rows of queries meet keys
 // in tiles that stay in the cache: nothing of size length x length exists, and no tile lies wholly behind the
 // diagonal.  All of it is computed in float32 at least: bfloat16 is too coarse to be exponentiated.
-// Source: Dao et al. 2022, algorithm 4; the log-sum-exp comes from the forward pass.
+// attention_unit.h has another way for bfloat16. Source: Dao et al. 2022, algorithm 4; the log-sum-exp comes
+// from the forward pass.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "retort/ops/cpu/attention.h"
 #include "retort/ops/cpu/attention_parts.h"
+#include "retort/ops/cpu/attention_unit.h"
 #include "retort/ops/cpu/dispatch.h"
 #include "retort/ops/cpu/tiles.h"
 #include "retort/ops/operands.h"
@@ -19,17 +21,6 @@ namespace {
 // A divided head computes its scores, and their gradients, once for the queries and once for the keys.
 constexpr double kGrowth = 1.4;
 
-// The arguments of the gradient.
-struct Operands {
-  const at::Tensor &gout_NHE, &q_NHE, &k_NKE, &v_NKE;
-  const Attention& forward;
-  const at::Tensor &gq_NHE, &gk_NKE, &gv_NKE;
-  const ScoreRule& rule;
-
-  std::int64_t head_dim() const { return q_NHE.size(2); }
-  std::int64_t groups() const { return q_NHE.size(1) / k_NKE.size(1); }
-};
-
 // One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
 // padded, R rows of a tile, M its keys padded.
 template <typename T>
@@ -37,7 +28,7 @@ class HeadGradient {
  public:
   using C = typename ComputeOf<T>::type;
 
-  HeadGradient(const Operands& x, std::int64_t longest)
+  HeadGradient(const AttentionGradient& x, std::int64_t longest)
       : x_(x),
         work_(at::empty({backward_elements(longest, x.head_dim())}, x.forward.lse_HN.options())),
         padded_dim_(padded(x.head_dim())) {}
@@ -117,7 +108,7 @@ class HeadGradient {
     small({scores_RM_, 1, width, g_RP_.first, p, gv_LP_.row(key), p, keys, rows, p, true});
   }
 
-  const Operands x_;
+  const AttentionGradient x_;
   at::Tensor work_;
   std::int64_t padded_dim_, begin_ = 0, length_ = 0;
   Matrix<C> k_LP_{}, gk_LP_{}, gv_LP_{}, k_EL_{}, v_EL_{}, q_RP_{}, g_RP_{}, gq_RP_{};
@@ -130,21 +121,27 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule) {
-  const Operands operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE, rule};
+  const AttentionGradient operands{gout_NHE, q_NHE, k_NKE, v_NKE, forward, gq_NHE, gk_NKE, gv_NKE, rule};
   const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1,
              longest = longest_segment(starts);
   const auto parts =
       best_parts(segments * kv_heads, tiles_of(longest, kTileKeys), at::get_num_threads(), kGrowth);
-  with_element(q_NHE, [&](auto element) {
-    using T = typename decltype(element)::type;
+  const auto on_heads = [&](auto make) {
     at::parallel_for(0, segments * kv_heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
-      HeadGradient<T> gradient(operands, longest);
+      auto gradient = make();
       for (auto i = first; i < last; ++i) {
         const auto s = static_cast<std::size_t>(i / parts / kv_heads);
         gradient.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % kv_heads, {i % parts, parts});
       }
     });
-  });
+  };
+  if (suits_matrix_unit(q_NHE))
+    on_heads([&] { return UnitGradient(operands, longest); });
+  else
+    with_element(q_NHE, [&](auto element) {
+      using T = typename decltype(element)::type;
+      on_heads([&] { return HeadGradient<T>(operands, longest); });
+    });
 }
 
 }  // namespace retort::ops::cpu

@@ -10,17 +10,15 @@ namespace {
 constexpr std::int64_t kRowsPerPiece =
     8;  // partial sums per piece of rows, added in order: independent of threads
 
-// Runs body(begin, end, work) on pieces of rows in parallel and adds the results in order.  `work` are as
-// many elements of C of a thread's own.
-template <typename C, typename Body>
-double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, std::int64_t work_elements, Body body) {
+// Runs body(begin, end) on pieces of rows in parallel and adds the results in order.
+template <typename Body>
+double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, Body body) {
   const auto pieces = (rows + rows_per_piece - 1) / rows_per_piece;
   std::vector<double> partial(static_cast<std::size_t>(pieces));
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<C> work(static_cast<std::size_t>(work_elements));
     for (auto piece = begin; piece < end; ++piece) {
       const auto row = piece * rows_per_piece;
-      partial[static_cast<std::size_t>(piece)] = body(row, std::min(row + rows_per_piece, rows), work.data());
+      partial[static_cast<std::size_t>(piece)] = body(row, std::min(row + rows_per_piece, rows));
     }
   });
   double total = 0;
@@ -28,50 +26,48 @@ double sum_pieces(std::int64_t rows, std::int64_t rows_per_piece, std::int64_t w
   return total;
 }
 
-}  // namespace
-
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
-                      at::Tensor grad_NV) {
-  const auto vocab = logits_NV.size(1);
-  return with_element(logits_NV, [&](auto element) {
-    using T = typename decltype(element)::type;
-    using C = typename ComputeOf<T>::type;
-    return sum_pieces<C>(
-        logits_NV.size(0), kRowsPerPiece, vocab, [&](std::int64_t begin, std::int64_t end, C* work_V) {
-          const LossRows spec{.targets = data<std::int64_t>(targets_N) + begin,
-                              .gradient_scale = gradient_scale};
-          return kernels<T>().cross_entropy(data<T>(logits_NV) + begin * vocab, spec, end - begin, vocab,
-                                            data<T>(grad_NV) + begin * vocab, work_V);
-        });
-  });
+template <typename T>
+LogitRows<T> rows_from(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                       const at::Tensor& targets_N, const at::Tensor& grad_NV, std::int64_t row) {
+  LogitRows<T> of{.student_NV = data<T>(student_NV) + row * student_NV.stride(0),
+                  .student_stride = student_NV.stride(0),
+                  .teacher_NK = nullptr,
+                  .teacher_stride = 0,
+                  .targets = data<std::int64_t>(targets_N) + row,
+                  .grad_NV = data<T>(grad_NV) + row * grad_NV.stride(0),
+                  .grad_stride = grad_NV.stride(0),
+                  .vocab = student_NV.size(1),
+                  .shared = 0};
+  if (!teacher_NK.defined()) return of;
+  of.teacher_NK = data<T>(teacher_NK) + row * teacher_NK.stride(0);
+  of.teacher_stride = teacher_NK.stride(0);
+  of.shared = teacher_NK.size(1);
+  return of;
 }
 
-double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                      const KlSpec& spec, double gradient_scale, at::Tensor grad_NV) {
-  const auto vocab = student_NV.size(1);
-  const double power = spec.temperature_squared ? spec.temperature * spec.temperature : 1.0;
-  const bool together = student_NV.is_contiguous() && teacher_NV.is_contiguous() && grad_NV.is_contiguous();
-  return with_element(student_NV, [&](auto element) {
+}  // namespace
+
+std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                                 at::Tensor grad_NV) {
+  const auto rows = student_NV.size(0), vocab = student_NV.size(1), count = std::ssize(terms);
+  const auto pieces = (rows + kRowsPerPiece - 1) / kRowsPerPiece;
+  std::vector<double> values(static_cast<std::size_t>(pieces * count)), sums(terms.size());
+  with_element(student_NV, [&](auto element) {
     using T = typename decltype(element)::type;
     using C = typename ComputeOf<T>::type;
-    const auto rows_from = [&](std::int64_t row, std::int64_t rows, C* work_2V) {
-      const LossRows counted{.targets = data<std::int64_t>(targets_N) + row,
-                             .gradient_scale = gradient_scale,
-                             .temperature = spec.temperature,
-                             .reverse = spec.reverse,
-                             .temperature_power_scale = power};
-      return kernels<T>().kl_divergence(data<T>(student_NV) + row * student_NV.stride(0),
-                                        data<T>(teacher_NV) + row * teacher_NV.stride(0), counted, rows,
-                                        vocab, data<T>(grad_NV) + row * grad_NV.stride(0), work_2V);
-    };
-    return sum_pieces<C>(student_NV.size(0), kRowsPerPiece, 2 * vocab,
-                         [&](std::int64_t begin, std::int64_t end, C* work_2V) {
-                           if (together) return rows_from(begin, end - begin, work_2V);
-                           double sum = 0;
-                           for (auto row = begin; row < end; ++row) sum += rows_from(row, 1, work_2V);
-                           return sum;
-                         });
+    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<C> work(static_cast<std::size_t>(logit_loss_elements(vocab)));
+      for (auto piece = begin; piece < end; ++piece) {
+        const auto row = piece * kRowsPerPiece;
+        kernels<T>().logit_losses(rows_from<T>(student_NV, teacher_NK, targets_N, grad_NV, row),
+                                  std::min(kRowsPerPiece, rows - row), terms.data(), static_cast<int>(count),
+                                  work.data(), values.data() + piece * count);
+      }
+    });
   });
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i % terms.size()] += values[i];
+  return sums;
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
@@ -80,7 +76,7 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
   SquareSums sums{};
   with_element(student_ND, [&](auto element) {
     using T = typename decltype(element)::type;
-    sums.error = sum_pieces<T>(student_ND.size(0), 64, 0, [&](std::int64_t begin, std::int64_t end, T*) {
+    sums.error = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
       double error = 0, teacher = 0;
       kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim,
                                (end - begin) * dim, &error, &teacher);

@@ -5,10 +5,9 @@
 
 namespace retort::ops::cpu {
 
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
-                      at::Tensor grad_NV);
-double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                      const KlSpec& spec, double gradient_scale, at::Tensor grad_NV);
+std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                                 at::Tensor grad_NV);
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND);
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
                        at::Tensor out_ND);

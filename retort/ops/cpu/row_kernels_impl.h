@@ -46,6 +46,13 @@ inline Two<float> two_at(const Bf16* p) {
   return {__builtin_bit_cast(Vector<float>, even), __builtin_bit_cast(Vector<float>, odd)};
 }
 
+// Rounded to bfloat16, to nearest, ties to even; what was rounded stands in the upper half.
+inline Vector<std::uint32_t> rounded_words(const Vector<float>& v) {
+  const auto bits = __builtin_bit_cast(Vector<std::uint32_t>, v);
+  const Vector<std::uint32_t> near = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return v == v ? near : Vector<std::uint32_t>{} + 0x7fc00000u;
+}
+
 // The place among 2 * kCount elements of a lane of the first (0) or second (1) vector.
 template <typename T>
 inline int place(int which, int lane) {

@@ -33,4 +33,22 @@ constexpr std::int64_t backward_elements(std::int64_t longest, std::int64_t head
   return 3 * longest * width + 2 * head_dim * padded(longest) + kTileRows * (3 * width + 2 * kTileKeys + 1);
 }
 
+/// Elements between rows of keys as columns on a matrix unit: few values, because each is a kernel of its
+/// own.
+constexpr std::int64_t unit_stride(std::int64_t longest) {
+  const std::int64_t step = longest <= 2048 ? 256 : 2048;
+  return (longest + step - 1) / step * step;
+}
+
+/// Float32 elements that one thread holds there, forward and backward; two of bfloat16 count as one.
+constexpr std::int64_t unit_forward_elements(std::int64_t longest, std::int64_t head_dim) {
+  const auto stride = unit_stride(longest);
+  return stride * head_dim + kForwardRows * (head_dim / 2 + stride / 2 + stride + head_dim + 1);
+}
+constexpr std::int64_t unit_backward_elements(std::int64_t longest, std::int64_t head_dim) {
+  const auto stride = unit_stride(longest);
+  return 4 * stride * head_dim + 3 * kTileRows * head_dim + kTileKeys * kTileRows * 2 +
+         kTileKeys * kTileRows * 3 / 2 + 2 * kTileRows;
+}
+
 }  // namespace retort::ops::cpu

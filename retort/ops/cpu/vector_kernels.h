@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "retort/ops/logit_term.h"
+
 namespace retort::ops {
 
 /// A bfloat16 number as it lies in memory.
@@ -25,14 +27,23 @@ struct ComputeOf<double> {
   using type = double;
 };
 
-/// Which rows of a chunk of logits count, and how much.
-struct LossRows {
+/// A chunk of logits, what it is compared with, and where its gradient goes; rows lie `stride` apart.
+template <typename T>
+struct LogitRows {
+  const T* student_NV;
+  std::int64_t student_stride;
+  const T* teacher_NK;  ///< null: no term compares with a teacher
+  std::int64_t teacher_stride;
   const std::int64_t* targets;  ///< -1: the row does not count
-  double gradient_scale;        ///< weight of the loss over the number of counted tokens of the step
-  double temperature = 1.0;
-  bool reverse = false;                ///< KL(student || teacher)
-  double temperature_power_scale = 1;  ///< T squared, or 1
+  T* grad_NV;                   ///< may be the student's
+  std::int64_t grad_stride;
+  std::int64_t vocab, shared;  ///< V, and K: the first columns, which divergences compare
 };
+/// Numbers that the losses on rows of `vocab` logits work in.
+constexpr std::int64_t logit_loss_elements(std::int64_t vocab) {
+  constexpr std::int64_t kWidestBlock = 32;
+  return 3 * (vocab + kWidestBlock);
+}
 
 /// How attention makes its scores; as ops::ScoreRule, with a scale.
 struct Scores {
@@ -93,13 +104,10 @@ struct VectorKernels {
                           T* grad_N2I, T* out_NI);
   void (*geglu_backward)(const T* gout_NI, const T* gate_up_N2I, std::int64_t rows, std::int64_t width,
                          T* grad_N2I, T* out_NI);
-  /// Returns the sum of -log softmax(s)[target]; adds scale * (softmax(s) - onehot) to grad.  `work_V` is
-  /// memory to work in.
-  double (*cross_entropy)(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
-                          T* grad_NV, C* work_V);
-  /// Returns the sum of T^2 KL; adds scale * its gradient to grad.  `work_2V` is memory to work in.
-  double (*kl_divergence)(const T* student_NV, const T* teacher_NV, const LossRows& spec, std::int64_t rows,
-                          std::int64_t vocab, T* grad_NV, C* work_2V);
+  /// Adds the value of each term to `values`, and writes the sum of their gradients.  `work` has room for
+  /// logit_loss_elements(vocab).
+  void (*logit_losses)(const LogitRows<T>& of, std::int64_t rows, const LogitTerm* terms, int count, C* work,
+                       double* values);
   /// Of one row.
   RowSum<C> (*row_sum)(const T* logits_V, std::int64_t vocab);
   /// Like row_sum, as if the entries `ids_K` were not there; `copy_V` is memory to work in.  `least` gets the
@@ -128,11 +136,42 @@ struct VectorKernels {
                  std::int64_t stride, std::int64_t head_dim, C* work, T* out_E);
   /// Softmax of rows of scores times `scale`, in their place and not yet divided by sum_R; lse_R gets the
   /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys, of these the last `window`; elsewhere
-  /// it gets 0.
-  void (*attention_softmax)(C* scores_RM, const Scores& of, std::int64_t rows, std::int64_t keys,
-                            std::int64_t visible, C* sum_R, C* lse_R);
+  /// it gets 0.  Rows lie `stride` apart.
+  void (*attention_softmax)(C* scores_RM, std::int64_t stride, const Scores& of, std::int64_t rows,
+                            std::int64_t keys, std::int64_t visible, C* sum_R, C* lse_R);
   /// For matrices that stay in the cache.
   void (*small_product)(const SmallProduct<C>& product);
+};
+
+/// A tile of attention's backward with keys as rows.  Row r of the queries is token `first_row + r` of the
+/// segment, key m is token `first_key + m`.  Rows of all matrices lie `stride` apart.
+struct TransposedTile {
+  const float* scores_MR;
+  const float* gradients_MR;  ///< of the probabilities
+  const float *lse_R, *delta_R;
+  std::int64_t stride, first_row, rows, padded_rows, first_key, keys, padded_keys;
+};
+
+/// What a matrix unit for bfloat16 needs around its products.  A matrix in pairs has a word of 32 bits for
+/// elements (2i, j) and (2i + 1, j).  Columns are a multiple of 32, padded rows of an even number.
+struct Bf16TileKernels {
+  /// Rows `stride` apart, as pairs; zeros up to `padded_rows`.
+  void (*pairs_of_rows)(const Bf16* x, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                        std::int64_t padded_rows, std::uint32_t* out);
+  /// The transpose of such rows, as pairs; its rows lie `out_stride` words apart.
+  void (*pairs_of_columns)(const Bf16* x, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                           std::int64_t padded_rows, std::int64_t out_stride, std::uint32_t* out);
+  /// The transpose itself from its pairs; the rows of both lie `stride` elements apart.
+  void (*unpaired)(const std::uint32_t* pairs, std::int64_t stride, std::int64_t pair_rows,
+                   std::int64_t columns, Bf16* out);
+  /// Rounds rows to bfloat16.
+  void (*narrow_rows)(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                      Bf16* out);
+  /// As attention_gradients of VectorKernels, of a transposed tile; both results have its stride.
+  void (*attention_gradients)(const TransposedTile& tile, const Scores& of, Bf16* p_MR, Bf16* gradients_MR);
+  /// Of each row of a with the same row of b.
+  void (*dots)(const Bf16* a, std::int64_t a_stride, const Bf16* b, std::int64_t b_stride, std::int64_t rows,
+               std::int64_t columns, float* out);
 };
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;
@@ -147,6 +186,7 @@ struct VectorTables {
   VectorKernels<float> f32;
   VectorKernels<double> f64;
   VectorKernels<Bf16> bf16;
+  Bf16TileKernels bf16_tiles;
   AdamW adamw;
   SumOfSquares sum_of_squares;
 };

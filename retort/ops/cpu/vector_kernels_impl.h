@@ -132,7 +132,11 @@ inline C max_lanes(std::int64_t count, F term) {
 
 #include "retort/ops/cpu/row_kernels_impl.h"
 
-// Needs the vectors of the former.
+// Need the vectors of the former.
+#include "retort/ops/cpu/loss_kernels_impl.h"
+
+// Needs the exponentials of the former.
+#include "retort/ops/cpu/bf16_tiles_impl.h"
 #include "retort/ops/cpu/product_kernels_impl.h"
 
 template <typename T>
@@ -240,68 +244,6 @@ struct Kernels {
     glu_backward<GeluTanh<C>>(gout_NI, gate_up_N2I, rows, width, grad_N2I, out_NI);
   }
 
-  // Writes softmax(x * factor), and returns the log of the sum of exponentials.  Keeping it pays: an
-  // exponential takes twenty instructions, reading it again takes one.
-  static C softmax(const T* x, C factor, std::int64_t count, C* p_V) {
-    const C top = max_lanes<C>(count, [=](std::int64_t i) { return load(x, i) * factor; });
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) p_V[i] = exponential(load(x, i) * factor - top);
-    const C sum = sum_lanes<C>(count, [=](std::int64_t i) { return p_V[i]; });
-    const C per_sum = C(1) / sum;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) p_V[i] *= per_sum;
-    return top + std::log(sum);
-  }
-
-  static double cross_entropy(const T* logits_NV, const LossRows& spec, std::int64_t rows, std::int64_t vocab,
-                              T* grad_NV, C* work_V) {
-    double total = 0;
-    const C scale = C(spec.gradient_scale);
-    for (std::int64_t n = 0; n < rows; ++n) {
-      const std::int64_t target = spec.targets[n];
-      if (target < 0) continue;
-      const T* s = logits_NV + n * vocab;
-      T* grad = grad_NV + n * vocab;
-      total += double(softmax(s, C(1), vocab, work_V)) - double(load(s, target));
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < vocab; ++i) store(grad, i, load(grad, i) + scale * work_V[i]);
-      store(grad, target, load(grad, target) - scale);
-    }
-    return total;
-  }
-
-  static double kl_divergence(const T* student_NV, const T* teacher_NV, const LossRows& spec,
-                              std::int64_t rows, std::int64_t vocab, T* grad_NV, C* work_2V) {
-    double total = 0;
-    const C inverse = C(1 / spec.temperature);
-    const C scale = C(spec.gradient_scale * spec.temperature_power_scale / spec.temperature);
-    for (std::int64_t n = 0; n < rows; ++n) {
-      if (spec.targets[n] < 0) continue;
-      const T* s = student_NV + n * vocab;
-      const T* t = teacher_NV + n * vocab;
-      T* grad = grad_NV + n * vocab;
-      const C* student_V = work_2V;
-      const C* teacher_V = work_2V + vocab;
-      // log p_t - log p_s of one entry is (t - s) / T + gap.
-      const C gap = softmax(s, inverse, vocab, work_2V) - softmax(t, inverse, vocab, work_2V + vocab);
-      const auto log_ratio = [=](std::int64_t i) { return (load(t, i) - load(s, i)) * inverse + gap; };
-      if (spec.reverse) {
-        const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) { return -student_V[i] * log_ratio(i); });
-        total += double(kl) * spec.temperature_power_scale;
-#pragma GCC ivdep
-        for (std::int64_t i = 0; i < vocab; ++i)
-          store(grad, i, load(grad, i) - scale * student_V[i] * (log_ratio(i) + kl));
-      } else {
-        const C kl = sum_lanes<C>(vocab, [=](std::int64_t i) { return teacher_V[i] * log_ratio(i); });
-        total += double(kl) * spec.temperature_power_scale;
-#pragma GCC ivdep
-        for (std::int64_t i = 0; i < vocab; ++i)
-          store(grad, i, load(grad, i) + scale * (student_V[i] - teacher_V[i]));
-      }
-    }
-    return total;
-  }
-
   // A row has up to some hundred thousand entries: float lanes are exact enough in a piece, double outside.
   static constexpr std::int64_t kPiece = 4096;
   template <typename F>
@@ -314,7 +256,7 @@ struct Kernels {
   }
 
   template <typename E>
-  static RowSum<C> sum_of(const E* x, std::int64_t count) {
+  static RowSum<C> log_sum_of(const E* x, std::int64_t count) {
     C top = C(load(x, 0));
     std::int64_t piece = 0;
     for (std::int64_t begin = 0; begin < count; begin += kPiece) {
@@ -330,7 +272,7 @@ struct Kernels {
   }
 
   static RowSum<C> row_sum(const T* logits_V, std::int64_t vocab) {
-    return sum_of(logits_V, vocab);
+    return log_sum_of(logits_V, vocab);
   }
 
   static RowSum<C> row_sum_without(const T* logits_V, const std::int32_t* ids_K, std::int64_t kept,
@@ -340,7 +282,7 @@ struct Kernels {
     *least = -max_lanes<C>(vocab, [=](std::int64_t i) { return -copy_V[i]; });
     for (std::int64_t k = 0; k < kept; ++k) copy_V[ids_K[k]] = -C(__builtin_inf());
     if (kept >= vocab) return {-C(__builtin_inf()), 0, -__builtin_inf()};
-    return sum_of(copy_V, vocab);
+    return log_sum_of(copy_V, vocab);
   }
 
   static double row_divergence(const T* student_V, const T* teacher_V, double teacher_log_sum, double gap,
@@ -415,22 +357,42 @@ struct Kernels {
     }
   }
 
-  static void attention_softmax(C* scores_RM, const Scores& of, std::int64_t rows, std::int64_t keys,
-                                std::int64_t visible, C* sum_R, C* lse_R) {
+  static void attention_softmax(C* scores_RM, std::int64_t stride, const Scores& of, std::int64_t rows,
+                                std::int64_t keys, std::int64_t visible, C* sum_R, C* lse_R) {
     const C cap = C(of.softcap), factor = cap > 0 ? C(1) : C(of.scale);
     for (std::int64_t r = 0; r < rows; ++r) {
-      C* s = scores_RM + r * keys;
+      C* s = scores_RM + r * stride;
       const std::int64_t seen = visible + r < keys ? visible + r : keys;
       const std::int64_t first = first_seen(of, visible + r, seen);
       if (cap > 0) bend(s + first, C(of.scale) / cap, cap, seen - first);
-      const C top = max_lanes<C>(seen - first, [=](std::int64_t i) { return s[first + i]; }) * factor;
-      for (std::int64_t i = 0; i < first; ++i) s[i] = C(0);
-#pragma GCC ivdep
-      for (std::int64_t i = first; i < seen; ++i) s[i] = exponential(s[i] * factor - top);
-      sum_R[r] = sum_lanes<C>(seen - first, [=](std::int64_t i) { return s[first + i]; });
+      // Whole vectors; what they hold beside keys that are seen is too small to count.
+      const std::int64_t begin = first / kCount * kCount, end = (seen + kCount - 1) / kCount * kCount;
+      for (std::int64_t i = begin; i < first; ++i) s[i] = C(-1e20);
+      for (std::int64_t i = seen; i < end; ++i) s[i] = C(-1e20);
+      const C top = largest_of(s + begin, end - begin) * factor;
+      Vector<C> sum = {};
+      for (std::int64_t i = begin; i < end; i += kCount) {
+        const auto p = exponentials(vector_at(s + i) * factor - top);
+        sum += p;
+        std::memcpy(s + i, &p, sizeof p);
+      }
+      sum_R[r] = sum_of<C>(sum);
       lse_R[r] = top + std::log(sum_R[r]);
+      for (std::int64_t i = 0; i < first; ++i) s[i] = C(0);
       for (std::int64_t i = seen; i < keys; ++i) s[i] = C(0);
     }
+  }
+
+  static constexpr std::int64_t kCount = VectorOf<C>::kCount;
+  static C largest_of(const C* x, std::int64_t count) {
+    Vector<C> top = vector_at(x);
+    for (std::int64_t i = kCount; i < count; i += kCount) {
+      const auto v = vector_at(x + i);
+      top = v > top ? v : top;
+    }
+    C best = top[0];
+    for (int l = 1; l < kCount; ++l) best = top[l] > best ? top[l] : best;
+    return best;
   }
 
   static VectorKernels<T> table() {
@@ -441,8 +403,7 @@ struct Kernels {
             geglu_forward,
             swiglu_backward,
             geglu_backward,
-            cross_entropy,
-            kl_divergence,
+            LossKernels<T>::logit_losses,
             row_sum,
             row_sum_without,
             row_divergence,
@@ -489,9 +450,9 @@ double sum_of_squares(const float* x, std::int64_t count) {
 }  // namespace
 
 const VectorTables& tables() {
-  static const VectorTables kTables{
-      RETORT_ISA_NAME, Kernels<float>::table(), Kernels<double>::table(), Kernels<Bf16>::table(),
-      adamw,           sum_of_squares};
+  static const VectorTables kTables{RETORT_ISA_NAME,        Kernels<float>::table(), Kernels<double>::table(),
+                                    Kernels<Bf16>::table(), Bf16Tiles::table(),      adamw,
+                                    sum_of_squares};
   return kTables;
 }
 

@@ -47,29 +47,51 @@ at::Tensor reverse_kl_(at::Tensor student_RV, at::Tensor teacher_RV) {
   return kl_R1;
 }
 
-// What a piece adds: values to a sum that stays on the device, and gradients where they are counted.
-class Sum {
- public:
-  Sum(const at::Tensor& targets_N, double gradient_scale)
-      : targets_N_(targets_N),
-        gradient_scale_(gradient_scale),
-        total_(at::zeros({}, targets_N.options().dtype(at::kDouble))) {}
+// The loss of each row by one term, [R, 1], and its gradient by the student's logits.
+struct RowLosses {
+  at::Tensor value_R1, gradient_RV;
+};
 
-  void add(std::int64_t begin, const at::Tensor& value_R1, at::Tensor gradient_RV, at::Tensor grad_RV) {
-    const auto skipped_R1 = targets_N_.narrow(0, begin, value_R1.size(0)).lt(0).unsqueeze(1);
-    total_.add_(value_R1.masked_fill(skipped_R1, 0).sum(at::kDouble));
-    gradient_RV.masked_fill_(skipped_R1, 0);
-    if (gradient_RV.scalar_type() == grad_RV.scalar_type())
-      grad_RV.add_(gradient_RV, gradient_scale_);
-    else  // rounded once
-      grad_RV.copy_(gradient_RV.mul_(gradient_scale_).add_(grad_RV));
+RowLosses cross_entropy(const at::Tensor& student_RV, const at::Tensor& targets_R) {
+  auto z_RV = shifted_logits(student_RV, 1);
+  const auto target_R1 = targets_R.clamp_min(0).unsqueeze(1);
+  const auto z_target_R1 = z_RV.gather(1, target_R1);
+  const auto log_sum_R1 = to_probabilities_(z_RV);
+  z_RV.scatter_add_(1, target_R1, at::full_like(z_target_R1, -1));
+  return {log_sum_R1 - z_target_R1, z_RV};
+}
+
+RowLosses kl_divergence(const at::Tensor& student_RK, const at::Tensor& teacher_RK, const LogitTerm& term) {
+  auto z_RK = shifted_logits(student_RK, term.temperature);
+  const auto kl_ = term.kind == LogitTermKind::reverse_kl ? reverse_kl_ : forward_kl_;
+  return {kl_(z_RK, shifted_logits(teacher_RK, term.temperature)), z_RK};
+}
+
+// A piece of rows: values of its terms, and the sum of their gradients in the type of statistics.
+class Piece {
+ public:
+  Piece(const at::Tensor& student_RV, const at::Tensor& teacher_RK, const at::Tensor& targets_R)
+      : student_RV_(student_RV),
+        teacher_RK_(teacher_RK),
+        targets_R_(targets_R),
+        skipped_R1_(targets_R.lt(0).unsqueeze(1)),
+        sum_RV_(at::zeros_like(student_RV, student_RV.options().dtype(statistics_type(student_RV)))) {}
+
+  /// The sum of the term's values, which stays on the device.
+  at::Tensor add(const LogitTerm& term) {
+    const bool compares = term.kind != LogitTermKind::cross_entropy;
+    const auto columns = compares ? teacher_RK_.size(1) : student_RV_.size(1);
+    const auto of = compares ? kl_divergence(student_RV_.narrow(1, 0, columns), teacher_RK_, term)
+                             : cross_entropy(student_RV_, targets_R_);
+    const double scale =
+        compares ? term.gradient_scale * term.value_scale / term.temperature : term.gradient_scale;
+    sum_RV_.narrow(1, 0, columns).add_(of.gradient_RV.masked_fill_(skipped_R1_, 0), scale);
+    return of.value_R1.masked_fill(skipped_R1_, 0).sum(at::kDouble);
   }
-  double value() const { return total_.item<double>(); }
+  const at::Tensor& gradient_RV() const { return sum_RV_; }
 
  private:
-  const at::Tensor& targets_N_;
-  double gradient_scale_;
-  at::Tensor total_;
+  at::Tensor student_RV_, teacher_RK_, targets_R_, skipped_R1_, sum_RV_;
 };
 
 double sum_of_row_squares(const at::Tensor& x_RD) {
@@ -83,31 +105,25 @@ at::Tensor difference(const at::Tensor& student_RD, const at::Tensor& teacher_RD
 
 }  // namespace
 
-double cross_entropy_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double gradient_scale,
-                      at::Tensor grad_NV) {
-  Sum sum(targets_N, gradient_scale);
-  for_each_piece(logits_NV.size(0), logits_NV.size(1), [&](std::int64_t begin, std::int64_t count) {
-    auto z_RV = shifted_logits(logits_NV.narrow(0, begin, count), 1);
-    const auto target_R1 = targets_N.narrow(0, begin, count).clamp_min(0).unsqueeze(1);
-    const auto z_target_R1 = z_RV.gather(1, target_R1);
-    const auto log_sum_R1 = to_probabilities_(z_RV);
-    z_RV.scatter_add_(1, target_R1, at::full_like(z_target_R1, -1));
-    sum.add(begin, log_sum_R1 - z_target_R1, z_RV, grad_NV.narrow(0, begin, count));
+std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                                 at::Tensor grad_NV) {
+  const auto count = static_cast<std::int64_t>(terms.size());
+  auto sums = at::zeros({count}, student_NV.options().dtype(at::kDouble));
+  for_each_piece(student_NV.size(0), student_NV.size(1), [&](std::int64_t begin, std::int64_t rows) {
+    const auto part = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, begin, rows) : x; };
+    Piece piece(part(student_NV), part(teacher_NK), part(targets_N));
+    for (std::int64_t i = 0; i < count; ++i) sums[i].add_(piece.add(terms[static_cast<std::size_t>(i)]));
+    part(grad_NV).copy_(piece.gradient_RV());
   });
-  return sum.value();
-}
-
-double kl_divergence_(const at::Tensor& student_NV, const at::Tensor& teacher_NV, const at::Tensor& targets_N,
-                      const KlSpec& spec, double gradient_scale, at::Tensor grad_NV) {
-  const double t = spec.temperature, power = spec.temperature_squared ? t * t : 1.0;
-  const auto kl_ = spec.reverse ? reverse_kl_ : forward_kl_;
-  Sum sum(targets_N, gradient_scale * power / t);
-  for_each_piece(student_NV.size(0), student_NV.size(1), [&](std::int64_t begin, std::int64_t count) {
-    auto student_RV = shifted_logits(student_NV.narrow(0, begin, count), t);
-    const auto kl_R1 = kl_(student_RV, shifted_logits(teacher_NV.narrow(0, begin, count), t));
-    sum.add(begin, kl_R1, student_RV, grad_NV.narrow(0, begin, count));
-  });
-  return sum.value() * power;
+  sums = sums.cpu();
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto& term = terms[static_cast<std::size_t>(i)];
+    const bool compares = term.kind != LogitTermKind::cross_entropy;
+    values.push_back(sums[i].item<double>() * (compares ? term.value_scale : 1));
+  }
+  return values;
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {

@@ -1,0 +1,32 @@
+#pragma once
+// Products of small bfloat16 matrices by a processor's matrix unit (AMX), through libtorch.
+
+#include <cstdint>
+
+#include "retort/ops/cpu/vector_kernels.h"
+
+namespace retort::ops::cpu {
+
+/// Whether this processor has one; settled once.
+bool has_matrix_unit();
+/// Whether attention of bfloat16 heads of this width is computed on it.
+bool suits_matrix_unit(std::int64_t head_dim);
+
+/// out = a b, or out += a b, with sums in float32.  Rows of a and out lie a_row and out_row elements apart;
+/// b is in pairs of rows, b_row words apart.  `inner` is even.
+struct UnitProduct {
+  const Bf16* a;
+  std::int64_t a_row;
+  const std::uint32_t* b;
+  std::int64_t b_row;
+  float* out;
+  std::int64_t out_row;
+  std::int64_t rows, inner, columns;
+  bool add;
+};
+void unit_product(const UnitProduct& product);
+
+/// Leaves the unit of this thread as others expect it.
+void release_matrix_unit();
+
+}  // namespace retort::ops::cpu
