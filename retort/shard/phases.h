@@ -20,13 +20,14 @@ enum class Phase {
   hidden_losses,    ///< losses on hidden states, with their gradients
   head,             ///< logits of student and teacher, losses on them, and their gradients
   backward,         ///< of the student's blocks and embedding, with what is computed again
+  checkpoint,       ///< waiting for what is not yet written of the last one
   update            ///< gradient norm, clipping, optimizer
 };
 constexpr auto words_of(Phase) {
   return base::words<Phase::update>("data", "student_forward", "teacher_forward", "hidden_losses", "head",
-                                    "backward", "update");
+                                    "backward", "checkpoint", "update");
 }
-inline constexpr std::size_t kPhases = 7;
+inline constexpr std::size_t kPhases = 8;
 using PerPhase = std::array<double, kPhases>;
 
 /// Counts the seconds of the phase that it is in.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iterator>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -203,28 +204,35 @@ std::vector<base::Path> agreed_list(const base::Path& directory, comm::Group& gr
 
 }  // namespace
 
-void save_checkpoint(const CheckpointPlace& place, const Progress& progress, TrainedState state) {
-  auto& group = state.group;
-  std::optional<base::UnfinishedDirectory> directory;
+void CheckpointWriter::begin(const Progress& progress) {
+  auto& group = state_.group;
+  progress_ = progress;
+  directory_.reset();
   group.agree([&] {
     if (group.rank() != 0) return;
-    base::make_directories(place.directory);
-    directory.emplace(place.directory / step_name(progress.step));
+    base::make_directories(place_.directory);
+    directory_ = std::make_unique<base::UnfinishedDirectory>(place_.directory / step_name(progress.step));
   });
-  std::string target = directory ? directory->path().string() : std::string();
+  std::string target = directory_ ? directory_->path().string() : std::string();
   group.share(target);
+  part_ = std::async(std::launch::async,
+                     [this, path = base::Path(target) / part_name(group.rank(), group.size())] {
+                       write_part(path, state_);
+                       return base::hash_file(path);
+                     });
+}
+
+void CheckpointWriter::finish() {
+  auto& group = state_.group;
+  const auto directory = std::move(directory_);
   std::string hash;
-  group.agree([&] {
-    const auto path = base::Path(target) / part_name(group.rank(), group.size());
-    write_part(path, state);
-    hash = base::hash_file(path);
-  });
-  const auto parts = all_parts(group, hash, ranges_of(state.parameters));
+  group.agree([&] { hash = part_.get(); });
+  const auto parts = all_parts(group, hash, ranges_of(state_.parameters));
   group.agree([&] {
     if (!directory) return;
-    write_manifest(directory->path(), place, progress, parts);
+    write_manifest(directory->path(), place_, progress_, parts);
     directory->commit();
-    remove_others(place, progress.step);
+    remove_others(place_, progress_.step);
   });
 }
 

@@ -12,7 +12,10 @@
 // one whose manifest or checksum does not fit is passed over for the one before it.
 
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
@@ -43,9 +46,30 @@ struct TrainedState {
   comm::Group& group;
 };
 
-/// Writes a checkpoint and then removes those beyond `keep`; throws StorageError on every rank, with the
-/// earlier ones untouched.  `progress` counts on rank 0.  Collective.
-void save_checkpoint(const CheckpointPlace& place, const Progress& progress, TrainedState state);
+/// Writes a checkpoint while the next step computes: it reads parameters and moments in their place, so they
+/// must not change between begin() and finish().  Neither takes memory for a copy.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const CheckpointPlace& place, TrainedState state) : place_(place), state_(state) {}
+
+  /// Each rank begins to write its part; `progress` counts on rank 0.  Throws StorageError on every rank.
+  /// Collective.
+  void begin(const Progress& progress);
+  /// Between begin() and finish().
+  bool pending() const { return part_.valid(); }
+  /// The step that it is of.
+  std::int64_t step() const { return progress_.step; }
+  /// Waits for the parts, makes the checkpoint count, and removes those beyond `keep`; throws StorageError on
+  /// every rank, with the earlier ones untouched.  Collective.
+  void finish();
+
+ private:
+  const CheckpointPlace& place_;
+  TrainedState state_;
+  Progress progress_;
+  std::unique_ptr<base::UnfinishedDirectory> directory_;  // on rank 0
+  std::future<std::string> part_;  // its checksum; goes before the directory that it is written to
+};
 
 /// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells
 /// the observer of each that it passes over.  Throws UsageError when a sound one belongs to another stage or

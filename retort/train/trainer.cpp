@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -95,6 +96,7 @@ class Loop {
   Loop(TrainSetup& setup, const shard::MemoryShape& shape)
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
+        checkpoint_(setup.checkpoints, {setup.student, optimizer_, setup.group}),
         stragglers_(setup.group.size()),
         sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
         engine_(
@@ -124,21 +126,20 @@ class Loop {
     ops::reset_peak_tensor_bytes();
     while (progress_.step < steps_) {
       step();
-      if (progress_.step < steps_ && all_stop()) {
+      const bool last = progress_.step == steps_;
+      if (last || all_stop()) {
         save();
-        return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
+        if (!last) return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
+      } else if (progress_.step % s_.options.checkpoint_every_steps == 0) {
+        begin_to_save();
       }
-      if (progress_.step == steps_)
-        save();
-      else if (progress_.step % s_.options.checkpoint_every_steps == 0)
-        try_to_save();
     }
     return {.finished = true, .progress = progress_, .steps = steps_, .result = result()};
   }
 
  private:
   void resume() {
-    if (auto saved = load_checkpoint(s_.checkpoints, state(), s_.observer)) {
+    if (auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer)) {
       progress_ = std::move(*saved);
       s_.group.agree([&] { sequences_.seek(progress_.cursor); });
       s_.observer.message(record::Level::info,
@@ -168,6 +169,7 @@ class Loop {
     const auto batches = next_batches();
     const auto per_batch = s_.options.batch.sequences;
     const auto result = engine_.step(batches, (sequences_.most() + per_batch - 1) / per_batch);
+    end_of_saving();  // what it writes changes from here on
     clock_.enter(shard::Phase::update);
     mask_gradients();
     const double norm = gradient_norm();
@@ -332,22 +334,35 @@ class Loop {
     s_.observer.step(report);
   }
 
-  TrainedState state() { return {s_.student, optimizer_, s_.group}; }
-
+  // The last one must be there.
   void save() {
     if (s_.metrics) s_.metrics->sync(s_.observer);
-    save_checkpoint(s_.checkpoints, progress_, state());
+    checkpoint_.begin(progress_);
+    checkpoint_.finish();
   }
 
-  // What a full disk takes away is only where a run that dies would go on; the last one must be there.
-  void try_to_save() {
+  void begin_to_save() {
+    or_go_on([this] {
+      if (s_.metrics) s_.metrics->sync(s_.observer);
+      checkpoint_.begin(progress_);
+    });
+  }
+
+  void end_of_saving() {
+    if (!checkpoint_.pending()) return;
+    clock_.enter(shard::Phase::checkpoint);
+    or_go_on([this] { checkpoint_.finish(); });
+  }
+
+  // What a full disk takes away is only where a run that dies would go on.
+  void or_go_on(const std::function<void()>& write) {
     try {
-      save();
+      write();
     } catch (const base::StorageError& error) {
-      const auto next = std::min(steps_, progress_.step + s_.options.checkpoint_every_steps);
+      const auto step = checkpoint_.step(), next = std::min(steps_, step + s_.options.checkpoint_every_steps);
       s_.observer.message(record::Level::warning,
-                          base::join(s_.stage, ": training goes on without a checkpoint of step ",
-                                     progress_.step, ", the next is written after step ", next,
+                          base::join(s_.stage, ": training goes on without a checkpoint of step ", step,
+                                     ", the next is written after step ", next,
                                      " and the one before is kept: ", error.what()));
     }
   }
@@ -368,6 +383,7 @@ class Loop {
 
   TrainSetup& s_;
   optim::AdamW optimizer_;
+  CheckpointWriter checkpoint_;
   shard::PhaseClock clock_;
   Stragglers stragglers_;
   StepSequences sequences_;

@@ -69,7 +69,9 @@ Progress progress_at(std::int64_t step) {
 
 void save(const CheckpointPlace& place, std::int64_t step) {
   State state(static_cast<std::uint64_t>(step));
-  save_checkpoint(place, progress_at(step), {*state.parameters, state.optimizer, *state.group});
+  CheckpointWriter writer(place, {*state.parameters, state.optimizer, *state.group});
+  writer.begin(progress_at(step));
+  writer.finish();
 }
 
 Path step_path(const CheckpointPlace& place, std::int64_t step) {
@@ -122,6 +124,23 @@ TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
   expect_loads(10, 0);
   save(place_, 20);
   expect_loads(20, 0);
+}
+
+TEST_F(CheckpointTest, CountsOnlyOnceItWasFinished) {
+  save(place_, 10);
+  {
+    State state(20);
+    CheckpointWriter writer(place_, {*state.parameters, state.optimizer, *state.group});
+    writer.begin(progress_at(20));
+    EXPECT_TRUE(writer.pending());
+    EXPECT_FALSE(std::filesystem::exists(step_path(place_, 20)));
+    writer.finish();
+    EXPECT_FALSE(writer.pending());
+    expect_loads(20, 0);
+    writer.begin(progress_at(30));  // what ends in between takes nothing with it
+  }
+  expect_loads(20, 0);
+  EXPECT_EQ(names_in(place_.directory), (std::set<std::string>{"step-00000010", "step-00000020"}));
 }
 
 TEST_F(CheckpointTest, NoneIsNoError) {
