@@ -23,6 +23,7 @@
 #include "retort/pipeline/torch_errors.h"
 #include "retort/record/keys.h"
 #include "retort/record/provenance.h"
+#include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
 #include "retort/report/report.h"
 
@@ -257,7 +258,12 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   group.agree([&] {
     if (group.rank() == 0) metrics.emplace(directory.metrics_path());
   });
-  const Context context{recipe,    directory, metrics ? &*metrics : nullptr, observer, group, device, dtype,
+  std::optional<record::StopFile> stop_file;
+  group.agree([&] {
+    if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
+  });
+  record::Observer& stoppable = stop_file ? *stop_file : observer;
+  const Context context{recipe,    directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
                         available, ranks};
   try {
     return work_through(context, request);

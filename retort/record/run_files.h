@@ -39,6 +39,7 @@ class RunFiles {
   base::Path models_path() const { return path_ / "models"; }
   base::Path checkpoints_path() const { return path_ / "checkpoints"; }
   base::Path flights_path() const { return path_ / "flights"; }
+  base::Path stop_path() const { return path_ / "stop"; }
   base::Path results_path() const { return path_ / "stages"; }
   base::Path model_directory(std::string_view stage) const { return models_path() / stage; }
   base::Path checkpoints(std::string_view stage) const { return checkpoints_path() / stage; }

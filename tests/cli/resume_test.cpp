@@ -78,6 +78,16 @@ TEST_F(Resume, StopsSavedOnASignalAndGoesOnWithTheSameBits) {
   expect_to_end_undisturbed();
 }
 
+TEST_F(Resume, StopsSavedWhereAFileAsksForItAndRemovesItAtTheNextStart) {
+  const auto ask = run_path("stop");
+  const Finished stopped = disturb_at(10, [&](Running&) { std::ofstream{ask}; });
+  EXPECT_EQ(stopped.code, 85) << stopped.err;
+  EXPECT_SAYS(stopped.err, "stopped in stage born, what was done is saved");
+  EXPECT_TRUE(fs::exists(ask));
+  expect_to_end_undisturbed();
+  EXPECT_FALSE(fs::exists(ask));
+}
+
 TEST_F(Resume, GoesOnAfterBeingKilledAtRandomMoments) {
   std::mt19937 random(20240607);
   for (const int after : {15, 45, 80}) {
