@@ -52,7 +52,7 @@ class Builder : public nlohmann::json_sax<Json> {
     // cause.
     const std::string text = error.what();
     const auto cut = text.find(": ");
-    reason = cut == std::string::npos ? text : text.substr(cut + 2);
+    reason = shortened(cut == std::string::npos ? text : text.substr(cut + 2));
     return false;
   }
 
@@ -61,6 +61,17 @@ class Builder : public nlohmann::json_sax<Json> {
   std::size_t byte = 0;
 
  private:
+  // A string that never ends is quoted as a whole: its last characters tell where.
+  static std::string shortened(const std::string& text) {
+    constexpr std::string_view kQuote = "last read: '";
+    constexpr std::size_t kKept = 40;
+    const auto quote = text.find(kQuote);
+    if (quote == std::string::npos || text.size() - quote <= kQuote.size() + kKept) return text;
+    auto rest = text.size() - kKept;
+    while (rest < text.size() && (text[rest] & 0xc0) == 0x80) ++rest;  // not within a character
+    return text.substr(0, quote + kQuote.size()) + "..." + text.substr(rest);
+  }
+
   using Members = std::vector<Json::object_t::value_type>;
   // The vector below ordered_json's object: appending to it skips the search for an equal key.
   static Members& members(Json& object) { return object.get_ref<Json::object_t&>(); }

@@ -46,6 +46,15 @@ TEST(Json, RefusesWhatIsNotJson) {
   EXPECT_EQ(fault_of("[1,\n x]").byte, 5U);
 }
 
+TEST(Json, QuotesTheEndOnlyOfALongStringThatNeverEnds) {
+  std::string text = "[\"";
+  for (int i = 0; i < 5000; ++i) text += "\u00e9";
+  const auto reason = fault_of(text + " the end").reason;
+  EXPECT_NE(reason.find("missing closing quote; last read: '...\u00e9"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("the end'"), std::string::npos) << reason;
+  EXPECT_LT(reason.size(), 200U);
+}
+
 TEST(Json, TakesLinearTimeForManyKeys) {
   std::string text = "{";
   for (int i = 0; i < 300000; ++i) text += "\"key" + std::to_string(i) + "\":" + std::to_string(i) + ",";
