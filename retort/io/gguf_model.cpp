@@ -195,10 +195,6 @@ std::string GgufModel::config_text() const {
                                      .long_divisors = long_divisors_});
 }
 
-std::string GgufModel::tokenizer_text() const {
-  return gguf_tokenizer_json(reader());
-}
-
 std::map<std::string, std::string> GgufModel::tokenizer_files() const {
   return gguf_tokenizer_files(reader());
 }

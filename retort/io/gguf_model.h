@@ -22,9 +22,6 @@ class GgufModel : public WeightFiles {
 
   /// What stands for config.json.  Throws ModelError for what is not supported.
   std::string config_text() const;
-  /// What stands for tokenizer.json.  Throws ModelError where the file has no tokenizer, or one of another
-  /// kind.
-  std::string tokenizer_text() const;
   /// What stands for the files that travel with a model, by name; none where there is no tokenizer.
   std::map<std::string, std::string> tokenizer_files() const;
 

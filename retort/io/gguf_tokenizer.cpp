@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -20,35 +21,48 @@ using base::ModelError;
 using base::require;
 
 // How text is cut before BPE; the expressions are those of the models' own tokenizer.json.
-constexpr const char* kLlama3 =
+constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kQwen2 =
+constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+// Each of a list cuts further what the one before has left.
+constexpr std::array kLlama3s = {kLlama3}, kQwen2s = {kQwen2};
+constexpr std::string_view kLineBreak = "[\r\n]", kCjk = "[一-龥ࠀ-一가-퟿]+";
+constexpr std::array<std::string_view, 5> kDeepSeekLlm = {
+    kLineBreak,
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶ-ͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃ-ↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲ-ⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)",
+    R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)", R"(\s+$)", kCjk};
+constexpr std::array<std::string_view, 4> kDeepSeekCoder = {kLineBreak, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk};
 
 // What a name in tokenizer.ggml.pre stands for.
 struct PreTokenizer {
   std::string_view name;
-  const char* pattern;  // null: GPT-2's, which ByteLevel has itself
-  bool single_digits;   // digits are cut off one by one before
-  bool ignore_merges;   // a piece that is a token is taken whole
-  bool bos;             // begin-of-text stands in front unless the file says otherwise
-  bool composed;        // text is brought to NFC first, which the file does not say
+  std::span<const std::string_view> patterns;  // none: GPT-2's, which ByteLevel has itself
+  SingleDigits digits = SingleDigits::no;
+  bool ignore_merges = false;  // a piece that is a token is taken whole
+  bool bos = false;            // begin-of-text stands in front unless the file says otherwise
+  bool composed = false;       // text is brought to NFC first, which the file does not say
 };
 
 const std::array kPreTokenizers{
-    PreTokenizer{"gpt-2", nullptr, false, false, false, false},
-    PreTokenizer{"olmo", nullptr, false, false, false, true},
-    PreTokenizer{"smollm", nullptr, true, false, false, false},
-    PreTokenizer{"starcoder", nullptr, true, false, false, false},
-    PreTokenizer{"refact", nullptr, true, false, false, false},
-    PreTokenizer{"llama-bpe", kLlama3, false, true, true, false},
-    PreTokenizer{"llama3", kLlama3, false, true, true, false},
-    PreTokenizer{"llama-v3", kLlama3, false, true, true, false},
-    PreTokenizer{"dbrx", kLlama3, false, false, false, false},
-    PreTokenizer{"smaug-bpe", kLlama3, false, false, false, false},
-    PreTokenizer{"qwen2", kQwen2, false, false, false, true},
-    PreTokenizer{"deepseek-r1-qwen", kQwen2, false, false, false, false},
-    PreTokenizer{"tekken", kTekkenPattern, false, true, true, false},
+    PreTokenizer{.name = "gpt-2", .patterns = {}},
+    PreTokenizer{.name = "olmo", .patterns = {}, .composed = true},
+    PreTokenizer{.name = "smollm", .patterns = {}, .digits = SingleDigits::first},
+    PreTokenizer{.name = "starcoder", .patterns = {}, .digits = SingleDigits::first},
+    PreTokenizer{.name = "refact", .patterns = {}, .digits = SingleDigits::first},
+    PreTokenizer{.name = "command-r", .patterns = {}, .digits = SingleDigits::first},
+    PreTokenizer{.name = "llama-bpe", .patterns = kLlama3s, .ignore_merges = true, .bos = true},
+    PreTokenizer{.name = "llama3", .patterns = kLlama3s, .ignore_merges = true, .bos = true},
+    PreTokenizer{.name = "llama-v3", .patterns = kLlama3s, .ignore_merges = true, .bos = true},
+    PreTokenizer{.name = "dbrx", .patterns = kLlama3s},
+    PreTokenizer{.name = "smaug-bpe", .patterns = kLlama3s},
+    PreTokenizer{.name = "qwen2", .patterns = kQwen2s, .composed = true},
+    PreTokenizer{.name = "deepseek-r1-qwen", .patterns = kQwen2s},
+    PreTokenizer{.name = "deepseek-llm", .patterns = kDeepSeekLlm, .digits = SingleDigits::last, .bos = true},
+    PreTokenizer{
+        .name = "deepseek-coder", .patterns = kDeepSeekCoder, .digits = SingleDigits::last, .bos = true},
+    PreTokenizer{.name = "tekken", .patterns = {&kTekkenPattern, 1}, .ignore_merges = true, .bos = true},
 };
 
 const PreTokenizer& find_pre_tokenizer(const MetadataReader& in) {
@@ -66,13 +80,14 @@ TokenizerParts byte_level_parts(const MetadataReader& in, const Vocabulary& voca
   const PreTokenizer& pre = find_pre_tokenizer(in);
   return {.vocabulary = vocabulary,
           .merges = read_gguf_merges(in),
-          .pipeline = byte_level_pipeline(pre.pattern, pre.single_digits, pre.composed),
+          .pipeline = byte_level_pipeline(pre.patterns, pre.digits, pre.composed),
           .ignore_merges = pre.ignore_merges};
 }
 
 TokenizerParts sentencepiece_parts(const MetadataReader& in, const Vocabulary& vocabulary) {
+  const bool merges_listed = in.contains("tokenizer.ggml.merges");
   require<ModelError>(
-      !vocabulary.scores.empty(), in.where(),
+      merges_listed || !vocabulary.scores.empty(), in.where(),
       ": has no tokenizer.ggml.scores, expected those of a SentencePiece vocabulary; convert the "
       "model again.");
   require<ModelError>(
@@ -83,19 +98,21 @@ TokenizerParts sentencepiece_parts(const MetadataReader& in, const Vocabulary& v
       "precompiled_charsmap), which is not supported; use a directory with a tokenizer.json.");
   const bool prefix = in.flag("tokenizer.ggml.add_space_prefix").value_or(true);
   return {.vocabulary = vocabulary,
-          .merges = merges_by_score(vocabulary),
+          .merges = merges_listed ? read_gguf_merges(in) : merges_by_score(vocabulary),
           .pipeline = sentencepiece_pipeline(prefix, vocabulary.has_bytes()),
           .unk = special_token(in, vocabulary, "unknown", 0),
           .byte_fallback = vocabulary.has_bytes()};
 }
 
+// Gemma 4 has the pieces of SentencePiece and lists its merges.
 bool is_sentencepiece(const MetadataReader& in) {
   const std::string model = in.text("tokenizer.ggml.model").value_or("");
   require<ModelError>(
-      model == "llama" || model == "gpt2", in.where(), ": tokenizer.ggml.model is ", quote(model),
-      ", expected \"gpt2\" (byte-level BPE) or \"llama\" (SentencePiece); use a directory with a "
+      model == "llama" || model == "gemma4" || model == "gpt2", in.where(), ": tokenizer.ggml.model is ",
+      quote(model),
+      ", expected \"gpt2\" (byte-level BPE), \"llama\" or \"gemma4\" (SentencePiece); use a directory with a "
       "tokenizer.json.");
-  return model == "llama";
+  return model != "gpt2";
 }
 
 std::optional<std::int64_t> default_id(bool pieces, std::int64_t id) {

@@ -188,13 +188,14 @@ std::string Tekken::tokenizer() const {
   const auto begin =
       std::find_if(added.begin(), added.end(), [](const AddedToken& one) { return one.content == kBegin; });
   if (begin == added.end()) fail("has no special token <s>");
-  return tokenizer_json({.vocabulary = vocabulary,
-                         .merges = std::move(merges),
-                         .pipeline = byte_level_pipeline(pattern_.c_str(), false, false),
-                         .added = added,
-                         .around = {.bos = *begin, .eos = {}},
-                         .ignore_merges = true},
-                        where_);
+  return tokenizer_json(
+      {.vocabulary = vocabulary,
+       .merges = std::move(merges),
+       .pipeline = byte_level_pipeline(std::array<std::string_view, 1>{pattern_}, SingleDigits::no, false),
+       .added = added,
+       .around = {.bos = *begin, .eos = {}},
+       .ignore_merges = true},
+      where_);
 }
 
 }  // namespace

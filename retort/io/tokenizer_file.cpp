@@ -7,6 +7,8 @@
 #include "retort/base/json.h"
 #include "retort/io/files_inside.h"
 #include "retort/io/gguf_model.h"
+#include "retort/io/gguf_parts.h"
+#include "retort/io/gguf_tokenizer.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/sentencepiece.h"
 #include "retort/io/tekken.h"
@@ -55,7 +57,8 @@ bool fixes_mistral(const Path& directory) {
 std::string with_tekken_pattern(const std::string& text, const std::string& where) {
   Json tokenizer = parsed(text, where);
   base::require<ModelError>(tokenizer.is_object(), where, ": is not a tokenizer; download the file again.");
-  tokenizer["pre_tokenizer"] = byte_level_pipeline(kTekkenPattern, false, false).pre_tokenizer;
+  tokenizer["pre_tokenizer"] =
+      byte_level_pipeline({&kTekkenPattern, 1}, SingleDigits::no, false).pre_tokenizer;
   return text_of(tokenizer, where);
 }
 
@@ -82,11 +85,18 @@ TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) 
                               "directory."));
 }
 
+// Of a file of any architecture, also one that has a vocabulary and no weights.
+std::string text_of_gguf(const Path& path) {
+  const auto parts = open_gguf_parts(path);
+  const std::string where = path.string();
+  return gguf_tokenizer_json({parts.front().metadata(), where});
+}
+
 }  // namespace
 
 TokenizerText read_tokenizer_text(const Path& path, std::size_t max_bytes) {
   std::error_code error;
-  if (is_gguf(path)) return {path.string(), GgufModel::open(path).tokenizer_text()};
+  if (is_gguf(path)) return {path.string(), text_of_gguf(path)};
   try {
     if (fs::is_directory(path, error)) return read_from_directory(path, max_bytes);
     return {path.string(), base::read_file(path, max_bytes)};

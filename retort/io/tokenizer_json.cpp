@@ -72,7 +72,7 @@ Json replace_json(const char* pattern, const char* content) {
 
 }  // namespace
 
-const char* const kTekkenPattern =
+const std::string_view kTekkenPattern =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 std::vector<AddedToken> added_tokens_of(const Vocabulary& vocabulary) {
@@ -86,13 +86,15 @@ std::vector<AddedToken> added_tokens_of(const Vocabulary& vocabulary) {
   return added;
 }
 
-Pipeline byte_level_pipeline(const char* pattern, bool single_digits, bool composed) {
+Pipeline byte_level_pipeline(std::span<const std::string_view> patterns, SingleDigits digits, bool composed) {
   Json steps = Json::array();
-  if (single_digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
-  if (pattern != nullptr)
+  const auto add_digits = [&] { steps.push_back({{"type", "Digits"}, {"individual_digits", true}}); };
+  if (digits == SingleDigits::first) add_digits();
+  for (const auto pattern : patterns)
     steps.push_back(
         {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}});
-  steps.push_back(byte_level(pattern == nullptr));
+  if (digits == SingleDigits::last) add_digits();
+  steps.push_back(byte_level(patterns.empty()));
   return {composed ? Json{{"type", "NFC"}} : Json(),
           {{"type", "Sequence"}, {"pretokenizers", steps}},
           byte_level(true, true)};

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -29,15 +31,17 @@ struct Around {
 };
 
 /// How models of Mistral cut text.
-extern const char* const kTekkenPattern;
+extern const std::string_view kTekkenPattern;
 
 /// How text becomes pieces and back; values of tokenizer.json.
 struct Pipeline {
   base::Json normalizer = {}, pre_tokenizer = {}, decoder = {};
 };
 
-/// `pattern` cuts the text into pieces (null: the pattern of GPT-2), and their bytes are symbols.
-Pipeline byte_level_pipeline(const char* pattern, bool single_digits, bool composed);
+/// Whether digits become pieces of their own, before or after other cuts.
+enum class SingleDigits { no, first, last };
+/// Each of the patterns cuts the pieces further (none: the pattern of GPT-2), and their bytes are symbols.
+Pipeline byte_level_pipeline(std::span<const std::string_view> patterns, SingleDigits digits, bool composed);
 /// U+2581 stands for a space, and before a text with `prefix`; `bytes`: characters without a token become
 /// bytes.
 Pipeline sentencepiece_pipeline(bool prefix, bool bytes);

@@ -124,7 +124,8 @@ TEST(GgufTokenizer, GivesTheIdsOfTheOriginalForEveryKindThatItKnows) {
   for (const auto& [folder, pre] :
        {Named{"gpt2", "gpt-2"}, Named{"digits", "smollm"}, Named{"digits", "starcoder"},
         Named{"cl100k", "dbrx"}, Named{"llama3", "llama-bpe"}, Named{"qwen2-nfc", "qwen2"},
-        Named{"tekken", "tekken"}, Named{"spm-fallback", ""}, Named{"spm-some-bytes", ""}}) {
+        Named{"tekken", "tekken"}, Named{"deepseek-llm", "deepseek-llm"},
+        Named{"deepseek-coder", "deepseek-coder"}, Named{"spm-fallback", ""}, Named{"spm-some-bytes", ""}}) {
     SCOPED_TRACE(folder + " as " + pre);
     test::expect_cases(through_gguf(made / folder / "tokenizer.json", pre), made / folder / "cases.jsonl",
                        600);
