@@ -76,11 +76,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
 std::int64_t head_loop_bytes(const HeadLoopShape& s) {
   const std::int64_t logits = (1 + s.teacher_logits + s.capped) * s.chunk_rows * s.vocab;
   const std::int64_t rows = s.chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
-  // With bfloat16 the product for the matrix's gradient passes through a buffer of its own before it is
-  // added.
-  const std::int64_t product = s.item_bytes == 2 ? s.vocab * s.student_hidden : 0;
   const auto adding =
-      s.item_bytes * product + ops::accumulate_work_bytes(s.path, s.vocab, s.student_hidden, s.item_bytes);
+      ops::add_transposed_product_work_bytes(s.path, s.chunk_rows, s.vocab, s.student_hidden, s.item_bytes);
   const auto losing =
       ops::logit_loss_work_bytes(s.path, s.chunk_rows, s.vocab, s.item_bytes, s.teacher_logits);
   const auto norm = ops::rms_norm_work_bytes(s.path, s.chunk_rows, s.student_hidden, s.item_bytes);

@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/ops/cpu/matrix_vector.h"
+#include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/path.h"
@@ -79,6 +80,8 @@ void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at:
   const InOperation timed(Operation::product);
   if (sum_MK.scalar_type() == a_NM.scalar_type())
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
+  else if (path_of(a_NM.device()) == Path::cpu && cpu::suits_transposed_product(sum_MK, a_NM, b_NK))
+    cpu::add_transposed_product(sum_MK, a_NM, b_NK);
   else
     accumulate(at::mm(a_NM.t(), b_NK), sum_MK);
 }

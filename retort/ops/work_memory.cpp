@@ -4,6 +4,7 @@
 
 #include "retort/ops/cpu/matrix_unit.h"
 #include "retort/ops/cpu/tile_sizes.h"
+#include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/device/pieces.h"
 
@@ -98,6 +99,13 @@ std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& s, std
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
                                    std::int64_t item_bytes) {
   return path == Path::cpu ? 0 : piece_bytes(rows, columns, item_bytes, 0, 1);
+}
+
+std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
+                                               std::int64_t columns, std::int64_t item_bytes) {
+  if (item_bytes != 2) return 0;
+  if (path == Path::cpu && cpu::has_matrix_unit()) return cpu::transposed_product_bytes(inner, columns);
+  return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }
 
 std::int64_t optimizer_work_bytes(Path path, std::int64_t count) {

@@ -47,6 +47,10 @@ std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& sizes,
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
                                    std::int64_t item_bytes);
 
+/// Of add_transposed_product of `inner` rows to a float32 matrix [rows, columns].
+std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
+                                               std::int64_t columns, std::int64_t item_bytes);
+
 /// Of adamw_ over a range, and of sum_of_squares.
 std::int64_t optimizer_work_bytes(Path path, std::int64_t count);
 

@@ -95,10 +95,11 @@ struct BlockBytes {
   }
 
   std::int64_t mlp_backward() const {
-    const auto product = item() == 2 ? item() * s.largest_rows * s.hidden : 0;
-    const auto sum_work = ops::accumulate_work_bytes(shape.path, s.largest_rows, s.hidden, item());
+    const auto adding =
+        ops::add_transposed_product_work_bytes(shape.path, tokens(), s.largest_rows, s.hidden, item());
+    const auto product = std::min(adding, item() * s.largest_rows * s.hidden);
     return branch_gradient() +
-           std::max({of(2 * s.width + s.hidden) + product, of(s.width) + product + sum_work,
+           std::max({of(2 * s.width + s.hidden) + product, of(s.width) + adding,
                      of(2 * s.width) + ops::swiglu_backward_work_bytes(shape.path, tokens(), s.width, item()),
                      of(s.width + 2 * s.hidden) + norm_work()});
   }

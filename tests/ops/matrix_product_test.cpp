@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/kernel_tables.h"
+#include "retort/ops/cpu/transposed_product.h"
+#include "retort/ops/path.h"
 #include "tests/support/tolerance.h"
 
 namespace retort {
@@ -51,6 +53,32 @@ TEST(MatrixProduct, OfOtherTypesIsThatOfLibtorch) {
     const auto x_NK = at::randn({512, 320}).to(dtype), w_MK = at::randn({192, 320}).to(dtype);
     EXPECT_TRUE(at::equal(ops::matrix_product(x_NK, w_MK.t()), at::mm(x_NK, w_MK.t())));
   }
+}
+
+// Shapes for a matrix unit, with rests of each side, parts of wider matrices, and those that it leaves alone.
+TEST(TransposedProduct, IsAddedInTheTypeOfTheSum) {
+  at::manual_seed(7);
+  for (const auto& [n, m, k] : {std::array{70, 66, 32}, std::array{64, 64, 96}, std::array{1100, 130, 544},
+                                std::array{33, 64, 64}, std::array{128, 33, 64}, std::array{128, 64, 33}})
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const auto a_NM = at::randn({n, m + 8}).to(type).narrow(1, 0, m), b_NK = at::randn({n, k}).to(type);
+      const auto before_MK = at::randn({m, k});
+      const auto expected_MK =
+          before_MK.to(at::kDouble) + at::mm(a_NM.to(at::kDouble).t(), b_NK.to(at::kDouble));
+      std::vector<at::Tensor> sums;
+      for (const int threads : {1, 2, 3}) {
+        at::set_num_threads(threads);
+        sums.push_back(before_MK.clone());
+        ops::add_transposed_product(sums.back(), a_NM, b_NK);
+        test::expect_close(sums.back(), expected_MK, test::tolerance(type));
+        if (ops::path_of(at::kCPU) == ops::Path::cpu &&
+            ops::cpu::suits_transposed_product(before_MK, a_NM, b_NK)) {
+          test::expect_close(sums.back(), expected_MK, test::tolerance(at::kFloat));
+          test::expect_identical(sums.back(), sums.front());
+        }
+      }
+      at::set_num_threads(2);
+    }
 }
 
 TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {

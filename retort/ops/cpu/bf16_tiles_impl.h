@@ -4,6 +4,7 @@
 //
 // A matrix in pairs has a word of 32 bits for elements (2i, j) and (2i + 1, j), the former in its lower half.
 
+using Words = Vector<std::uint32_t>;
 typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
 
 // Neighbours stay neighbours.
@@ -27,19 +28,50 @@ struct Bf16Tiles {
     }
   }
 
+  // Two vectors exchange the lanes of one in which bit kBit is set with those of the other in which it is
+  // not.
+  template <std::size_t kBit, std::size_t... kLane>
+  static void exchange(Words& a, Words& b, std::index_sequence<kLane...>) {
+    constexpr std::size_t kAll = sizeof...(kLane);
+    const Words low = __builtin_shufflevector(a, b, ((kLane & kBit) != 0 ? kAll + kLane - kBit : kLane)...);
+    const Words high = __builtin_shufflevector(a, b, ((kLane & kBit) != 0 ? kAll + kLane : kLane + kBit)...);
+    a = low;
+    b = high;
+  }
+  // The transpose of a square of words.
+  template <std::size_t kBit = 1>
+  static void transpose(Words* rows) {
+    if constexpr (kBit < static_cast<std::size_t>(kCount)) {
+      for (std::size_t r = 0; r < static_cast<std::size_t>(kCount); ++r)
+        if ((r & kBit) == 0) exchange<kBit>(rows[r], rows[r + kBit], std::make_index_sequence<kCount>{});
+      transpose<2 * kBit>(rows);
+    }
+  }
+
   // The transpose of such rows in pairs; zeros up to `padded_rows` in each of its rows, which lie
   // `out_stride` words apart.
   static void pairs_of_columns(const Bf16* x, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                                std::int64_t padded_rows, std::int64_t out_stride, std::uint32_t* out) {
-    constexpr std::int64_t kBlock = 16;  // rows that a cache holds while all their columns are read
-    for (std::int64_t n = 0; n < rows; n += kBlock) {
-      const std::int64_t end = n + kBlock < rows ? n + kBlock : rows;
-      for (std::int64_t i = 0; i < columns; i += 2)
-        for (std::int64_t m = n; m < end; ++m)
-          std::memcpy(out + i / 2 * out_stride + m, x + m * stride + i, 4);
-    }
-    for (std::int64_t i = 0; i < columns / 2; ++i)
-      for (std::int64_t m = rows; m < padded_rows; ++m) out[i * out_stride + m] = 0;
+    const std::int64_t words = columns / 2, whole_rows = rows / kCount * kCount,
+                       whole_words = words / kCount * kCount;
+    for (std::int64_t n = 0; n < whole_rows; n += kCount)
+      for (std::int64_t i = 0; i < whole_words; i += kCount) {
+        Words square[kCount];
+        for (std::int64_t m = 0; m < kCount; ++m)
+          std::memcpy(&square[m], x + (n + m) * stride + 2 * i, sizeof square[m]);
+        transpose(square);
+        for (std::int64_t m = 0; m < kCount; ++m)
+          std::memcpy(out + (i + m) * out_stride + n, &square[m], sizeof square[m]);
+      }
+    const auto one_by_one = [&](std::int64_t first_row, std::int64_t first_word) {
+      for (std::int64_t i = first_word; i < words; ++i)
+        for (std::int64_t n = first_row; n < rows; ++n)
+          std::memcpy(out + i * out_stride + n, x + n * stride + 2 * i, sizeof *out);
+    };
+    one_by_one(whole_rows, 0);
+    one_by_one(0, whole_words);
+    for (std::int64_t i = 0; i < words; ++i)
+      for (std::int64_t n = rows; n < padded_rows; ++n) out[i * out_stride + n] = 0;
   }
 
   // From a transpose in pairs the transpose itself.

@@ -1,0 +1,21 @@
+#pragma once
+// The gradient of a linear layer's weights on a matrix unit.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace retort::ops::cpu {
+
+/// Whether add_transposed_product can be computed so: bfloat16 with even widths and dense rows, added to
+/// dense float32.
+bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
+
+/// sum += a^T b, in float32: the product is never rounded to bfloat16.  Each element is added up by one
+/// thread, so the number of threads changes no bit.
+void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
+
+/// Bytes of tensors that it holds for `inner` rows of so many columns.
+std::int64_t transposed_product_bytes(std::int64_t inner, std::int64_t columns);
+
+}  // namespace retort::ops::cpu
