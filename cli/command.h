@@ -24,6 +24,7 @@ Action declare_detokenize(CLI::App& app);
 Action declare_info(CLI::App& app);
 Action declare_families(CLI::App& app);
 Action declare_autopsy(CLI::App& app);
+Action declare_doctor(CLI::App& app);
 Action declare_bench(CLI::App& app);
 Action declare_recipe(CLI::App& app);
 

@@ -31,6 +31,7 @@ constexpr Command kCommands[] = {
     {"info", "What a model, checkpoint or run is", declare_info},
     {"families", "Which families of models are read, and by which keys of config.json", declare_families},
     {"autopsy", "Which rank ended a job of several, and where each one was", declare_autopsy},
+    {"doctor", "What this machine offers to a run, and what would go wrong", declare_doctor},
     {"bench", "How fast this machine is, and which sizes of a model run well on it", declare_bench},
     {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
 };

@@ -39,18 +39,20 @@ Module module_of(Launcher by) {
                                   : Module{"libretort_mpich.so", "MPICH", "libmpich12"};
 }
 
-std::unique_ptr<Group> mpi_group(Launcher by, LastWords last_words) {
+using World = decltype(&retort_mpi_world);
+
+World loaded_world(Launcher by) {
   const auto module = module_of(by);
   void* loaded = ::dlopen(module.file, RTLD_NOW | RTLD_LOCAL);
   base::require<base::EnvironmentError>(
       loaded, "ranks of ", module.library, ": ", loaded ? "" : ::dlerror(), "; install ", module.package,
       " and a Retort that was built with it, or use retort run --ranks on one machine.");
   const auto release = reinterpret_cast<decltype(&retort_mpi_release)>(::dlsym(loaded, "retort_mpi_release"));
-  const auto world = reinterpret_cast<decltype(&retort_mpi_world)>(::dlsym(loaded, "retort_mpi_world"));
+  const auto world = reinterpret_cast<World>(::dlsym(loaded, "retort_mpi_world"));
   base::require<base::EnvironmentError>(release && world && std::string(release()) == RETORT_RELEASE,
                                         module.file,
                                         " is of another release than the program; install Retort again.");
-  return std::unique_ptr<Group>(world(launched_ranks(by), last_words));
+  return world;
 }
 
 }  // namespace
@@ -69,6 +71,15 @@ Launcher launcher() {
   return Launcher::none;
 }
 
+std::string why_not_here(Launcher by) {
+  try {
+    (void)loaded_world(by);
+    return {};
+  } catch (const base::EnvironmentError& error) {
+    return error.what();
+  }
+}
+
 std::unique_ptr<Group> world_group(LastWords last_words) {
   switch (const auto by = launcher()) {
     case Launcher::none:
@@ -77,7 +88,7 @@ std::unique_ptr<Group> world_group(LastWords last_words) {
       return local_group();
     case Launcher::open_mpi:
     case Launcher::mpich:
-      return mpi_group(by, last_words);
+      return std::unique_ptr<Group>(loaded_world(by)(launched_ranks(by), last_words));
   }
   return single_group();
 }

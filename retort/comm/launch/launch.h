@@ -2,7 +2,9 @@
 // Who started this process as one of several ranks, and the group that they make.
 
 #include <memory>
+#include <string>
 
+#include "retort/base/words.h"
 #include "retort/comm/group.h"
 
 namespace retort::comm {
@@ -13,6 +15,13 @@ enum class Launcher {
   open_mpi,  ///< mpirun of Open MPI, or srun --mpi=pmix
   mpich,     ///< mpiexec of MPICH and its kin, or srun --mpi=pmi2
 };
+
+constexpr auto words_of(Launcher) {
+  return base::words<Launcher::mpich>("none", "retort run --ranks", "Open MPI", "MPICH");
+}
+
+/// Why ranks of this MPI cannot run here, in a sentence; empty where they can.
+std::string why_not_here(Launcher by);
 
 /// As the environment says.  Throws UsageError for launchers whose ranks have no group here, with the command
 /// to use instead.

@@ -1,0 +1,226 @@
+// What this machine offers to a run, and what would go wrong on it; found out by trying.
+
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/library.h"
+#include "cli/print.h"
+#include "retort/base/directory_lock.h"
+#include "retort/base/files.h"
+#include "retort/base/machine.h"
+#include "retort/base/parallel.h"
+#include "retort/base/units.h"
+#include "retort/base/words.h"
+#include "retort/comm/launch/launch.h"
+
+namespace retort::cli {
+namespace {
+
+enum class Verdict { ok, note, wrong };
+constexpr auto words_of(Verdict) {
+  return base::words<Verdict::wrong>("ok", "note", "wrong");
+}
+
+struct Finding {
+  std::string what, found;
+  Verdict verdict = Verdict::ok;
+  std::string advice = {};
+};
+
+std::string human(std::int64_t bytes) {
+  return base::human_bytes(static_cast<std::uint64_t>(bytes));
+}
+
+// The flags of the first processor in /proc/cpuinfo, with a space around each.
+std::string processor_flags() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("flags")) return line.substr(line.find(':') + 1) + " ";
+  return {};
+}
+
+Finding processors() {
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  return {.what = "processors",
+          .found = base::join(base::usable_processors(), " that this process may use",
+                              threads ? base::join(", OMP_NUM_THREADS ", threads) : "")};
+}
+
+Finding instructions() {
+  const auto flags = processor_flags();
+  if (flags.empty()) return {.what = "instructions", .found = "not known"};
+  const auto has = [&](const char* flag) { return flags.find(base::join(" ", flag, " ")) != flags.npos; };
+  std::string found = has("avx512f") ? "AVX-512" : has("avx2") ? "AVX2" : "neither AVX2 nor AVX-512";
+  if (has("amx_bf16")) return {.what = "instructions", .found = found + ", AMX for bfloat16"};
+  if (has("avx512_bf16")) return {.what = "instructions", .found = found + " with bfloat16"};
+  return {.what = "instructions",
+          .found = found,
+          .verdict = Verdict::note,
+          .advice = "bfloat16 is not faster than float32 here; dtype: auto measures it and takes float32."};
+}
+
+std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {
+  struct statfs place {};
+  if (::statfs(path.c_str(), &place) != 0) return {};
+  return static_cast<std::int64_t>(place.f_bavail) * static_cast<std::int64_t>(place.f_bsize);
+}
+
+Finding shared_memory(std::int64_t memory_bytes) {
+  const auto bytes = free_bytes("/dev/shm");
+  Finding finding{.what = "shared memory", .found = bytes ? human(*bytes) + " in /dev/shm" : "no /dev/shm"};
+  if (bytes && *bytes >= memory_bytes / 3) return finding;
+  finding.verdict = Verdict::note;
+  finding.advice =
+      "Ranks of one machine keep models there; for several ranks mount it larger (Docker: --shm-size, "
+      "Kubernetes: an "
+      "emptyDir of medium Memory).";
+  return finding;
+}
+
+Finding computing() {
+  try {
+    (void)library();
+    return {.what = "libtorch", .found = "loads"};
+  } catch (const base::Error& error) {
+    return {.what = "libtorch", .found = "does not load", .verdict = Verdict::wrong, .advice = error.what()};
+  }
+}
+
+Finding mpi(const char* name, comm::Launcher by) {
+  const auto reason = comm::why_not_here(by);
+  return {.what = name,
+          .found = reason.empty() ? "ranks of it can run" : "ranks of it cannot run",
+          .verdict = reason.empty() ? Verdict::ok : Verdict::note,
+          .advice = reason};
+}
+
+Finding launched() {
+  try {
+    const auto by = comm::launcher();
+    Finding finding{.what = "launcher", .found = std::string(base::word(by))};
+    if (by == comm::Launcher::open_mpi && !std::getenv("OMPI_MCA_odls_base_sigkill_timeout")) {
+      finding.verdict = Verdict::note;
+      finding.advice =
+          "mpirun of Open MPI 4.1 kills ranks one second after a signal; set "
+          "OMPI_MCA_odls_base_sigkill_timeout=600, "
+          "so that they can save, or stop a run by a file named stop in its directory.";
+    }
+    return finding;
+  } catch (const base::Error& error) {
+    return {
+        .what = "launcher", .found = "not one of ours", .verdict = Verdict::wrong, .advice = error.what()};
+  }
+}
+
+std::string file_system_name(const std::filesystem::path& path) {
+  struct statfs place {};
+  if (::statfs(path.c_str(), &place) != 0) return "unknown";
+  struct Name {
+    long magic;
+    const char* name;
+  };
+  constexpr std::array kNames{Name{0xEF53, "ext"},           Name{0x58465342, "XFS"},
+                              Name{0x9123683E, "Btrfs"},     Name{0x01021994, "tmpfs"},
+                              Name{0x6969, "NFS"},           Name{0x0BD00BD0, "Lustre"},
+                              Name{0x47504653, "GPFS"},      Name{0x19830326, "BeeGFS"},
+                              Name{0x794C7630, "overlayfs"}, Name{0x65735546, "FUSE"}};
+  for (const auto& [magic, name] : kNames)
+    if (static_cast<long>(place.f_type) == magic) return name;
+  std::ostringstream text;
+  text << "type 0x" << std::hex << place.f_type;
+  return text.str();
+}
+
+// A directory of its own in it is made, locked, renamed over another, and removed.
+Finding directory(const std::filesystem::path& path) {
+  Finding finding{.what = "directory", .found = base::join(path.string(), ", ", file_system_name(path))};
+  if (const auto bytes = free_bytes(path)) finding.found += base::join(", ", human(*bytes), " free");
+  const auto trial = path / base::join(".retort-doctor-", ::getpid());
+  try {
+    base::make_directories(trial);
+    base::write_file_atomically(trial / "file", "before");
+    base::write_file_atomically(trial / "file", "after");
+    const base::DirectoryLock lock(trial);
+    if (!lock.warning().empty()) {
+      finding.verdict = Verdict::note;
+      finding.advice = lock.warning();
+    }
+  } catch (const base::Error& error) {
+    finding.verdict = Verdict::wrong;
+    finding.advice = error.what();
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(trial, ignored);
+  return finding;
+}
+
+std::vector<Finding> examined(const std::string& path) {
+  const auto memory_bytes = base::available_memory_bytes();
+  return {processors(),
+          instructions(),
+          {.what = "memory", .found = human(memory_bytes) + " within all limits"},
+          shared_memory(memory_bytes),
+          computing(),
+          mpi("Open MPI", comm::Launcher::open_mpi),
+          mpi("MPICH", comm::Launcher::mpich),
+          launched(),
+          directory(path)};
+}
+
+void print_findings(const std::vector<Finding>& findings) {
+  Rows rows{{"what", "found", ""}};
+  for (const auto& finding : findings)
+    rows.push_back({finding.what, finding.found, std::string(base::word(finding.verdict))});
+  std::cout << table(rows, rows.front().size());
+  for (const auto& finding : findings)
+    if (!finding.advice.empty()) std::cout << finding.what << ": " << finding.advice << '\n';
+}
+
+base::ExitCode doctor(const std::string& path, bool as_json) {
+  const auto findings = examined(path);
+  if (as_json) {
+    base::Json list = base::Json::array();
+    for (const auto& finding : findings)
+      list.push_back({{"what", finding.what},
+                      {"found", finding.found},
+                      {"verdict", base::word(finding.verdict)},
+                      {"advice", finding.advice}});
+    std::cout << list << '\n';
+  } else {
+    print_findings(findings);
+  }
+  for (const auto& finding : findings)
+    if (finding.verdict == Verdict::wrong) return base::ExitCode::environment;
+  return base::ExitCode::ok;
+}
+
+}  // namespace
+
+Action declare_doctor(CLI::App& app) {
+  app.footer(
+      "Examples:\n"
+      "  retort doctor                        what this machine offers to a run here\n"
+      "  retort doctor /scratch/runs          what a run in that directory would meet\n"
+      "  srun -n 1 retort doctor /scratch     on a node of a cluster");
+  struct Options {
+    std::string directory = ".";
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("DIRECTORY", options->directory, "Where runs would lie")->capture_default_str();
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return doctor(options->directory, options->json); };
+}
+
+}  // namespace retort::cli

@@ -1,0 +1,21 @@
+#!/bin/bash
+# A recipe on a PBS cluster: it saves before the time limit, and goes on in the next job.
+#
+#   qsub -v recipe=recipe.yaml,run=/scratch/me/run,again=$PWD/recipes/clusters/pbs.sh recipes/clusters/pbs.sh
+#
+# PBS sends no signal in time, so a file named stop asks the run to save, ten minutes before the limit.
+#PBS -N retort
+#PBS -l select=4:mpiprocs=2
+#PBS -l walltime=12:00:00
+
+cd "$PBS_O_WORKDIR" || exit
+retort doctor "$(dirname "$run")" || exit
+(sleep $((12 * 3600 - 600)) && touch "$run/stop") &
+mpiexec retort run "$recipe" --run-dir "$run"
+code=$?
+kill %1 2>/dev/null
+case $code in
+  0) echo "finished" ;;
+  75 | 85) qsub -v recipe="$recipe",run="$run",again="$again" "$again" ;;
+esac
+exit $code

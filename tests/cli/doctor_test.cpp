@@ -1,0 +1,60 @@
+// What a machine and a directory offer, as `retort doctor` tells it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "cli/program.h"
+#include "retort/base/json.h"
+#include "support/message_of.h"
+#include "support/temporary_directory.h"
+
+namespace retort::test {
+namespace {
+
+struct Told {
+  std::string verdict, found, advice;
+};
+
+std::map<std::string, Told> findings_of(const Finished& finished) {
+  std::map<std::string, Told> findings;
+  for (const auto& finding : base::parse_json(finished.out))
+    findings[finding.at("what")] = {finding.at("verdict"), finding.at("found"), finding.at("advice")};
+  return findings;
+}
+
+TEST(Doctor, FindsNothingWrongWhereRunsWork) {
+  const TemporaryDirectory directory;
+  const auto finished = run({"doctor", directory.path().string(), "--json"});
+  EXPECT_EQ(finished.code, 0) << finished.out;
+  const auto findings = findings_of(finished);
+  for (const auto* what : {"processors", "instructions", "memory", "shared memory", "libtorch", "Open MPI",
+                           "MPICH", "launcher", "directory"})
+    EXPECT_TRUE(findings.contains(what)) << what;
+  EXPECT_EQ(findings.at("libtorch").verdict, "ok");
+  EXPECT_EQ(findings.at("directory").verdict, "ok");
+  EXPECT_SAYS(findings.at("directory").found, "free");
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << "what was tried is gone";
+}
+
+TEST(Doctor, SaysWhyADirectoryWillNotDo) {
+  const auto finished = run({"doctor", "/proc"});
+  EXPECT_EQ(finished.code, 5);
+  EXPECT_SAYS(finished.out, "directory: /proc/.retort-doctor-");
+  EXPECT_SAYS(finished.out, "wrong");
+}
+
+TEST(Doctor, KnowsTheLauncherThatStartedIt) {
+  const auto open_mpi = run({"doctor", "--json"}, "", {}, [] {
+    ::unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
+    ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+  });
+  EXPECT_EQ(findings_of(open_mpi).at("launcher").found, "Open MPI");
+  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "OMPI_MCA_odls_base_sigkill_timeout=600");
+  const auto torchrun = run({"doctor", "--json"}, "", {}, [] { ::setenv("TORCHELASTIC_RUN_ID", "x", 1); });
+  EXPECT_EQ(torchrun.code, 5);
+  EXPECT_SAYS(findings_of(torchrun).at("launcher").advice, "use mpirun -n N retort run RECIPE");
+}
+
+}  // namespace
+}  // namespace retort::test
