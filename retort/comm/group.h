@@ -120,6 +120,8 @@ class Group {
   /// From now on a rank that does not come within so many seconds ends all; 0: nobody is missed.  What
   /// agree() waits for may take longer.
   virtual void set_patience(double) {}
+  /// How buffers of an accelerator are copied, for this process and all groups that were made of one.
+  virtual void set_device_memory(const DeviceMemory&) {}
 
   /// What the group did since it was made.
   const CollectiveLog& log() const { return log_; }

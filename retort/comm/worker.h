@@ -34,6 +34,9 @@ class Worker {
   const std::shared_ptr<Flight>& flight() const { return flight_; }
   void set_patience(double seconds) { patience_seconds_ = seconds; }
   double patience_seconds() const { return patience_seconds_; }
+  /// Called before anything is posted that needs it.
+  void set_device_memory(const DeviceMemory& memory) { device_memory_ = memory; }
+  const DeviceMemory& device_memory() const { return device_memory_; }
 
  private:
   struct Task;
@@ -46,6 +49,7 @@ class Worker {
   bool stopping_ = false;
   std::shared_ptr<Flight> flight_;
   std::atomic<double> patience_seconds_ = 0;
+  DeviceMemory device_memory_;
   std::thread thread_;
 };
 

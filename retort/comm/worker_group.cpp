@@ -4,6 +4,7 @@
 
 #include "retort/base/machine.h"
 #include "retort/comm/flight.h"
+#include "retort/comm/staged_call.h"
 
 namespace retort::comm {
 
@@ -25,7 +26,9 @@ Handle WorkerGroup::start(const Collective& call) {
         const double begin = base::monotonic_seconds();
         if (flight) flight->begun(place);
         moved_bytes_ = 0;
-        carry_out(call, id);
+        const StagedCall staged(call, worker_->device_memory());
+        carry_out(staged.call(), id);
+        staged.finish();
         log_.ended(call.op, bytes, moved_bytes_, base::monotonic_seconds() - begin);
         if (flight) flight->ended(place);
       },

@@ -18,6 +18,7 @@ class WorkerGroup : public Group {
   void at(std::int64_t step, std::string_view phase) override;
   void note_failure(std::string_view sentence, bool by_another) noexcept override;
   void set_patience(double seconds) override { worker_->set_patience(seconds); }
+  void set_device_memory(const DeviceMemory& memory) override { worker_->set_device_memory(memory); }
 
  protected:
   WorkerGroup(std::shared_ptr<Worker> worker, std::string level)

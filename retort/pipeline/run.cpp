@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@
 #include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
 #include "retort/report/report.h"
+#include "retort/shard/tensor_buffer.h"
 
 namespace retort::pipeline {
 namespace {
@@ -229,6 +231,27 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
   });
 }
 
+// Each rank of a machine takes an accelerator of its own; what they exchange passes through host memory.
+at::Device own_device(at::Device device, comm::Group& group) {
+  if (device.is_cpu() || group.size() == 1) return device;
+  const auto nodes = comm::nodes_of(group);
+  const auto own = nodes.begin() + group.rank();
+  const auto lower = std::count(nodes.begin(), own, *own), all = std::count(nodes.begin(), nodes.end(), *own);
+  group.agree([&] {
+    base::require<base::UsageError>(!device.has_index() || all == 1, "device '", device.str(), "': ", all,
+                                    " ranks of a machine would share it; use device ",
+                                    at::DeviceTypeName(device.type(), true),
+                                    ", by which each rank takes one of its own.");
+    const std::int64_t found = c10::impl::VirtualGuardImpl(device.type()).deviceCount();
+    base::require<base::EnvironmentError>(
+        all <= found, "rank ", group.rank(), ": expected an accelerator for each of the ", all,
+        " ranks of its machine, found ", found, "; start fewer ranks there.");
+  });
+  if (!device.has_index()) device.set_index(static_cast<c10::DeviceIndex>(lower));
+  group.set_device_memory(shard::memory_of(device));
+  return device;
+}
+
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer,
                            comm::Group& group) {
   ops::install_tensor_allocator();
@@ -237,6 +260,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     device = model::parse_device(recipe.device);
     if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   });
+  device = own_device(device, group);
   const auto ranks = shard::count_ranks(group);
   const auto available = agreed_available_bytes(recipe, request, group);
   const auto chosen = agreed_dtype(recipe, request, device, group);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -20,13 +21,44 @@ using comm::ConstBuffer;
 using comm::Group;
 using comm::Type;
 
+/// A make-believe accelerator: its memory holds the complement of each byte, so that whoever reads or writes
+/// it without a copy has other numbers.
+inline void copy_complement(void* to, const void* from, std::int64_t bytes) {
+  const auto* in = static_cast<const std::byte*>(from);
+  std::transform(in, in + bytes, static_cast<std::byte*>(to), [](std::byte byte) { return ~byte; });
+}
+inline constexpr comm::DeviceMemory kMakeBelieve{copy_complement, copy_complement};
+/// Where Values lie.
+inline comm::Device device_of_values = comm::Device::cpu;
+
 /// `count` values of a type, as bytes.
 class Values {
  public:
   Values(Type type, std::int64_t count)
       : type_(type), count_(count), bytes_(static_cast<std::size_t>(count * comm::size_of(type))) {}
   void set(std::int64_t i, float value) {
+    std::byte wanted[8] = {};
+    put(wanted, value);
     auto* at = bytes_.data() + i * comm::size_of(type_);
+    device_ == comm::Device::cpu ? void(std::memcpy(at, wanted, size()))
+                                 : copy_complement(at, wanted, comm::size_of(type_));
+  }
+  float get(std::int64_t i) const {
+    std::byte found[8] = {};
+    const auto* at = bytes_.data() + i * comm::size_of(type_);
+    device_ == comm::Device::cpu ? void(std::memcpy(found, at, size()))
+                                 : copy_complement(found, at, comm::size_of(type_));
+    return read(found);
+  }
+  Buffer buffer() { return {bytes_.data(), count_, type_, device_}; }
+  Buffer part(std::int64_t begin, std::int64_t count) {
+    return {bytes_.data() + begin * comm::size_of(type_), count, type_, device_};
+  }
+  std::int64_t count() const { return count_; }
+
+ private:
+  std::size_t size() const { return static_cast<std::size_t>(comm::size_of(type_)); }
+  void put(std::byte* at, float value) const {
     if (type_ == Type::f64) {
       const double wide = value;
       std::memcpy(at, &wide, sizeof wide);
@@ -41,8 +73,7 @@ class Values {
       *at = static_cast<std::byte>(static_cast<int>(value) % 256);
     }
   }
-  float get(std::int64_t i) const {
-    const auto* at = bytes_.data() + i * comm::size_of(type_);
+  float read(const std::byte* at) const {
     if (type_ == Type::f64) {
       double wide;
       std::memcpy(&wide, at, sizeof wide);
@@ -57,16 +88,11 @@ class Values {
     std::memcpy(&value, &bits, sizeof value);
     return value;
   }
-  Buffer buffer() { return {bytes_.data(), count_, type_}; }
-  Buffer part(std::int64_t begin, std::int64_t count) {
-    return {bytes_.data() + begin * comm::size_of(type_), count, type_};
-  }
-  std::int64_t count() const { return count_; }
 
- private:
   Type type_;
   std::int64_t count_;
   std::vector<std::byte> bytes_;
+  comm::Device device_ = device_of_values;
 };
 
 /// Differs by rank and place; 4 of them add up exactly in bfloat16, which has 8 bits.

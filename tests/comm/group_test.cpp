@@ -19,10 +19,26 @@ void run_apart(int ranks, const std::function<void(comm::Group&)>& act) {
   test::on_ranks(ranks, act, false);
 }
 
+// The same, of memory that the processor cannot read.
+template <void (*run)(int, const std::function<void(comm::Group&)>&)>
+void on_accelerator(int ranks, const std::function<void(comm::Group&)>& act) {
+  test::device_of_values = comm::Device::accelerator;
+  run(ranks, [&](comm::Group& group) {
+    group.set_device_memory(test::kMakeBelieve);
+    act(group);
+  });
+  test::device_of_values = comm::Device::cpu;
+}
+
 // A new backend is a line here.
-constexpr Backend kBackends[] = {{"Single", 1, run_single},      {"Shared1", 1, test::on_ranks},
-                                 {"Shared2", 2, test::on_ranks}, {"Shared3", 3, test::on_ranks},
-                                 {"Shared4", 4, test::on_ranks}, {"Apart3", 3, run_apart}};
+constexpr Backend kBackends[] = {{"Single", 1, run_single},
+                                 {"Shared1", 1, test::on_ranks},
+                                 {"Shared2", 2, test::on_ranks},
+                                 {"Shared3", 3, test::on_ranks},
+                                 {"Shared4", 4, test::on_ranks},
+                                 {"Apart3", 3, run_apart},
+                                 {"SingleOnAccelerator", 1, on_accelerator<run_single>},
+                                 {"SharedOnAccelerator3", 3, on_accelerator<test::on_ranks>}};
 
 using Case = std::tuple<Backend, test::Check>;
 class GroupContract : public testing::TestWithParam<Case> {};

@@ -3,6 +3,7 @@
 
 #include "retort/base/error.h"
 #include "retort/comm/group.h"
+#include "retort/comm/staged_call.h"
 
 namespace retort::comm {
 namespace {
@@ -26,21 +27,28 @@ class Single final : public Group {
   const std::string& level() const override { return level_; }
   int node() const override { return 0; }
   std::unique_ptr<Group> split(int, const std::string& level) override {
-    return std::make_unique<Single>(level);
+    auto part = std::make_unique<Single>(level);
+    part->memory_ = memory_;
+    return part;
   }
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override {
     return std::make_unique<OwnBlock>(bytes);
   }
   void abort(const std::string&) noexcept override {}
+  void set_device_memory(const DeviceMemory& memory) override { memory_ = memory; }
 
  protected:
   Handle start(const Collective& call) override {
-    if (call.from.bytes() > 0 && call.from.data != call.to.data)
-      std::memmove(call.to.data, call.from.data, static_cast<std::size_t>(call.from.bytes()));
+    if (call.from.bytes() == 0 || call.from.data == call.to.data) return {};
+    const StagedCall staged(call, memory_);
+    const auto& here = staged.call();
+    std::memmove(here.to.data, here.from.data, static_cast<std::size_t>(here.from.bytes()));
+    staged.finish();
     return {};
   }
 
  private:
+  DeviceMemory memory_;
   std::string level_;
 };
 
