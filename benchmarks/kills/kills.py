@@ -67,7 +67,7 @@ def last_step(folder, directory):
 
 def held_out_loss(folder, directory):
     result = json.loads((folder / directory / "stages/born.json").read_text())
-    return statistics.mean(json.loads(json.dumps(result))["final"]["held_out"].values())
+    return statistics.mean(result["final"]["held_out"].values())
 
 
 def ended_all(running, pids, limit_seconds=120):

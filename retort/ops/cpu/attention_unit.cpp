@@ -9,16 +9,6 @@
 namespace retort::ops::cpu {
 namespace {
 
-constexpr std::int64_t kStep = 32;  // rows and keys of a product are a multiple of it, so few shapes occur
-
-constexpr std::int64_t rounded_up(std::int64_t count) {
-  return (count + kStep - 1) / kStep * kStep;
-}
-
-const Bf16TileKernels& tiles() {
-  return vector_tables().bf16_tiles;
-}
-
 // Deals out float32 memory, to whoever needs it.
 class Dealer {
  public:
@@ -75,8 +65,9 @@ UnitAttention::~UnitAttention() {
 void UnitAttention::load_keys(std::int64_t begin, std::int64_t length, std::int64_t kv_head) {
   if (begin == loaded_begin_ && kv_head == loaded_head_) return;
   const Rows<const Bf16> keys(k_NKE_, begin, kv_head), values(v_NKE_, begin, kv_head);
-  tiles().pairs_of_columns(keys.first, keys.stride, length, dim_, rounded_up(length), stride_, k_EM_);
-  tiles().pairs_of_rows(values.first, values.stride, length, dim_, rounded_up(length), v_ME_);
+  unit_kernels().pairs_of_columns(keys.first, keys.stride, length, dim_, rounded_up_for_unit(length), stride_,
+                                  k_EM_);
+  unit_kernels().pairs_of_rows(values.first, values.stride, length, dim_, rounded_up_for_unit(length), v_ME_);
   loaded_begin_ = begin;
   loaded_head_ = kv_head;
 }
@@ -99,15 +90,16 @@ void UnitAttention::of_segment(std::int64_t begin, std::int64_t length, std::int
 
 void UnitAttention::of_rows(std::int64_t row, std::int64_t rows, const Rows<const Bf16>& queries,
                             float* lse_R) {
-  const auto padded_rows = rounded_up(rows);
-  const auto first = first_key(row, rule_.window) / kStep * kStep, seen = rounded_up(row + rows) - first;
+  const auto padded_rows = rounded_up_for_unit(rows);
+  const auto first = first_key(row, rule_.window) / kUnitStep * kUnitStep,
+             seen = rounded_up_for_unit(row + rows) - first;
   copy_rows(queries, row, rows, padded_rows, q_RE_);
   for (std::int64_t key = 0; key < seen; key += kTileKeys)
     unit_product({q_RE_, dim_, k_EM_ + first + key, stride_, scores_RM_ + key, stride_, padded_rows, dim_,
                   std::min(kTileKeys, seen - key), false});
   kernels<float>().attention_softmax(scores_RM_, stride_, scores_of(rule_), rows, seen, row + 1 - first,
                                      sum_R_, lse_R);
-  tiles().narrow_rows(scores_RM_, stride_, padded_rows, seen, p_RM_);
+  unit_kernels().narrow_rows(scores_RM_, stride_, padded_rows, seen, p_RM_);
   for (std::int64_t key = 0; key < seen; key += kTileKeys)
     unit_product({p_RM_ + key, stride_, v_ME_ + (first + key) / 2 * dim_, dim_, out_RE_, dim_, padded_rows,
                   std::min(kTileKeys, seen - key), dim_, key > 0});
@@ -141,11 +133,11 @@ UnitGradient::~UnitGradient() {
 
 void UnitGradient::load_keys(std::int64_t kv_head) {
   const Rows<const Bf16> keys(of_.k_NKE, begin_, kv_head), values(of_.v_NKE, begin_, kv_head);
-  const auto padded = rounded_up(length_);
+  const auto padded = rounded_up_for_unit(length_);
   copy_rows(keys, 0, length_, padded, k_ME_);
   copy_rows(values, 0, length_, padded, v_ME_);
-  tiles().pairs_of_columns(k_ME_, dim_, padded, dim_, padded, stride_, words_EM_);
-  tiles().unpaired(words_EM_, stride_, dim_ / 2, padded, k_EM_);
+  unit_kernels().pairs_of_columns(k_ME_, dim_, padded, dim_, padded, stride_, words_EM_);
+  unit_kernels().unpaired(words_EM_, stride_, dim_ / 2, padded, k_EM_);
   std::fill_n(gk_ME_, padded * dim_, 0.0f);
   std::fill_n(gv_ME_, padded * dim_, 0.0f);
 }
@@ -173,14 +165,15 @@ void UnitGradient::of_segment(std::int64_t begin, std::int64_t length, std::int6
 void UnitGradient::load_queries(std::int64_t head, std::int64_t row, std::int64_t rows) {
   const Rows<const Bf16> queries(of_.q_NHE, begin_, head), gradients(of_.gout_NHE, begin_, head),
       outputs(of_.forward.out_NHE, begin_, head);
-  const auto padded = rounded_up(rows);
+  const auto padded = rounded_up_for_unit(rows);
   const auto load = [&](const Rows<const Bf16>& from, std::uint32_t* by_columns, std::uint32_t* by_rows) {
-    tiles().pairs_of_columns(from.row(row), from.stride, rows, dim_, padded, kTileRows, by_columns);
-    tiles().pairs_of_rows(from.row(row), from.stride, rows, dim_, padded, by_rows);
+    unit_kernels().pairs_of_columns(from.row(row), from.stride, rows, dim_, padded, kTileRows, by_columns);
+    unit_kernels().pairs_of_rows(from.row(row), from.stride, rows, dim_, padded, by_rows);
   };
   load(queries, q_ER_, q_RE_);
   load(gradients, g_ER_, g_RE_);
-  tiles().dots(gradients.row(row), gradients.stride, outputs.row(row), outputs.stride, rows, dim_, delta_R_);
+  unit_kernels().dots(gradients.row(row), gradients.stride, outputs.row(row), outputs.stride, rows, dim_,
+                      delta_R_);
   const auto& lse_HN = of_.forward.lse_HN;
   std::copy_n(data<float>(lse_HN) + head * lse_HN.stride(0) + begin_ + row, rows, lse_R_);
   std::fill(lse_R_ + rows, lse_R_ + padded, 0.0f);
@@ -206,19 +199,19 @@ void UnitGradient::of_rows(std::int64_t head, std::int64_t row, std::int64_t row
 // `add`: to the gradient of these queries by earlier tiles.
 void UnitGradient::of_tile(std::int64_t row, std::int64_t rows, bool has_queries, std::int64_t key,
                            bool has_keys, bool add) {
-  const auto keys = std::min(kTileKeys, row + rows - key), padded_keys = rounded_up(keys);
-  const auto padded_rows = rounded_up(rows);
+  const auto keys = std::min(kTileKeys, row + rows - key), padded_keys = rounded_up_for_unit(keys);
+  const auto padded_rows = rounded_up_for_unit(rows);
   const auto scores = [&](const Bf16* of_ME, const std::uint32_t* with_ER, float* out_MR) {
     unit_product({of_ME + key * dim_, dim_, with_ER, kTileRows, out_MR, kTileRows, padded_keys, dim_,
                   padded_rows, false});
   };
   scores(k_ME_, q_ER_, scores_MR_);
   scores(v_ME_, g_ER_, gp_MR_);
-  tiles().attention_gradients(
+  unit_kernels().attention_gradients(
       {scores_MR_, gp_MR_, lse_R_, delta_R_, kTileRows, row, rows, padded_rows, key, keys, padded_keys},
       scores_of(of_.rule), p_MR_, ds_MR_);
   if (has_queries) {
-    tiles().pairs_of_rows(ds_MR_, kTileRows, padded_keys, kTileRows, padded_keys, ds_pairs_MR_);
+    unit_kernels().pairs_of_rows(ds_MR_, kTileRows, padded_keys, kTileRows, padded_keys, ds_pairs_MR_);
     unit_product({k_EM_ + key, stride_, ds_pairs_MR_, kTileRows, gq_ER_, kTileRows, dim_, padded_keys,
                   padded_rows, add});
   }

@@ -10,7 +10,7 @@ bool has_matrix_unit() {
 }
 
 bool suits_matrix_unit(std::int64_t head_dim) {
-  return head_dim % 32 == 0 && has_matrix_unit();
+  return head_dim % kUnitStep == 0 && has_matrix_unit();
 }
 
 void unit_product(const UnitProduct& p) {

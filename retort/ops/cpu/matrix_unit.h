@@ -12,6 +12,17 @@ bool has_matrix_unit();
 /// Whether attention of bfloat16 heads of this width is computed on it.
 bool suits_matrix_unit(std::int64_t head_dim);
 
+/// Rows and widths of products are multiples of it: each shape is compiled, so few may occur.
+inline constexpr std::int64_t kUnitStep = 32;
+constexpr std::int64_t rounded_up_for_unit(std::int64_t count) {
+  return (count + kUnitStep - 1) / kUnitStep * kUnitStep;
+}
+
+/// What its operands are made by.
+inline const Bf16TileKernels& unit_kernels() {
+  return vector_tables().bf16_tiles;
+}
+
 /// out = a b, or out += a b, with sums in float32.  Rows of a and out lie a_row and out_row elements apart;
 /// b is in pairs of rows, b_row words apart.  `inner` is even.
 struct UnitProduct {

@@ -15,31 +15,23 @@ namespace {
 constexpr std::int64_t kRows = 64;  // of the sum that one task adds up
 constexpr std::int64_t kInner =
     512;  // of the inputs that are transposed at once; both stay in the second cache
-constexpr std::int64_t kStep = 32;  // few shapes of products occur
 constexpr std::int64_t kLeastInner = 64, kColumnsAtOnce = 512;
-
-constexpr std::int64_t rounded_up(std::int64_t count) {
-  return (count + kStep - 1) / kStep * kStep;
-}
 
 bool dense_rows(const at::Tensor& x) {
   return x.size(1) < 2 || x.stride(1) == 1;
 }
 
-const Bf16TileKernels& tiles() {
-  return vector_tables().bf16_tiles;
-}
-
 // b in pairs of rows, with zeros up to a whole step.
 at::Tensor pairs_of(const at::Tensor& b_NK) {
   const auto inner = b_NK.size(0), columns = b_NK.size(1);
-  auto pairs = at::empty({rounded_up(inner) * columns}, b_NK.options());
+  auto pairs = at::empty({rounded_up_for_unit(inner) * columns}, b_NK.options());
   auto* const out = static_cast<std::uint32_t*>(pairs.mutable_data_ptr());
-  at::parallel_for(0, rounded_up(inner) / kStep, 1, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, rounded_up_for_unit(inner) / kUnitStep, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto step = begin; step < end; ++step) {
-      const auto row = step * kStep;
-      tiles().pairs_of_rows(data<Bf16>(b_NK) + row * b_NK.stride(0), b_NK.stride(0),
-                            std::min(kStep, inner - row), columns, kStep, out + row / 2 * columns);
+      const auto row = step * kUnitStep;
+      unit_kernels().pairs_of_rows(data<Bf16>(b_NK) + row * b_NK.stride(0), b_NK.stride(0),
+                                   std::min(kUnitStep, inner - row), columns, kUnitStep,
+                                   out + row / 2 * columns);
     }
   });
   return pairs;
@@ -61,10 +53,10 @@ class RowsOfSum {
   void add(std::int64_t row) {
     const auto inner = a_NM_.size(0), rows = std::min(kRows, a_NM_.size(1) - row), columns = sum_MK_.size(1);
     for (std::int64_t begin = 0; begin < inner; begin += kInner) {
-      const auto count = std::min(kInner, inner - begin), padded = rounded_up(count);
-      tiles().pairs_of_columns(data<Bf16>(a_NM_) + begin * a_NM_.stride(0) + row, a_NM_.stride(0), count,
-                               rows, padded, kInner, words_.data());
-      tiles().unpaired(words_.data(), kInner, rows / 2, padded, a_MN_.data());
+      const auto count = std::min(kInner, inner - begin), padded = rounded_up_for_unit(count);
+      unit_kernels().pairs_of_columns(data<Bf16>(a_NM_) + begin * a_NM_.stride(0) + row, a_NM_.stride(0),
+                                      count, rows, padded, kInner, words_.data());
+      unit_kernels().unpaired(words_.data(), kInner, rows / 2, padded, a_MN_.data());
       for (std::int64_t column = 0; column < columns; column += kColumnsAtOnce)
         unit_product({a_MN_.data(), kInner, b_pairs_ + begin / 2 * columns + column, columns,
                       data<float>(sum_MK_) + row * columns + column, columns, rows, padded,
@@ -85,7 +77,7 @@ bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, 
   return has_matrix_unit() && sum_MK.scalar_type() == at::kFloat && sum_MK.is_contiguous() &&
          sum_MK.device().is_cpu() && a_NM.scalar_type() == at::kBFloat16 &&
          b_NK.scalar_type() == at::kBFloat16 && dense_rows(a_NM) && dense_rows(b_NK) &&
-         a_NM.size(0) >= kLeastInner && a_NM.size(1) % 2 == 0 && b_NK.size(1) % kStep == 0;
+         a_NM.size(0) >= kLeastInner && a_NM.size(1) % 2 == 0 && b_NK.size(1) % kUnitStep == 0;
 }
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
@@ -98,7 +90,7 @@ void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at:
 }
 
 std::int64_t transposed_product_bytes(std::int64_t inner, std::int64_t columns) {
-  return rounded_up(inner) * columns * 2;
+  return rounded_up_for_unit(inner) * columns * 2;
 }
 
 }  // namespace retort::ops::cpu
