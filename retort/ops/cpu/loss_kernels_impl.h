@@ -56,21 +56,8 @@ inline void put_row(Bf16* p, const Two<float>& x) {
   std::memcpy(p, &words, sizeof words);
 }
 
-// What `exponential` computes, of a vector.
-inline Vector<float> exponentials(Vector<float> x) {
-  x = x < -60.0f ? Vector<float>{} - 60.0f : x;
-  x = x > 60.0f ? Vector<float>{} + 60.0f : x;
-  const Vector<float> shifted = x * 1.44269504088896341f + 12582912.0f;
-  const Vector<float> n = shifted - 12582912.0f;
-  const Vector<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Vector<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  const auto scale = (__builtin_bit_cast(Vector<std::uint32_t>, shifted) << 23) + 0x3f800000u;
-  return p * __builtin_bit_cast(Vector<float>, scale);
+inline Vector<float> exponentials(const Vector<float>& x) {
+  return exponential_of<Vector<std::uint32_t>>(x);
 }
 inline Vector<double> exponentials(Vector<double> x) {
   for (int l = 0; l < VectorOf<double>::kCount; ++l) x[l] = std::exp(x[l]);

@@ -48,22 +48,26 @@ inline float round_to(const Bf16*, float x) {
 
 // e^x after Cephes' expf: error below 2 ulp on [-60, 60], clamped outside.  Softmax and sigmoid need no more,
 // and what is computed from the result stays clear of denormal numbers, each of which costs a hundred cycles.
-inline float exponential(float x) {
-  x = x < -60.0f ? -60.0f : x;
-  x = x > 60.0f ? 60.0f : x;
-  const float shifted =
+// Of a number or of a vector of them; `Words` are their bits.
+template <typename Words, typename F>
+inline F exponential_of(F x) {
+  x = x < -60.0f ? F{} - 60.0f : x;
+  x = x > 60.0f ? F{} + 60.0f : x;
+  const F shifted =
       x * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer in the low bits
-  const float n = shifted - 12582912.0f;
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
+  const F n = shifted - 12582912.0f;
+  const F r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  F p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  const std::uint32_t scale = (__builtin_bit_cast(std::uint32_t, shifted) << 23) + 0x3f800000u;
-  return p * __builtin_bit_cast(float, scale);
+  const Words scale = (__builtin_bit_cast(Words, shifted) << 23) + 0x3f800000u;
+  return p * __builtin_bit_cast(F, scale);
+}
+inline float exponential(float x) {
+  return exponential_of<std::uint32_t>(x);
 }
 inline double exponential(double x) {
   return std::exp(x);
