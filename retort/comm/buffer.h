@@ -44,11 +44,4 @@ struct ConstBuffer {
   std::int64_t bytes() const { return count * size_of(type); }
 };
 
-/// How memory of an accelerator is copied; comm/ knows no accelerator itself.  Both return when the copy is
-/// made, after all that the calling process queued on the accelerator before.
-struct DeviceMemory {
-  void (*to_host)(void* host, const void* device, std::int64_t bytes) = nullptr;
-  void (*to_device)(void* device, const void* host, std::int64_t bytes) = nullptr;
-};
-
 }  // namespace retort::comm

@@ -25,6 +25,9 @@ inline CallId id_of(const Collective& call, std::int64_t number) {
           .count = call.from.count};
 }
 
+/// Bytes that the call brings to this rank from others: what each backend at least has to move.
+std::int64_t moved_by(const Collective& call, int rank, int size);
+
 /// "all_gather of 100 f32"
 std::string described(const CallId& call);
 /// Why nothing was moved: two ranks of the group `level` that are at different calls.

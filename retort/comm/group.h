@@ -17,7 +17,12 @@
 #include "retort/comm/buffer.h"
 #include "retort/comm/collective_log.h"
 
+namespace retort::comm::nccl {
+struct Library;
+}
 namespace retort::comm {
+
+class Accelerator;
 
 /// What a collective that is under way ends with.
 class Pending {
@@ -120,8 +125,11 @@ class Group {
   /// From now on a rank that does not come within so many seconds ends all; 0: nobody is missed.  What
   /// agree() waits for may take longer.
   virtual void set_patience(double) {}
-  /// How buffers of an accelerator are copied, for this process and all groups that were made of one.
-  virtual void set_device_memory(const DeviceMemory&) {}
+  /// Where buffers of an accelerator lie, for this process and all groups that were made of one.  Those of
+  /// several ranks move by `library`, in the order of streams: a handle's wait() then holds up the calling
+  /// thread's computation and not the thread.  Without a library they are copied through host memory.
+  virtual void set_accelerator(std::shared_ptr<Accelerator>,
+                               std::shared_ptr<const nccl::Library> /*library*/) {}
 
   /// What the group did since it was made.
   const CollectiveLog& log() const { return log_; }

@@ -11,13 +11,17 @@ bool on_accelerator(const ConstBuffer& buffer) {
 
 }  // namespace
 
-StagedCall::StagedCall(const Collective& call, const DeviceMemory& memory)
-    : original_(call), memory_(memory), staged_(call) {
-  const bool from = on_accelerator(call.from), to = on_accelerator(call.to);
-  base::ensure((!from && !to) || memory.to_host, "a group was given memory that nobody knows how to copy");
+bool on_accelerator(const Collective& call) {
+  return on_accelerator(call.from) || on_accelerator(call.to);
+}
+
+StagedCall::StagedCall(const Collective& call, Accelerator* accelerator)
+    : original_(call), accelerator_(accelerator), staged_(call) {
+  const bool from = on_accelerator(call.from), to = on_accelerator(ConstBuffer(call.to));
+  base::ensure((!from && !to) || accelerator, "a group was given memory that nobody knows how to copy");
   if (from) {
     from_.resize(static_cast<std::size_t>(call.from.bytes()));
-    memory.to_host(from_.data(), call.from.data, call.from.bytes());
+    accelerator->to_host(from_.data(), call.from.data, call.from.bytes());
     staged_.from = {from_.data(), call.from.count, call.from.type};
   }
   if (!to) return;
@@ -27,8 +31,8 @@ StagedCall::StagedCall(const Collective& call, const DeviceMemory& memory)
 }
 
 void StagedCall::finish() const {
-  if (on_accelerator(original_.to))
-    memory_.to_device(original_.to.data, staged_.to.data, original_.to.bytes());
+  if (on_accelerator(ConstBuffer(original_.to)))
+    accelerator_->to_device(original_.to.data, staged_.to.data, original_.to.bytes());
 }
 
 }  // namespace retort::comm

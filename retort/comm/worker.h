@@ -10,7 +10,9 @@
 #include <mutex>
 #include <thread>
 
+#include "retort/comm/accelerator.h"
 #include "retort/comm/group.h"
+#include "retort/comm/nccl/exchange.h"
 
 namespace retort::comm {
 
@@ -34,9 +36,14 @@ class Worker {
   const std::shared_ptr<Flight>& flight() const { return flight_; }
   void set_patience(double seconds) { patience_seconds_ = seconds; }
   double patience_seconds() const { return patience_seconds_; }
-  /// Called before anything is posted that needs it.
-  void set_device_memory(const DeviceMemory& memory) { device_memory_ = memory; }
-  const DeviceMemory& device_memory() const { return device_memory_; }
+  /// Where buffers of an accelerator are copied, and, unless `exchange` is null, move by themselves.  Called
+  /// before anything is posted that needs it.
+  void set_accelerator(std::shared_ptr<Accelerator> accelerator, std::shared_ptr<nccl::Exchange> exchange) {
+    accelerator_ = std::move(accelerator);
+    exchange_ = std::move(exchange);
+  }
+  Accelerator* accelerator() const { return accelerator_.get(); }
+  nccl::Exchange* exchange() const { return exchange_.get(); }
 
  private:
   struct Task;
@@ -49,7 +56,8 @@ class Worker {
   bool stopping_ = false;
   std::shared_ptr<Flight> flight_;
   std::atomic<double> patience_seconds_ = 0;
-  DeviceMemory device_memory_;
+  std::shared_ptr<Accelerator> accelerator_;
+  std::shared_ptr<nccl::Exchange> exchange_;
   std::thread thread_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/staged_call.h"
@@ -16,23 +17,118 @@ void WorkerGroup::note_failure(std::string_view sentence, bool by_another) noexc
   if (const auto& flight = worker_->flight()) flight->failed(sentence, by_another);
 }
 
+void WorkerGroup::set_accelerator(std::shared_ptr<Accelerator> accelerator,
+                                  std::shared_ptr<const nccl::Library> library) {
+  auto exchange = library ? std::make_shared<nccl::Exchange>(accelerator, std::move(library)) : nullptr;
+  worker_->set_accelerator(std::move(accelerator), std::move(exchange));
+}
+
 Handle WorkerGroup::start(const Collective& call) {
   const auto id = id_of(call, ++number_);
-  const auto bytes = std::max(call.from.bytes(), call.to.bytes());
   const auto flight = worker_->flight();
-  const auto place = flight ? flight->posted(id, level_) : 0;
+  const Noted noted{.id = id,
+                    .op = call.op,
+                    .bytes = std::max(call.from.bytes(), call.to.bytes()),
+                    .place = flight ? flight->posted(id, level_) : 0,
+                    .flight = flight};
+  return worker_->exchange() && on_accelerator(call) ? start_on_accelerator(call, noted)
+                                                     : start_here(call, noted);
+}
+
+Handle WorkerGroup::start_here(const Collective& call, const Noted& noted) {
   return worker_->post(
-      [this, call, id, bytes, flight, place] {
+      [this, call, noted] {
         const double begin = base::monotonic_seconds();
-        if (flight) flight->begun(place);
+        if (noted.flight) noted.flight->begun(noted.place);
         moved_bytes_ = 0;
-        const StagedCall staged(call, worker_->device_memory());
-        carry_out(staged.call(), id);
+        const StagedCall staged(call, worker_->accelerator());
+        carry_out(staged.call(), noted.id);
         staged.finish();
-        log_.ended(call.op, bytes, moved_bytes_, base::monotonic_seconds() - begin);
-        if (flight) flight->ended(place);
+        log_.ended(noted.op, noted.bytes, moved_bytes_, base::monotonic_seconds() - begin);
+        if (noted.flight) noted.flight->ended(noted.place);
       },
-      [this, op = call.op, bytes](double seconds) { log_.waited(op, bytes, seconds); });
+      [this, noted](double seconds) { log_.waited(noted.op, noted.bytes, seconds); });
+}
+
+namespace {
+
+// A call that was given to an accelerator, or soon will be.
+class OnAccelerator final : public Pending {
+ public:
+  explicit OnAccelerator(nccl::Exchange& exchange) : exchange_(exchange) {}
+  void wait() override {
+    given.wait();
+    if (end) exchange_.accelerator().wait(Stream::computation, *end);
+    exchange_.require_sound();
+  }
+  Handle given;
+  std::shared_ptr<Mark> end;  // set when it was given
+
+ private:
+  nccl::Exchange& exchange_;
+};
+
+}  // namespace
+
+// The worker's thread meets the others and gives the call to the accelerator; it does not see it move.
+Handle WorkerGroup::start_on_accelerator(const Collective& call, const Noted& noted) {
+  const auto pending = std::make_shared<OnAccelerator>(*worker_->exchange());
+  pending->given = worker_->post(
+      [this, call, noted, pending = std::weak_ptr(pending),
+       ready = worker_->accelerator()->mark(Stream::computation)] {
+        const auto end = give_to_accelerator(call, noted, *ready);
+        if (const auto waiting = pending.lock()) waiting->end = end;
+      },
+      [this, noted](double seconds) { log_.waited(noted.op, noted.bytes, seconds); });
+  return Handle(pending);
+}
+
+std::shared_ptr<Mark> WorkerGroup::give_to_accelerator(const Collective& call, const Noted& noted,
+                                                       const Mark& ready) {
+  if (noted.flight) noted.flight->begun(noted.place);
+  enter(call, noted.id);
+  const double times = call.patient ? kPatientTimes : 1;
+  nccl::Watched watched{.look = [this, noted, times](double seconds) { look(noted.id, seconds, times); },
+                        .ended =
+                            [this, noted](double seconds) {
+                              log_.ended(noted.op, noted.bytes, 0, seconds);
+                              if (noted.flight) noted.flight->ended(noted.place);
+                            },
+                        .name = base::join(described(noted.id), " of '", level_, "'"),
+                        .end_all = [this](const std::string& sentence) { end_all(sentence); }};
+  std::shared_ptr<Mark> end;
+  try {
+    end = worker_->exchange()->begin(call, ready, communicator(noted.id), size(), std::move(watched));
+  } catch (const std::exception& error) {  // the others would wait for what this rank did not begin
+    const auto sentence = base::join(described(noted.id), " of '", level_, "': ", error.what());
+    end_all(sentence);
+    throw base::PeerError(sentence);
+  }
+  log_.ended(noted.op, noted.bytes, moved_by(call, rank(), size()), 0);
+  leave();
+  return end;
+}
+
+// Made at the group's first call on an accelerator, at which all of its ranks are.
+const std::shared_ptr<nccl::Communicator>& WorkerGroup::communicator(const CallId& id) {
+  if (communicator_) return communicator_;
+  const auto& library = worker_->exchange()->library();
+  nccl::UniqueId name;
+  if (rank() == 0) base::ensure(library->call.ncclGetUniqueId(&name) == nccl::kSuccess, "NCCL names a group");
+  const Buffer bytes{&name, sizeof name};
+  spread({Op::broadcast, bytes, bytes, 0, false});
+  worker_->accelerator()->enter();
+  communicator_ = std::make_shared<nccl::Communicator>(
+      library, name, rank(), size(), [this, id, since = base::monotonic_seconds()] {
+        look(id, base::monotonic_seconds() - since, kPatientTimes);
+      });
+  return communicator_;
+}
+
+void WorkerGroup::close_exchange() {
+  if (!communicator_) return;
+  worker_->exchange()->drain();
+  communicator_.reset();
 }
 
 void WorkerGroup::carry_out(const Collective& call, const CallId& id) {

@@ -18,7 +18,8 @@ class WorkerGroup : public Group {
   void at(std::int64_t step, std::string_view phase) override;
   void note_failure(std::string_view sentence, bool by_another) noexcept override;
   void set_patience(double seconds) override { worker_->set_patience(seconds); }
-  void set_device_memory(const DeviceMemory& memory) override { worker_->set_device_memory(memory); }
+  void set_accelerator(std::shared_ptr<Accelerator> accelerator,
+                       std::shared_ptr<const nccl::Library> library) override;
 
  protected:
   WorkerGroup(std::shared_ptr<Worker> worker, std::string level)
@@ -34,18 +35,37 @@ class WorkerGroup : public Group {
   virtual void spread(const Collective& call) = 0;
   /// Returns when the buffers of all may be used again.
   virtual void leave() {}
+  /// Of a call that moves on accelerators since so many seconds, by any thread: throws PeerError, or ends
+  /// all, where a rank is gone or it takes longer than `times` the patience.
+  virtual void look(const CallId& call, double seconds, double times) = 0;
+  /// Ends all ranks with this sentence: they throw it, or are no more.
+  virtual void end_all(const std::string& sentence) = 0;
+  /// Returns when nothing of this group moves on an accelerator any more.  For the destructors of backends.
+  void close_exchange();
   /// Bytes that the call at hand brought from other ranks.
   void note_moved(std::int64_t bytes) { moved_bytes_ += bytes; }
 
   const std::shared_ptr<Worker>& worker() const { return worker_; }
 
  private:
+  /// What is noted of a call: told as it goes on.
+  struct Noted {
+    CallId id;
+    Op op;
+    std::int64_t bytes, place;
+    std::shared_ptr<Flight> flight;
+  };
+  Handle start_here(const Collective& call, const Noted& noted);
+  Handle start_on_accelerator(const Collective& call, const Noted& noted);
   void carry_out(const Collective& call, const CallId& id);
+  std::shared_ptr<Mark> give_to_accelerator(const Collective& call, const Noted& noted, const Mark& ready);
+  const std::shared_ptr<nccl::Communicator>& communicator(const CallId& id);
 
   std::shared_ptr<Worker> worker_;
   std::string level_;
   std::int64_t number_ = 0;       // of the last call
   std::int64_t moved_bytes_ = 0;  // of the worker's thread
+  std::shared_ptr<nccl::Communicator> communicator_;
 };
 
 }  // namespace retort::comm

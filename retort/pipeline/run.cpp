@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "retort/architecture/counts.h"
@@ -13,6 +14,7 @@
 #include "retort/base/units.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
+#include "retort/comm/nccl/library.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
@@ -27,7 +29,7 @@
 #include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
 #include "retort/report/report.h"
-#include "retort/shard/tensor_buffer.h"
+#include "retort/shard/accelerator.h"
 
 namespace retort::pipeline {
 namespace {
@@ -231,7 +233,13 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
   });
 }
 
-// Each rank of a machine takes an accelerator of its own; what they exchange passes through host memory.
+// What moves memory between accelerators of this kind; null: it is copied through that of the processors.
+std::shared_ptr<const comm::nccl::Library> library_of(at::Device device) {
+  const bool may_be_named = std::getenv("RETORT_NCCL") != nullptr;
+  return device.is_cuda() || may_be_named ? comm::nccl::library() : nullptr;
+}
+
+// Each rank of a machine takes an accelerator of its own.
 at::Device own_device(at::Device device, comm::Group& group) {
   if (device.is_cpu() || group.size() == 1) return device;
   const auto nodes = comm::nodes_of(group);
@@ -248,7 +256,9 @@ at::Device own_device(at::Device device, comm::Group& group) {
         " ranks of its machine, found ", found, "; start fewer ranks there.");
   });
   if (!device.has_index()) device.set_index(static_cast<c10::DeviceIndex>(lower));
-  group.set_device_memory(shard::memory_of(device));
+  std::shared_ptr<const comm::nccl::Library> library;
+  group.agree([&] { library = library_of(device); });
+  group.set_accelerator(shard::accelerator_of(device), library);
   return device;
 }
 

@@ -1,5 +1,6 @@
 // The contract of a group, by a group of one and by threads that share memory.
 #include "comm/group_contract.h"
+#include "retort/comm/nccl/library.h"
 #include "support/ranks.h"
 
 namespace retort {
@@ -19,15 +20,28 @@ void run_apart(int ranks, const std::function<void(comm::Group&)>& act) {
   test::on_ranks(ranks, act, false);
 }
 
-// The same, of memory that the processor cannot read.
-template <void (*run)(int, const std::function<void(comm::Group&)>&)>
-void on_accelerator(int ranks, const std::function<void(comm::Group&)>& act) {
+// The same, of memory that the processor cannot touch, each rank on a device of its own: moved by `library`,
+// or copied where there is none.
+void on_devices(int ranks, void (*run)(int, const std::function<void(comm::Group&)>&),
+                const std::shared_ptr<const comm::nccl::Library>& library,
+                const std::function<void(comm::Group&)>& act) {
   test::device_of_values = comm::Device::accelerator;
   run(ranks, [&](comm::Group& group) {
-    group.set_device_memory(test::kMakeBelieve);
+    test::device::set_current_device(group.rank());
+    group.set_accelerator(std::make_shared<test::TestAccelerator>(group.rank()), library);
     act(group);
   });
   test::device_of_values = comm::Device::cpu;
+  for (const auto& fault : test::device::take_faults()) ADD_FAILURE() << fault;
+}
+
+template <void (*run)(int, const std::function<void(comm::Group&)>&)>
+void copied(int ranks, const std::function<void(comm::Group&)>& act) {
+  on_devices(ranks, run, nullptr, act);
+}
+
+void by_nccl(int ranks, const std::function<void(comm::Group&)>& act) {
+  on_devices(ranks, test::on_ranks, comm::nccl::library(), act);
 }
 
 // A new backend is a line here.
@@ -37,8 +51,12 @@ constexpr Backend kBackends[] = {{"Single", 1, run_single},
                                  {"Shared3", 3, test::on_ranks},
                                  {"Shared4", 4, test::on_ranks},
                                  {"Apart3", 3, run_apart},
-                                 {"SingleOnAccelerator", 1, on_accelerator<run_single>},
-                                 {"SharedOnAccelerator3", 3, on_accelerator<test::on_ranks>}};
+                                 {"SingleCopied", 1, copied<run_single>},
+                                 {"SharedCopied3", 3, copied<test::on_ranks>},
+                                 {"Nccl1", 1, by_nccl},
+                                 {"Nccl2", 2, by_nccl},
+                                 {"Nccl3", 3, by_nccl},
+                                 {"Nccl4", 4, by_nccl}};
 
 using Case = std::tuple<Backend, test::Check>;
 class GroupContract : public testing::TestWithParam<Case> {};

@@ -2,6 +2,7 @@
 //   mpirun -n 3 comm_mpi_test 3
 #include "comm/group_contract.h"
 #include "retort/comm/launch/launch.h"
+#include "retort/comm/nccl/library.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +44,11 @@ TEST(MpiWorld, DividesIntoMachinesAndAcrossThem) {
   EXPECT_TRUE(machine->size() == 1 || machine->common_block(64));
 }
 
+// All of the above ran on devices, where a library for them was named.
+TEST(MpiWorld, UsedNothingOnADeviceBeforeItsTime) {
+  for (const auto& fault : test::device::take_faults()) ADD_FAILURE() << fault;
+}
+
 // Only the first rank is heard; the others speak up where something is wrong.
 class OnlyFailures final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
@@ -61,6 +67,11 @@ int run(int argc, char** argv) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new OnlyFailures);
+  }
+  if (std::getenv("RETORT_NCCL")) {
+    test::device_of_values = comm::Device::accelerator;
+    test::device::set_current_device(group->rank());
+    group->set_accelerator(std::make_shared<test::TestAccelerator>(group->rank()), comm::nccl::library());
   }
   // Ranks that were not started would let every check pass.
   if (group->size() != expected_ranks) {

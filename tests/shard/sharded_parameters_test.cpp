@@ -5,7 +5,11 @@
 
 #include <mutex>
 
+#include "device/test_device.h"
+#include "device/torch_device.h"
 #include "retort/base/error.h"
+#include "retort/comm/nccl/library.h"
+#include "retort/shard/accelerator.h"
 #include "retort/shard/engine.h"
 #include "support/message_of.h"
 #include "support/ranks.h"
@@ -23,22 +27,24 @@ struct Layout {
   std::int64_t student_ranks = 0, teacher_ranks = 0;  ///< of a shard group; 0: all
   std::int64_t wave = 1;
   bool tied = false;
-  bool apart = false;  ///< no common memory: units are gathered
+  bool apart = false;    ///< no common memory: units are gathered
+  bool devices = false;  ///< each rank computes on a device of its own
 };
 
 std::string name_of(const testing::TestParamInfo<Layout>& test) {
   const auto& l = test.param;
   return base::join("Ranks", l.ranks, "Student", l.student_ranks, "Teacher", l.teacher_ranks, "Wave", l.wave,
-                    l.tied ? "Tied" : "", l.apart ? "Apart" : "");
+                    l.tied ? "Tied" : "", l.apart ? "Apart" : "", l.devices ? "Devices" : "");
 }
 
-std::vector<shard::MicroBatch> batches_of(int rank, int ranks) {
+std::vector<shard::MicroBatch> batches_of(int rank, int ranks, at::Device device = at::kCPU) {
   auto random = at::make_generator<at::CPUGeneratorImpl>(5);  // the default one belongs to all threads
   const auto ids = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
   const auto targets = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
   std::vector<shard::MicroBatch> batches;
   for (auto s = kSequences * rank / ranks; s < kSequences * (rank + 1) / ranks; ++s)
-    batches.push_back({ids[s], targets[s], {0, kLength}, {0, 3 + s % 4, kLength}, kLength});
+    batches.push_back(
+        {ids[s].to(device), targets[s].to(device), {0, kLength}, {0, 3 + s % 4, kLength}, kLength});
   return batches;
 }
 
@@ -62,29 +68,47 @@ struct Models {
   model::Weights student, teacher;
 };
 
+at::Tensor copied(const at::Tensor& x) {
+  return x.to(at::kCPU, x.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+}
+
 // Two steps: the second begins with zero gradients and the weights that the first has left.
 Outcome steps_of_one_rank(const Models& models, const Layout& layout, at::ScalarType dtype) {
+  const at::Device device = layout.devices ? test::torch_device(0) : at::kCPU;
+  const auto on_device = [&](const model::Weights& weights, at::ScalarType type) {
+    return model::collected(model::source_of(weights), type, device);
+  };
   const auto student =
-      shard::resident_parameters(model::converted(models.student, at::kDouble), shard::Use::trained, dtype);
+      shard::resident_parameters(on_device(models.student, at::kDouble), shard::Use::trained, dtype);
   const auto teacher =
-      shard::resident_parameters(model::converted(models.teacher, dtype), shard::Use::frozen, dtype);
+      shard::resident_parameters(on_device(models.teacher, dtype), shard::Use::frozen, dtype);
   const auto group = comm::single_group();
   const auto all = losses();
   shard::PhaseClock clock;
   shard::Engine engine(*student, teacher.get(), all, *group, clock, {.wave = layout.wave, .head_rows = 16});
   Outcome outcome;
   for (int step = 0; step < 2; ++step) {
-    outcome.loss = engine.step(batches_of(0, 1)).loss;
+    outcome.loss = engine.step(batches_of(0, 1, device)).loss;
     for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
       student->master(unit).sub_(student->own_gradient(unit), 0.1);
       if (auto copy = student->compute_copy(unit); copy.defined()) copy.copy_(student->master(unit));
     }
   }
   for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
-    outcome.gradients.push_back(student->own_gradient(unit).clone());
-    outcome.weights.push_back(student->master(unit).clone());
+    outcome.gradients.push_back(copied(student->own_gradient(unit)));
+    outcome.weights.push_back(copied(student->master(unit)));
   }
   return outcome;
+}
+
+// A rank takes the device of its number, where it has one.
+at::Device entered_device(comm::Group& world, bool devices) {
+  if (!devices) return at::kCPU;
+  const auto device = test::torch_device(world.rank());
+  const auto accelerator = shard::accelerator_of(device);
+  accelerator->enter();
+  world.set_accelerator(accelerator, comm::nccl::library());
+  return device;
 }
 
 Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarType dtype) {
@@ -96,17 +120,18 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
       layout.ranks,
       [&](comm::Group& world) {
         at::set_num_threads(1);
+        const auto device = entered_device(world, layout.devices);
         const auto for_student = shard::make_groups(world, layout.student_ranks);
         const auto for_teacher = shard::make_groups(world, layout.teacher_ranks);
         const auto student = shard::sharded_parameters(model::source_of(models.student), shard::Use::trained,
-                                                       dtype, at::kCPU, for_student);
+                                                       dtype, device, for_student);
         const auto teacher = shard::sharded_parameters(model::source_of(models.teacher), shard::Use::frozen,
-                                                       dtype, at::kCPU, for_teacher);
+                                                       dtype, device, for_teacher);
         const auto all = losses();
         shard::PhaseClock clock;
         shard::Engine engine(*student, teacher.get(), all, world, clock,
                              {.wave = layout.wave, .head_rows = 16});
-        const auto batches = batches_of(world.rank(), layout.ranks);
+        const auto batches = batches_of(world.rank(), layout.ranks, device);
         double loss = 0;
         for (int step = 0; step < 2; ++step) {
           loss = engine.step(batches, (kSequences + layout.ranks - 1) / layout.ranks).loss;
@@ -124,7 +149,7 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
           outcome.gradients[static_cast<std::size_t>(unit)]
               .narrow(0, range.begin, range.count)
               .copy_(student->own_gradient(unit));
-          if (world.rank() == layout.ranks - 1) outcome.weights.push_back(weights.clone());
+          if (world.rank() == layout.ranks - 1) outcome.weights.push_back(copied(weights));
         }
         world.barrier();
       },
@@ -134,8 +159,7 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
 
 class Sharded : public testing::TestWithParam<Layout> {};
 
-TEST_P(Sharded, StepsAreThoseOfOneRank) {
-  const auto& layout = GetParam();
+void expect_steps_of_one_rank(const Layout& layout) {
   const Models models(layout.tied);
   // Sums of seven sequences in another order, in each type.
   for (const auto& [dtype, allowed] :
@@ -151,6 +175,10 @@ TEST_P(Sharded, StepsAreThoseOfOneRank) {
       test::expect_close(actual.weights[unit], expected.weights[unit], allowed, "weights");
     }
   }
+}
+
+TEST_P(Sharded, StepsAreThoseOfOneRank) {
+  expect_steps_of_one_rank(GetParam());
 }
 
 TEST_P(Sharded, StepsGiveTheSameBitsAgain) {
@@ -179,6 +207,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 1, .apart = true},
                     Layout{.ranks = 4, .student_ranks = 1, .wave = 7, .tied = true, .apart = true},
                     Layout{.ranks = 8, .student_ranks = 4}),
+    name_of);
+
+class ShardedOnDevices : public testing::TestWithParam<Layout> {};
+
+TEST_P(ShardedOnDevices, StepsAreThoseOfOneRank) {
+  (void)test::device::take_faults();
+  expect_steps_of_one_rank(GetParam());
+  for (const auto& fault : test::device::take_faults()) ADD_FAILURE() << fault;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, ShardedOnDevices,
+    testing::Values(Layout{.ranks = 3, .tied = true, .devices = true},
+                    Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 2, .wave = 2, .devices = true},
+                    Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 1, .wave = 7, .devices = true}),
     name_of);
 
 TEST(Groups, WhoseShardsDoNotDivideTheRanksAreRefused) {

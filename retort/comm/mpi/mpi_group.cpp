@@ -30,6 +30,8 @@ class MpiGroup final : public WorkerGroup {
     MPI_Comm_size(comm_, &size_);
   }
   ~MpiGroup() override {
+    on_worker([] {});
+    close_exchange();
     on_worker([this] { MPI_Comm_free(&comm_); });
   }
 
@@ -50,6 +52,12 @@ class MpiGroup final : public WorkerGroup {
     require_the_same_call(id);
   }
   void leave() override { runtime_->watchdog().end(); }
+  void look(const CallId& call, double seconds, double times) override {
+    const double patience = worker()->patience_seconds() * times;
+    if (patience > 0 && seconds >= patience)
+      runtime_->end_job(base::join(described(call), " of '", level(), "'"), seconds);
+  }
+  void end_all(const std::string& sentence) override { runtime_->end_all(sentence); }
 
  private:
   // MPI is called by one thread, after all that was posted before.

@@ -85,10 +85,12 @@ void MpiRuntime::end_job(const std::string& call, double seconds) const {
     if (const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
         found.culprit >= 0)
       who = found.sentence;
-  const auto sentence =
-      base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
-                 " s; start the same command again to go on from what is kept.");
-  if (flight) flight->failed(sentence, /*by_another=*/true);
+  end_all(base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
+                     " s; start the same command again to go on from what is kept."));
+}
+
+void MpiRuntime::end_all(const std::string& sentence) const {
+  if (const auto flight = worker_->flight()) flight->failed(sentence, /*by_another=*/true);
   if (last_words_) last_words_(sentence);
   // The worker is within a call that never ends, so nothing else of MPI is called in this process.
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(base::ExitCode::temporary));

@@ -33,12 +33,15 @@ class MpiRuntime {
   const std::shared_ptr<Worker>& worker() const { return worker_; }
   /// MPI's calls block: where a rank does not come in the patience of the worker, it says who, and ends all.
   Watchdog& watchdog() { return *watchdog_; }
+  /// Ends all ranks, because one did not come to this call for so long.
+  void end_job(const std::string& call, double seconds) const;
+  /// Says the sentence and ends all ranks.
+  void end_all(const std::string& sentence) const;
 
  private:
   void find_node();
   void share_arena();
   void divide_processors() const;
-  void end_job(const std::string& call, double seconds) const;
 
   LastWords last_words_;
   int rank_ = 0, size_ = 1;

@@ -57,6 +57,7 @@ class SharedGroup final : public WorkerGroup {
       : WorkerGroup(std::move(worker), std::move(level)), world_(world), members_(std::move(members)) {}
   ~SharedGroup() override {
     worker()->drain();
+    close_exchange();
     if (present_) world_.arena->leave(rank());
   }
 
@@ -82,6 +83,13 @@ class SharedGroup final : public WorkerGroup {
     require_the_same_call();
   }
   void leave() override { meet_all(); }  // slots and buffers may be used again
+  void look(const CallId& call, double seconds, double times) override {
+    look_around(seconds, times, [&] {
+      return base::join(described(call), " of '", level(), "' did not move within ",
+                        static_cast<std::int64_t>(seconds), " s");
+    });
+  }
+  void end_all(const std::string& sentence) override { world_.arena->abort(sentence); }
 
  private:
   Meeting& meeting() const { return *reinterpret_cast<Meeting*>(world_.arena->at(world_.control)); }
@@ -92,24 +100,27 @@ class SharedGroup final : public WorkerGroup {
     return world_.arena->at(world_.control + kSlotBytes * (1 + size()) + kStage * rank);
   }
 
-  // Nobody waits for ranks that will not come.
-  void look(double since) const {
+  // Nobody waits for ranks that will not come.  `late` says who is, where nothing else explains it.
+  void look_around(double waited, double times, const std::function<std::string()>& late) const {
     auto& arena = *world_.arena;
-    const auto end_all = [&](const std::string& what) {
+    const auto end_by = [&](const std::string& what) {
       arena.abort(base::join(what, "; start the same command again to go on from what is kept."));
     };
     if (const auto sentence = arena.abort_sentence(); !sentence.empty()) throw base::PeerError(sentence);
     if (const auto missing = arena.missing(members_); !missing.empty())
-      return end_all(base::join(missing, " while others waited for it in '", level(), "'"));
-    const double waited = base::monotonic_seconds() - since, patience = worker()->patience_seconds();
+      return end_by(base::join(missing, " while others waited for it in '", level(), "'"));
+    const double patience = worker()->patience_seconds();
     if (waited < (patience > 0 ? patience : kPatience_seconds)) return;
     if (const auto stopped = world_.processes ? arena.stopped(members_) : ""; !stopped.empty())
-      return end_all(base::join(stopped, " while others waited for it in '", level(), "' for ",
-                                static_cast<std::int64_t>(waited), " s"));
-    if (patience > 0 && waited >= patience * times_) end_all(late(waited));
+      return end_by(base::join(stopped, " while others waited for it in '", level(), "' for ",
+                               static_cast<std::int64_t>(waited), " s"));
+    if (patience > 0 && waited >= patience * times) end_by(late());
   }
   void meet_all() const {
-    meet(meeting(), size(), [this, since = base::monotonic_seconds()] { look(since); });
+    meet(meeting(), size(), [this, since = base::monotonic_seconds()] {
+      const double waited = base::monotonic_seconds() - since;
+      look_around(waited, times_, [&] { return late(waited); });
+    });
   }
 
   // Who has not said yet what the others have.

@@ -28,19 +28,22 @@ class Single final : public Group {
   int node() const override { return 0; }
   std::unique_ptr<Group> split(int, const std::string& level) override {
     auto part = std::make_unique<Single>(level);
-    part->memory_ = memory_;
+    part->accelerator_ = accelerator_;
     return part;
   }
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override {
     return std::make_unique<OwnBlock>(bytes);
   }
   void abort(const std::string&) noexcept override {}
-  void set_device_memory(const DeviceMemory& memory) override { memory_ = memory; }
+  void set_accelerator(std::shared_ptr<Accelerator> accelerator,
+                       std::shared_ptr<const nccl::Library>) override {
+    accelerator_ = std::move(accelerator);
+  }
 
  protected:
   Handle start(const Collective& call) override {
     if (call.from.bytes() == 0 || call.from.data == call.to.data) return {};
-    const StagedCall staged(call, memory_);
+    const StagedCall staged(call, accelerator_.get());
     const auto& here = staged.call();
     std::memmove(here.to.data, here.from.data, static_cast<std::size_t>(here.from.bytes()));
     staged.finish();
@@ -48,7 +51,7 @@ class Single final : public Group {
   }
 
  private:
-  DeviceMemory memory_;
+  std::shared_ptr<Accelerator> accelerator_;
   std::string level_;
 };
 

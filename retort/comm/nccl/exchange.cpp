@@ -1,0 +1,145 @@
+#include "retort/comm/nccl/exchange.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "retort/base/error.h"
+#include "retort/base/machine.h"
+
+namespace retort::comm::nccl {
+namespace {
+
+constexpr std::int64_t kMostReceived = std::int64_t{256} << 20;  // bytes that wait to be added
+constexpr auto kLook = std::chrono::milliseconds(2);
+
+// Bytes of each rank that are added at once: whole numbers of any type.
+std::int64_t piece_of(std::int64_t all, int size) {
+  const auto piece = std::max<std::int64_t>(8, kMostReceived / size / 8 * 8);
+  return std::min(all, piece);
+}
+
+}  // namespace
+
+Exchange::Exchange(std::shared_ptr<Accelerator> accelerator, std::shared_ptr<const Library> library)
+    : accelerator_(std::move(accelerator)),
+      library_(std::move(library)),
+      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+
+Exchange::~Exchange() {
+  drain();
+}
+
+std::shared_ptr<Mark> Exchange::begin(const Collective& call, const Mark& ready,
+                                      const std::shared_ptr<Communicator>& communicator, int size,
+                                      Watched watched) {
+  require_sound();
+  accelerator_->enter();
+  accelerator_->wait(Stream::exchange, ready);
+  Moving moving{.begin = accelerator_->mark(Stream::exchange),
+                .end = {},
+                .communicator = communicator,
+                .watched = std::move(watched),
+                .since = base::monotonic_seconds()};
+  give(call, *communicator, size);
+  auto end = moving.end = accelerator_->mark(Stream::exchange);
+  {
+    const std::scoped_lock lock(mutex_);
+    moving_.push_back(std::move(moving));
+    std::erase_if(communicators_, [](const auto& known) { return known.expired(); });
+    if (std::ranges::none_of(communicators_, [&](const auto& known) { return known.lock() == communicator; }))
+      communicators_.push_back(communicator);
+  }
+  changed_.notify_all();
+  return end;
+}
+
+void Exchange::give(const Collective& call, Communicator& communicator, int size) {
+  void* stream = accelerator_->exchange_handle();
+  switch (call.op) {
+    case Op::barrier:
+      return;  // ranks that are at this call have met
+    case Op::all_gather:
+      return communicator.all_gather(call.from.data, call.to.data, call.from.bytes(), stream);
+    case Op::broadcast:
+      return communicator.broadcast(call.to.data, call.to.bytes(), call.root, stream);
+    case Op::reduce_scatter:
+    case Op::all_reduce:
+      return add_received(call, communicator, size);
+  }
+}
+
+// Everybody sends each rank its part and adds what comes.  What all want, all are sent, and all add.
+void Exchange::add_received(const Collective& call, Communicator& communicator, int size) {
+  void* stream = accelerator_->exchange_handle();
+  const auto all = call.to.bytes(), piece = piece_of(all, size);
+  const auto received = accelerator_->take(piece * size);
+  const auto* from = static_cast<const std::byte*>(call.from.data);
+  for (std::int64_t begin = 0; begin < all; begin += piece) {
+    const auto bytes = std::min(piece, all - begin);
+    if (call.op == Op::all_reduce)
+      communicator.all_gather(from + begin, received.get(), bytes, stream);
+    else
+      communicator.all_to_all(from + begin, all, received.get(), bytes, stream);
+    accelerator_->sum_rows(received.get(), size, bytes / size_of(call.to.type), call.to.type,
+                           static_cast<std::byte*>(call.to.data) + begin);
+  }
+}
+
+void Exchange::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return moving_.empty(); });
+}
+
+void Exchange::require_sound() const {
+  const std::scoped_lock lock(mutex_);
+  if (!failed_.empty()) throw base::PeerError(failed_);
+}
+
+void Exchange::watch(const std::stop_token& stop) {
+  accelerator_->enter();
+  for (;;) {
+    Moving* first = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return !moving_.empty(); })) return;
+      first = &moving_.front();  // stays where it is: only this thread takes from the row
+    }
+    while (!has_ended(*first)) std::this_thread::sleep_for(kLook);
+    {
+      const std::scoped_lock lock(mutex_);
+      failed_.empty() ? moving_.pop_front() : moving_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+bool Exchange::has_ended(Moving& moving) {
+  if (moving.end->reached()) {
+    moving.watched.ended(moving.end->seconds_since(*moving.begin));
+    return true;
+  }
+  try {
+    if (const auto error = moving.communicator->error(); !error.empty())
+      moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
+                                        "; start the same command again to go on from what is kept."));
+    moving.watched.look(base::monotonic_seconds() - moving.since);
+    return false;
+  } catch (const std::exception& failure) {
+    fail(failure.what());
+    return true;
+  }
+}
+
+// The computation may wait for what moves, so that has to end too.
+void Exchange::fail(const std::string& sentence) {
+  std::vector<std::shared_ptr<Communicator>> alive;
+  {
+    const std::scoped_lock lock(mutex_);
+    failed_ = sentence;
+    for (const auto& known : communicators_)
+      if (auto communicator = known.lock()) alive.push_back(std::move(communicator));
+  }
+  for (const auto& communicator : alive) communicator->abort();
+}
+
+}  // namespace retort::comm::nccl

@@ -1,0 +1,103 @@
+#include "retort/comm/nccl/library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "retort/base/error.h"
+
+namespace retort::comm::nccl {
+namespace {
+
+constexpr int kOldest = 21400;  // the first whose calls need not block
+constexpr const char* kNames[] = {"libnccl.so.2", "librccl.so.1"};
+
+// The folder of libtorch in this process; empty where it is not loaded.
+std::filesystem::path folder_of_torch() {
+  std::filesystem::path found;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        const std::filesystem::path file(info->dlpi_name);
+        if (file.filename() != "libtorch_cpu.so") return 0;
+        *static_cast<std::filesystem::path*>(result) = file.parent_path();
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+// Two of them in a process would not know of each other, so one that is there is taken first.
+void* opened(std::string& file) {
+  for (const char* name : kNames)
+    if (void* loaded = ::dlopen((file = name).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); loaded)
+      return loaded;
+  std::vector<std::filesystem::path> files;
+  if (const auto torch = folder_of_torch(); !torch.empty()) {
+    const auto packages = torch.parent_path().parent_path();
+    files = {packages / "nvidia/nccl/lib" / kNames[0], torch / kNames[0], torch / kNames[1]};
+  }
+  files.insert(files.end(), std::begin(kNames), std::end(kNames));
+  for (const auto& candidate : files)
+    if (void* loaded = ::dlopen((file = candidate.string()).c_str(), RTLD_NOW | RTLD_LOCAL); loaded)
+      return loaded;
+  throw base::EnvironmentError(
+      "ranks on accelerators: expected libnccl.so.2 or librccl.so.1, found neither; install NCCL (pip "
+      "install "
+      "nvidia-nccl-cu13) or RCCL, name the file in RETORT_NCCL, or set RETORT_NCCL=none to exchange through "
+      "the memory of the processor, which is slower.");
+}
+
+template <typename Function>
+void find(void* loaded, const std::string& file, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(loaded, name));
+  base::require<base::EnvironmentError>(function, file,
+                                        ": expected NCCL 2.14 or newer, found a library without ", name,
+                                        "; install a newer one.");
+}
+
+Functions functions_of(void* loaded, const std::string& file) {
+  Functions call{};
+#define RETORT_FIND(name) find(loaded, file, #name, call.name)
+  RETORT_FIND(ncclGetVersion);
+  RETORT_FIND(ncclGetUniqueId);
+  RETORT_FIND(ncclCommInitRankConfig);
+  RETORT_FIND(ncclCommGetAsyncError);
+  RETORT_FIND(ncclCommFinalize);
+  RETORT_FIND(ncclCommDestroy);
+  RETORT_FIND(ncclCommAbort);
+  RETORT_FIND(ncclGetErrorString);
+  RETORT_FIND(ncclGroupStart);
+  RETORT_FIND(ncclGroupEnd);
+  RETORT_FIND(ncclAllGather);
+  RETORT_FIND(ncclBroadcast);
+  RETORT_FIND(ncclSend);
+  RETORT_FIND(ncclRecv);
+#undef RETORT_FIND
+  return call;
+}
+
+}  // namespace
+
+std::shared_ptr<const Library> library() {
+  std::string file;
+  void* loaded = nullptr;
+  if (const char* named = std::getenv("RETORT_NCCL"); named && *named) {
+    if (file = named; file == "none") return nullptr;
+    loaded = ::dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    base::require<base::EnvironmentError>(loaded, "RETORT_NCCL: ", loaded ? "" : ::dlerror(),
+                                          "; name the file of NCCL or RCCL, or none.");
+  } else {
+    loaded = opened(file);
+  }
+  auto library = std::make_shared<Library>(Library{functions_of(loaded, file), file});
+  library->call.ncclGetVersion(&library->version);
+  base::require<base::EnvironmentError>(library->version >= kOldest, file,
+                                        ": expected NCCL 2.14 or newer, found ", library->version,
+                                        "; install a newer one.");
+  return library;
+}
+
+}  // namespace retort::comm::nccl
