@@ -23,6 +23,7 @@
 #include "retort/base/units.h"
 #include "retort/base/words.h"
 #include "retort/comm/launch/launch.h"
+#include "retort/comm/nccl/library.h"
 
 namespace retort::cli {
 namespace {
@@ -83,8 +84,7 @@ Finding shared_memory(std::int64_t memory_bytes) {
   finding.verdict = Verdict::note;
   finding.advice =
       "Ranks of one machine keep models there; for several ranks mount it larger (Docker: --shm-size, "
-      "Kubernetes: an "
-      "emptyDir of medium Memory).";
+      "Kubernetes: an emptyDir of medium Memory).";
   return finding;
 }
 
@@ -95,6 +95,24 @@ Finding computing() {
   } catch (const base::Error& error) {
     return {.what = "libtorch", .found = "does not load", .verdict = Verdict::wrong, .advice = error.what()};
   }
+}
+
+// What moves bytes between accelerators matters only where there are some.
+Finding accelerators() {
+  const bool nvidia = std::filesystem::exists("/dev/nvidiactl"), amd = std::filesystem::exists("/dev/kfd");
+  Finding finding{.what = "accelerators",
+                  .found = nvidia ? "NVIDIA's driver"
+                           : amd  ? "AMD's driver"
+                                  : "none"};
+  if (!nvidia && !amd && !std::getenv("RETORT_NCCL")) return finding;
+  try {
+    const auto nccl = comm::nccl::library();
+    finding.found += nccl ? base::join(", ", nccl->file, ", version ", nccl->version) : ", no NCCL wanted";
+  } catch (const base::Error& error) {
+    finding.verdict = Verdict::note;
+    finding.advice = error.what();
+  }
+  return finding;
 }
 
 Finding mpi(const char* name, comm::Launcher by) {
@@ -113,8 +131,8 @@ Finding launched() {
       finding.verdict = Verdict::note;
       finding.advice =
           "mpirun of Open MPI 4.1 kills ranks one second after a signal; set "
-          "OMPI_MCA_odls_base_sigkill_timeout=600, "
-          "so that they can save, or stop a run by a file named stop in its directory.";
+          "OMPI_MCA_odls_base_sigkill_timeout=600, so that they can save, or stop a run by a file named stop "
+          "in its directory.";
     }
     return finding;
   } catch (const base::Error& error) {
@@ -172,6 +190,7 @@ std::vector<Finding> examined(const std::string& path) {
           {.what = "memory", .found = human(memory_bytes) + " within all limits"},
           shared_memory(memory_bytes),
           computing(),
+          accelerators(),
           mpi("Open MPI", comm::Launcher::open_mpi),
           mpi("MPICH", comm::Launcher::mpich),
           launched(),

@@ -14,7 +14,8 @@ bool embedded(const RecipeSource& source) {
 }  // namespace
 
 void add_place(CLI::App& app, std::string& device, std::string& dtype) {
-  app.add_option("--device", device, "Where models run: cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--device", device, "Where models run: cpu, cuda or privateuseone")
+      ->check(CLI::IsMember({"cpu", "cuda", "privateuseone"}));
   app.add_option("--dtype", dtype, "Of computing: auto, fp32 or bf16")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}));
 }

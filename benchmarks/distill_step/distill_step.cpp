@@ -133,7 +133,7 @@ Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
 void update(shard::Parameters& student, optim::AdamW& optimizer, comm::Group& group, std::int64_t step) {
   double squares[] = {0};
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    squares[0] += ops::sum_of_squares(student.own_gradient(unit));
+    squares[0] += ops::sum_of_squares(student.own_gradient(unit)).item<double>();
   group.all_sum(squares);
   const double scale = std::min(1.0, 1.0 / std::sqrt(squares[0]));
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit) {

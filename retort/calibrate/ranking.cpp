@@ -78,12 +78,12 @@ class LossGradients {
 at::Tensor LossGradients::of_head(const Batch& batch, const at::Tensor& hidden_ND) const {
   const auto& unit = weights_.units[static_cast<std::size_t>(weights_.layout.head_unit())];
   const auto gradients = zeros_for_gradients(unit);
-  loss::LossSums sums;
+  const auto sums_L = at::zeros({std::ssize(losses_.on_logits)}, unit.options().dtype(at::kDouble));
   return loss::head_loop(losses_,
                          {model::head_weights(weights_.layout, unit), weights_.config.rms_norm_eps, hidden_ND,
                           model::logit_rule(weights_.config)},
                          {}, batch.targets_N, targets_, kHeadRows,
-                         model::head_weights(weights_.layout, gradients), sums);
+                         model::head_weights(weights_.layout, gradients), sums_L);
 }
 
 void LossGradients::add(const Batch& batch) {

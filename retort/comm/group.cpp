@@ -67,6 +67,13 @@ void Group::barrier() {
   start({Op::barrier, {}, {}, 0, patient_}).wait();
 }
 
+std::vector<int> Group::nodes() {
+  const int own = node();
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  all_gather({&own, sizeof own, Type::bytes}, {all.data(), std::ssize(std::as_bytes(std::span(all)))}).wait();
+  return all;
+}
+
 void Group::all_sum(std::span<double> values) {
   all_reduce({values.data(), std::ssize(values), Type::f64}).wait();
 }
@@ -123,14 +130,6 @@ void Group::together(const std::function<void()>& act) try { act(); } catch (con
 
 void agree(Group* group, const std::function<void()>& act) {
   group ? group->agree(act) : act();
-}
-
-std::vector<int> nodes_of(Group& group) {
-  const int own = group.node();
-  std::vector<int> all(static_cast<std::size_t>(group.size()));
-  group.all_gather({&own, sizeof own, Type::bytes}, {all.data(), std::ssize(std::as_bytes(std::span(all)))})
-      .wait();
-  return all;
 }
 
 }  // namespace retort::comm

@@ -1,6 +1,7 @@
 #pragma once
 // A group of ranks and what they do together.  Each backend has a folder of its own: single/ is a group of
-// one, shared/ holds ranks that see common memory, mpi/ ranks of several machines.
+// one, shared/ holds ranks that see common memory, mpi/ ranks of several machines, and recorded/ ranks that
+// are nowhere.
 //
 // All calls are collective: every rank makes them in the same order with the same sizes.  Sums are added in
 // the order of ranks, bfloat16 in float32, so that the same call gives the same bits again.
@@ -79,6 +80,8 @@ class Group {
   virtual const std::string& level() const = 0;
   /// Ranks of one machine have the same number, those of another machine another.
   virtual int node() const = 0;
+  /// node() of every rank.  Collective.
+  virtual std::vector<int> nodes();
 
   /// Fills `all`, size() parts of equal length, with every rank's `own`, which may be its place in `all`.
   /// Buffers are left alone until the handle was waited for.
@@ -150,9 +153,6 @@ void agree(Group* group, const std::function<void()>& act);
 
 /// Says why a process ends, where nothing can be thrown any more.
 using LastWords = void (*)(const std::string& sentence);
-
-/// node() of every rank.  Collective.
-std::vector<int> nodes_of(Group& group);
 
 /// The group of one.
 std::unique_ptr<Group> single_group();

@@ -43,7 +43,7 @@ bool keeps_logits(const model::LogitRule& rule) {
 
 at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
-                     const model::HeadWeights& gradients, LossSums& sums) {
+                     const model::HeadWeights& gradients, at::Tensor sums_L) {
   const auto teacher_KD = token_rows(losses, teacher);
   std::vector<ops::LogitTerm> terms;
   for (const auto& loss : losses.on_logits) terms.push_back(loss->term(step_targets));
@@ -59,9 +59,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     const auto student_RV = logits_of(student, norm.y_ND, student.weights.matrix_VD);
     const auto teacher_RK = teacher_logits(teacher, teacher_KD, begin, rows);
     const auto grad_RV = keeps_logits(student.rule) ? at::empty_like(student_RV) : student_RV;
-    const auto values =
-        ops::logit_losses(student_RV, teacher_RK, targets_N.narrow(0, begin, rows), terms, grad_RV);
-    for (std::size_t i = 0; i < values.size(); ++i) sums[losses.on_logits[i]->name()] += values[i];
+    sums_L.add_(ops::logit_losses(student_RV, teacher_RK, targets_N.narrow(0, begin, rows), terms, grad_RV));
     model::bend_logits_backward_(grad_RV, student_RV, student.rule);
 
     ops::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);

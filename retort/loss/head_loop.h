@@ -23,12 +23,13 @@ struct HeadSide {
   model::LogitRule rule = {};
 };
 
-/// Adds the losses of a micro-batch to `sums` and the gradients of norm and matrix to `gradients` (float32);
-/// returns the gradient of student.hidden_ND.  teacher.hidden_ND may be undefined.  Both heads have the first
-/// losses.num_tokens rows, as checked at the start; of the teacher's no others are computed.
+/// Adds the losses of a micro-batch to sums_L, float64, one of each loss on logits, and the gradients of norm
+/// and matrix to `gradients` (float32); returns the gradient of student.hidden_ND.  teacher.hidden_ND may be
+/// undefined.  Both heads have the first losses.num_tokens rows, as checked at the start; of the teacher's no
+/// others are computed.
 at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
-                     const model::HeadWeights& gradients, LossSums& sums);
+                     const model::HeadWeights& gradients, at::Tensor sums_L);
 
 struct HeadLoopShape {
   ops::Path path = ops::Path::cpu;

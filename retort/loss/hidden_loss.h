@@ -40,9 +40,9 @@ class HiddenLoss : public Loss {
   Normaliser normaliser() const override { return Normaliser::tokens; }
   /// Teacher block of student block `block`, both from 0; asked only of a loss that needs a teacher.
   virtual std::int64_t teacher_block(std::int64_t block) const = 0;
-  /// Returns one student block's part as a sum over tokens, without the weight; writes weight / step_tokens *
-  /// gradient to grad_ND.
-  virtual double add(const HiddenStates& states, at::Tensor grad_ND) const = 0;
+  /// Returns one student block's part as a sum over tokens, without the weight, a float64 scalar on its
+  /// device; writes weight / step_tokens * gradient to grad_ND.
+  virtual at::Tensor add(const HiddenStates& states, at::Tensor grad_ND) const = 0;
 };
 
 /// Throws UsageError when the layer map does not fit the models.

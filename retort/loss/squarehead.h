@@ -27,7 +27,7 @@ class SquareHead final : public HiddenLoss {
   std::int64_t teacher_block(std::int64_t block) const override {
     return layer_map_[static_cast<std::size_t>(block)];
   }
-  double add(const HiddenStates& states, at::Tensor grad_ND) const override;
+  at::Tensor add(const HiddenStates& states, at::Tensor grad_ND) const override;
 
  private:
   at::Tensor comparable(const at::Tensor& teacher_NF, std::int64_t width) const;

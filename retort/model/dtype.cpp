@@ -1,6 +1,7 @@
 #include "retort/model/dtype.h"
 
 #include <ATen/Context.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "retort/base/error.h"
 
@@ -61,8 +62,14 @@ io::Dtype io_dtype(at::ScalarType type) {
 
 at::Device parse_device(const std::string& name) {
   const auto kind = name.substr(0, name.find(':'));
+  if (kind == "privateuseone") {
+    base::require<base::EnvironmentError>(c10::impl::hasDeviceGuardImpl(at::kPrivateUse1), "device '", name,
+                                          "': expected a library that brings its own device to libtorch, "
+                                          "found none; preload it, or use --device cpu.");
+    return at::Device(name);
+  }
   base::require<base::UsageError>(kind == "cpu" || kind == "cuda", "device '", name,
-                                  "': expected cpu, cuda or cuda:N.");
+                                  "': expected cpu, cuda, cuda:N or privateuseone.");
   base::require<base::EnvironmentError>(
       kind == "cpu" || at::globalContext().hasCUDA(), "device '", name,
       "': this libtorch finds no GPU; use --device cpu, or a torch package for the GPU.");

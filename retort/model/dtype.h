@@ -12,7 +12,7 @@ namespace retort::model {
 at::ScalarType scalar_type(io::Dtype dtype);
 io::Dtype io_dtype(at::ScalarType type);
 
-/// "cpu", "cuda" or "cuda:1"; throws EnvironmentError when libtorch has no such device.
+/// "cpu", "cuda", "cuda:1" or "privateuseone"; throws EnvironmentError when libtorch has no such device.
 at::Device parse_device(const std::string& name);
 
 /// "fp32", "bf16" or "fp64"; throws UsageError for another name.  Who begins a run decides what `auto` is.

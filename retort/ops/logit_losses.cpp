@@ -11,9 +11,9 @@
 
 namespace retort::ops {
 
-std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
-                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
-                                 at::Tensor grad_NV) {
+at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                        const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                        at::Tensor grad_NV) {
   const InOperation timed(Operation::logit_losses);
   constexpr auto* kWhat = "logit_losses takes logits with dense rows and a gradient of one type";
   ensure_alike_rows(kWhat, student_NV, grad_NV);
@@ -33,7 +33,7 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
   return choose(student_ND, cpu::square_sums, device::square_sums)(student_ND, teacher_ND);
 }
 
-void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
+void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("scaled_difference takes dense rows of one type", student_ND, teacher_ND, out_ND);

@@ -34,7 +34,7 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   choose(p, cpu::adamw_, device::adamw_)(p, g, m, v, copy, mask, settings);
 }
 
-double sum_of_squares(const at::Tensor& x) {
+at::Tensor sum_of_squares(const at::Tensor& x) {
   const InOperation timed(Operation::optimizer);
   require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
   return choose(x, cpu::sum_of_squares, device::sum_of_squares)(x);

@@ -20,7 +20,8 @@ struct AdamWSettings {
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const at::Tensor& mask, const AdamWSettings& settings);
 
-/// Sum of squares of a float32 range in float64, in fixed pieces; NaN and infinity show in the result.
-double sum_of_squares(const at::Tensor& x);
+/// Sum of squares of a float32 range, a float64 scalar on its device, which is not waited for; in fixed
+/// pieces. NaN and infinity show in the result.
+at::Tensor sum_of_squares(const at::Tensor& x);
 
 }  // namespace retort::ops

@@ -51,7 +51,7 @@ class Bench {
     else
       dtypes_ = {model::parse_compute_dtype(request.model.dtype)};
     const auto& name = request.model.model;
-    available_bytes_ = available_bytes(request.model.available_memory);
+    available_bytes_ = available_bytes(request.model.available_memory, device_);
     conditions_ = {.machine = bench::this_machine(device_),
                    .model = name,
                    .config = name.empty() ? usual_shape() : architecture::read_config(name),

@@ -68,7 +68,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   const auto context = request.context > 0 ? request.context : default_context(config, teacher_shape);
   require_memory(eval::plan_scoring(config, teacher_shape, std::int64_t(at::elementSize(dtype)), context,
                                     ops::path_of(device)),
-                 available_bytes(request.model.available_memory), observer);
+                 available_bytes(request.model.available_memory, device), observer);
   const auto parameters = load(request.model.model, dtype, device);
   const auto text = read_model_text(request.model.model, parameters->config());
   const eval::Subject subject(request.model.model, *parameters, text.tokenizer.vocab_size());
@@ -123,7 +123,7 @@ base::Json generate_text(const GenerateRequest& request, record::Observer& obser
   const auto room = std::max<std::int64_t>(0, config.max_position_embeddings - std::ssize(prompt));
   require_memory(eval::plan_generation(config, std::int64_t(at::elementSize(dtype)), std::ssize(prompt),
                                        std::min(request.max_new_tokens, room), ops::path_of(device)),
-                 available_bytes(request.model.available_memory), observer);
+                 available_bytes(request.model.available_memory, device), observer);
   const auto parameters = load(request.model.model, dtype, device);
   const auto generation = eval::generate(
       *parameters, prompt,

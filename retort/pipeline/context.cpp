@@ -10,6 +10,7 @@
 #include "retort/base/parallel.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/device_memory.h"
 #include "retort/record/provenance.h"
 #include "retort/record/stopped.h"
 
@@ -41,11 +42,12 @@ base::Path Context::finalist_path(const std::string& stage, std::size_t number) 
 
 std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
                                      std::int64_t common_bytes) {
-  return common_bytes + (available_bytes - common_bytes) / ranks.of_machine;
+  return common_bytes + (available_bytes - common_bytes) / ranks.of_memory;
 }
 
-std::int64_t available_bytes(const AvailableMemory& asked) {
-  return asked ? asked() : base::available_memory_bytes();
+std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
+  if (asked) return asked();
+  return device.is_cpu() ? base::available_memory_bytes() : ops::free_bytes(device);
 }
 
 data::Encode ModelText::encode() const {

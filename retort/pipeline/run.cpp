@@ -16,6 +16,7 @@
 #include "retort/comm/group.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/device_memory.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
@@ -68,7 +69,7 @@ base::Json run_stage(const Context& context, const recipe::Stage& stage) {
 void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds) {
   namespace keys = record::keys;
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
-  result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes();
+  result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.device);
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
@@ -80,7 +81,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   base::Json result;
-  ops::reset_peak_tensor_bytes();
+  ops::reset_peak_tensor_bytes(context.device);
   try {
     result = run_stage(context, stage);
   } catch (const record::StoppedError& stopped) {
@@ -157,7 +158,10 @@ void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, s
                    base::join("computing in ", dtype.name, " on ", recipe.device, " with ",
                               ranks.all > 1 ? base::join(ranks.all, " ranks of ") : "", at::get_num_threads(),
                               " threads and ", base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
-                              " of memory", ranks.all > ranks.of_machine ? " on each machine" : ""));
+                              " of memory",
+                              ranks.all == ranks.of_memory         ? ""
+                              : ranks.of_memory < ranks.of_machine ? " for each"
+                                                                   : " on each machine"));
 }
 
 base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype, int ranks) {
@@ -201,11 +205,11 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
   return std::move(*directory);
 }
 
-// On the machine that has least: what one rank refuses all do.
+// On the machine or the accelerator that has least: what one rank refuses all do.
 std::int64_t agreed_available_bytes(const recipe::Recipe& recipe, const RunRequest& request,
-                                    comm::Group& group) {
+                                    at::Device device, comm::Group& group) {
   if (recipe.memory_bytes > 0) return recipe.memory_bytes;
-  const auto own = available_bytes(request.available_memory);
+  const auto own = available_bytes(request.available_memory, device);
   std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
   group
       .all_gather({&own, sizeof own, comm::Type::bytes},
@@ -242,7 +246,7 @@ std::shared_ptr<const comm::nccl::Library> library_of(at::Device device) {
 // Each rank of a machine takes an accelerator of its own.
 at::Device own_device(at::Device device, comm::Group& group) {
   if (device.is_cpu() || group.size() == 1) return device;
-  const auto nodes = comm::nodes_of(group);
+  const auto nodes = group.nodes();
   const auto own = nodes.begin() + group.rank();
   const auto lower = std::count(nodes.begin(), own, *own), all = std::count(nodes.begin(), nodes.end(), *own);
   group.agree([&] {
@@ -271,8 +275,8 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   });
   device = own_device(device, group);
-  const auto ranks = shard::count_ranks(group);
-  const auto available = agreed_available_bytes(recipe, request, group);
+  const auto ranks = shard::count_ranks(group, device);
+  const auto available = agreed_available_bytes(recipe, request, device, group);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);

@@ -62,7 +62,9 @@ void bind_stage(Binder& b, Recipe& recipe, std::size_t index) {
 void bind(Binder& b, Recipe& recipe) {
   b.count("version", recipe.version,
           {.doc = "of the recipe format: 1", .required = true, .at_least = 1, .at_most = 1});
-  b.one_of("device", recipe.device, {"cpu", "cuda"}, {.doc = "where models run"});
+  b.one_of(
+      "device", recipe.device, {"cpu", "cuda", "privateuseone"},
+      {.doc = "where models run; privateuseone: on the device that a preloaded library brings to libtorch"});
   b.one_of("dtype", recipe.dtype, {"auto", "fp32", "bf16"},
            {.doc = "of computing; auto: bf16 where a product of the model's shape is faster in it, else "
                    "fp32; weights and moments "

@@ -52,7 +52,7 @@ struct Stage {
 
 struct Recipe {
   std::int64_t version = 1;
-  std::string device = "cpu";     ///< "cpu" or "cuda"
+  std::string device = "cpu";     ///< "cpu", "cuda" or "privateuseone"
   std::string dtype = "auto";     ///< of computing: "auto", "fp32" or "bf16"
   std::uint64_t seed = 0;         ///< of every stage that names none
   std::int64_t memory_bytes = 0;  ///< that the run may use; 0: what the machine has

@@ -29,6 +29,15 @@ model::BlockWeights block_of(const Parameters& parameters, std::int64_t block, c
                               parameters.layout().units[at(architecture::Layout::block_unit(block))], flat);
 }
 
+// The one reading of a step.  A meta tensor has no values.
+std::vector<double> on_host(const at::Tensor& values_L) {
+  std::vector<double> values(static_cast<std::size_t>(values_L.numel()));
+  if (values_L.is_meta()) return values;
+  const auto here_L = values_L.cpu();
+  std::copy_n(here_L.const_data_ptr<double>(), values.size(), values.begin());
+  return values;
+}
+
 }  // namespace
 
 // What one wave holds between forward and backward, per micro-batch.
@@ -54,9 +63,12 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
                PhaseClock& clock, EngineOptions options)
     : student_(student), teacher_(teacher), losses_(losses), group_(group), clock_(clock), options_(options) {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
-  for (const auto& loss : losses.on_hidden)
+  for (auto place = std::ssize(losses.on_logits); const auto& loss : losses.on_hidden) {
     for (std::int64_t block = 0; block < student.layout().num_blocks(); ++block)
-      comparisons_.push_back({loss.get(), block, loss->needs_teacher() ? loss->teacher_block(block) : -1});
+      comparisons_.push_back(
+          {loss.get(), place, block, loss->needs_teacher() ? loss->teacher_block(block) : -1});
+    ++place;
+  }
   std::ranges::stable_sort(comparisons_, {}, &Comparison::teacher_block);
 }
 
@@ -70,9 +82,8 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
   group_.all_sum(counts);
   step_tokens_ = counts[0];
   step_targets_ = std::max(counts[1], 1.0);
-  sums_.clear();
-  for (const auto* loss : losses_.all()) sums_[loss->name()] = 0;
   student_.zero_gradients();
+  sums_L_ = at::zeros({std::ssize(losses_.all())}, student_.own_gradient(0).options().dtype(at::kDouble));
 
   const auto blocks = student_.layout().num_blocks();
   for (std::size_t first = 0; first < at(most_batches); first += at(options_.wave)) {
@@ -106,14 +117,12 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
 
 // Of each loss, over the whole step and the whole group.
 loss::LossSums Engine::means() {
-  std::vector<double> sums;
-  for (const auto& [name, sum] : sums_) sums.push_back(sum);
+  auto sums = on_host(sums_L_);
   group_.all_sum(sums);
-  for (std::size_t i = 0; auto& [name, sum] : sums_) sum = sums[i++];
   loss::LossSums means;
-  for (const auto* loss : losses_.all())
-    means[loss->name()] = sums_[loss->name()] /
-                          (loss->normaliser() == loss::Normaliser::targets ? step_targets_ : step_tokens_);
+  for (std::size_t i = 0; const auto* loss : losses_.all())
+    means[loss->name()] =
+        sums[i++] / (loss->normaliser() == loss::Normaliser::targets ? step_targets_ : step_tokens_);
   return means;
 }
 
@@ -168,13 +177,13 @@ void Engine::compare_hidden(Wave& wave) {
   for (auto& lane : wave.lanes) lane.hidden_grads_ND.resize(lane.inputs_ND.size());
   if (comparisons_.empty()) return;
   const InPhase phase(clock_, Phase::hidden_losses);
-  for (const auto& [loss, block, teacher_block] : comparisons_) {
+  for (const auto& [loss, place, block, teacher_block] : comparisons_) {
     forward_teacher_up_to(wave, teacher_block);
     for (auto& lane : wave.lanes) {
       const auto& student_ND = Wave::output_of(lane, block);
       const auto grad_ND = at::empty_like(student_ND);
-      sums_[loss->name()] +=
-          loss->add({student_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_}, grad_ND);
+      sums_L_[place].add_(
+          loss->add({student_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_}, grad_ND));
       auto& sum_ND = lane.hidden_grads_ND[at(block)];
       if (sum_ND.defined())
         sum_ND.add_(grad_ND);
@@ -207,8 +216,9 @@ void Engine::head(Wave& wave) {
   for (auto& lane : wave.lanes) {
     teacher_side.hidden_ND = lane.teacher_ND;
     student_side.hidden_ND = lane.hidden_ND;
-    lane.grad_ND = loss::head_loop(losses_, student_side, teacher_side, lane.batch->targets_N, step_targets_,
-                                   options_.head_rows, gradients, sums_);
+    lane.grad_ND =
+        loss::head_loop(losses_, student_side, teacher_side, lane.batch->targets_N, step_targets_,
+                        options_.head_rows, gradients, sums_L_.narrow(0, 0, std::ssize(losses_.on_logits)));
     student_side.hidden_ND = at::Tensor();
     lane.hidden_ND = lane.teacher_ND = at::Tensor();
   }

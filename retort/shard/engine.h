@@ -60,6 +60,7 @@ class Engine {
   /// One block's part of one loss on hidden states.
   struct Comparison {
     const loss::HiddenLoss* loss;
+    std::int64_t place;                 ///< in losses_.all()
     std::int64_t block, teacher_block;  ///< teacher_block -1: the loss needs none
   };
   void embed(Wave& wave);
@@ -79,7 +80,7 @@ class Engine {
   EngineOptions options_;
   std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
   double step_tokens_ = 0, step_targets_ = 0;
-  loss::LossSums sums_;
+  at::Tensor sums_L_;  // of each loss, in the order of losses_.all(); read at the end of the step
 };
 
 }  // namespace retort::shard

@@ -33,12 +33,13 @@ std::int64_t equal_share(const std::vector<int>& nodes) {
 
 }  // namespace
 
-RankCounts count_ranks(comm::Group& world) {
-  return {.all = world.size(), .of_machine = least_and_most(comm::nodes_of(world)).second};
+RankCounts count_ranks(comm::Group& world, at::Device device) {
+  const auto of_machine = least_and_most(world.nodes()).second;
+  return {.all = world.size(), .of_machine = of_machine, .of_memory = device.is_cpu() ? of_machine : 1};
 }
 
 Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard) {
-  const auto nodes = comm::nodes_of(world);
+  const auto nodes = world.nodes();
   const auto ranks = static_cast<std::int64_t>(world.size()), of_node = equal_share(nodes);
   const auto size = ranks_per_shard > 0 ? ranks_per_shard : of_node;
   base::require<base::UsageError>(ranks % size == 0, "shard groups of ", size, " ranks do not divide ", ranks,

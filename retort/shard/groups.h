@@ -4,6 +4,8 @@
 // Ranks of a shard group hold one copy of the compute weights between them.  The ranks with the same place in
 // the other shard groups are its replicas.  Master weights, gradients and moments lie over all ranks.
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <memory>
 
@@ -20,9 +22,10 @@ struct Groups {
 struct RankCounts {
   std::int64_t all = 1;
   std::int64_t of_machine = 1;  ///< of the machine with most
+  std::int64_t of_memory = 1;   ///< that share one memory: those of a machine, or 1 with an accelerator each
 };
-/// Collective.
-RankCounts count_ranks(comm::Group& world);
+/// Of ranks that compute on such devices.  Collective.
+RankCounts count_ranks(comm::Group& world, at::Device device);
 
 /// Shard groups of `ranks_per_shard` neighbours; 0: of the ranks of each machine.
 /// Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.  Collective.

@@ -7,8 +7,8 @@
 
 namespace retort::train {
 
-/// 30 s or five median steps, whichever is longer; without end until three steps are known, because the first
-/// ones are slow.  RETORT_PATIENCE_SECONDS replaces the 30 s.
+/// 30 s or five median steps, whichever is longer; ten minutes until three steps are known, because the first
+/// ones are slow.  RETORT_PATIENCE_SECONDS replaces the 30 s, and twenty times as much the ten minutes.
 class Patience {
  public:
   void add(double step_seconds) {
@@ -16,7 +16,7 @@ class Patience {
     seconds_.push_back(step_seconds);
   }
   double seconds() const {
-    if (seconds_.size() < 3) return 0;
+    if (seconds_.size() < 3) return 20 * least();
     auto sorted = seconds_;
     std::ranges::sort(sorted);
     return std::max(least(), 5 * sorted[sorted.size() / 2]);

@@ -12,6 +12,7 @@
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
 #include "retort/eval/score.h"
+#include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
@@ -115,6 +116,7 @@ class Loop {
     operation_flops_ =
         operation_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
     peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
+    s_.group.set_patience(patience_.seconds());
   }
 
   ~Loop() { s_.group.set_patience(0); }
@@ -123,7 +125,7 @@ class Loop {
 
   TrainOutcome run() {
     resume();
-    ops::reset_peak_tensor_bytes();
+    ops::reset_peak_tensor_bytes(s_.device);
     while (progress_.step < steps_) {
       step();
       const bool last = progress_.step == steps_;
@@ -218,9 +220,10 @@ class Loop {
   }
 
   double gradient_norm() {
-    double squares[1] = {0};
-    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
-      squares[0] += ops::sum_of_squares(s_.student.own_gradient(unit));
+    auto sum = ops::sum_of_squares(s_.student.own_gradient(0));
+    for (std::int64_t unit = 1; unit < s_.student.layout().num_units(); ++unit)
+      sum.add_(ops::sum_of_squares(s_.student.own_gradient(unit)));
+    double squares[1] = {sum.item<double>()};
     s_.group.all_sum(squares);
     return std::sqrt(squares[0]);
   }
@@ -448,7 +451,7 @@ TrainOutcome train(TrainSetup& setup) {
   const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
   const auto shape =
       memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
-                   setup.device, setup.available_bytes, shard::count_ranks(setup.group));
+                   setup.device, setup.available_bytes, shard::count_ranks(setup.group, setup.device));
   const auto plan = shard::plan_memory(shape);
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
@@ -456,7 +459,7 @@ TrainOutcome train(TrainSetup& setup) {
   for (const auto& [name, group] : setup.logged) group->log().clear();
   Loop loop(setup, shape);
   auto outcome = loop.run();
-  const auto peak = ops::peak_tensor_bytes();
+  const auto peak = ops::peak_tensor_bytes(setup.device);
   if (outcome.finished) {
     outcome.result.plan = plan;
     outcome.result.peak_tensor_bytes = peak;

@@ -28,13 +28,25 @@ TEST(Doctor, FindsNothingWrongWhereRunsWork) {
   const auto finished = run({"doctor", directory.path().string(), "--json"});
   EXPECT_EQ(finished.code, 0) << finished.out;
   const auto findings = findings_of(finished);
-  for (const auto* what : {"processors", "instructions", "memory", "shared memory", "libtorch", "Open MPI",
-                           "MPICH", "launcher", "directory"})
+  for (const auto* what : {"processors", "instructions", "memory", "shared memory", "libtorch",
+                           "accelerators", "Open MPI", "MPICH", "launcher", "directory"})
     EXPECT_TRUE(findings.contains(what)) << what;
   EXPECT_EQ(findings.at("libtorch").verdict, "ok");
   EXPECT_EQ(findings.at("directory").verdict, "ok");
   EXPECT_SAYS(findings.at("directory").found, "free");
   EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << "what was tried is gone";
+}
+
+TEST(Doctor, SaysWhatMovesBytesBetweenAccelerators) {
+  const auto told = [](const char* library) {
+    return findings_of(run({"doctor", "--json"}, "", {}, [&] { ::setenv("RETORT_NCCL", library, 1); }))
+        .at("accelerators");
+  };
+  EXPECT_SAYS(told(RETORT_TEST_NCCL).found, "libnccl.so.2, version 22703");
+  EXPECT_SAYS(told("none").found, "no NCCL wanted");
+  const auto missing = told("/nowhere/libnccl.so.2");
+  EXPECT_EQ(missing.verdict, "note");
+  EXPECT_SAYS(missing.advice, "/nowhere/libnccl.so.2");
 }
 
 TEST(Doctor, SaysWhyADirectoryWillNotDo) {

@@ -54,6 +54,13 @@ Running::~Running() {
   ::waitpid(pid_, nullptr, 0);
 }
 
+std::vector<pid_t> children_of(pid_t parent) {
+  std::ifstream list("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child; list >> child;) found.push_back(child);
+  return found;
+}
+
 void Running::signal(int number) const {
   ::kill(pid_, number);
 }

@@ -46,6 +46,9 @@ class Running {
   int status_ = 0;
 };
 
+/// The processes that a parent started, in their order.
+std::vector<pid_t> children_of(pid_t parent);
+
 /// Starts the program and waits for its end.
 Finished run(const std::vector<std::string>& arguments, const std::string& input = "",
              const std::filesystem::path& directory = {}, const std::function<void()>& prepare = {});

@@ -31,14 +31,6 @@ std::string distil() {
          "1.0e-2}}";
 }
 
-// The processes that a parent started.
-std::vector<pid_t> children_of(pid_t parent) {
-  std::ifstream list("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
-  std::vector<pid_t> found;
-  for (pid_t child; list >> child;) found.push_back(child);
-  return found;
-}
-
 class Ranks : public testing::Test {
  protected:
   Finished run_in(const std::string& directory, int ranks) const {

@@ -25,7 +25,7 @@ TEST_P(MpiContract, Holds) {
 
 TEST(MpiWorld, HasAllRanksThatWereStarted) {
   EXPECT_EQ(world->size(), expected_ranks);
-  const auto nodes = comm::nodes_of(*world);
+  const auto nodes = world->nodes();
   const char* per_node = std::getenv("RETORT_RANKS_PER_NODE");
   const auto machines = std::set<int>(nodes.begin(), nodes.end()).size();
   EXPECT_EQ(machines, per_node ? static_cast<std::size_t>(expected_ranks / std::atoi(per_node)) : 1U);

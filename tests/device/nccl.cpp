@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -69,6 +70,17 @@ struct Batch {
 
 // The next failure that a test wants.
 std::atomic<int> failing_rank = -1, failing_kind = 0, calls_before = 0;
+
+// RETORT_TEST_NCCL_FAIL="RANK KIND CALLS" is test_nccl_fail() for a program that nobody can call.
+const bool kFailureIsWanted = [] {
+  const char* wanted = std::getenv("RETORT_TEST_NCCL_FAIL");
+  int numbers[3] = {-1, 0, 0};
+  if (!wanted || std::sscanf(wanted, "%d %d %d", &numbers[0], &numbers[1], &numbers[2]) != 3) return false;
+  failing_rank = numbers[0];
+  failing_kind = numbers[1];
+  calls_before = numbers[2];
+  return true;
+}();
 
 // Whether anything moved.
 bool advance(const Comm& comm, Move& move) {

@@ -58,7 +58,13 @@ double reached_at_seconds(const Event& event);
 void to_host(void* host, const void* device, std::int64_t bytes);
 void to_device(void* device, const void* host, std::int64_t bytes);
 
-/// The faults since the last call, a sentence each.
+/// Bytes of a device that somebody has, and the most since reset_peak_bytes().
+inline constexpr std::int64_t kDeviceBytes = std::int64_t{4} << 30;
+std::int64_t live_bytes(int device);
+std::int64_t peak_bytes(int device);
+void reset_peak_bytes(int device);
+
+/// The faults since the last call, a sentence each.  A process says those that nobody took when it ends.
 std::vector<std::string> take_faults();
 
 }  // namespace retort::test::device

@@ -11,6 +11,7 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
@@ -127,7 +128,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   static int index_of(c10::Device of) { return of.has_index() ? of.index() : device::current_device(); }
 };
 
-class DeviceAllocator final : public c10::Allocator {
+class DeviceAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, torch_device(device::current_device())};
@@ -137,6 +138,22 @@ class DeviceAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return device::give_back; }
   void copy_data(void*, const void*, std::size_t) const override {
     TORCH_CHECK(false, "memory of the test device is copied by tensors");
+  }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    auto& bytes = stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+    bytes.current = device::live_bytes(index);
+    bytes.peak = device::peak_bytes(index);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex index) override { device::reset_peak_bytes(index); }
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    return {static_cast<std::size_t>(device::kDeviceBytes - device::live_bytes(index)),
+            static_cast<std::size_t>(device::kDeviceBytes)};
   }
 };
 

@@ -35,12 +35,12 @@ model::Weights gradients_of(const model::Weights& weights, std::span<const std::
   const auto hidden_ND = hidden_of(weights, ids_N, layout, &inputs_ND, &kept);
   const auto targets_N = at::cat({ids_N.narrow(0, 1, tokens - 1), at::full({1}, -1, at::kLong)});
   const auto head = static_cast<std::size_t>(weights.layout.head_unit());
-  loss::LossSums sums;
+  const auto sums_L = at::zeros({1}, at::kDouble);
   auto grad_ND = loss::head_loop(loss::make_losses({{.kind = loss::LossKind::cross_entropy}}, {}),
                                  {model::head_weights(weights.layout, weights.units[head]),
                                   config.rms_norm_eps, hidden_ND, model::logit_rule(config)},
                                  {}, targets_N, static_cast<double>(tokens - 1), 64,
-                                 model::head_weights(gradients.layout, gradients.units[head]), sums);
+                                 model::head_weights(gradients.layout, gradients.units[head]), sums_L);
   for (auto block = std::ssize(config.blocks) - 1; block >= 0; --block) {
     const auto i = static_cast<std::size_t>(block);
     const auto views = model::weights_of_block(weights, block);

@@ -19,7 +19,7 @@ loss::SquareHead square_head(double eps = 0, double weight = 1) {
 // The mean over 11 tokens; writes weight times its gradient to `grad`.
 double mean_of(const loss::SquareHead& head, const at::Tensor& student, const at::Tensor& teacher,
                const std::vector<std::int64_t>& bounds, const at::Tensor& grad) {
-  return head.add({student, teacher, bounds, 11}, grad) / 11;
+  return head.add({student, teacher, bounds, 11}, grad).item<double>() / 11;
 }
 
 double value_of(const at::Tensor& student, const at::Tensor& teacher,
@@ -73,8 +73,8 @@ TEST(SquareHead, ComparesWithTheFeaturesThatWereKept) {
   const loss::SquareHead head({.kind = LossKind::squarehead, .weight = 1, .eps = 0}, {0}, kept);
   auto grad = at::zeros({6, 3}, at::kDouble);
   const auto same = at::stack({teacher.select(1, 0), teacher.select(1, 2), teacher.select(1, 3)}, 1);
-  EXPECT_NEAR(head.add({same, teacher, {0, 6}, 6}, grad), 0, 1e-15);
-  EXPECT_NEAR(head.add({at::zeros({6, 3}, at::kDouble), teacher, {0, 6}, 6}, grad), 6, 1e-12);
+  EXPECT_NEAR(head.add({same, teacher, {0, 6}, 6}, grad).item<double>(), 0, 1e-15);
+  EXPECT_NEAR(head.add({at::zeros({6, 3}, at::kDouble), teacher, {0, 6}, 6}, grad).item<double>(), 6, 1e-12);
 }
 
 TEST(SquareHead, PoolsFeaturesIntoBinsThatMayShareElements) {

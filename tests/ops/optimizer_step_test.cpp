@@ -124,7 +124,7 @@ TEST(SumOfSquares, IsExactToDoubleShowsNonFiniteValuesAndDoesNotDependOnThreads)
   std::vector<double> values;
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
-    values.push_back(ops::sum_of_squares(x));
+    values.push_back(ops::sum_of_squares(x).item<double>());
   }
   at::set_num_threads(2);
   EXPECT_EQ(values[0], values[1]);
@@ -132,11 +132,11 @@ TEST(SumOfSquares, IsExactToDoubleShowsNonFiniteValuesAndDoesNotDependOnThreads)
   const double expected = x.to(at::kDouble).square().sum().item<double>();
   EXPECT_NEAR(values[0], expected, 1e-10 * expected);
   x[299999] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(ops::sum_of_squares(x)));
+  EXPECT_TRUE(std::isnan(ops::sum_of_squares(x).item<double>()));
   x[299999] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(std::isinf(ops::sum_of_squares(x)));
+  EXPECT_TRUE(std::isinf(ops::sum_of_squares(x).item<double>()));
   x[299999] = 3e38f;
-  EXPECT_TRUE(std::isfinite(ops::sum_of_squares(x)));
+  EXPECT_TRUE(std::isfinite(ops::sum_of_squares(x).item<double>()));
 }
 
 TEST(RmsNormBackward, GivesTheSameBitsForAnyNumberOfThreads) {

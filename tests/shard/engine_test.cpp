@@ -188,10 +188,10 @@ class InnerProduct final : public loss::HiddenLoss {
   std::int64_t teacher_block(std::int64_t block) const override {
     return map_.at(static_cast<std::size_t>(block));
   }
-  double add(const loss::HiddenStates& states, at::Tensor grad_ND) const override {
+  at::Tensor add(const loss::HiddenStates& states, at::Tensor grad_ND) const override {
     const auto other = needs_teacher() ? states.teacher_NF : states.student_ND;
     grad_ND.copy_(other * ((needs_teacher() ? 1 : 2) * weight() / states.step_tokens));
-    return (states.student_ND * other).sum().item<double>();
+    return (states.student_ND * other).sum().to(at::kDouble);
   }
 
  private:

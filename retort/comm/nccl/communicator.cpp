@@ -6,14 +6,22 @@
 #include "retort/base/error.h"
 
 namespace retort::comm::nccl {
+namespace {
+
+// A call inside a group is on its way when the group ends, and not before.
+Result queued(Result result) {
+  return result == kInProgress ? kSuccess : result;
+}
+
+}  // namespace
 
 Communicator::Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
                            std::function<void()> look)
     : library_(std::move(library)), look_(std::move(look)), size_(size) {
   Config config;
-  const auto begun = library_->call.ncclCommInitRankConfig(&handle_, size, id, rank, &config);
   try {
-    require(begun, "ncclCommInitRankConfig");
+    require([&] { return library_->call.ncclCommInitRankConfig(&handle_, size, id, rank, &config); },
+            "ncclCommInitRankConfig");
   } catch (...) {
     abort();
     throw;
@@ -21,9 +29,8 @@ Communicator::Communicator(std::shared_ptr<const Library> library, const UniqueI
 }
 
 Communicator::~Communicator() {
-  if (aborted_) return;
   try {
-    require(library_->call.ncclCommFinalize(handle_), "ncclCommFinalize");
+    require([&] { return library_->call.ncclCommFinalize(handle_); }, "ncclCommFinalize");
     library_->call.ncclCommDestroy(handle_);
   } catch (const std::exception&) {  // another rank failed
     abort();
@@ -31,12 +38,18 @@ Communicator::~Communicator() {
 }
 
 // A call that has begun may still be on its way.
-void Communicator::require(Result result, const char* what) const {
-  while (result == kInProgress) {
+template <class Call>
+void Communicator::require(const Call& call, const char* what) {
+  const auto now = [&](const auto& asked) {
+    const std::scoped_lock lock(mutex_);
     base::require<base::PeerError>(!aborted_, what, ": was given up because another rank failed.");
+    return asked();
+  };
+  auto result = now(call);
+  while (result == kInProgress) {
     look_();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-    library_->call.ncclCommGetAsyncError(handle_, &result);
+    now([&] { return library_->call.ncclCommGetAsyncError(handle_, &result); });
   }
   base::require<base::PeerError>(result == kSuccess, what, ": NCCL says: ",
                                  result == kSuccess ? "" : library_->call.ncclGetErrorString(result),
@@ -45,29 +58,32 @@ void Communicator::require(Result result, const char* what) const {
 
 void Communicator::all_gather(const void* own, void* all, std::int64_t part_bytes, void* stream) {
   const auto count = static_cast<std::size_t>(part_bytes);
-  require(library_->call.ncclAllGather(own, all, count, kInt8, handle_, stream), "ncclAllGather");
+  require([&] { return library_->call.ncclAllGather(own, all, count, kInt8, handle_, stream); },
+          "ncclAllGather");
 }
 
 void Communicator::broadcast(void* values, std::int64_t bytes, int root, void* stream) {
   const auto count = static_cast<std::size_t>(bytes);
-  require(library_->call.ncclBroadcast(values, values, count, kInt8, root, handle_, stream), "ncclBroadcast");
+  require([&] { return library_->call.ncclBroadcast(values, values, count, kInt8, root, handle_, stream); },
+          "ncclBroadcast");
 }
 
 void Communicator::all_to_all(const void* from, std::int64_t stride_bytes, void* to, std::int64_t bytes,
                               void* stream) {
   const auto& call = library_->call;
   const auto count = static_cast<std::size_t>(bytes);
-  require(call.ncclGroupStart(), "ncclGroupStart");
+  require([&] { return call.ncclGroupStart(); }, "ncclGroupStart");
   for (int rank = 0; rank < size_; ++rank) {
     const auto* sent = static_cast<const std::byte*>(from) + rank * stride_bytes;
     auto* received = static_cast<std::byte*>(to) + rank * bytes;
-    require(call.ncclSend(sent, count, kInt8, rank, handle_, stream), "ncclSend");
-    require(call.ncclRecv(received, count, kInt8, rank, handle_, stream), "ncclRecv");
+    require([&] { return queued(call.ncclSend(sent, count, kInt8, rank, handle_, stream)); }, "ncclSend");
+    require([&] { return queued(call.ncclRecv(received, count, kInt8, rank, handle_, stream)); }, "ncclRecv");
   }
-  require(call.ncclGroupEnd(), "ncclGroupEnd");
+  require([&] { return call.ncclGroupEnd(); }, "ncclGroupEnd");
 }
 
 std::string Communicator::error() const {
+  const std::scoped_lock lock(mutex_);
   if (aborted_) return {};
   Result result = kSuccess;
   library_->call.ncclCommGetAsyncError(handle_, &result);
@@ -75,7 +91,9 @@ std::string Communicator::error() const {
 }
 
 void Communicator::abort() noexcept {
-  if (handle_ && !aborted_.exchange(true)) library_->call.ncclCommAbort(handle_);
+  const std::scoped_lock lock(mutex_);
+  if (handle_ && !aborted_) library_->call.ncclCommAbort(handle_);
+  aborted_ = true;
 }
 
 }  // namespace retort::comm::nccl

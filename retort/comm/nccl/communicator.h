@@ -1,10 +1,10 @@
 #pragma once
 // The ranks of one group as NCCL knows them.  Calls are given to a stream and return; none blocks for good.
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "retort/comm/nccl/library.h"
@@ -34,13 +34,16 @@ class Communicator {
   void abort() noexcept;
 
  private:
-  void require(Result result, const char* what) const;
+  /// Makes a call, unless this was aborted, and returns when the library took it.
+  template <class Call>
+  void require(const Call& call, const char* what);
 
   std::shared_ptr<const Library> library_;
   std::function<void()> look_;
-  CommHandle handle_ = nullptr;
   int size_;
-  std::atomic<bool> aborted_ = false;
+  mutable std::mutex mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
+  CommHandle handle_ = nullptr;
+  bool aborted_ = false;
 };
 
 }  // namespace retort::comm::nccl

@@ -32,25 +32,37 @@ Exchange::~Exchange() {
 std::shared_ptr<Mark> Exchange::begin(const Collective& call, const Mark& ready,
                                       const std::shared_ptr<Communicator>& communicator, int size,
                                       Watched watched) {
-  require_sound();
+  know(communicator);
   accelerator_->enter();
   accelerator_->wait(Stream::exchange, ready);
-  Moving moving{.begin = accelerator_->mark(Stream::exchange),
-                .end = {},
-                .communicator = communicator,
-                .watched = std::move(watched),
-                .since = base::monotonic_seconds()};
-  give(call, *communicator, size);
-  auto end = moving.end = accelerator_->mark(Stream::exchange);
+  const auto moving = std::make_shared<Moving>(Moving{.begin = accelerator_->mark(Stream::exchange),
+                                                      .end = {},
+                                                      .communicator = communicator,
+                                                      .watched = std::move(watched),
+                                                      .since = base::monotonic_seconds()});
   {
     const std::scoped_lock lock(mutex_);
-    moving_.push_back(std::move(moving));
-    std::erase_if(communicators_, [](const auto& known) { return known.expired(); });
-    if (std::ranges::none_of(communicators_, [&](const auto& known) { return known.lock() == communicator; }))
-      communicators_.push_back(communicator);
+    moving_.push_back(moving);  // watched from now on: to give a call may take until it has moved
   }
   changed_.notify_all();
-  return end;
+  try {
+    give(call, *communicator, size);
+  } catch (const std::exception& failure) {  // half of it may move, and would not end
+    fail(failure.what());
+    throw;
+  }
+  const auto end = accelerator_->mark(Stream::exchange);
+  const std::scoped_lock lock(mutex_);
+  return moving->end = end;
+}
+
+// A failure ends what moves in any of these.
+void Exchange::know(const std::shared_ptr<Communicator>& communicator) {
+  const std::scoped_lock lock(mutex_);
+  if (!failed_.empty()) throw base::PeerError(failed_);
+  std::erase_if(communicators_, [](const auto& known) { return known.expired(); });
+  if (std::ranges::none_of(communicators_, [&](const auto& known) { return known.lock() == communicator; }))
+    communicators_.push_back(communicator);
 }
 
 void Exchange::give(const Collective& call, Communicator& communicator, int size) {
@@ -98,11 +110,11 @@ void Exchange::require_sound() const {
 void Exchange::watch(const std::stop_token& stop) {
   accelerator_->enter();
   for (;;) {
-    Moving* first = nullptr;
+    std::shared_ptr<Moving> first;
     {
       std::unique_lock lock(mutex_);
       if (!changed_.wait(lock, stop, [this] { return !moving_.empty(); })) return;
-      first = &moving_.front();  // stays where it is: only this thread takes from the row
+      first = moving_.front();
     }
     while (!has_ended(*first)) std::this_thread::sleep_for(kLook);
     {
@@ -113,13 +125,20 @@ void Exchange::watch(const std::stop_token& stop) {
   }
 }
 
-bool Exchange::has_ended(Moving& moving) {
-  if (moving.end->reached()) {
-    moving.watched.ended(moving.end->seconds_since(*moving.begin));
+bool Exchange::has_ended(const Moving& moving) {
+  std::shared_ptr<Mark> end;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!failed_.empty()) return true;
+    end = moving.end;
+  }
+  if (end && end->reached()) {
+    moving.watched.ended(end->seconds_since(*moving.begin));
     return true;
   }
   try {
-    if (const auto error = moving.communicator->error(); !error.empty())
+    const auto communicator = moving.communicator.lock();
+    if (const auto error = communicator ? communicator->error() : std::string(); !error.empty())
       moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
                                         "; start the same command again to go on from what is kept."));
     moving.watched.look(base::monotonic_seconds() - moving.since);
@@ -135,7 +154,7 @@ void Exchange::fail(const std::string& sentence) {
   std::vector<std::shared_ptr<Communicator>> alive;
   {
     const std::scoped_lock lock(mutex_);
-    failed_ = sentence;
+    if (failed_.empty()) failed_ = sentence;
     for (const auto& known : communicators_)
       if (auto communicator = known.lock()) alive.push_back(std::move(communicator));
   }

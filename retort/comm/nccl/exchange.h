@@ -55,23 +55,24 @@ class Exchange {
 
  private:
   struct Moving {
-    std::shared_ptr<Mark> begin, end;
-    std::shared_ptr<Communicator> communicator;
+    std::shared_ptr<Mark> begin, end;          // the end is not there while the call is being given
+    std::weak_ptr<Communicator> communicator;  // its group's, which closes it when nothing moves any more
     Watched watched;
     double since = 0;
   };
+  void know(const std::shared_ptr<Communicator>& communicator);
   void give(const Collective& call, Communicator& communicator, int size);
   void add_received(const Collective& call, Communicator& communicator, int size);
   void watch(const std::stop_token& stop);
   /// Whether the call has ended; on failure nothing moves any more.
-  bool has_ended(Moving& moving);
+  bool has_ended(const Moving& moving);
   void fail(const std::string& sentence);
 
   std::shared_ptr<Accelerator> accelerator_;
   std::shared_ptr<const Library> library_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Moving> moving_;  // in the order of the stream
+  std::deque<std::shared_ptr<Moving>> moving_;  // in the order of the stream
   std::vector<std::weak_ptr<Communicator>> communicators_;
   std::string failed_;  // why; empty: nothing
   std::jthread thread_;

@@ -44,9 +44,9 @@ void* opened(std::string& file) {
     if (void* loaded = ::dlopen((file = candidate.string()).c_str(), RTLD_NOW | RTLD_LOCAL); loaded)
       return loaded;
   throw base::EnvironmentError(
-      "ranks on accelerators: expected libnccl.so.2 or librccl.so.1, found neither; install NCCL (pip "
-      "install "
-      "nvidia-nccl-cu13) or RCCL, name the file in RETORT_NCCL, or set RETORT_NCCL=none to exchange through "
+      "ranks on accelerators: expected libnccl.so.2 or librccl.so.1, found neither; install RCCL or NCCL "
+      "(pip install nvidia-nccl-cu13), name the file in RETORT_NCCL, or set RETORT_NCCL=none to exchange "
+      "through "
       "the memory of the processor, which is slower.");
 }
 

@@ -47,12 +47,13 @@ LogitRows<T> rows_from(const at::Tensor& student_NV, const at::Tensor& teacher_N
 
 }  // namespace
 
-std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
-                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
-                                 at::Tensor grad_NV) {
+at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                        const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                        at::Tensor grad_NV) {
   const auto rows = student_NV.size(0), vocab = student_NV.size(1), count = std::ssize(terms);
   const auto pieces = (rows + kRowsPerPiece - 1) / kRowsPerPiece;
-  std::vector<double> values(static_cast<std::size_t>(pieces * count)), sums(terms.size());
+  std::vector<double> values(static_cast<std::size_t>(pieces * count));
+  auto sums = at::zeros({count}, at::kDouble);
   with_element(student_NV, [&](auto element) {
     using T = typename decltype(element)::type;
     using C = typename ComputeOf<T>::type;
@@ -66,17 +67,17 @@ std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor&
       }
     });
   });
-  for (std::size_t i = 0; i < values.size(); ++i) sums[i % terms.size()] += values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) data<double>(sums)[i % terms.size()] += values[i];
   return sums;
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
   const auto dim = student_ND.size(1);
   std::vector<double> teacher_parts(static_cast<std::size_t>((student_ND.size(0) + 63) / 64));
-  SquareSums sums{};
+  double error_sum = 0, teacher_sum = 0;
   with_element(student_ND, [&](auto element) {
     using T = typename decltype(element)::type;
-    sums.error = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
+    error_sum = sum_pieces(student_ND.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
       double error = 0, teacher = 0;
       kernels<T>().square_sums(data<T>(student_ND) + begin * dim, data<T>(teacher_ND) + begin * dim,
                                (end - begin) * dim, &error, &teacher);
@@ -84,16 +85,17 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
       return error;
     });
   });
-  for (const double part : teacher_parts) sums.teacher += part;
-  return sums;
+  for (const double part : teacher_parts) teacher_sum += part;
+  return {at::scalar_tensor(error_sum, at::kDouble), at::scalar_tensor(teacher_sum, at::kDouble)};
 }
 
-void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
+void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND) {
+  const double by = factor.item<double>();
   with_element(student_ND, [&](auto element) {
     using T = typename decltype(element)::type;
     at::parallel_for(0, student_ND.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-      kernels<T>().scaled_difference(data<T>(student_ND) + begin, data<T>(teacher_ND) + begin, factor,
+      kernels<T>().scaled_difference(data<T>(student_ND) + begin, data<T>(teacher_ND) + begin, by,
                                      end - begin, data<T>(out_ND) + begin);
     });
   });

@@ -27,7 +27,7 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   });
 }
 
-double sum_of_squares(const at::Tensor& x) {
+at::Tensor sum_of_squares(const at::Tensor& x) {
   constexpr std::int64_t kPiece = 65536;
   const auto count = x.numel(), pieces = (count + kPiece - 1) / kPiece;
   std::vector<double> partial(static_cast<std::size_t>(pieces));
@@ -38,7 +38,7 @@ double sum_of_squares(const at::Tensor& x) {
   });
   double total = 0;
   for (const double value : partial) total += value;
-  return total;
+  return at::scalar_tensor(total, at::kDouble);
 }
 
 }  // namespace retort::ops::cpu

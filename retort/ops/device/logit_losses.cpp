@@ -94,8 +94,8 @@ class Piece {
   at::Tensor student_RV_, teacher_RK_, targets_R_, skipped_R1_, sum_RV_;
 };
 
-double sum_of_row_squares(const at::Tensor& x_RD) {
-  return at::linalg_vector_norm(x_RD, 2, {1}).to(at::kDouble).square_().sum().item<double>();
+at::Tensor sum_of_row_squares(const at::Tensor& x_RD) {
+  return at::linalg_vector_norm(x_RD, 2, {1}).to(at::kDouble).square_().sum();
 }
 
 at::Tensor difference(const at::Tensor& student_RD, const at::Tensor& teacher_RD) {
@@ -105,38 +105,36 @@ at::Tensor difference(const at::Tensor& student_RD, const at::Tensor& teacher_RD
 
 }  // namespace
 
-std::vector<double> logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
-                                 const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
-                                 at::Tensor grad_NV) {
+at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
+                        const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
+                        at::Tensor grad_NV) {
   const auto count = static_cast<std::int64_t>(terms.size());
   auto sums = at::zeros({count}, student_NV.options().dtype(at::kDouble));
   for_each_piece(student_NV.size(0), student_NV.size(1), [&](std::int64_t begin, std::int64_t rows) {
     const auto part = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, begin, rows) : x; };
     Piece piece(part(student_NV), part(teacher_NK), part(targets_N));
-    for (std::int64_t i = 0; i < count; ++i) sums[i].add_(piece.add(terms[static_cast<std::size_t>(i)]));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto& term = terms[static_cast<std::size_t>(i)];
+      const bool compares = term.kind != LogitTermKind::cross_entropy;
+      sums[i].add_(piece.add(term), compares ? term.value_scale : 1);
+    }
     part(grad_NV).copy_(piece.gradient_RV());
-  });
-  sums = sums.cpu();
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto& term = terms[static_cast<std::size_t>(i)];
-    const bool compares = term.kind != LogitTermKind::cross_entropy;
-    values.push_back(sums[i].item<double>() * (compares ? term.value_scale : 1));
-  }
-  return values;
-}
-
-SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
-  SquareSums sums{};
-  for_each_piece(student_ND.size(0), student_ND.size(1), [&](std::int64_t begin, std::int64_t count) {
-    const auto teacher_RD = teacher_ND.narrow(0, begin, count);
-    sums.error += sum_of_row_squares(difference(student_ND.narrow(0, begin, count), teacher_RD));
-    sums.teacher += sum_of_row_squares(teacher_RD.to(statistics_type(teacher_RD)));
   });
   return sums;
 }
 
-void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, double factor,
+SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
+  const auto zero = [&] { return at::zeros({}, student_ND.options().dtype(at::kDouble)); };
+  SquareSums sums{zero(), zero()};
+  for_each_piece(student_ND.size(0), student_ND.size(1), [&](std::int64_t begin, std::int64_t count) {
+    const auto teacher_RD = teacher_ND.narrow(0, begin, count);
+    sums.error.add_(sum_of_row_squares(difference(student_ND.narrow(0, begin, count), teacher_RD)));
+    sums.teacher.add_(sum_of_row_squares(teacher_RD.to(statistics_type(teacher_RD))));
+  });
+  return sums;
+}
+
+void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND) {
   for_each_piece(student_ND.size(0), student_ND.size(1), [&](std::int64_t begin, std::int64_t count) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, count); };

@@ -26,12 +26,12 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   });
 }
 
-double sum_of_squares(const at::Tensor& x) {
+at::Tensor sum_of_squares(const at::Tensor& x) {
   auto total = at::zeros({}, x.options().dtype(at::kDouble));
   for_each_piece(x.numel(), 1, [&](std::int64_t begin, std::int64_t count) {
     total.add_(at::linalg_vector_norm(x.narrow(0, begin, count), 2, {}, false, at::kDouble).square_());
   });
-  return total.item<double>();
+  return total;
 }
 
 }  // namespace retort::ops::device

@@ -90,7 +90,7 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
 using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 
 std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device device,
-                                              std::int64_t ranks_of_machine, const KnownConfig& config_of) {
+                                              std::int64_t ranks_of_memory, const KnownConfig& config_of) {
   const auto& options = options_of(stage);
   const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
   // A token has at least one byte of the prompt; a post-processor may add some.
@@ -106,26 +106,26 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device dev
                                    ops::path_of(device));
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
-    for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, ranks_of_machine);
+    for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, ranks_of_memory);
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   return largest;
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, context.device, context.ranks.of_machine,
+  return largest_plan(stage, context.device, context.ranks.of_memory,
                       [&](const std::string& name) { return context.models.config(name); });
 }
 
 // Before a model is loaded; returns the bytes.
 std::int64_t planned(const Context& context, const Stage& stage) {
   const auto plan = largest_plan(
-      stage, context.device, context.ranks.of_machine,
+      stage, context.device, context.ranks.of_memory,
       [&](const std::string& name) { return architecture::read_config(context.model_path(name)); });
   if (!plan) return 0;
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
-  shard::require_fits(*plan, context.available_bytes / context.ranks.of_machine);
+  shard::require_fits(*plan, context.available_bytes / context.ranks.of_memory);
   return plan->total_bytes();
 }
 

@@ -56,7 +56,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
           calibration_tokens(stage, prune::calibration_tokens_of(*config, options), options.sequence_length),
           std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
           .memory;
-  memory.share(prune::kInputWeights, context.ranks.of_machine);
+  memory.share(prune::kInputWeights, context.ranks.of_memory);
   return memory;
 }
 

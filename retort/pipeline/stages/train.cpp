@@ -246,7 +246,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto losses = loss::make_losses(loss_options, blocks);
   return shard::plan_memory(train::memory_shape(
       options, *student, teacher ? &*teacher : nullptr, losses, !lineage.sparse_layers.empty(), context.dtype,
-      context.device, context.available_bytes / context.ranks.of_machine, context.ranks));
+      context.device, context.available_bytes / context.ranks.of_memory, context.ranks));
 }
 
 // Of a stage that begins with random weights.
@@ -294,7 +294,7 @@ base::Json run(const Context& context, const Stage& stage) {
                           .logged = logged_groups(context, models),
                           .device = context.device,
                           .dtype = context.dtype,
-                          .available_bytes = context.available_bytes / context.ranks.of_machine};
+                          .available_bytes = context.available_bytes / context.ranks.of_memory};
   auto outcome = train::train(setup);
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,

@@ -1,0 +1,114 @@
+// Runs on accelerators: those of the tests, which the program knows as a device that a preloaded library
+// brings, with a libnccl.so.2 of their own.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "cli/tiny_project.h"
+#include "retort/base/files.h"
+#include "retort/base/json.h"
+#include "support/message_of.h"
+
+namespace retort::test {
+namespace {
+
+class Devices : public testing::Test {
+ protected:
+  static void prepare() {
+    ::setenv("LD_PRELOAD", RETORT_TEST_DEVICE, 1);
+    ::setenv("RETORT_NCCL", RETORT_TEST_NCCL, 1);
+    ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
+  }
+  static std::vector<std::string> command(const std::string& directory, int ranks) {
+    return {"run",      "recipe.yaml",   "--run-dir", directory, "--ranks", std::to_string(ranks),
+            "--device", "privateuseone", "--dtype",   "fp32"};
+  }
+  Finished run_on_devices(const std::string& directory, int ranks) const {
+    return run(command(directory, ranks), "", project_.path(), prepare);
+  }
+  base::Json result(const std::string& directory, const std::string& stage) const {
+    return base::parse_json(base::read_file(project_.path(directory) / "stages" / (stage + ".json")));
+  }
+
+  // Four micro-batches of two sequences a step.
+  static std::string train_of(int steps) {
+    auto stage =
+        train_stage(steps * 512, ", batch: {sequences: 2, accumulate: 4}, shard: {student_ranks: 2}");
+    const std::string plain = ", batch: {sequences: 2}";  // of which ours is another
+    return stage.erase(stage.find(plain), plain.size());
+  }
+
+  TinyProject project_;
+};
+
+TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
+  project_.write_recipe(
+      {train_of(6),
+       "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 2048, packing: "
+       "{sequence_length: 64}, batch: {sequences: 2, accumulate: 4}, evaluate_tokens: 256, optim: {lr: "
+       "1.0e-2}}",
+       "{name: scores, kind: evaluate, models: [born, student], data: [text], context: 64, tokens: 512}"});
+  const auto one = project_.run({"run", "recipe.yaml", "--run-dir", "one", "--dtype", "fp32", "--set",
+                                 "stages.born.shard.student_ranks=1"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const auto four = run_on_devices("four", 4);  // two shard groups of two
+  ASSERT_EQ(four.code, 0) << four.err;
+  EXPECT_EQ(four.err.find("test device:"), std::string::npos) << four.err;
+  const auto expected = metrics_of(project_.path("one")), found = metrics_of(project_.path("four"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t line = 0; line < found.size(); ++line)
+    if (expected[line].contains("loss")) {
+      const double loss = expected[line].at("loss");
+      EXPECT_NEAR(found[line].at("loss").get<double>(), loss, 1e-4 * loss) << line;
+    }
+  for (std::size_t model = 0; model < 2; ++model) {
+    const auto nll = [&](const std::string& run) {
+      return result(run, "scores").at("models").at(model).at("sources").at(0).at("nll").get<double>();
+    };
+    EXPECT_NEAR(nll("four"), nll("one"), 1e-3 * nll("one"));
+  }
+  // Memory of a device is planned, and measured by its allocator.
+  for (const auto* stage : {"born", "student"}) {
+    const double planned = result("four", stage).at("memory_planned_bytes");
+    EXPECT_NEAR(result("four", stage).at("peak_tensor_bytes").get<double>(), planned, 0.1 * planned) << stage;
+  }
+}
+
+TEST_F(Devices, WhoseCallStandsStillEndAllRanks) {
+  project_.write_recipe({train_of(6)});
+  for (const auto& [kind, sentence] :
+       {std::pair{"1", "NCCL says: remote process exited"}, std::pair{"2", "did not move within"}}) {
+    const auto ended = run(command(std::string("failed") + kind, 2), "", project_.path(), [kind = kind] {
+      prepare();
+      ::setenv("RETORT_TEST_NCCL_FAIL", (std::string("1 ") + kind + " 40").c_str(), 1);
+      if (*kind == '2') ::setenv("RETORT_PATIENCE_SECONDS", "0.2", 1);
+    });
+    EXPECT_EQ(ended.code, 75) << ended.err;
+    EXPECT_SAYS(ended.err, sentence);
+  }
+}
+
+TEST_F(Devices, OfARankThatIsKilledEndAllRanks) {
+  project_.write_recipe({train_of(400)});
+  Running running(command("run", 2), "", project_.path(), prepare);
+  EXPECT_TRUE(wait_until(running, [&] { return metrics_of(project_.path("run")).size() > 2; }))
+      << running.err();
+  ::kill(children_of(running.pid()).at(1), SIGKILL);
+  const auto ended = running.wait();
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_SAYS(ended.err, "rank 1 (process ");
+}
+
+TEST_F(Devices, ThatNoLibraryBringsAreRefused) {
+  project_.write_recipe({train_of(6)});
+  const auto refused = project_.run({"run", "recipe.yaml", "--device", "privateuseone"});
+  EXPECT_EQ(refused.code, 5) << refused.err;
+  EXPECT_SAYS(refused.err, "expected a library that brings its own device to libtorch, found none");
+  const auto more = run_on_devices("run", 9);
+  EXPECT_EQ(more.code, 5) << more.err;
+  EXPECT_SAYS(more.err, "expected an accelerator for each of the 9 ranks of its machine, found 8");
+}
+
+}  // namespace
+}  // namespace retort::test
