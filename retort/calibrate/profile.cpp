@@ -13,6 +13,7 @@
 #include "retort/base/units.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
+#include "retort/calibrate/sums_over_ranks.h"
 #include "retort/io/background_writer.h"
 #include "retort/model/forward.h"
 #include "retort/record/scratch.h"
@@ -66,10 +67,6 @@ std::string bytes(std::int64_t count) {
   return base::human_bytes(static_cast<std::uint64_t>(count));
 }
 
-base::Path hidden_path(const base::Path& scratch, std::int64_t block) {
-  return scratch / base::join("hidden-", block, ".raw");
-}
-
 // Hidden states of all panels, one after the other, as they stood in memory.
 class HiddenFile {
  public:
@@ -99,29 +96,37 @@ class Pass {
         sources_(sources),
         place_(place),
         observer_(observer),
+        alone_(place.group ? nullptr : comm::single_group()),
+        group_(place.group ? *place.group : *alone_),
         panels_(batch_places(sources, weights.config.vocab_size, kPanelTokens)),
+        own_panels_(range_of_rank(panels_.size(), group_)),
         blocks_(std::ssize(weights.config.blocks)) {}
 
   ProfileResult run();
 
  private:
   void state_plan();
+  base::Path hidden_path(std::int64_t block) const;
   std::int64_t first_unfinished() const;
   void profile_block(std::int64_t block, io::BackgroundWriter& writer);
+  void pass_panels(std::int64_t block, BlockStatistics& taps, io::BackgroundWriter& writer);
   at::Tensor panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
                           BlockStatistics& taps) const;
   ProfiledBlock profiled(std::int64_t block) const;
   base::Json described_layers() const;
+  ProfileResult read_back() const;
   void finish(const ProfileResult& result) const;
 
   const model::Weights& weights_;
   const std::vector<SourceText>& sources_;
   const ProfilePlace& place_;
   record::Observer& observer_;
+  std::unique_ptr<comm::Group> alone_;
+  comm::Group& group_;
   std::vector<BatchPlace> panels_;
+  std::pair<std::size_t, std::size_t> own_panels_;
   std::int64_t blocks_;
   shard::MemoryPlan plan_;
-  std::int64_t inputs_written_ = 0;  // the writer's job that completes the next block's inputs
 };
 
 void Pass::state_plan() {
@@ -134,17 +139,29 @@ void Pass::state_plan() {
   observer_.message(record::Level::info,
                     base::join("profile: memory:\n", shard::describe(plan_), "profile: on disk ",
                                bytes(result), ", and hidden states of ",
-                               bytes(2 * tokens * config.hidden_size * item), " while it works"));
+                               bytes(3 * tokens * config.hidden_size * item), " while it works"));
   if (place_.memory > 0) shard::require_fits(plan_, place_.memory);
 }
 
+// Another number of ranks has other files.
+base::Path Pass::hidden_path(std::int64_t block) const {
+  const auto part = group_.size() > 1 ? base::join("-", group_.rank(), "-of-", group_.size()) : std::string();
+  return place_.scratch / base::join("hidden-", block, part, ".raw");
+}
+
 std::int64_t Pass::first_unfinished() const {
-  std::int64_t block = 0;
-  while (block < blocks_ && std::filesystem::is_regular_file(place_.directory / profile_file_name(block)))
-    ++block;
-  const bool can_go_on =
-      block == blocks_ || block == 0 || std::filesystem::exists(hidden_path(place_.scratch, block));
-  return can_go_on ? block : 0;
+  double found[1] = {0};  // by rank 0
+  if (group_.rank() == 0)
+    while (found[0] < static_cast<double>(blocks_) &&
+           std::filesystem::is_regular_file(place_.directory /
+                                            profile_file_name(static_cast<std::int64_t>(found[0]))))
+      ++found[0];
+  group_.all_sum(found);
+  const auto block = static_cast<std::int64_t>(found[0]);
+  const bool has_inputs = block == blocks_ || block == 0 || std::filesystem::exists(hidden_path(block));
+  double lacking[1] = {has_inputs ? 0.0 : 1.0};
+  group_.all_sum(lacking);
+  return lacking[0] == 0 ? block : 0;
 }
 
 at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
@@ -155,38 +172,46 @@ at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::
       }});
 }
 
-// The order of the jobs is what a resume relies on: the next block's inputs are complete before this block
-// counts as done, and this block's inputs stay until then.
-void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
+// The rank's panels, whose outputs are on disk when it returns.
+void Pass::pass_panels(std::int64_t block, BlockStatistics& taps, io::BackgroundWriter& writer) {
   const auto device = weights_.units.front().device();
   const auto type = weights_.units.front().scalar_type();
-  writer.wait(inputs_written_);
   std::optional<HiddenFile> inputs;
-  if (block > 0) inputs.emplace(hidden_path(place_.scratch, block));
+  if (block > 0) inputs.emplace(hidden_path(block));
   std::shared_ptr<base::AtomicFile> outputs;
-  if (block + 1 < blocks_)
-    outputs = std::make_shared<base::AtomicFile>(hidden_path(place_.scratch, block + 1));
-  auto taps = std::make_shared<BlockStatistics>(empty_statistics(model::weights_of_block(weights_, block)));
-  for (const auto tap : kTaps) (*taps)[tap].with_products = true;
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
+  if (block + 1 < blocks_) outputs = std::make_shared<base::AtomicFile>(hidden_path(block + 1));
+  const auto [first, last] = own_panels_;
+  const auto own = static_cast<std::int64_t>(last - first);
+  for (auto i = first; i < last; ++i) {
     record::stop_if_asked(observer_, kWho, block);
     const auto batch = make_batch(weights_.config, sources_, panels_[i], device);
     const auto hidden_ND = inputs ? inputs->next(panels_[i].tokens, weights_.config.hidden_size, type, device)
                                   : model::embedded(weights_, batch.ids_N);
-    auto out_ND = panel_output(block, batch, hidden_ND, *taps);
+    auto out_ND = panel_output(block, batch, hidden_ND, taps);
     if (outputs)
       writer.push([outputs, out_ND = std::move(out_ND)] {
         const auto on_host = out_ND.to(at::kCPU).contiguous();
         outputs->write(on_host.const_data_ptr(), on_host.nbytes());
       });
-    observer_.progress("profile: panels", block * std::ssize(panels_) + static_cast<std::int64_t>(i) + 1,
-                       blocks_ * std::ssize(panels_));
+    observer_.progress("profile: panels", block * own + static_cast<std::int64_t>(i - first) + 1,
+                       blocks_ * own);
   }
-  if (outputs) inputs_written_ = writer.push([outputs = std::move(outputs)] { outputs->commit(); });
-  writer.push([path = place_.directory / profile_file_name(block), taps = std::move(taps)] {
-    write_block_profile(path, *taps);
-  });
-  if (block > 0) writer.push([path = hidden_path(place_.scratch, block)] { base::remove_all(path); });
+  if (outputs) writer.push([outputs = std::move(outputs)] { outputs->commit(); });
+  writer.wait();
+}
+
+// What a resume relies on: the next block's inputs are complete on all ranks before this block counts as
+// done. This block's inputs stay until its statistics are on disk, which is when the next block has passed.
+void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
+  auto taps = std::make_shared<BlockStatistics>(empty_statistics(model::weights_of_block(weights_, block)));
+  for (const auto tap : kTaps) (*taps)[tap].with_products = true;
+  group_.agree([&] { pass_panels(block, *taps, writer); });
+  for (const auto tap : kTaps) sum_over_ranks(group_, (*taps)[tap], weights_.units.front().options());
+  if (group_.rank() == 0)
+    writer.push([path = place_.directory / profile_file_name(block), taps = std::move(taps)] {
+      write_block_profile(path, *taps);
+    });
+  if (block > 1) base::remove_all(hidden_path(block - 1));
 }
 
 ProfiledBlock Pass::profiled(std::int64_t block) const {
@@ -228,13 +253,29 @@ void Pass::finish(const ProfileResult& result) const {
 }
 
 ProfileResult Pass::run() {
-  state_plan();
-  record::enter_scratch(place_.scratch, place_.identity, {place_.directory});
+  group_.agree([&] {
+    state_plan();
+    if (group_.rank() == 0) record::enter_scratch(place_.scratch, place_.identity, {place_.directory});
+  });
   {
     io::BackgroundWriter writer(kQueue);
-    for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);
-    writer.wait();
+    try {
+      for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);
+    } catch (const record::StoppedError&) {
+      writer.wait();  // the last block is finished too
+      throw;
+    }
+    group_.agree([&] { writer.wait(); });
   }
+  ProfileResult result;
+  group_.agree([&] {
+    if (group_.rank() == 0) result = read_back();
+  });
+  return result;
+}
+
+// From the files, so that a resumed pass says the same.
+ProfileResult Pass::read_back() const {
   ProfileResult result{.sources = {}, .planned_bytes = plan_.total_bytes(), .blocks = {}};
   for (const auto& source : sources_) result.sources.emplace_back(source.name, 0);
   for (const auto& panel : panels_) result.sources[panel.source].second += panel.tokens;
@@ -261,7 +302,7 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
     activations = std::max(activations, panel_tokens * (item_bytes * projected + 28 * widest));
   }
   const auto hidden = panel_tokens * config.hidden_size * item_bytes;
-  return {{{"weights", architecture::num_parameters(config) * item_bytes},
+  return {{{std::string(kProfiledWeights), architecture::num_parameters(config) * item_bytes},
            {"statistics of two blocks", 2 * largest},
            {"what a panel adds", added},
            {"activations of a panel", activations + 4 * hidden},

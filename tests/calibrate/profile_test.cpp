@@ -1,5 +1,6 @@
 #include "retort/calibrate/profile.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
+#include "support/ranks.h"
 #include "support/temporary_directory.h"
 
 namespace retort {
@@ -154,6 +156,75 @@ TEST(Profile, WithoutItsHiddenStatesBeginsAnew) {
   profile(weights, text(), made.place(), observer);
   profile(weights, text(), fresh.place(), observer);
   EXPECT_TRUE(made.files() == fresh.files());
+}
+
+void profile_on_ranks(int ranks, const model::Weights& weights, const Place& made,
+                      record::Observer& of_last) {
+  test::on_ranks(ranks, [&](comm::Group& group) {
+    at::set_num_threads(1);
+    auto place = made.place();
+    place.group = &group;
+    record::Observer observer;
+    const auto result =
+        profile(weights, text(), place, group.rank() + 1 == group.size() ? of_last : observer);
+    EXPECT_EQ(result.blocks.size(), group.rank() == 0 ? weights.config.blocks.size() : 0U);
+  });
+}
+
+void expect_alike(const Place& made, const Place& expected) {
+  for (std::int64_t block = 0; block < 3; ++block) {
+    const calibrate::RankingOptions all{.ranking = calibrate::ChannelRanking::obs};
+    const auto found = calibrate::read_block_profile(made.file(block), all);
+    const auto wanted = calibrate::read_block_profile(expected.file(block), all);
+    for (const auto tap : calibrate::kTaps) {
+      SCOPED_TRACE(base::join(block, " ", calibrate::name(tap)));
+      const auto &a = found[tap], &b = wanted[tap];
+      EXPECT_EQ(a.tokens, b.tokens);
+      EXPECT_EQ(a.hessian.sequences, b.hessian.sequences);
+      EXPECT_TRUE(at::equal(a.maximum_I, b.maximum_I));
+      EXPECT_TRUE(at::equal(a.counts_IB, b.counts_IB));
+      for (const auto& [x, y] :
+           {std::pair{a.absolute_I, b.absolute_I}, std::pair{a.sum_I, b.sum_I},
+            std::pair{a.squares_I, b.squares_I}, std::pair{a.sequence_squares_I, b.sequence_squares_I},
+            std::pair{a.hessian.products_CC, b.hessian.products_CC}})
+        EXPECT_LT(test::largest_difference(x, y), 1e-12 * y.abs().max().item<double>());
+    }
+  }
+}
+
+// Four panels: on five ranks one has none.
+TEST(Profile, OfSeveralRanksIsThatOfOne) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  const Place one;
+  record::Observer observer;
+  profile(weights, text(), one.place(), observer);
+  for (const int ranks : {2, 3, 5}) {
+    SCOPED_TRACE(base::join(ranks, " ranks"));
+    const Place made;
+    profile_on_ranks(ranks, weights, made, observer);
+    expect_alike(made, one);
+    EXPECT_FALSE(std::filesystem::exists(made.place().scratch));
+  }
+}
+
+// All end when one is asked to.  On as many ranks the pass goes on with the bits that it would have had; on
+// another number it begins anew.
+TEST(Profile, OfSeveralRanksGoesOnWhereOneStopped) {
+  const auto weights = test::tiny_model(test::tiny_config());
+  const Place whole;
+  record::Observer observer;
+  profile_on_ranks(2, weights, whole, observer);
+  for (const int ranks : {2, 3}) {
+    const Place made;
+    Impatient impatient(3);  // in the second block: a rank has two panels
+    EXPECT_THROW(profile_on_ranks(2, weights, made, impatient), record::StoppedError);
+    EXPECT_EQ(made.files().size(), 1U);
+    profile_on_ranks(ranks, weights, made, observer);
+    if (ranks == 2)
+      EXPECT_TRUE(made.files() == whole.files());
+    else
+      expect_alike(made, whole);
+  }
 }
 
 TEST(Profile, RanksAsAMeasurementDoes) {

@@ -87,8 +87,11 @@ TEST_F(Ranks, GiveTheResultOfOneAndTheSameBitsAgain) {
 TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   project_.write_recipe(
       {train_of(12),
-       "{name: narrow, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: per_layer, "
-       "search: {method: additive}, width_multiple: 4, calibration_tokens: 4k, sequence_length: 64}",
+       "{name: seen, kind: profile, from: born, data: [text], calibration_tokens: 8k, sequence_length: 64}",
+       "{name: narrow, kind: prune, from: born, profile: seen, data: [text], target: {parameters: 92%}, "
+       "units: "
+       "per_layer, search: {method: additive}, width_multiple: 4, calibration_tokens: 4k, sequence_length: "
+       "64}",
        "{name: alike, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: uniform, "
        "width_multiple: 16, calibration_tokens: 4k, sequence_length: 64}",
        "{name: scores, kind: evaluate, models: [born, narrow, alike], data: [text], context: 64, tokens: 2k, "
@@ -99,9 +102,10 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   for (const int ranks : {2, 4}) {
     const auto directory = "run" + std::to_string(ranks);
     fs::copy(project_.path("one"), project_.path(directory), fs::copy_options::recursive);
-    for (const auto* stage : {"narrow", "alike", "scores"}) {
+    for (const auto* stage : {"seen", "narrow", "alike", "scores"}) {
       fs::remove_all(project_.path(directory) / "models" / stage);
       fs::remove_all(project_.path(directory) / "checkpoints" / stage);
+      fs::remove_all(project_.path(directory) / "stages" / stage);
       fs::remove(project_.path(directory) / "stages" / (std::string(stage) + ".json"));
     }
     const auto finished = run_in(directory, ranks);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "retort/architecture/counts.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/profile.h"
 #include "retort/pipeline/calibration_text.h"
@@ -29,21 +30,27 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return calibrate::plan_profile(
+  auto memory = calibrate::plan_profile(
       *config, sizeof(float), calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
       std::max(calibrate::kPanelTokens, options.sequence_length));
+  memory.share(calibrate::kProfiledWeights, context.ranks.of_memory);
+  return memory;
 }
 
+// A machine holds the weights once, and its ranks share what is left.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  return to_json(calibrate::profile(model.weights, model.sources,
-                                    {.directory = context.directory.stage_directory(stage.name),
-                                     .scratch = context.directory.checkpoints(stage.name),
-                                     .identity = identity_of(model.path, model.sources, options),
-                                     .memory = context.available_bytes},
-                                    context.observer));
+  const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
+  calibrate::ProfilePlace place{
+      .directory = context.directory.stage_directory(stage.name),
+      .scratch = context.directory.checkpoints(stage.name),
+      .identity = {},
+      .memory = available_bytes_of_rank(context.available_bytes, context.ranks, weight_bytes),
+      .group = &context.group};
+  context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
+  return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }
 
 }  // namespace
@@ -51,6 +58,7 @@ base::Json run(const Context& context, const Stage& stage) {
 const StageFunctions kProfiling = {.text_use = use_of_calibration_text,
                                    .sequence_length = calibration_length<calibrate::ProfileOptions>,
                                    .plan = plan,
-                                   .run = run};
+                                   .run = run,
+                                   .on_all_ranks = true};
 
 }  // namespace retort::pipeline
