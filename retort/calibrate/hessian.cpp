@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "retort/base/error.h"
+#include "retort/ops/matrix_product.h"
 
 namespace retort::calibrate {
 
@@ -24,10 +25,7 @@ void accumulate_hessian(HessianSums& sums, const at::Tensor& x_NC, std::int64_t 
   if (!sums.products_CC.defined())
     sums.products_CC = at::zeros({columns, columns}, x_NC.options().dtype(type));
   const auto wide_NC = x_NC.to(product_type(x_NC.scalar_type()));
-  if (type == wide_NC.scalar_type())
-    sums.products_CC.addmm_(wide_NC.t(), wide_NC);
-  else
-    sums.products_CC.add_(at::mm(wide_NC.t(), wide_NC));
+  ops::add_gram_product(sums.products_CC, wide_NC);
   sums.sequences += sequences;
 }
 

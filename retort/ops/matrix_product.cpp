@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/ops/cpu/matrix_vector.h"
+#include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/operation_clock.h"
@@ -78,12 +79,30 @@ at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK) {
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
   const InOperation timed(Operation::product);
-  if (sum_MK.scalar_type() == a_NM.scalar_type())
+  if (path_of(a_NM.device()) == Path::cpu && cpu::suits_packed_product(sum_MK, a_NM, b_NK))
+    cpu::add_packed_product(sum_MK, a_NM, b_NK);
+  else if (sum_MK.scalar_type() == a_NM.scalar_type())
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
   else if (path_of(a_NM.device()) == Path::cpu && cpu::suits_transposed_product(sum_MK, a_NM, b_NK))
     cpu::add_transposed_product(sum_MK, a_NM, b_NK);
   else
     accumulate(at::mm(a_NM.t(), b_NK), sum_MK);
+}
+
+void add_gram_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
+  const InOperation timed(Operation::product);
+  if (path_of(x_NC.device()) == Path::device) {
+    if (sum_CC.scalar_type() == x_NC.scalar_type())
+      at::addmm_out(sum_CC, sum_CC, x_NC.t(), x_NC);
+    else
+      sum_CC.add_(at::mm(x_NC.t(), x_NC));
+    return;
+  }
+  const bool apart = sum_CC.scalar_type() != x_NC.scalar_type();
+  const auto product_CC = apart ? at::zeros(sum_CC.sizes(), x_NC.options()) : sum_CC;
+  cpu::add_upper_product(product_CC, x_NC);
+  cpu::mirror_upper(product_CC);
+  if (apart) sum_CC.add_(product_CC);
 }
 
 at::Tensor cpu::onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {

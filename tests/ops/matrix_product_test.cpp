@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/kernel_tables.h"
+#include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/path.h"
 #include "tests/support/tolerance.h"
@@ -78,6 +79,45 @@ TEST(TransposedProduct, IsAddedInTheTypeOfTheSum) {
         }
       }
       at::set_num_threads(2);
+    }
+}
+
+// Whole tiles and rests of each side, several blocks, parts of wider matrices.
+TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
+  at::manual_seed(8);
+  for (const auto& [n, m, k] : {std::array{1, 1, 1}, std::array{5, 7, 64}, std::array{300, 193, 65},
+                                std::array{256, 192, 512}, std::array{513, 200, 1100}}) {
+    const auto a_NM = at::randn({n, m + 3}).narrow(1, 1, m), b_NK = at::randn({n, k + 5}).narrow(1, 2, k);
+    const auto before_MK = at::randn({m, k + 1});
+    const auto expected_MK =
+        before_MK.narrow(1, 0, k).to(at::kDouble) + at::mm(a_NM.to(at::kDouble).t(), b_NK.to(at::kDouble));
+    at::Tensor first;
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      const auto sum_MK = before_MK.clone();
+      ops::cpu::add_packed_product(sum_MK.narrow(1, 0, k), a_NM, b_NK);
+      test::expect_close(sum_MK.narrow(1, 0, k), expected_MK, test::tolerance(at::kFloat));
+      test::expect_identical(sum_MK.select(1, k), before_MK.select(1, k));
+      if (!first.defined()) first = sum_MK;
+      test::expect_identical(sum_MK, first);
+    }
+    at::set_num_threads(2);
+  }
+}
+
+TEST(GramProduct, IsSymmetricAndThatOfDouble) {
+  at::manual_seed(9);
+  for (const auto& [n, c] : {std::pair{3, 1}, std::pair{70, 33}, std::pair{500, 300}, std::pair{300, 700}})
+    for (const auto& [inputs, sums] : {std::pair{at::kFloat, at::kDouble}, std::pair{at::kFloat, at::kFloat},
+                                       std::pair{at::kDouble, at::kDouble}}) {
+      const auto x_NC = at::randn({n, c}).to(inputs);
+      const auto before_CC = at::mm(x_NC.t(), x_NC).to(sums);
+      const auto sum_CC = (before_CC + before_CC.t()) / 2, doubled_CC = sum_CC.clone();
+      ops::add_gram_product(doubled_CC, x_NC);
+      const auto expected_CC =
+          sum_CC.to(at::kDouble) + at::mm(x_NC.to(at::kDouble).t(), x_NC.to(at::kDouble));
+      test::expect_close(doubled_CC, expected_CC, test::tolerance(inputs));
+      test::expect_identical(doubled_CC, doubled_CC.t().contiguous());
     }
 }
 

@@ -1,0 +1,192 @@
+#include "retort/ops/cpu/packed_product.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "retort/ops/cpu/dispatch.h"
+
+namespace retort::ops::cpu {
+namespace {
+
+constexpr std::int64_t kTileRows = 6, kTileColumns = 64;        // of the sum, in registers
+constexpr std::int64_t kInner = 256;                            // rows of a and b at once
+constexpr std::int64_t kBlockRows = 288, kBlockColumns = 1024;  // of the sum, of a task at most
+constexpr std::int64_t kLeastMultiplications = std::int64_t{1} << 21;
+
+bool is_dense_float(const at::Tensor& x) {
+  return x.device().is_cpu() && x.scalar_type() == at::kFloat && x.dim() == 2 &&
+         (x.size(1) < 2 || x.stride(1) == 1);
+}
+
+// One thread's copies: tiles of a as [tile, n, 6], a tile of b as [n, 64], and a tile of the sum at its edge.
+struct Copies {
+  std::vector<float> a, b, edge;
+  Copies()
+      : a(static_cast<std::size_t>((kBlockRows / kTileRows) * kTileRows * kInner)),
+        b(static_cast<std::size_t>(kInner * kTileColumns)),
+        edge(static_cast<std::size_t>(kTileRows * kTileColumns)) {}
+};
+
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+// Elements of the sum in these rows and columns.
+class Block {
+ public:
+  Block(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, Copies& copies)
+      : sum_(data<float>(sum_MK)),
+        a_(data<float>(a_NM)),
+        b_(data<float>(b_NK)),
+        sum_row_(sum_MK.stride(0)),
+        a_row_(a_NM.stride(0)),
+        b_row_(b_NK.stride(0)),
+        inner_(a_NM.size(0)),
+        copies_(copies) {}
+
+  void add(Range rows, Range columns) {
+    for (std::int64_t n = 0; n < inner_; n += kInner) {
+      const Range inner{n, std::min(n + kInner, inner_)};
+      copy_a(inner, rows);
+      for (auto column = columns.begin; column < columns.end; column += kTileColumns)
+        add_tiles(inner, rows, {column, std::min(column + kTileColumns, columns.end)});
+    }
+  }
+
+ private:
+  void copy_a(Range inner, Range rows) {
+    auto* out = copies_.a.data();
+    for (auto row = rows.begin; row < rows.end; row += kTileRows, out += kTileRows * kInner) {
+      const auto count = std::min(kTileRows, rows.end - row);
+      for (std::int64_t n = 0; n < inner.size(); ++n) {
+        const auto* from = a_ + (inner.begin + n) * a_row_ + row;
+        if (count == kTileRows)
+          std::memcpy(out + n * kTileRows, from, kTileRows * sizeof(float));
+        else
+          std::copy_n(from, count, out + n * kTileRows);
+      }
+    }
+  }
+
+  // Zeros beyond the last column.
+  void copy_b(Range inner, Range columns) {
+    for (std::int64_t n = 0; n < inner.size(); ++n) {
+      auto* out = copies_.b.data() + n * kTileColumns;
+      std::memcpy(out, b_ + (inner.begin + n) * b_row_ + columns.begin,
+                  static_cast<std::size_t>(columns.size()) * sizeof(float));
+      std::fill(out + columns.size(), out + kTileColumns, 0.0f);
+    }
+  }
+
+  void add_tiles(Range inner, Range rows, Range columns) {
+    copy_b(inner, columns);
+    const bool whole = columns.size() == kTileColumns;
+    const auto* a = copies_.a.data();
+    for (auto row = rows.begin; row < rows.end; row += kTileRows, a += kTileRows * kInner) {
+      const auto count = std::min(kTileRows, rows.end - row);
+      auto* const sum = sum_ + row * sum_row_ + columns.begin;
+      kernels<float>().small_product({.a = a,
+                                      .a_row = 1,
+                                      .a_column = kTileRows,
+                                      .b = copies_.b.data(),
+                                      .b_row = kTileColumns,
+                                      .out = whole ? sum : copies_.edge.data(),
+                                      .out_row = whole ? sum_row_ : kTileColumns,
+                                      .rows = count,
+                                      .inner = inner.size(),
+                                      .columns = kTileColumns,
+                                      .add = whole});
+      if (!whole) add_edge(sum, count, columns.size());
+    }
+  }
+
+  void add_edge(float* sum, std::int64_t rows, std::int64_t columns) const {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        sum[r * sum_row_ + c] += copies_.edge[static_cast<std::size_t>(r * kTileColumns + c)];
+  }
+
+  float *sum_, *a_, *b_;
+  std::int64_t sum_row_, a_row_, b_row_, inner_;
+  Copies& copies_;
+};
+
+}  // namespace
+
+bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
+  static const bool wide = std::string_view(vector_tables().isa) == "avx512" && !__builtin_cpu_is("intel");
+  return wide && is_dense_float(sum_MK) && is_dense_float(a_NM) && is_dense_float(b_NK) &&
+         sum_MK.numel() * a_NM.size(0) >= kLeastMultiplications;
+}
+
+namespace {
+
+std::int64_t parts(std::int64_t size, std::int64_t most) {
+  return (size + most - 1) / most;
+}
+
+// `size` in `count` parts of whole tiles, as even as these allow.
+std::int64_t part_size(std::int64_t size, std::int64_t count, std::int64_t tile) {
+  return parts(parts(size, count), tile) * tile;
+}
+
+// `upper`: without tiles that lie below the diagonal.  There are as many tasks for each thread.
+void add_blocks(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, bool upper) {
+  const auto rows = sum_MK.size(0), columns = sum_MK.size(1), threads = std::int64_t{at::get_num_threads()};
+  const auto across = parts(columns, kBlockColumns);
+  const auto step = threads / std::gcd(across, threads);
+  const auto down = parts(parts(rows, kBlockRows), step) * step;
+  const auto block_rows = part_size(rows, down, kTileRows);
+  const auto block_columns = part_size(columns, across, kTileColumns);
+  at::parallel_for(0, across * down, 1, [&](std::int64_t first, std::int64_t last) {
+    thread_local Copies copies;
+    Block block(sum_MK, a_NM, b_NK, copies);
+    for (auto task = first; task < last; ++task) {
+      const auto row = task / across * block_rows, column = task % across * block_columns;
+      const Range of_rows{row, std::min(row + block_rows, rows)};
+      Range of_columns{column, std::min(column + block_columns, columns)};
+      if (upper) of_columns.begin = std::max(of_columns.begin, row / kTileColumns * kTileColumns);
+      if (of_rows.size() > 0 && of_columns.size() > 0) block.add(of_rows, of_columns);
+    }
+  });
+}
+
+}  // namespace
+
+void add_packed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
+  add_blocks(sum_MK, a_NM, b_NK, /*upper=*/false);
+}
+
+void add_upper_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
+  if (suits_packed_product(sum_CC, x_NC, x_NC)) return add_blocks(sum_CC, x_NC, x_NC, /*upper=*/true);
+  constexpr std::int64_t kColumns = 256;
+  for (std::int64_t column = 0; column < sum_CC.size(1); column += kColumns) {
+    const auto count = std::min(kColumns, sum_CC.size(1) - column);
+    auto part = sum_CC.narrow(0, 0, column + count).narrow(1, column, count);
+    part.addmm_(x_NC.narrow(1, 0, column + count).t(), x_NC.narrow(1, column, count));
+  }
+}
+
+void mirror_upper(at::Tensor x_CC) {
+  constexpr std::int64_t kSide = 32;  // of a square that is read along its rows before they leave the cache
+  const auto size = x_CC.size(0), length = x_CC.stride(0);
+  with_element(x_CC, [&](auto element) {
+    auto* const x = data<typename decltype(element)::type>(x_CC);
+    at::parallel_for(0, (size + kSide - 1) / kSide, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto begin = first * kSide; begin < std::min(last * kSide, size); begin += kSide)
+        for (std::int64_t column = 0; column < std::min(begin + kSide, size); column += kSide)
+          for (auto row = begin; row < std::min(begin + kSide, size); ++row)
+            for (auto c = column; c < std::min(column + kSide, row); ++c)
+              x[row * length + c] = x[c * length + row];
+    });
+  });
+}
+
+}  // namespace retort::ops::cpu
