@@ -75,6 +75,48 @@ TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
   }
 }
 
+// Every kind of stage that makes or measures a model, on memory that only the device's kernels may touch.
+TEST_F(Devices, TakeEveryKindOfStage) {
+  project_.write_recipe({train_stage(4 * 512)});
+  ASSERT_EQ(project_.run({"run", "recipe.yaml", "--run-dir", "made", "--dtype", "fp32"}).code, 0);
+  const std::string text = "data: [text], calibration_tokens: 2k, sequence_length: 64";
+  const std::string from = "from: made/models/born, " + text;
+  const std::string smaller = "kind: prune, target: {parameters: 92%}, " + from;
+  project_.write_recipe(
+      {"{name: seen, kind: profile, " + from + "}",
+       "{name: narrow, " + smaller +
+           ", units: per_layer, search: {method: additive, budget_tokens: 40k}, width_multiple: 4, profile: "
+           "seen}",
+       "{name: alike, " + smaller + ", units: uniform, width_multiple: 16}",
+       "{name: shallow, " + smaller + ", units: blocks, search: {method: influence, tolerance: 0.5}}",
+       "{name: sparse, kind: sparsify, from: narrow, " + text + "}",
+       "{name: swept, kind: sparsify, from: narrow, method: sparse_gpt, share: 50%, " + text + "}",
+       "{name: scores, kind: evaluate, models: [made/models/born, narrow, sparse, swept], teacher: "
+       "made/models/born, data: [text], context: 64, tokens: 512, prompt: [\"a\"], max_new_tokens: 4}"});
+  const auto processor = project_.run({"run", "recipe.yaml", "--run-dir", "processor", "--dtype", "fp32"});
+  ASSERT_EQ(processor.code, 0) << processor.err;
+  const auto device = run_on_devices("device", 1);
+  ASSERT_EQ(device.code, 0) << device.err;
+  EXPECT_EQ(device.err.find("test device:"), std::string::npos) << device.err;
+  for (const auto* stage : {"narrow", "alike", "shallow"})
+    EXPECT_EQ(result("device", stage).at("kept"), result("processor", stage).at("kept")) << stage;
+  for (const auto* stage : {"sparse", "swept"}) {
+    const auto found = result("device", stage).at("layers"),
+               expected = result("processor", stage).at("layers");
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t layer = 0; layer < found.size(); ++layer) {
+      const double error = expected.at(layer).at("relative_error");
+      EXPECT_NEAR(found.at(layer).at("relative_error").get<double>(), error, 0.02 * error) << stage << layer;
+    }
+  }
+  for (std::size_t model = 0; model < 4; ++model) {
+    const auto nll = [&](const std::string& run) {
+      return result(run, "scores").at("models").at(model).at("sources").at(0).at("nll").get<double>();
+    };
+    EXPECT_NEAR(nll("device"), nll("processor"), 1e-3 * nll("processor"));
+  }
+}
+
 TEST_F(Devices, WhoseCallStandsStillEndAllRanks) {
   project_.write_recipe({train_of(6)});
   for (const auto& [kind, sentence] :
