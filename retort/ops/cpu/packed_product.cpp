@@ -121,8 +121,12 @@ class Block {
 }  // namespace
 
 bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
-  static const bool wide = std::string_view(vector_tables().isa) == "avx512" && !__builtin_cpu_is("intel");
-  return wide && is_dense_float(sum_MK) && is_dense_float(a_NM) && is_dense_float(b_NK) &&
+#if defined(__x86_64__) || defined(_M_X64)
+  static const bool gains = std::string_view(vector_tables().isa) == "avx512" && !__builtin_cpu_is("intel");
+#else
+  constexpr bool gains = false;
+#endif
+  return gains && is_dense_float(sum_MK) && is_dense_float(a_NM) && is_dense_float(b_NK) &&
          sum_MK.numel() * a_NM.size(0) >= kLeastMultiplications;
 }
 
