@@ -108,6 +108,7 @@ class Pass {
   void state_plan();
   base::Path hidden_path(std::int64_t block) const;
   std::int64_t first_unfinished() const;
+  void forget(std::int64_t blocks) const;
   void profile_block(std::int64_t block, io::BackgroundWriter& writer);
   void pass_panels(std::int64_t block, BlockStatistics& taps, io::BackgroundWriter& writer);
   at::Tensor panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,
@@ -161,7 +162,19 @@ std::int64_t Pass::first_unfinished() const {
   const bool has_inputs = block == blocks_ || block == 0 || std::filesystem::exists(hidden_path(block));
   double lacking[1] = {has_inputs ? 0.0 : 1.0};
   group_.all_sum(lacking);
-  return lacking[0] == 0 ? block : 0;
+  if (lacking[0] == 0) return block;
+  group_.agree([&] {
+    if (group_.rank() == 0) forget(block);
+  });
+  return 0;
+}
+
+// Blocks that cannot be gone on from, so that a pass which is stopped again does not take them for its own.
+void Pass::forget(std::int64_t blocks) const {
+  for (std::int64_t block = 0; block < blocks; ++block)
+    base::remove_all(place_.directory / profile_file_name(block));
+  for (const auto& entry : std::filesystem::directory_iterator(place_.scratch))
+    if (entry.path().filename().string().starts_with("hidden-")) base::remove_all(entry.path());
 }
 
 at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::Tensor& hidden_ND,

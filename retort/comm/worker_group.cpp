@@ -119,9 +119,7 @@ const std::shared_ptr<nccl::Communicator>& WorkerGroup::communicator(const CallI
   spread({Op::broadcast, bytes, bytes, 0, false});
   worker_->accelerator()->enter();
   communicator_ = std::make_shared<nccl::Communicator>(
-      library, name, rank(), size(), [this, id, since = base::monotonic_seconds()] {
-        look(id, base::monotonic_seconds() - since, kPatientTimes);
-      });
+      library, name, rank(), size(), [this, id](double seconds) { look(id, seconds, kPatientTimes); });
   return communicator_;
 }
 

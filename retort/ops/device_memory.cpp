@@ -1,5 +1,6 @@
 #include "retort/ops/device_memory.h"
 
+#include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -8,7 +9,9 @@
 namespace retort::ops {
 namespace {
 
+// Its figures are there once the device was begun to be used, which the first tensor on it does.
 c10::DeviceAllocator& allocator_of(at::Device device) {
+  at::globalContext().lazyInitDevice(device.type());
   return *c10::getDeviceAllocator(device.type());
 }
 

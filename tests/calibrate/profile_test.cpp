@@ -219,6 +219,11 @@ TEST(Profile, OfSeveralRanksGoesOnWhereOneStopped) {
     Impatient impatient(3);  // in the second block: a rank has two panels
     EXPECT_THROW(profile_on_ranks(2, weights, made, impatient), record::StoppedError);
     EXPECT_EQ(made.files().size(), 1U);
+    if (ranks == 3) {  // stopped once more, it does not take what was there for its own
+      Impatient at_once(0);
+      EXPECT_THROW(profile_on_ranks(ranks, weights, made, at_once), record::StoppedError);
+      EXPECT_EQ(made.files().size(), 0U);
+    }
     profile_on_ranks(ranks, weights, made, observer);
     if (ranks == 2)
       EXPECT_TRUE(made.files() == whole.files());

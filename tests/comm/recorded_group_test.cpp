@@ -29,6 +29,11 @@ TEST(RecordedGroup, NotesEveryCallAndMovesNothing) {
   expected[12] = 3;
   expected[13] = 4;
   EXPECT_EQ(all, expected);
+  // In place too.
+  all.fill(7);
+  all[12] = 3, all[13] = 4;
+  world->all_gather({&all[12], 2, Type::f32}, {all.data(), 24, Type::f32}).wait();
+  EXPECT_EQ(all, expected);
   float part[2] = {};
   world->reduce_scatter({all.data(), 24, Type::f32}, {part, 2, Type::f32}).wait();
   EXPECT_EQ(part[0], 3);
@@ -42,16 +47,16 @@ TEST(RecordedGroup, NotesEveryCallAndMovesNothing) {
                    {nullptr, 12000, Type::bf16, Device::accelerator})
       .wait();
   const auto& calls = recording->calls();
-  ASSERT_EQ(calls.size(), 5U);
+  ASSERT_EQ(calls.size(), 6U);
   EXPECT_EQ(described(calls[0].id), "all_gather of 2 f32");
   EXPECT_EQ(calls[0].moved_bytes, 11 * 8);
-  EXPECT_EQ(described(calls[1].id), "reduce_scatter of 24 f32");
-  EXPECT_EQ(calls[1].moved_bytes, 11 * 8);
+  EXPECT_EQ(described(calls[2].id), "reduce_scatter of 24 f32");
   EXPECT_EQ(calls[2].moved_bytes, 11 * 8);
-  EXPECT_EQ(calls[3].moved_bytes, 0);
-  EXPECT_EQ(calls[4].moved_bytes, 11 * 2000);
-  EXPECT_EQ(calls[4].level, "world");
-  EXPECT_EQ(calls[4].id.number, 5);
+  EXPECT_EQ(calls[3].moved_bytes, 11 * 8);
+  EXPECT_EQ(calls[4].moved_bytes, 0);
+  EXPECT_EQ(calls[5].moved_bytes, 11 * 2000);
+  EXPECT_EQ(calls[5].level, "world");
+  EXPECT_EQ(calls[5].id.number, 6);
   EXPECT_EQ(world->log().counts().size(), 5U);
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "retort/base/error.h"
+#include "retort/base/machine.h"
 
 namespace retort::comm::nccl {
 namespace {
@@ -16,7 +17,7 @@ Result queued(Result result) {
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
-                           std::function<void()> look)
+                           std::function<void(double seconds)> look)
     : library_(std::move(library)), look_(std::move(look)), size_(size) {
   Config config;
   try {
@@ -45,9 +46,10 @@ void Communicator::require(const Call& call, const char* what) {
     base::require<base::PeerError>(!aborted_, what, ": was given up because another rank failed.");
     return asked();
   };
+  const double begun = base::monotonic_seconds();
   auto result = now(call);
   while (result == kInProgress) {
-    look_();
+    look_(base::monotonic_seconds() - begun);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     now([&] { return library_->call.ncclCommGetAsyncError(handle_, &result); });
   }
@@ -83,16 +85,17 @@ void Communicator::all_to_all(const void* from, std::int64_t stride_bytes, void*
 }
 
 std::string Communicator::error() const {
-  const std::scoped_lock lock(mutex_);
-  if (aborted_) return {};
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || aborted_) return {};
   Result result = kSuccess;
   library_->call.ncclCommGetAsyncError(handle_, &result);
   return result == kSuccess || result == kInProgress ? "" : library_->call.ncclGetErrorString(result);
 }
 
+// A thread that stays inside a call is freed by the abort alone.
 void Communicator::abort() noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (handle_ && !aborted_) library_->call.ncclCommAbort(handle_);
+  const std::unique_lock lock(mutex_, std::chrono::seconds(1));
+  if (handle_ && !aborted_.exchange(true)) library_->call.ncclCommAbort(handle_);
   aborted_ = true;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The ranks of one group as NCCL knows them.  Calls are given to a stream and return; none blocks for good.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,9 +14,10 @@ namespace retort::comm::nccl {
 
 class Communicator {
  public:
-  /// Collective.  While other ranks are waited for, `look` is called: it throws where one will not come.
+  /// Collective.  While a call waits for other ranks, `look` is called with the seconds since it began: it
+  /// throws where one will not come.
   Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
-               std::function<void()> look);
+               std::function<void(double seconds)> look);
   /// Collective, unless it was aborted.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -28,7 +30,8 @@ class Communicator {
   /// in the order of ranks.
   void all_to_all(const void* from, std::int64_t stride_bytes, void* to, std::int64_t bytes, void* stream);
 
-  /// What went wrong in a call that was given to a stream; empty: nothing.  From any thread.
+  /// What went wrong in a call that was given to a stream; empty: nothing, or a call is being given.  From
+  /// any thread.
   std::string error() const;
   /// What is under way ends without result, and no later call begins.  From any thread.
   void abort() noexcept;
@@ -39,11 +42,12 @@ class Communicator {
   void require(const Call& call, const char* what);
 
   std::shared_ptr<const Library> library_;
-  std::function<void()> look_;
+  std::function<void(double seconds)> look_;
   int size_;
-  mutable std::mutex mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
+  mutable std::timed_mutex
+      mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
   CommHandle handle_ = nullptr;
-  bool aborted_ = false;
+  std::atomic<bool> aborted_ = false;
 };
 
 }  // namespace retort::comm::nccl

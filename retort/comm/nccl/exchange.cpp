@@ -38,8 +38,7 @@ std::shared_ptr<Mark> Exchange::begin(const Collective& call, const Mark& ready,
   const auto moving = std::make_shared<Moving>(Moving{.begin = accelerator_->mark(Stream::exchange),
                                                       .end = {},
                                                       .communicator = communicator,
-                                                      .watched = std::move(watched),
-                                                      .since = base::monotonic_seconds()});
+                                                      .watched = std::move(watched)});
   {
     const std::scoped_lock lock(mutex_);
     moving_.push_back(moving);  // watched from now on: to give a call may take until it has moved
@@ -125,28 +124,36 @@ void Exchange::watch(const std::stop_token& stop) {
   }
 }
 
-bool Exchange::has_ended(const Moving& moving) {
+bool Exchange::has_ended(Moving& moving) {
   std::shared_ptr<Mark> end;
   {
     const std::scoped_lock lock(mutex_);
     if (!failed_.empty()) return true;
     end = moving.end;
   }
-  if (end && end->reached()) {
-    moving.watched.ended(end->seconds_since(*moving.begin));
-    return true;
-  }
   try {
-    const auto communicator = moving.communicator.lock();
-    if (const auto error = communicator ? communicator->error() : std::string(); !error.empty())
-      moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
-                                        "; start the same command again to go on from what is kept."));
-    moving.watched.look(base::monotonic_seconds() - moving.since);
-    return false;
-  } catch (const std::exception& failure) {
+    if (!end || !end->reached()) {
+      look_after(moving);
+      return false;
+    }
+    moving.watched.ended(end->seconds_since(*moving.begin));
+  } catch (const base::PeerError& failure) {
     fail(failure.what());
-    return true;
+  } catch (const std::exception& failure) {  // of the accelerator: the others have not heard of it
+    fail(failure.what());
+    moving.watched.end_all(base::join(moving.watched.name, ": ", failure.what()));
   }
+  return true;
+}
+
+// Throws where it will not end.
+void Exchange::look_after(Moving& moving) const {
+  const auto communicator = moving.communicator.lock();
+  if (const auto error = communicator ? communicator->error() : std::string(); !error.empty())
+    moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
+                                      "; start the same command again to go on from what is kept."));
+  if (moving.since == 0 && moving.begin->reached()) moving.since = base::monotonic_seconds();
+  moving.watched.look(moving.since > 0 ? base::monotonic_seconds() - moving.since : 0);
 }
 
 // The computation may wait for what moves, so that has to end too.

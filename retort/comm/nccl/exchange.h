@@ -58,14 +58,15 @@ class Exchange {
     std::shared_ptr<Mark> begin, end;          // the end is not there while the call is being given
     std::weak_ptr<Communicator> communicator;  // its group's, which closes it when nothing moves any more
     Watched watched;
-    double since = 0;
+    double since = 0;  // when the computation had come to it; 0: not yet
   };
   void know(const std::shared_ptr<Communicator>& communicator);
   void give(const Collective& call, Communicator& communicator, int size);
   void add_received(const Collective& call, Communicator& communicator, int size);
   void watch(const std::stop_token& stop);
   /// Whether the call has ended; on failure nothing moves any more.
-  bool has_ended(const Moving& moving);
+  bool has_ended(Moving& moving);
+  void look_after(Moving& moving) const;
   void fail(const std::string& sentence);
 
   std::shared_ptr<Accelerator> accelerator_;

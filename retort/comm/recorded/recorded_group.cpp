@@ -72,16 +72,18 @@ class RecordedGroup final : public Group {
  private:
   // A host goes on with what it was given; an accelerator's memory may not be there at all.
   void fill(const Collective& call) const {
-    if (call.to.device != Device::cpu || call.from.data == call.to.data || call.to.bytes() == 0) return;
+    const bool in_place = call.op == Op::all_reduce || call.op == Op::broadcast;
+    if (in_place || call.to.device != Device::cpu || call.to.bytes() == 0) return;
     auto* to = static_cast<std::byte*>(call.to.data);
     const auto* from = static_cast<const std::byte*>(call.from.data);
     const auto bytes = static_cast<std::size_t>(std::min(call.from.bytes(), call.to.bytes()));
     const auto part = static_cast<std::size_t>(own_.rank) * bytes;
     if (call.op == Op::reduce_scatter) {
       std::memmove(to, from + part, bytes);
-    } else if (to + part != from) {
-      std::memset(to, 0, static_cast<std::size_t>(call.to.bytes()));
-      std::memcpy(to + part, from, bytes);
+    } else {
+      std::memmove(to + part, from, bytes);
+      std::memset(to, 0, part);
+      std::memset(to + part + bytes, 0, static_cast<std::size_t>(call.to.bytes()) - part - bytes);
     }
   }
 

@@ -92,6 +92,7 @@ class Block {
     for (auto row = rows.begin; row < rows.end; row += kTileRows, a += kTileRows * kInner) {
       const auto count = std::min(kTileRows, rows.end - row);
       auto* const sum = sum_ + row * sum_row_ + columns.begin;
+      if (!whole) copy_edge(sum, sum_row_, copies_.edge.data(), kTileColumns, count, columns.size());
       kernels<float>().small_product({.a = a,
                                       .a_row = 1,
                                       .a_column = kTileRows,
@@ -102,15 +103,14 @@ class Block {
                                       .rows = count,
                                       .inner = inner.size(),
                                       .columns = kTileColumns,
-                                      .add = whole});
-      if (!whole) add_edge(sum, count, columns.size());
+                                      .add = true});
+      if (!whole) copy_edge(copies_.edge.data(), kTileColumns, sum, sum_row_, count, columns.size());
     }
   }
 
-  void add_edge(float* sum, std::int64_t rows, std::int64_t columns) const {
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c)
-        sum[r * sum_row_ + c] += copies_.edge[static_cast<std::size_t>(r * kTileColumns + c)];
+  static void copy_edge(const float* from, std::int64_t from_row, float* to, std::int64_t to_row,
+                        std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, columns, to + r * to_row);
   }
 
   float *sum_, *a_, *b_;
