@@ -100,6 +100,8 @@ std::shared_ptr<Mark> WorkerGroup::give_to_accelerator(const Collective& call, c
   try {
     end = worker_->exchange()->begin(call, ready, communicator(noted.id), size(), std::move(watched));
   } catch (const std::exception& error) {  // the others would wait for what this rank did not begin
+    if (const auto before = worker_->exchange()->failure(); !before.empty() && before != error.what())
+      throw base::PeerError(before);
     const auto sentence = base::join(described(noted.id), " of '", level_, "': ", error.what());
     end_all(sentence);
     throw base::PeerError(sentence);

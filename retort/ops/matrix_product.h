@@ -21,8 +21,8 @@ at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
 /// the product of bfloat16 is added without being rounded.
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
-/// sum += x^T x, whose product is made in the type of x.  One half of it is computed, the other is its mirror
-/// image.  The sum may be of a wider type, and is symmetric before.
+/// sum += x^T x, whose product is made in the type of x.  On a CPU one half of it is computed, the other is
+/// its mirror image.  The sum may be of a wider type, and is symmetric before.
 void add_gram_product(at::Tensor sum_CC, const at::Tensor& x_NC);
 
 namespace cpu {

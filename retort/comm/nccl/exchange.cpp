@@ -101,9 +101,13 @@ void Exchange::drain() {
   changed_.wait(lock, [this] { return moving_.empty(); });
 }
 
-void Exchange::require_sound() const {
+std::string Exchange::failure() const {
   const std::scoped_lock lock(mutex_);
-  if (!failed_.empty()) throw base::PeerError(failed_);
+  return failed_;
+}
+
+void Exchange::require_sound() const {
+  if (const auto reason = failure(); !reason.empty()) throw base::PeerError(reason);
 }
 
 void Exchange::watch(const std::stop_token& stop) {

@@ -50,7 +50,9 @@ class Exchange {
                               const std::shared_ptr<Communicator>& communicator, int size, Watched watched);
   /// Returns when all that was begun has moved, or will not any more.
   void drain();
-  /// Throws PeerError when something failed that no call could throw.
+  /// Why nothing moves any more; empty: nothing failed.
+  std::string failure() const;
+  /// Throws that as a PeerError.
   void require_sound() const;
 
  private:
