@@ -94,7 +94,9 @@ std::string Communicator::error() const {
 
 // A thread that stays inside a call is freed by the abort alone.
 void Communicator::abort() noexcept {
-  const std::unique_lock lock(mutex_, std::chrono::seconds(1));
+  std::unique_lock lock(mutex_, std::defer_lock);
+  for (int tries = 0; tries < 100 && !lock.try_lock(); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (handle_ && !aborted_.exchange(true)) library_->call.ncclCommAbort(handle_);
   aborted_ = true;
 }

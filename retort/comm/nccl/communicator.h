@@ -44,8 +44,7 @@ class Communicator {
   std::shared_ptr<const Library> library_;
   std::function<void(double seconds)> look_;
   int size_;
-  mutable std::timed_mutex
-      mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
+  mutable std::mutex mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
   CommHandle handle_ = nullptr;
   std::atomic<bool> aborted_ = false;
 };
