@@ -14,6 +14,7 @@
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/sums_over_ranks.h"
+#include "retort/comm/share.h"
 #include "retort/io/background_writer.h"
 #include "retort/model/forward.h"
 #include "retort/record/scratch.h"
@@ -99,7 +100,7 @@ class Pass {
         alone_(place.group ? nullptr : comm::single_group()),
         group_(place.group ? *place.group : *alone_),
         panels_(batch_places(sources, weights.config.vocab_size, kPanelTokens)),
-        own_panels_(range_of_rank(panels_.size(), group_)),
+        own_panels_(comm::share_of(panels_.size(), group_.rank(), group_.size())),
         blocks_(std::ssize(weights.config.blocks)) {}
 
   ProfileResult run();
@@ -125,7 +126,7 @@ class Pass {
   std::unique_ptr<comm::Group> alone_;
   comm::Group& group_;
   std::vector<BatchPlace> panels_;
-  std::pair<std::size_t, std::size_t> own_panels_;
+  comm::Share own_panels_;
   std::int64_t blocks_;
   shard::MemoryPlan plan_;
 };
@@ -274,8 +275,8 @@ ProfileResult Pass::run() {
     io::BackgroundWriter writer(kQueue);
     try {
       for (auto block = first_unfinished(); block < blocks_; ++block) profile_block(block, writer);
-    } catch (const record::StoppedError&) {
-      writer.wait();  // the last block is finished too
+    } catch (const std::exception&) {
+      writer.wait();  // the block before is finished too, whatever ended this one
       throw;
     }
     group_.agree([&] { writer.wait(); });

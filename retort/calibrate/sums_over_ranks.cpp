@@ -27,11 +27,6 @@ at::Tensor largest(comm::Group& group, const at::Tensor& own_I) {
 
 }  // namespace
 
-std::pair<std::size_t, std::size_t> range_of_rank(std::size_t count, const comm::Group& group) {
-  const auto size = static_cast<std::size_t>(group.size()), rank = static_cast<std::size_t>(group.rank());
-  return {count * rank / size, count * (rank + 1) / size};
-}
-
 void sum_over_ranks(comm::Group& group, HessianSums& sums, std::int64_t columns,
                     const at::TensorOptions& inputs) {
   if (group.size() == 1) return;

@@ -4,16 +4,12 @@
 // Sums are added in the order of ranks, so those of another number of ranks differ by rounding in float64.
 
 #include <cstdint>
-#include <utility>
 
 #include "retort/calibrate/hessian.h"
 #include "retort/calibrate/input_statistics.h"
 #include "retort/comm/group.h"
 
 namespace retort::calibrate {
-
-/// Which of `count` things are this rank's, as a range from first to last.
-std::pair<std::size_t, std::size_t> range_of_rank(std::size_t count, const comm::Group& group);
 
 /// Replaces the sums of this rank's text, which may be of none, by those of all text.  `inputs` says type and
 /// device of a layer's inputs.  Collective.

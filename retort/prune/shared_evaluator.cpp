@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "retort/comm/share.h"
+
 namespace retort::prune {
 namespace {
 
@@ -23,15 +25,6 @@ std::vector<Value> values_of(std::string_view bytes) {
   std::vector<Value> values(bytes.size() / sizeof(Value));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
-}
-
-// A range of the pieces of all tasks, one task behind the other: every rank has one.
-struct Range {
-  std::size_t first = 0, last = 0;
-};
-Range range_of(std::size_t pieces, std::int64_t ranks, std::int64_t rank) {
-  const auto all = static_cast<std::int64_t>(pieces);
-  return {static_cast<std::size_t>(all * rank / ranks), static_cast<std::size_t>(all * (rank + 1) / ranks)};
 }
 
 std::size_t count_pieces(const base::Json& tasks) {
@@ -109,7 +102,8 @@ std::string SharedEvaluator::answer(const std::string& request) const {
 }
 
 std::string SharedEvaluator::own_piece_costs(const base::Json& tasks) const {
-  const auto own = range_of(count_pieces(tasks), ranks_, rank_);
+  // Of the pieces of all tasks, one task behind the other.
+  const auto own = comm::share_of(count_pieces(tasks), static_cast<int>(rank_), static_cast<int>(ranks_));
   std::string bytes;
   std::size_t before = 0;  // pieces of the tasks before
   for (const auto& task : tasks) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "retort/base/error.h"
+#include "retort/comm/share.h"
 
 namespace retort::train {
 namespace {
@@ -87,10 +88,8 @@ StepShare StepSequences::next() {
     sequences = unpacked(bytes, count_);
   }
   StepShare share{{}, sequences.front().number, sequences.back().number};
-  const auto begin = count_ * group_.rank() / group_.size(),
-             end = count_ * (group_.rank() + 1) / group_.size();
-  for (auto i = begin; i < end; ++i)
-    share.sequences.push_back(std::move(sequences[static_cast<std::size_t>(i)]));
+  const auto own = comm::share_of(sequences.size(), group_.rank(), group_.size());
+  for (auto i = own.first; i < own.last; ++i) share.sequences.push_back(std::move(sequences[i]));
   return share;
 }
 

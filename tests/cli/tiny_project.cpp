@@ -65,9 +65,8 @@ std::string train_stage(int tokens, const std::string& more) {
   return "{name: born, kind: train, config: config.json, tokenizer: models/europa-5m, data: [text], "
          "tokens: " +
          std::to_string(tokens) +
-         ", packing: {sequence_length: 64}, batch: {sequences: 2}, optim: {lr: 3.0e-3}, evaluate_tokens: "
-         "512" +
-         more + "}";
+         ", packing: {sequence_length: 64}, optim: {lr: 3.0e-3}, evaluate_tokens: 512" +
+         (more.find("batch:") == std::string::npos ? ", batch: {sequences: 2}" : "") + more + "}";
 }
 
 std::string finetune_stage(const std::string& from) {

@@ -30,7 +30,7 @@ class TinyProject {
   TemporaryDirectory directory_;
 };
 
-/// A stage called "born" that trains from random weights.
+/// A stage called "born" that trains from random weights, two sequences at once unless `more` says otherwise.
 std::string train_stage(int tokens, const std::string& more = "");
 /// A finetune stage called "tuned" of four steps.
 std::string finetune_stage(const std::string& from);

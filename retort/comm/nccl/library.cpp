@@ -46,8 +46,7 @@ void* opened(std::string& file) {
   throw base::EnvironmentError(
       "ranks on accelerators: expected libnccl.so.2 or librccl.so.1, found neither; install RCCL or NCCL "
       "(pip install nvidia-nccl-cu13), name the file in RETORT_NCCL, or set RETORT_NCCL=none to exchange "
-      "through "
-      "the memory of the processor, which is slower.");
+      "through the memory of the processor, which is slower.");
 }
 
 template <typename Function>

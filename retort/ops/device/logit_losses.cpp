@@ -77,7 +77,7 @@ class Piece {
         skipped_R1_(targets_R.lt(0).unsqueeze(1)),
         sum_RV_(at::zeros_like(student_RV, student_RV.options().dtype(statistics_type(student_RV)))) {}
 
-  /// The sum of the term's values, which stays on the device.
+  /// The sum of the term's values, scaled as it says, which stays on the device.
   at::Tensor add(const LogitTerm& term) {
     const bool compares = term.kind != LogitTermKind::cross_entropy;
     const auto columns = compares ? teacher_RK_.size(1) : student_RV_.size(1);
@@ -86,7 +86,7 @@ class Piece {
     const double scale =
         compares ? term.gradient_scale * term.value_scale / term.temperature : term.gradient_scale;
     sum_RV_.narrow(1, 0, columns).add_(of.gradient_RV.masked_fill_(skipped_R1_, 0), scale);
-    return of.value_R1.masked_fill(skipped_R1_, 0).sum(at::kDouble);
+    return of.value_R1.masked_fill(skipped_R1_, 0).sum(at::kDouble).mul_(compares ? term.value_scale : 1);
   }
   const at::Tensor& gradient_RV() const { return sum_RV_; }
 
@@ -113,11 +113,7 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
   for_each_piece(student_NV.size(0), student_NV.size(1), [&](std::int64_t begin, std::int64_t rows) {
     const auto part = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, begin, rows) : x; };
     Piece piece(part(student_NV), part(teacher_NK), part(targets_N));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto& term = terms[static_cast<std::size_t>(i)];
-      const bool compares = term.kind != LogitTermKind::cross_entropy;
-      sums[i].add_(piece.add(term), compares ? term.value_scale : 1);
-    }
+    for (std::int64_t i = 0; i < count; ++i) sums[i].add_(piece.add(terms[static_cast<std::size_t>(i)]));
     part(grad_NV).copy_(piece.gradient_RV());
   });
   return sums;
