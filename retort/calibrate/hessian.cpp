@@ -2,12 +2,17 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "retort/base/error.h"
+#include "retort/ops/elementwise.h"
 #include "retort/ops/matrix_product.h"
 
 namespace retort::calibrate {
 
 namespace {
+
+constexpr int kUnitBits = 30;  // even: each of two inputs has a half
 
 at::ScalarType product_type(at::ScalarType inputs) {
   return inputs == at::kDouble ? at::kDouble : at::kFloat;
@@ -25,8 +30,31 @@ void accumulate_hessian(HessianSums& sums, const at::Tensor& x_NC, std::int64_t 
   if (!sums.products_CC.defined())
     sums.products_CC = at::zeros({columns, columns}, x_NC.options().dtype(type));
   const auto wide_NC = x_NC.to(product_type(x_NC.scalar_type()));
-  ops::add_gram_product(sums.products_CC, wide_NC);
+  if (sums.unit_C.defined()) {
+    const auto product_CC = at::zeros({columns, columns}, wide_NC.options());
+    ops::add_gram_product(product_CC, wide_NC);
+    ops::accumulate_rounded(product_CC, sums.unit_C, sums.products_CC);
+  } else {
+    ops::add_gram_product(sums.products_CC, wide_NC);
+  }
   sums.sequences += sequences;
+}
+
+at::Tensor exact_units(const at::Tensor& diagonal_C) {
+  if (diagonal_C.scalar_type() != at::kDouble || diagonal_C.numel() > kDoubleColumns) return {};
+  // An input without a value so far has the least unit of the others; where none has one, nothing is known.
+  const auto inputs_C = diagonal_C.isfinite().logical_and(diagonal_C > 0);
+  if (!inputs_C.any().item<bool>()) return {};
+  const auto least = diagonal_C.masked_select(inputs_C).min();
+  const auto root_C = at::where(inputs_C, diagonal_C, least).sqrt();
+  return root_C.log2().ceil().sub_(kUnitBits / 2.0).exp2();
+}
+
+void use_units(HessianSums& sums, const at::Tensor& unit_C) {
+  sums.unit_C = unit_C;
+  if (!unit_C.defined() || !sums.products_CC.defined()) return;
+  const auto products_CC = std::exchange(sums.products_CC, at::zeros_like(sums.products_CC));
+  ops::accumulate_rounded(products_CC, unit_C, sums.products_CC);
 }
 
 at::Tensor hessian_of(const HessianSums& sums, const std::string& who) {

@@ -20,7 +20,17 @@ inline constexpr std::int64_t kDoubleColumns = 8192;
 struct HessianSums {
   at::Tensor products_CC;  ///< sum of x^T x; undefined before the first tokens
   std::int64_t sequences = 0;
+  /// Where it is defined, products are rounded to multiples of unit_i unit_j, so that their sum is exact and
+  /// does not depend on which rank adds what.  float64, powers of two.
+  at::Tensor unit_C = {};
 };
+
+/// Units for the sums of a text, from the diagonal of the products of its first part; undefined where sums
+/// are float32.  They resolve 2^-30 of what that part has, less than products in float32 err, and leave room
+/// for 2^22 times as much.
+at::Tensor exact_units(const at::Tensor& diagonal_C);
+/// Makes sums so far multiples of these units; later ones are.
+void use_units(HessianSums& sums, const at::Tensor& unit_C);
 
 /// The type of the products of inputs of type `inputs`.
 at::ScalarType sum_type(std::int64_t columns, at::ScalarType inputs);

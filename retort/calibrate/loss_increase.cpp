@@ -44,14 +44,14 @@ void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<
                 documents);
 }
 
-void join_documents(const Batch& batch, std::span<const DocumentSums> of_batch,
+void join_documents(bool goes_on, std::span<const DocumentSums> of_part,
                     std::vector<DocumentSums>& documents) {
-  const bool goes_on = batch.goes_on.front() && !documents.empty() && documents.back().source == batch.source;
-  if (goes_on) {
-    documents.back().add(of_batch.front());
-    of_batch = of_batch.subspan(1);
+  if (of_part.empty()) return;
+  if (goes_on && !documents.empty() && documents.back().source == of_part.front().source) {
+    documents.back().add(of_part.front());
+    of_part = of_part.subspan(1);
   }
-  documents.insert(documents.end(), of_batch.begin(), of_batch.end());
+  documents.insert(documents.end(), of_part.begin(), of_part.end());
 }
 
 Evaluation evaluation_of(std::span<const DocumentSums> documents, const ObjectiveWeights& weights) {

@@ -53,8 +53,9 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
 /// Does the same with scores that have the other model's beside them.
 void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
 
-/// Adds what add_documents() made of a batch alone; batches come in the order of the text.
-void join_documents(const Batch& batch, std::span<const DocumentSums> of_batch,
+/// Adds what add_documents() made of the next part of the text alone, one batch or several; `goes_on`: its
+/// first document began before it.
+void join_documents(bool goes_on, std::span<const DocumentSums> of_part,
                     std::vector<DocumentSums>& documents);
 
 /// Evaluates each source, then averages with equal weights.  Is not finite where the sums are not.

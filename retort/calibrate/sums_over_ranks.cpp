@@ -2,6 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
 #include "retort/base/error.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/shard/tensor_buffer.h"
@@ -26,6 +32,20 @@ at::Tensor largest(comm::Group& group, const at::Tensor& own_I) {
 }
 
 }  // namespace
+
+void agree_on_units(comm::Group& group, HessianSums& sums, std::int64_t columns,
+                    const at::TensorOptions& inputs) {
+  if (sum_type(columns, c10::typeMetaToScalarType(inputs.dtype())) != at::kDouble) return;
+  std::vector<double> has(static_cast<std::size_t>(group.size()));
+  has[static_cast<std::size_t>(group.rank())] = sums.products_CC.defined() ? 1 : 0;
+  group.all_sum(has);
+  const auto first = std::find(has.begin(), has.end(), 1.0) - has.begin();
+  base::ensure(first < std::ssize(has), "sums of a text need some");
+  const auto diagonal_C = sums.products_CC.defined() ? sums.products_CC.diagonal().contiguous().clone()
+                                                     : at::zeros({columns}, inputs.dtype(at::kDouble));
+  if (group.size() > 1) group.broadcast(shard::buffer_of(diagonal_C), static_cast<int>(first)).wait();
+  use_units(sums, exact_units(diagonal_C));
+}
 
 void sum_over_ranks(comm::Group& group, HessianSums& sums, std::int64_t columns,
                     const at::TensorOptions& inputs) {
@@ -57,6 +77,21 @@ void sum_over_ranks(comm::Group& group, InputStatistics& statistics, const at::T
   statistics.counts_IB = counts_IB.to(at::kLong);
   statistics.tokens = summed(group, statistics.tokens);
   if (statistics.with_products) sum_over_ranks(group, statistics.hessian, features, inputs);
+}
+
+void join_over_ranks(comm::Group& group, const std::vector<Batch>& batches,
+                     std::vector<DocumentSums>& documents) {
+  if (group.size() == 1) return;
+  static_assert(std::is_trivially_copyable_v<DocumentSums>);
+  const auto own = std::exchange(documents, {});
+  // Whether the first one began before, then the sums as they lie in memory.
+  std::string text(1, !batches.empty() && batches.front().goes_on.front() ? 1 : 0);
+  text.append(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(DocumentSums));
+  for (const auto& of_rank : group.all_texts(text)) {
+    std::vector<DocumentSums> part((of_rank.size() - 1) / sizeof(DocumentSums));
+    if (!part.empty()) std::memcpy(part.data(), of_rank.data() + 1, part.size() * sizeof(DocumentSums));
+    join_documents(of_rank.front() != 0, part, documents);
+  }
 }
 
 }  // namespace retort::calibrate

@@ -6,6 +6,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/comm/share.h"
 
 namespace retort::calibrate {
 namespace {
@@ -68,6 +69,16 @@ std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
   std::vector<Batch> batches;
   for (const auto& place : batch_places(sources, config.vocab_size, batch_tokens))
     batches.push_back(make_batch(config, sources, place, device));
+  return batches;
+}
+
+std::vector<Batch> batches_of_rank(const std::vector<SourceText>& sources, const architecture::Config& config,
+                                   at::Device device, int rank, int ranks) {
+  const auto places = batch_places(sources, config.vocab_size, kCalibrationBatchTokens);
+  const auto own = comm::share_of(places.size(), rank, ranks);
+  std::vector<Batch> batches;
+  for (auto i = own.first; i < own.last; ++i)
+    batches.push_back(make_batch(config, sources, places[i], device));
   return batches;
 }
 

@@ -46,6 +46,9 @@ Batch make_batch(const architecture::Config& config, const std::vector<SourceTex
 std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
                                        const architecture::Config& config, at::Device device,
                                        std::int64_t batch_tokens = kCalibrationBatchTokens);
+/// Those of a rank, which lie beside each other in the text; maybe none.
+std::vector<Batch> batches_of_rank(const std::vector<SourceText>& sources, const architecture::Config& config,
+                                   at::Device device, int rank, int ranks);
 
 std::int64_t num_tokens(const std::vector<Batch>& batches);
 

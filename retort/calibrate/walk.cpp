@@ -17,8 +17,8 @@ at::Tensor Walk::output(std::size_t batch, const Tap& tap) const {
   return model::forward_block(weights_, block_, hidden_.get(batch), batches_[batch].layout, hooks);
 }
 
-void Walk::look(const Tap& tap) const {
-  for (std::size_t i = 0; i < batches_.size(); ++i) output(i, tap);
+void Walk::look(std::size_t batch, const Tap& tap) const {
+  output(batch, tap);
 }
 
 void Walk::advance(const Tap& tap) {

@@ -34,8 +34,8 @@ class Walk {
   /// The input of that block; behind the last one, its output.
   at::Tensor hidden_ND(std::size_t batch) const { return hidden_.get(batch); }
 
-  /// The inputs of the block's linear layers, one batch after the other, without going on.
-  void look(const Tap& tap) const;
+  /// The inputs of the block's linear layers in a batch, without going on.
+  void look(std::size_t batch, const Tap& tap) const;
   /// Takes all text through the block.  Throws ValidationError naming the block when its output is not
   /// finite, StorageError.
   void advance(const Tap& tap = {});

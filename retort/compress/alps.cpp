@@ -27,7 +27,7 @@ Spectrum spectrum_of(const at::Tensor& scaled_CC) {
 
 // The mask at which alternating directions arrive.  x is free, z has the pattern, and y holds them together.
 at::Tensor chosen_mask(const at::Tensor& weight_RC, const at::Tensor& scaled_CC,
-                       const model::Pattern& pattern) {
+                       const model::Pattern& pattern, const OfAllRows& of_all_rows) {
   const auto [values_C, vectors_CC] = spectrum_of(scaled_CC);
   const auto w_RC = weight_RC.to(at::kFloat);
   const auto image_RC = ops::matrix_product(w_RC, scaled_CC.to(at::kFloat));
@@ -41,7 +41,7 @@ at::Tensor chosen_mask(const at::Tensor& weight_RC, const at::Tensor& scaled_CC,
     const auto next_RC = highest_of_groups(free_RC.abs(), pattern);
     z_RC = free_RC * next_RC;
     y_RC.add_(x_RC - z_RC, penalty);
-    const bool same = next_RC.equal(mask_RC);
+    const bool same = of_all_rows(next_RC.equal(mask_RC));
     mask_RC = next_RC;
     if (same && iteration >= kLeastIterations) break;
   }
@@ -52,14 +52,14 @@ at::Tensor chosen_mask(const at::Tensor& weight_RC, const at::Tensor& scaled_CC,
 
 SparseResult alps(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
                   const calibrate::HessianFactor& factor, const model::Pattern& pattern,
-                  const std::string& who) {
+                  const std::string& who, const OfAllRows& of_all_rows) {
   require_groups(weight_RC.size(1), pattern, who);
   const auto original_RC = weight_RC.to(hessian_CC.scalar_type());
   const auto alive_RC = original_RC.masked_fill(factor.dead_C, 0);
   const auto root_C = factor.damped_CC.diagonal().sqrt();
   const auto scaled_CC = factor.damped_CC / root_C.unsqueeze(1) / root_C;
   SparseResult result;
-  result.mask_RC = chosen_mask(alive_RC * root_C, scaled_CC, pattern);
+  result.mask_RC = chosen_mask(alive_RC * root_C, scaled_CC, pattern, of_all_rows);
   const auto type = weight_RC.scalar_type();
   const auto sparse_RC = least_squares_polish(alive_RC.to(type), (alive_RC * result.mask_RC).to(type),
                                               result.mask_RC, factor.damped_CC.to(type))
@@ -67,9 +67,9 @@ SparseResult alps(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
   base::require<base::ValidationError>(sparse_RC.isfinite().all().item<bool>(), who,
                                        ": weights are not finite; use more calibration text.");
   result.weight_RC = sparse_RC.to(weight_RC.scalar_type());
-  result.loss = calibrate::output_error(original_RC - sparse_RC, hessian_CC);
   result.dampening_fraction = factor.dampening_fraction;
-  result.relative_error = relative_output_error(original_RC, sparse_RC, hessian_CC);
+  result.error = output_error(original_RC, sparse_RC, hessian_CC);
+  result.loss = result.error.change;
   return result;
 }
 

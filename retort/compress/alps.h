@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 
 #include "retort/calibrate/hessian.h"
@@ -15,13 +16,17 @@
 
 namespace retort::compress {
 
+/// Whether a condition that some rows of a layer meet is met by all, which others may hold.
+using OfAllRows = std::function<bool(bool of_these)>;
+
 /// min ||(W - What) X||^2 + lambda ||W - What||^2 over weights of the pattern, from H in units in which its
 /// diagonal is 1; then least squares for the mask.  One eigendecomposition of H and some twenty products of R
 /// x C with C x C; these in float32, the last step in the weight's type.  `loss` is that without the damping.
 /// Throws UsageError: columns that are no multiple of the group; ValidationError naming `who`: weights that
-/// are not finite.
-SparseResult alps(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
-                  const calibrate::HessianFactor& factor, const model::Pattern& pattern,
-                  const std::string& who);
+/// are not finite.  `weight_RC` may be some of a layer's rows: all stop at the same iteration.
+SparseResult alps(
+    const at::Tensor& weight_RC, const at::Tensor& hessian_CC, const calibrate::HessianFactor& factor,
+    const model::Pattern& pattern, const std::string& who,
+    const OfAllRows& of_all_rows = [](bool of_these) { return of_these; });
 
 }  // namespace retort::compress

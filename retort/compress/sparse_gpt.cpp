@@ -154,12 +154,14 @@ double identity_residual(double loss, double expected, at::ScalarType type, cons
 
 }  // namespace
 
-double relative_output_error(const at::Tensor& weight_RC, const at::Tensor& sparse_RC,
-                             const at::Tensor& hessian_CC) {
-  const double before = calibrate::output_error(weight_RC, hessian_CC);
-  return before > 0
-             ? std::sqrt(std::max(0.0, calibrate::output_error(weight_RC - sparse_RC, hessian_CC)) / before)
-             : 0;
+double OutputError::relative() const {
+  return whole > 0 ? std::sqrt(std::max(0.0, change) / whole) : 0;
+}
+
+OutputError output_error(const at::Tensor& weight_RC, const at::Tensor& sparse_RC,
+                         const at::Tensor& hessian_CC) {
+  return {.change = calibrate::output_error(weight_RC - sparse_RC, hessian_CC),
+          .whole = calibrate::output_error(weight_RC, hessian_CC)};
 }
 
 SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC,
@@ -180,7 +182,7 @@ SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hess
       identity_residual(result.loss, calibrate::output_error(alive_RC - sparse_RC, factor.damped_CC),
                         hessian_CC.scalar_type(), who);
   result.dampening_fraction = factor.dampening_fraction;
-  result.relative_error = relative_output_error(original_RC, sparse_RC, hessian_CC);
+  result.error = output_error(original_RC, sparse_RC, hessian_CC);
   return result;
 }
 
@@ -200,8 +202,8 @@ SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_
   result.mask_RC = highest_of_groups(score_RC, pattern);
   const auto sparse_RC = original_RC * result.mask_RC;
   result.weight_RC = sparse_RC.to(weight_RC.scalar_type());
-  result.loss = calibrate::output_error(original_RC - sparse_RC, hessian_CC);
-  result.relative_error = relative_output_error(original_RC, sparse_RC, hessian_CC);
+  result.error = output_error(original_RC, sparse_RC, hessian_CC);
+  result.loss = result.error.change;
   return result;
 }
 

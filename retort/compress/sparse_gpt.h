@@ -24,6 +24,15 @@ struct SweepOptions {
   MaskChoice mask = MaskChoice::saliency;
 };
 
+/// What becomes of a layer's output, 1/2 tr(. H .^T): of parts of its rows it adds up.
+struct OutputError {
+  double change = 0;  ///< of W - What
+  double whole = 0;   ///< of W
+
+  /// ||(W - What) X|| / ||W X||; 0 for a layer without output.
+  double relative() const;
+};
+
 struct SparseResult {
   at::Tensor weight_RC;  ///< has the type of the weight that came in
   at::Tensor mask_RC;  ///< bool, true where the sweep kept a weight; a dead column is kept by the mask and 0
@@ -31,7 +40,7 @@ struct SparseResult {
   double identity_residual =
       0;  ///< relative difference of loss and 1/2 tr(dW (H + lambda I) dW^T), which are equal
   double dampening_fraction = 0;  ///< what the factorisation took
-  double relative_error = 0;      ///< ||(W - What) X|| / ||W X||
+  OutputError error;              ///< of the layer's output
 };
 
 /// Arithmetic in the Hessian's type.  Throws UsageError: columns that are no multiple of the group, a block
@@ -50,8 +59,7 @@ SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hess
 SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC, SparseMethod method,
                          const model::Pattern& pattern, const std::string& who);
 
-/// ||(W - What) X|| / ||W X||; 0 for a layer without output.
-double relative_output_error(const at::Tensor& weight_RC, const at::Tensor& sparse_RC,
-                             const at::Tensor& hessian_CC);
+OutputError output_error(const at::Tensor& weight_RC, const at::Tensor& sparse_RC,
+                         const at::Tensor& hessian_CC);
 
 }  // namespace retort::compress

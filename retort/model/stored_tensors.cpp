@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "retort/base/error.h"
@@ -32,8 +35,11 @@ StoredTensors::StoredTensors(const base::Path& directory) {
   if (directory.empty()) return;
   file_ = std::make_unique<File>();
   base::make_directories(directory);
-  const auto path = directory / "tensors.raw";
-  file_->path = path.string();
+  auto path = (directory / "tensors-XXXXXX").string();
+  const int made = ::mkstemp(path.data());  // no other rank's
+  base::require<base::StorageError>(made >= 0, path, ": cannot be opened for writing.");
+  ::close(made);
+  file_->path = path;
   file_->stream.open(path, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
   base::require<base::StorageError>(file_->stream.is_open(), file_->path, ": cannot be opened for writing.");
   base::remove_all(path);

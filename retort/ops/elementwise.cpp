@@ -71,4 +71,11 @@ void accumulate(const at::Tensor& x, at::Tensor sum) {
   choose(x, cpu::accumulate, device::accumulate)(x, sum);
 }
 
+void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC) {
+  if (path_of(sum_CC.device()) == Path::cpu && x_CC.is_contiguous() && sum_CC.is_contiguous())
+    cpu::accumulate_rounded(x_CC, unit_C, sum_CC);
+  else
+    device::accumulate_rounded(x_CC, unit_C, sum_CC);
+}
+
 }  // namespace retort::ops

@@ -58,4 +58,11 @@ GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 /// makes a float32 copy of x first.
 void accumulate(const at::Tensor& x, at::Tensor sum);
 
+/// A float64 plus so many units, less them, is a multiple of the unit: the next one.
+inline constexpr double kRoundingUnits = 0x1.8p52;
+
+/// sum += x, each x_ij rounded to a multiple of unit_i unit_j, which are powers of two.  As long as sums stay
+/// below 2^52 of these they are exact, and so the same in any order.  The sum and the units are float64.
+void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC);
+
 }  // namespace retort::ops

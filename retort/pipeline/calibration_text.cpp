@@ -35,13 +35,15 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
 
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
                                  std::int64_t sequence_length, std::uint64_t seed) {
-  CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .sources = {}};
+  CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
   context.group.agree([&] {
     source = model::open_weights(model.path);
     require_context(stage.name, "sequence_length", sequence_length, source.config);
   });
-  model.weights = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
+  auto shared = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
+  model.weights = std::move(shared.weights);
+  model.writes = shared.writes;
   context.group.agree([&] {
     const auto text = read_model_text(model.path, source.config);
     const auto wanted = tokens / std::ssize(stage.data);

@@ -13,7 +13,8 @@ namespace retort::pipeline {
 
 struct CalibratedModel {
   base::Path path;
-  model::Weights weights;  ///< float32; those of a machine's ranks are one, so nobody changes them
+  model::Weights weights;  ///< float32; those of a machine's ranks are one
+  bool writes;             ///< of shard::MachineWeights
   std::vector<calibrate::SourceText> sources;
 };
 

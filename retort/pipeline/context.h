@@ -20,7 +20,7 @@
 
 namespace retort::pipeline {
 
-/// Every rank of the group has one.  Most stages run on all; the others on rank 0, for which the rest waits.
+/// Every rank of the group has one.
 struct Context {
   const recipe::Recipe& recipe;
   record::RunDirectory& directory;

@@ -34,8 +34,7 @@ class Preflight {
     if (functions.text_use(stage).reads_held_out) check_held_out(stage);
     if (functions.check) functions.check(context_, stage);
     if (const auto plan = functions.plan(context_, stage))
-      shard::require_fits(*plan,
-                          context_.available_bytes / (functions.on_all_ranks ? context_.ranks.of_memory : 1));
+      shard::require_fits(*plan, context_.available_bytes / context_.ranks.of_memory);
   }
 
  private:

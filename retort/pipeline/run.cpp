@@ -51,21 +51,6 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
-base::Json run_stage(const Context& context, const recipe::Stage& stage) {
-  const auto& functions = functions_of(stage.kind);
-  if (functions.on_all_ranks) return functions.run(context, stage);
-  const auto alone = comm::single_group();
-  const Context of_rank_0{context.recipe, context.directory, context.metrics, context.observer,
-                          *alone,         context.device,    context.dtype,   context.available_bytes};
-  base::Json result;
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    const ops::Threads threads(context.threads_of_machine());
-    result = functions.run(of_rank_0, stage);
-  });
-  return result;
-}
-
 void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds) {
   namespace keys = record::keys;
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
@@ -83,7 +68,7 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   base::Json result;
   ops::reset_peak_tensor_bytes(context.device);
   try {
-    result = run_stage(context, stage);
+    result = functions_of(stage.kind).run(context, stage);
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
     return false;

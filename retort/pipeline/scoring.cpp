@@ -16,7 +16,8 @@ LoadedModel load_for_scoring(const Context& context, const std::string& name) {
     num_tokens = read_model_text(model.path, source.config).tokenizer.vocab_size();
   });
   model.parameters = shard::resident_parameters(
-      shard::weights_of_machine(source, dtype, context.device, context.group), shard::Use::frozen, dtype);
+      shard::weights_of_machine(source, dtype, context.device, context.group).weights, shard::Use::frozen,
+      dtype);
   model.subject = std::make_unique<eval::Subject>(name, *model.parameters, num_tokens);
   return model;
 }

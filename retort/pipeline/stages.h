@@ -50,10 +50,8 @@ struct StageFunctions {
   /// depends on its text.
   std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
   /// Reads the models, works, and leaves a model directory or a result.  Returns what is reported; throws
-  /// record::StoppedError when the user asked to stop.
+  /// record::StoppedError when the user asked to stop.  Collective.
   base::Json (*run)(const Context& context, const recipe::Stage& stage);
-  /// `run` is collective; otherwise rank 0 runs it alone, and the others wait.
-  bool on_all_ranks = false;
   /// Null, or what is printed of the result when the run ends.
   std::string (*summary)(const base::Json& result) = nullptr;
 };

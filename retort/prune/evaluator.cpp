@@ -181,7 +181,7 @@ std::vector<calibrate::DocumentSums> Evaluator::joined(
     const std::vector<std::vector<calibrate::DocumentSums>>& by_batch) const {
   std::vector<calibrate::DocumentSums> documents;
   for (std::size_t batch = 0; batch < batches_.size(); ++batch)
-    calibrate::join_documents(batches_[batch], by_batch[batch], documents);
+    calibrate::join_documents(batches_[batch].goes_on.front(), by_batch[batch], documents);
   return documents;
 }
 

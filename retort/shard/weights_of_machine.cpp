@@ -3,14 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <utility>
 
 #include "retort/shard/common_tensors.h"
 
 namespace retort::shard {
 
-model::Weights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
+MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
                                   comm::Group& group) {
-  if (group.size() == 1) return model::collected(source, dtype, device);
+  if (group.size() == 1) return {model::collected(source, dtype, device)};
   const auto machine = group.split(group.node(), "machine");
   std::shared_ptr<comm::CommonBlock> block;
   if (machine->size() > 1 && device.is_cpu())
@@ -28,7 +29,7 @@ model::Weights weights_of_machine(const model::UnitSource& source, at::ScalarTyp
         source.read(unit, weights.units.back());
     }
   });
-  return weights;
+  return {std::move(weights), !block || machine->rank() == 0};
 }
 
 }  // namespace retort::shard

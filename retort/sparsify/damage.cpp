@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/calibrate/sums_over_ranks.h"
 #include "retort/model/forward.h"
 #include "retort/record/keys.h"
 
@@ -64,9 +65,10 @@ CumulativeDamage cumulative_damage_from_json(const base::Json& json,
 }
 
 DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
-                       const calibrate::ObjectiveWeights& objective)
+                       const calibrate::ObjectiveWeights& objective, comm::Group& group)
     : batches_(batches),
       objective_(objective),
+      group_(group),
       scorer_(reference.config, reference.layout,
               reference.units[static_cast<std::size_t>(reference.layout.head_unit())]) {
   for (const auto& batch : batches_)
@@ -83,10 +85,13 @@ Damage DamageTest::measure(const calibrate::Walk& walk) const {
         &scorer_, reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
     calibrate::add_documents(batches_[i], rows, documents);
   }
+  calibrate::join_over_ranks(group_, batches_, documents);
   Damage damage{calibrate::evaluation_of(documents, objective_), {}};
-  base::require<base::ValidationError>(std::isfinite(damage.mean.objective),
-                                       "sparsify: f on the calibration text is not finite; the model is "
-                                       "damaged, evaluate it first.");
+  group_.together([&] {
+    base::require<base::ValidationError>(std::isfinite(damage.mean.objective),
+                                         "sparsify: f on the calibration text is not finite; the model is "
+                                         "damaged, evaluate it first.");
+  });
   damage.interval = eval::bootstrap_interval(calibrate::objective_terms(documents, objective_));
   return damage;
 }

@@ -15,6 +15,7 @@
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
 #include "retort/calibrate/walk.h"
+#include "retort/comm/group.h"
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/score.h"
 #include "retort/model/weights.h"
@@ -52,17 +53,20 @@ CumulativeDamage cumulative_damage_from_json(const base::Json& json,
 
 class DamageTest {
  public:
-  /// Runs `reference` once on the batches, all of the text in its order; both must outlive this.
+  /// Runs `reference` once on the batches, which are this rank's part of the text, in its order; both, and
+  /// the group, must outlive this.
   DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
-             const calibrate::ObjectiveWeights& objective);
+             const calibrate::ObjectiveWeights& objective, comm::Group& group);
 
   /// Measures the model that `walk` takes the batches through.  The model is changed only from the
-  /// block on that the walk stands before; it has the reference's shape, embedding and head.
+  /// block on that the walk stands before; it has the reference's shape, embedding and head.  Collective; the
+  /// same on all ranks.
   Damage measure(const calibrate::Walk& walk) const;
 
  private:
   const std::vector<calibrate::Batch>& batches_;
   calibrate::ObjectiveWeights objective_;
+  comm::Group& group_;
   eval::HeadScorer scorer_;
   std::vector<at::Tensor> reference_ND_;  // per batch, output of the last block
 };

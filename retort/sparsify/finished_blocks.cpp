@@ -8,6 +8,7 @@
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
 #include "retort/record/scratch.h"
+#include "retort/shard/tensor_buffer.h"
 
 namespace retort::sparsify {
 namespace {
@@ -42,10 +43,11 @@ void read_row(const base::Json& row, const Names& source_names, LayerDamage& lay
 }  // namespace
 
 FinishedBlocks::FinishedBlocks(base::Path directory, base::Json identity,
-                               std::vector<std::string> source_names)
+                               std::vector<std::string> source_names, comm::Group& group)
     : directory_(std::move(directory)),
       identity_(std::move(identity)),
       source_names_(std::move(source_names)),
+      group_(group),
       goes_on_(keep_any() && record::is_scratch_of(directory_, identity_)) {}
 
 base::Path FinishedBlocks::path(const char* pass, std::int64_t block) const {
@@ -87,11 +89,18 @@ void FinishedBlocks::write_json(const base::Path& path, const base::Json& found,
 template <typename Layer>
 std::optional<FoundBlock<Layer>> FinishedBlocks::read(const char* pass, std::int64_t block,
                                                       const at::Tensor& weights_W) const {
-  const auto json = read_json(path(pass, block), weights_W);
-  if (!json) return {};
-  FoundBlock<Layer> found{.seconds = json->at("seconds")};
-  for (const auto& row : json->at("layers")) read_row(row, source_names_, found.layers.emplace_back());
-  if (const auto& damage = json->at("damage"); !damage.is_null())
+  std::string text;
+  group_.agree([&] {
+    if (group_.rank() != 0) return;
+    if (const auto json = read_json(path(pass, block), weights_W)) text = json->dump();
+  });
+  if (group_.size() > 1) group_.share(text);
+  if (text.empty()) return {};
+  if (group_.size() > 1 && weights_W.defined()) group_.broadcast(shard::buffer_of(weights_W), 0).wait();
+  const auto json = base::Json::parse(text);
+  FoundBlock<Layer> found{.seconds = json.at("seconds")};
+  for (const auto& row : json.at("layers")) read_row(row, source_names_, found.layers.emplace_back());
+  if (const auto& damage = json.at("damage"); !damage.is_null())
     found.damage = cumulative_damage_from_json(damage, source_names_);
   return found;
 }
@@ -102,7 +111,9 @@ void FinishedBlocks::write(const char* pass, std::int64_t block, const FoundBloc
   base::Json json = {{"layers", base::Json::array()}, {"damage", nullptr}, {"seconds", found.seconds}};
   for (const auto& layer : found.layers) json["layers"].push_back(row_of(layer, source_names_));
   if (found.damage) json["damage"] = to_json(*found.damage, source_names_);
-  write_json(path(pass, block), json, weights_W);
+  group_.agree([&] {
+    if (group_.rank() == 0) write_json(path(pass, block), json, weights_W);
+  });
 }
 
 template std::optional<FoundBlock<LayerDamage>> FinishedBlocks::read(const char*, std::int64_t,

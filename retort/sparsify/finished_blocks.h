@@ -5,7 +5,8 @@
 //   measured-00000.safetensors     no tensor: what making each layer sparse alone did
 //   sparse-00000.safetensors       `weights`: the block's, flat as in its unit
 //
-// What was found of a block, as JSON, and a checksum of it and the weights, are in the file's metadata.
+// What was found of a block, as JSON, and a checksum of it and the weights, are in the file's metadata.  Rank
+// 0 alone reads and writes them.
 
 #include <ATen/core/Tensor.h>
 
@@ -16,6 +17,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/comm/group.h"
 #include "retort/sparsify/damage.h"
 #include "retort/sparsify/layer.h"
 
@@ -33,16 +35,18 @@ struct FoundBlock {
 class FinishedBlocks {
  public:
   /// Touches the disk only at the first write.  With an empty path nothing is stored.  `source_names` in the
-  /// order of the calibration text.
-  FinishedBlocks(base::Path directory, base::Json identity, std::vector<std::string> source_names);
+  /// order of the calibration text.  The group must outlive this.
+  FinishedBlocks(base::Path directory, base::Json identity, std::vector<std::string> source_names,
+                 comm::Group& group);
 
   bool keep_any() const { return !directory_.empty(); }
   /// Returns what a pass kept of a block, and copies its weights into `weights_W` where that is
-  /// defined. Empty when it is not there, or damaged: the block is then made again.
+  /// defined. Empty when it is not there, or damaged: the block is then made again.  Collective.
   template <typename Layer>
   std::optional<FoundBlock<Layer>> read(const char* pass, std::int64_t block,
                                         const at::Tensor& weights_W) const;
-  /// The file appears whole or not at all; what is there of another identity goes.  Throws StorageError.
+  /// The file appears whole or not at all; what is there of another identity goes.  Collective.  Throws
+  /// StorageError.
   template <typename Layer>
   void write(const char* pass, std::int64_t block, const FoundBlock<Layer>& found,
              const at::Tensor& weights_W);
@@ -55,6 +59,7 @@ class FinishedBlocks {
   base::Path directory_;
   base::Json identity_;
   std::vector<std::string> source_names_;
+  comm::Group& group_;
   bool goes_on_ = false, entered_ = false;
 };
 

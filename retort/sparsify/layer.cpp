@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/compress/alps.h"
@@ -19,11 +22,33 @@ namespace {
 
 namespace keys = record::keys;
 
+double largest_of_ranks(comm::Group& group, double own) {
+  std::vector<double> all(static_cast<std::size_t>(group.size()));
+  all[static_cast<std::size_t>(group.rank())] = own;
+  group.all_sum(all);
+  return *std::max_element(all.begin(), all.end());
+}
+
+compress::OutputError of_all_rows(comm::Group& group, const compress::OutputError& own) {
+  double sums[] = {own.change, own.whole};
+  group.all_sum(sums);
+  return {.change = sums[0], .whole = sums[1]};
+}
+
+bool is_so_for_all(comm::Group& group, bool own) {
+  double count[] = {own ? 1.0 : 0.0};
+  group.all_sum(count);
+  return count[0] == group.size();
+}
+
+// Of some rows of a layer.
 compress::SparseResult sparse_result(const at::Tensor& weight_RC, const std::string& name,
-                                     const LayerInputs& inputs, const SparsifyOptions& options) {
+                                     const LayerInputs& inputs, const SparsifyOptions& options,
+                                     comm::Group& group) {
   const auto pattern = model::parse_pattern(options.pattern);
   if (options.method == compress::SparseMethod::alps)
-    return compress::alps(weight_RC, inputs.hessian_CC, *inputs.factor, pattern, name);
+    return compress::alps(weight_RC, inputs.hessian_CC, *inputs.factor, pattern, name,
+                          [&](bool own) { return is_so_for_all(group, own); });
   if (!inputs.factor)
     return compress::mask_weight(weight_RC, inputs.hessian_CC, options.method, pattern, name);
   return compress::sparsify_weight(weight_RC, inputs.hessian_CC, *inputs.factor,
@@ -54,30 +79,50 @@ LayerInputs reordered(const LayerInputs& inputs, const std::vector<std::int64_t>
   return result;
 }
 
-// Puts the layer's inputs in a better order where there is one, and notes it.
-LayerInputs permute(model::Weights& weights, const architecture::Tensor& layer, const LayerInputs& inputs,
-                    const SparsifyOptions& options, LayerResult& outcome) {
-  const auto pattern = model::parse_pattern(options.pattern);
+// Rank 0 looks for a better order of the layer's inputs: empty where there is none.
+void find_order(const SharedModel& model, const architecture::Tensor& layer, const LayerInputs& inputs,
+                const model::Pattern& pattern, LayerResult& outcome) {
+  const auto& weights = model.weights();
   const auto score_RC = removal_scores(weights.tensor(layer.name), inputs);
   outcome.order = compress::input_order(weights.config, weights.layout, layer, score_RC, pattern);
-  if (outcome.order.empty()) return inputs;
+  if (outcome.order.empty()) return;
   const auto order_C = model::index_tensor(outcome.order, score_RC.device());
   outcome.kept_share_before = compress::kept_share(score_RC, pattern);
   outcome.kept_share_after = compress::kept_share(score_RC.index_select(1, order_C), pattern);
-  compress::reorder_inputs(weights, layer, outcome.order);
-  return reordered(inputs, outcome.order, options, layer.name);
 }
 
-// Keeps the polished weights only if they err less on text that they were not fitted to.  In the weight's
-// type: float64 takes longer and changes no error in the fourth place.
-PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, compress::SparseResult& result) {
+void share_order(comm::Group& group, LayerResult& outcome) {
+  if (group.size() == 1) return;
+  auto text = saved(outcome).dump();
+  group.share(text);
+  outcome = layer_from_json(base::Json::parse(text));
+}
+
+// Puts the layer's inputs in a better order where there is one, and notes it.
+LayerInputs permute(SharedModel& model, const architecture::Tensor& layer, const LayerInputs& inputs,
+                    const SparsifyOptions& options, LayerResult& outcome) {
+  model.group().agree([&] {
+    if (model.leads()) find_order(model, layer, inputs, model::parse_pattern(options.pattern), outcome);
+  });
+  share_order(model.group(), outcome);
+  if (outcome.order.empty()) return inputs;
+  model.change([&](model::Weights& weights) { compress::reorder_inputs(weights, layer, outcome.order); });
+  LayerInputs ordered;
+  model.group().together([&] { ordered = reordered(inputs, outcome.order, options, layer.name); });
+  return ordered;
+}
+
+// Keeps the polished weights only if the layer errs less on text that they were not fitted to.  In the
+// weight's type: float64 takes longer and changes no error in the fourth place.
+PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comm::Group& group,
+                    compress::SparseResult& result) {
   const auto type = weight_RC.scalar_type();
   const auto fitted_CC = (inputs.factor ? inputs.factor->damped_CC : inputs.hessian_CC).to(type);
   const auto guard_CC = inputs.guard_CC.to(type);
   const auto polished =
       compress::least_squares_polish(weight_RC, result.weight_RC, result.mask_RC, fitted_CC);
   const auto guard_error = [&](const at::Tensor& sparse_RC) {
-    return compress::relative_output_error(weight_RC, sparse_RC, guard_CC);
+    return of_all_rows(group, compress::output_error(weight_RC, sparse_RC, guard_CC)).relative();
   };
   PolishResult outcome{.held_out_error_before = guard_error(result.weight_RC),
                        .held_out_error_after = guard_error(polished.weight_RC),
@@ -85,10 +130,28 @@ PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comp
   outcome.kept = outcome.held_out_error_after < outcome.held_out_error_before;
   if (outcome.kept) {
     result.weight_RC = polished.weight_RC;
-    result.relative_error =
-        compress::relative_output_error(weight_RC, polished.weight_RC, inputs.hessian_CC.to(type));
+    result.error = compress::output_error(weight_RC, polished.weight_RC, inputs.hessian_CC.to(type));
   }
   return outcome;
+}
+
+// The rank's part of the work on a layer, and what came of all parts.
+at::Tensor sparse_rows(const at::Tensor& weight_RC, const LayerInputs& inputs, const SparsifyOptions& options,
+                       comm::Group& group, LayerResult& outcome) {
+  compress::SparseResult result;
+  group.agree([&] { result = sparse_result(weight_RC, outcome.name, inputs, options, group); });
+  if (inputs.guard_CC.defined()) outcome.polish = polish(weight_RC, inputs, group, result);
+  double loss[] = {result.loss};
+  group.all_sum(loss);
+  outcome.loss = loss[0];
+  outcome.relative_error = of_all_rows(group, result.error).relative();
+  if (inputs.factor) outcome.dampening = result.dampening_fraction;
+  if (options.method == compress::SparseMethod::sparse_gpt)
+    outcome.identity_residual = largest_of_ranks(group, result.identity_residual);
+  if (outcome.polish)
+    outcome.polish->iterations =
+        static_cast<std::int64_t>(largest_of_ranks(group, static_cast<double>(outcome.polish->iterations)));
+  return result.weight_RC;
 }
 
 }  // namespace
@@ -144,26 +207,27 @@ LayerResult layer_from_json(const base::Json& json) {
   return layer;
 }
 
-LayerResult make_layer_sparse(model::Weights& weights, const architecture::Tensor& layer,
+LayerResult make_layer_sparse(SharedModel& model, const architecture::Tensor& layer,
                               const LayerInputs& natural, const SparsifyOptions& options) {
   const double start = base::monotonic_seconds();
-  const auto weight_RC = weights.tensor(layer.name);
   LayerResult outcome{.name = layer.name, .rows = layer.rows(), .cols = layer.cols()};
-  const auto inputs = options.permute ? permute(weights, layer, natural, options, outcome) : natural;
-  auto result = sparse_result(weight_RC, layer.name, inputs, options);
-  outcome.loss = result.loss;
-  if (inputs.factor) outcome.dampening = result.dampening_fraction;
-  if (options.method == compress::SparseMethod::sparse_gpt)
-    outcome.identity_residual = result.identity_residual;
-  if (inputs.guard_CC.defined()) outcome.polish = polish(weight_RC, inputs, result);
-  outcome.relative_error = result.relative_error;
+  const auto inputs = options.permute ? permute(model, layer, natural, options, outcome) : natural;
+  const auto own = model.own_rows(layer);
+  const auto weight_RC =
+      model.weights()
+          .tensor(layer.name)
+          .slice(0, static_cast<std::int64_t>(own.first), static_cast<std::int64_t>(own.last));
+  const auto sparse_RC =
+      model.gathered_rows(layer, sparse_rows(weight_RC, inputs, options, model.group(), outcome));
   // What follows shall see the values that the file will hold.
-  const auto saved_RC = result.weight_RC.to(model::scalar_type(weights.file_dtype));
-  base::require<base::ValidationError>(
-      saved_RC.isfinite().all().item<bool>() && model::holds(model::parse_pattern(options.pattern), saved_RC),
-      layer.name, ": is not finite or not ", options.pattern,
-      " after the cast to the file's type; nothing was saved.");
-  weight_RC.copy_(saved_RC);
+  const auto saved_RC = sparse_RC.to(model::scalar_type(model.weights().file_dtype));
+  model.group().together([&] {
+    base::require<base::ValidationError>(saved_RC.isfinite().all().item<bool>() &&
+                                             model::holds(model::parse_pattern(options.pattern), saved_RC),
+                                         layer.name, ": is not finite or not ", options.pattern,
+                                         " after the cast to the file's type; nothing was saved.");
+  });
+  model.change([&](model::Weights& weights) { weights.tensor(layer.name).copy_(saved_RC); });
   outcome.seconds = base::monotonic_seconds() - start;
   return outcome;
 }

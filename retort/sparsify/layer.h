@@ -12,8 +12,8 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/json.h"
 #include "retort/calibrate/hessian.h"
-#include "retort/model/weights.h"
 #include "retort/sparsify/options.h"
+#include "retort/sparsify/shared_model.h"
 
 namespace retort::sparsify {
 
@@ -51,11 +51,12 @@ base::Json saved(const LayerResult& layer);
 /// Reads what saved() writes.
 LayerResult layer_from_json(const base::Json& json);
 
-/// Makes a layer of `weights` sparse in place, with values that the file's type holds.  Where that is an
-/// option, its inputs first change places, with the rows that make them; lineage stays as it is.  Throws
+/// Makes a layer of the model sparse in place, with values that the file's type holds; each rank works on a
+/// part of its rows.  Where that is an option, its inputs first change places, with the rows that make them;
+/// lineage stays as it is.  `inputs` are the same on all ranks, and so is the result.  Collective.  Throws
 /// ValidationError naming the layer: no factorisation, a broken loss identity, values that are not finite or
 /// not of the pattern after the cast.
-LayerResult make_layer_sparse(model::Weights& weights, const architecture::Tensor& layer,
+LayerResult make_layer_sparse(SharedModel& model, const architecture::Tensor& layer,
                               const LayerInputs& inputs, const SparsifyOptions& options);
 
 }  // namespace retort::sparsify

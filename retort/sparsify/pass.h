@@ -11,10 +11,11 @@
 #include "retort/sparsify/chosen_layers.h"
 #include "retort/sparsify/finished_blocks.h"
 #include "retort/sparsify/layer.h"
+#include "retort/sparsify/shared_model.h"
 
 namespace retort::sparsify {
 
-/// The calibration text on its way through a pass.
+/// A rank's part of the calibration text on its way through a pass.
 struct PassText {
   calibrate::Walk* fitted;
   calibrate::Walk* guard = nullptr;           ///< null: nothing is polished
@@ -40,9 +41,10 @@ struct PassResult {
 };
 
 /// Goes on after the last block that `finished` holds, with the inputs that the block would have had, because
-/// weights and text are the same.  Throws StoppedError, StorageError, and what `visit` throws.
+/// weights and text are the same.  Collective: the walks are each rank's part of the text.  Throws
+/// StoppedError, StorageError, and what `visit` throws.
 template <typename Layer>
-PassResult<Layer> run_pass(const Pass<Layer>& pass, model::Weights& weights, const ChosenLayers& chosen,
+PassResult<Layer> run_pass(const Pass<Layer>& pass, SharedModel& model, const ChosenLayers& chosen,
                            const SparsifyOptions& options, FinishedBlocks& finished,
                            record::Observer& observer);
 

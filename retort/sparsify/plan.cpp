@@ -29,12 +29,15 @@ bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& option
 
 }  // namespace
 
-TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens) {
-  const auto side = tokens / 8 + tokens / 4;
-  return {.fitted = tokens,
-          .choosing = side,
-          .judging = side,
-          .batch = std::min(tokens, std::max(calibrate::kCalibrationBatchTokens, options.sequence_length))};
+TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std::int64_t ranks) {
+  const auto batch = std::min(tokens, std::max(calibrate::kCalibrationBatchTokens, options.sequence_length));
+  // Ranks share whole batches.
+  const auto of_rank = [&](std::int64_t all) {
+    const auto batches = (all + batch - 1) / batch;
+    return std::min(all, (batches + ranks - 1) / ranks * batch);
+  };
+  const auto side = of_rank(tokens / 8 + tokens / 4);
+  return {.fitted = of_rank(tokens), .choosing = side, .judging = side, .batch = batch};
 }
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
@@ -51,7 +54,7 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
   const auto hidden = config.hidden_size * item_bytes;
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
   const auto referred = std::max(options.share < 1 ? text.choosing : 0, text.judging);
-  return {{{"weights, as they come and as they get", 2 * architecture::num_parameters(config) * item_bytes},
+  return {{{std::string(kSparsifiedWeights), architecture::num_parameters(config) * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
            {"outputs of the model as it came", referred * hidden},
            {"Hessians and factor", squares},

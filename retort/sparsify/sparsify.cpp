@@ -14,13 +14,14 @@
 #include "retort/sparsify/layer.h"
 #include "retort/sparsify/pass.h"
 #include "retort/sparsify/plan.h"
+#include "retort/sparsify/shared_model.h"
 
 namespace retort::sparsify {
 namespace {
 
 namespace keys = record::keys;
 
-// The text as it passes the model.
+// A rank's part of the text as it passes the model.
 struct Text {
   std::vector<calibrate::Batch> fitted, choosing, judging;
 };
@@ -34,7 +35,7 @@ struct Work {
   base::Path hidden_scratch;  // for the hidden states of the text that is fitted to; empty: in memory
   record::Observer& observer;
 
-  bool polishes() const { return options.polish && !text.choosing.empty(); }
+  bool polishes() const { return options.polish && !split.choosing.empty(); }
 };
 
 std::vector<std::string> names_of(const std::vector<calibrate::SourceText>& sources) {
@@ -43,11 +44,13 @@ std::vector<std::string> names_of(const std::vector<calibrate::SourceText>& sour
   return names;
 }
 
-Text text_of(const calibrate::TextSplit& split, const model::Weights& weights) {
+Text text_of(const calibrate::TextSplit& split, const SharedModel& model) {
+  const auto& weights = model.weights();
   const auto batches = [&](const std::vector<calibrate::SourceText>& sources) {
     return sources.empty()
                ? std::vector<calibrate::Batch>()
-               : calibrate::calibration_batches(sources, weights.config, weights.units.front().device());
+               : calibrate::batches_of_rank(sources, weights.config, weights.units.front().device(),
+                                            model.group().rank(), model.group().size());
   };
   return {batches(split.fitted), batches(split.choosing), batches(split.judging)};
 }
@@ -91,17 +94,18 @@ Planned plan(const model::Weights& weights, const Text& text, const SparsifyOpti
 }
 
 // The damage of each layer when it alone is sparse, in the model as it came.
-std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weights, const ChosenLayers& chosen,
+std::vector<LayerDamage> measured_alone(const Work& work, SharedModel& model, const ChosenLayers& chosen,
                                         FinishedBlocks& finished, double& seconds_before) {
+  const auto& weights = model.weights();
   calibrate::Walk fitted(weights, work.text.fitted, work.hidden_scratch),
       choosing(weights, work.text.choosing);
-  const DamageTest test(weights, work.text.choosing, work.options.objective);
+  const DamageTest test(weights, work.text.choosing, work.options.objective, model.group());
   const auto visit = [&](const architecture::Tensor& layer, const LayerInputs& inputs) {
-    const auto& unit_W = weights.units[weights.layout.find(layer.name)->unit];
-    const auto dense_W = unit_W.clone();
-    make_layer_sparse(weights, layer, inputs, work.options);
+    const auto unit = weights.layout.find(layer.name)->unit;
+    const auto dense_W = model.copy_to_write(unit);
+    make_layer_sparse(model, layer, inputs, work.options);
     auto damage = test.measure(choosing);
-    unit_W.copy_(dense_W);
+    model.change([&](model::Weights& changed) { changed.units[unit].copy_(dense_W); });
     return LayerDamage{.name = layer.name, .damage = std::move(damage)};
   };
   PassText text{.fitted = &fitted, .others = {}};
@@ -110,7 +114,7 @@ std::vector<LayerDamage> measured_alone(const Work& work, model::Weights& weight
   else
     text.others = {&choosing};
   auto found = run_pass<LayerDamage>(
-      {.name = "measured", .progress = "sparsify: layers measured", .text = text, .visit = visit}, weights,
+      {.name = "measured", .progress = "sparsify: layers measured", .text = text, .visit = visit}, model,
       chosen, work.options, finished, work.observer);
   seconds_before += found.seconds_before;
   std::vector<LayerDamage> layers;
@@ -144,13 +148,15 @@ struct MadeSparse {
   std::vector<CumulativeDamage> cumulative;
 };
 
-MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLayers& chosen,
+MadeSparse make_sparse(const Work& work, SharedModel& model, const ChosenLayers& chosen,
                        FinishedBlocks& finished, double& seconds_before) {
+  const auto& weights = model.weights();
   calibrate::Walk fitted(weights, work.text.fitted, work.hidden_scratch), judging(weights, work.text.judging);
   std::optional<calibrate::Walk> guard;
   if (work.polishes()) guard.emplace(weights, work.text.choosing);
   std::optional<DamageTest> test;
-  if (!work.text.judging.empty()) test.emplace(weights, work.text.judging, work.options.objective);
+  if (!work.split.judging.empty())
+    test.emplace(weights, work.text.judging, work.options.objective, model.group());
   const auto damage_after = [&](std::int64_t block) -> std::optional<CumulativeDamage> {
     if (!test || (work.options.share == 1 && block < chosen.last_block())) return {};
     return CumulativeDamage{.up_to_block = block, .damage = test->measure(judging)};
@@ -162,9 +168,9 @@ MadeSparse make_sparse(const Work& work, model::Weights& weights, const ChosenLa
        .progress = "sparsify: layers",
        .text = text,
        .visit = [&](const auto& layer,
-                    const auto& inputs) { return make_layer_sparse(weights, layer, inputs, work.options); },
+                    const auto& inputs) { return make_layer_sparse(model, layer, inputs, work.options); },
        .end = damage_after},
-      weights, chosen, work.options, finished, work.observer);
+      model, chosen, work.options, finished, work.observer);
   seconds_before += found.seconds_before;
   MadeSparse made;
   for (auto& block : found.blocks) {
@@ -238,33 +244,47 @@ void report_choice(const Work& work, const std::vector<LayerDamage>& alone, cons
 
 }  // namespace
 
-SparsifyResult sparsify(const model::Weights& input, const calibrate::TextSplit& split,
+SparsifyResult sparsify(model::Weights&& weights, const calibrate::TextSplit& split,
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer) {
   const double start = base::monotonic_seconds();
-  auto weights = model::converted(input, input.units.front().scalar_type());
-  const auto text = text_of(split, weights);
-  ChosenLayers chosen(weights, options);
-  base::ensure(options.share == 1 || !text.choosing.empty(), "some text is there to choose layers by");
+  const auto alone_group = place.group ? nullptr : comm::single_group();
+  SharedModel model(std::move(weights), place.writes, place.group ? *place.group : *alone_group);
+  Text text;
+  std::optional<ChosenLayers> chosen;
+  model.group().together([&] {
+    text = text_of(split, model);
+    chosen.emplace(model.weights(), options);
+  });
+  base::ensure(options.share == 1 || !split.choosing.empty(), "some text is there to choose layers by");
   warn_of_cut_documents(split, observer);
-  const auto planned = plan(weights, text, options, place, observer);
+  Planned planned;
+  model.group().agree([&] { planned = plan(model.weights(), text, options, place, observer); });
   const Work work{split, names_of(split.fitted), text, options, planned.hidden_scratch, observer};
-  FinishedBlocks finished(place.scratch, place.identity, work.source_names);
+  FinishedBlocks finished(place.scratch, place.identity, work.source_names, model.group());
   double seconds_before = 0;
   std::vector<LayerDamage> alone;
   if (options.share < 1) {
-    alone = measured_alone(work, weights, chosen, finished, seconds_before);
-    choose_by_damage(alone, weights, chosen, options.share);
+    alone = measured_alone(work, model, *chosen, finished, seconds_before);
+    model.group().together([&] { choose_by_damage(alone, model.weights(), *chosen, options.share); });
   }
-  const auto made = make_sparse(work, weights, chosen, finished, seconds_before);
-  list_sparse_layers(weights, chosen, options.pattern);
-  list_moved_channels(weights, made.layers);
-  model::check_pattern(weights);
-  auto report = report_of(work, weights, made);
+  const auto made = make_sparse(work, model, *chosen, finished, seconds_before);
+  auto result = std::move(model).taken();
+  list_sparse_layers(result, *chosen, options.pattern);
+  list_moved_channels(result, made.layers);
+  place.group ? place.group->together([&] { model::check_pattern(result); }) : model::check_pattern(result);
+  auto report = report_of(work, result, made);
   report[keys::kMemoryPlannedBytes] = planned.bytes;
   report[keys::kSeconds] = seconds_before + base::monotonic_seconds() - start;
   if (options.share < 1) report_choice(work, alone, made, report);
-  return {std::move(weights), std::move(report)};
+  return {std::move(result), std::move(report)};
+}
+
+SparsifyResult sparsify(const model::Weights& input, const calibrate::TextSplit& split,
+                        const SparsifyOptions& options, const SparsifyPlace& place,
+                        record::Observer& observer) {
+  return sparsify(model::converted(input, input.units.front().scalar_type()), split, options, place,
+                  observer);
 }
 
 SparsifyResult sparsify(const model::Weights& input, const std::vector<calibrate::SourceText>& sources,

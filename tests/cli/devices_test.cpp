@@ -86,9 +86,11 @@ TEST_F(Devices, TakeEveryKindOfStage) {
            "seen}",
        "{name: alike, " + smaller + ", units: uniform, width_multiple: 16}",
        "{name: shallow, " + smaller + ", units: blocks, search: {method: influence, tolerance: 0.5}}",
-       "{name: sparse, kind: sparsify, from: narrow, " + text + "}",
-       "{name: swept, kind: sparsify, from: narrow, method: sparse_gpt, share: 50%, " + text + "}",
-       "{name: scores, kind: evaluate, models: [made/models/born, narrow, sparse, swept], teacher: "
+       "{name: sparse, kind: sparsify, from: narrow, permute: false, " + text + "}",
+       "{name: swept, kind: sparsify, from: narrow, method: sparse_gpt, share: 50%, permute: false, " + text +
+           "}",
+       "{name: permuted, kind: sparsify, from: narrow, " + text + "}",
+       "{name: scores, kind: evaluate, models: [made/models/born, narrow, sparse, swept, permuted], teacher: "
        "made/models/born, data: [text], context: 64, tokens: 512, prompt: [\"a\"], max_new_tokens: 4}"});
   const auto processor = project_.run({"run", "recipe.yaml", "--run-dir", "processor", "--dtype", "fp32"});
   ASSERT_EQ(processor.code, 0) << processor.err;
@@ -103,10 +105,11 @@ TEST_F(Devices, TakeEveryKindOfStage) {
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t layer = 0; layer < found.size(); ++layer) {
       const double error = expected.at(layer).at("relative_error");
-      EXPECT_NEAR(found.at(layer).at("relative_error").get<double>(), error, 0.02 * error) << stage << layer;
+      EXPECT_NEAR(found.at(layer).at("relative_error").get<double>(), error, 1e-3 * error) << stage << layer;
     }
   }
-  for (std::size_t model = 0; model < 4; ++model) {
+  // Which order of channels is found depends on last digits; what the model is worth does not.
+  for (std::size_t model = 0; model < 5; ++model) {
     const auto nll = [&](const std::string& run) {
       return result(run, "scores").at("models").at(model).at("sources").at(0).at("nll").get<double>();
     };

@@ -91,6 +91,8 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
        "sequence_length: 64}",
        "{name: alike, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: uniform, "
        "width_multiple: 16, calibration_tokens: 4k, sequence_length: 64}",
+       "{name: sparse, kind: sparsify, from: born, data: [text], share: 60%, calibration_tokens: 8k, "
+       "sequence_length: 64}",
        "{name: scores, kind: evaluate, models: [born, narrow, alike], data: [text], context: 64, tokens: 2k, "
        "prompt: [\"a\"], max_new_tokens: 4}"});
   // The trained model is one: its last digits depend on the ranks.
@@ -99,7 +101,7 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   for (const int ranks : {2, 4}) {
     const auto directory = "run" + std::to_string(ranks);
     fs::copy(project_.path("one"), project_.path(directory), fs::copy_options::recursive);
-    for (const auto* stage : {"seen", "narrow", "alike", "scores"}) {
+    for (const auto* stage : {"seen", "narrow", "alike", "sparse", "scores"}) {
       fs::remove_all(project_.path(directory) / "models" / stage);
       fs::remove_all(project_.path(directory) / "checkpoints" / stage);
       fs::remove_all(project_.path(directory) / "stages" / stage);
@@ -115,6 +117,7 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
       EXPECT_EQ(found.at("kept"), expected.at("kept")) << stage;
       EXPECT_NEAR(found.at("objective").get<double>(), expected.at("objective").get<double>(), 1e-5) << stage;
     }
+    EXPECT_TRUE(weights_of(project_.path(directory), "sparse") == weights_of(project_.path("one"), "sparse"));
     const auto expected = result("one", "scores"), found = result(directory, "scores");
     for (std::size_t model = 0; model < 3; ++model) {
       const auto nll = [&](const base::Json& of) {

@@ -190,5 +190,42 @@ TEST(Accumulate, AddsInTheTypeOfTheSum) {
     }
 }
 
+TEST(AccumulateRounded, GivesTheSameBitsInAnyOrder) {
+  at::manual_seed(4);
+  const auto unit_C = at::tensor({0x1p-14, 0x1p-18, 0x1p-11, 0x1p-15, 0x1p-15}, at::kDouble);
+  const auto scale_C = unit_C * 0x1p15;
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 9; ++i)
+      parts.push_back((at::randn({5, 5}, at::kDouble) * at::outer(scale_C, scale_C) * (i + 1)).to(type));
+    const auto sum_of = [&](const std::vector<std::vector<int>>& groups) {
+      auto sum_CC = at::zeros({5, 5}, at::kDouble);
+      for (const auto& group : groups) {
+        auto part_CC = at::zeros({5, 5}, at::kDouble);
+        for (const int i : group)
+          ops::accumulate_rounded(parts[static_cast<std::size_t>(i)], unit_C, part_CC);
+        sum_CC += part_CC;
+      }
+      return sum_CC;
+    };
+    const auto one = sum_of({{0, 1, 2, 3, 4, 5, 6, 7, 8}});
+    test::expect_identical(sum_of({{0, 1, 2}, {3, 4, 5, 6}, {7, 8}}), one);
+    test::expect_identical(sum_of({{8, 3}, {7, 1, 0, 2}, {6}, {5, 4}}), one);
+    auto expected = at::zeros({5, 5}, at::kDouble), plain = at::zeros({5, 5}, at::kDouble);
+    const auto step_CC = at::outer(unit_C, unit_C);
+    for (const auto& part : parts) {
+      expected += (part.to(at::kDouble) / step_CC).round() * step_CC;
+      plain += part.to(at::kDouble);
+    }
+    test::expect_identical(one, expected);
+    EXPECT_LT(((one - plain) / step_CC).abs().max().item<double>(), 9 * 0.5 + 1e-9);
+    const auto turned = at::zeros({5, 5}, at::kDouble);
+    ops::accumulate_rounded(parts[0].t(), unit_C, turned.t());
+    const auto straight = at::zeros({5, 5}, at::kDouble);
+    ops::accumulate_rounded(parts[0], unit_C, straight);
+    test::expect_identical(turned, straight);
+  }
+}
+
 }  // namespace
 }  // namespace retort

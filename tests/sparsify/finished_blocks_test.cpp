@@ -29,11 +29,12 @@ constexpr const char* kDamage =
 
 class FinishedBlocksOnDisk : public testing::Test {
  protected:
-  FinishedBlocks blocks() const { return {directory_ / "scratch", "this", {"first", "second"}}; }
+  FinishedBlocks blocks() const { return {directory_ / "scratch", "this", {"first", "second"}, *group_}; }
   std::string on_disk(const char* file) const {
     return io::SafetensorsFile::open(directory_ / "scratch" / file).metadata().at("report");
   }
   test::TemporaryDirectory directory_;
+  const std::unique_ptr<comm::Group> group_ = comm::single_group();
 };
 
 // A stage goes on with what an earlier program finished: these texts do not change.
@@ -85,7 +86,7 @@ TEST_F(FinishedBlocksOnDisk, HoldWhatBecameOfEachLayerAndOfTheBlock) {
 }
 
 TEST_F(FinishedBlocksOnDisk, AreNoneWithoutAFolder) {
-  FinishedBlocks nowhere({}, "this", {"first"});
+  FinishedBlocks nowhere({}, "this", {"first"}, *group_);
   nowhere.write("measured", 0, FoundBlock<LayerDamage>{}, {});
   EXPECT_FALSE(nowhere.read<LayerDamage>("measured", 0, {}));
 }

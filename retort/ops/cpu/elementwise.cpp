@@ -1,5 +1,7 @@
 #include "retort/ops/cpu/elementwise.h"
 
+#include <ATen/Dispatch.h>
+
 #include <bit>
 
 #include "retort/ops/cpu/dispatch.h"
@@ -125,6 +127,22 @@ void accumulate(const at::Tensor& x, at::Tensor sum) {
     float* to = data<float>(sum);
     // A bfloat16 number is the upper half of a float32.
     for (auto i = begin; i < end; ++i) to[i] += std::bit_cast<float>(std::uint32_t{from[i].bits} << 16);
+  });
+}
+
+void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC) {
+  const auto columns = sum_CC.size(1);
+  AT_DISPATCH_FLOATING_TYPES(x_CC.scalar_type(), "accumulate_rounded", [&] {
+    const scalar_t* x = x_CC.const_data_ptr<scalar_t>();
+    const double* units = unit_C.const_data_ptr<double>();
+    double* sum = sum_CC.mutable_data_ptr<double>();
+    at::parallel_for(0, sum_CC.size(0), 16, [&](std::int64_t begin, std::int64_t end) {
+      for (auto row = begin; row < end; ++row)
+        for (std::int64_t i = 0; i < columns; ++i) {
+          const double rounding = kRoundingUnits * units[row] * units[i];
+          sum[row * columns + i] += (static_cast<double>(x[row * columns + i]) + rounding) - rounding;
+        }
+    });
   });
 }
 

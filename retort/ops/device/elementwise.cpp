@@ -123,4 +123,12 @@ void accumulate(const at::Tensor& x, at::Tensor sum) {
                  });
 }
 
+void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC) {
+  const auto rows = x_CC.size(0);
+  for_each_piece(rows, x_CC.size(1), [&](std::int64_t begin, std::int64_t count) {
+    const auto rounding = at::outer(unit_C.narrow(0, begin, count) * kRoundingUnits, unit_C);
+    sum_CC.narrow(0, begin, count).add_((x_CC.narrow(0, begin, count) + rounding).sub_(rounding));
+  });
+}
+
 }  // namespace retort::ops::device

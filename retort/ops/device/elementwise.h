@@ -15,5 +15,6 @@ GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 at::Tensor geglu(const at::Tensor& gate_up_N2I);
 GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 void accumulate(const at::Tensor& x, at::Tensor sum);
+void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC);
 
 }  // namespace retort::ops::device

@@ -183,7 +183,6 @@ const StageFunctions kEvaluating = {.text_use =
                                         },
                                     .plan = plan,
                                     .run = run,
-                                    .on_all_ranks = true,
                                     .summary = summary};
 
 }  // namespace retort::pipeline

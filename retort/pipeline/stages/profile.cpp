@@ -58,7 +58,6 @@ base::Json run(const Context& context, const Stage& stage) {
 const StageFunctions kProfiling = {.text_use = use_of_calibration_text,
                                    .sequence_length = calibration_length<calibrate::ProfileOptions>,
                                    .plan = plan,
-                                   .run = run,
-                                   .on_all_ranks = true};
+                                   .run = run};
 
 }  // namespace retort::pipeline

@@ -132,7 +132,6 @@ const StageFunctions kPruning = {.text_use = use_of_calibration_text,
                                  .sequence_length = calibration_length<prune::PruneOptions>,
                                  .check = check,
                                  .plan = plan,
-                                 .run = run,
-                                 .on_all_ranks = true};
+                                 .run = run};
 
 }  // namespace retort::pipeline

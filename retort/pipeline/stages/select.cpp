@@ -258,7 +258,6 @@ const StageFunctions kSelecting = {
     .sequence_length = training_length,
     .check = check,
     .plan = plan,
-    .run = run,
-    .on_all_ranks = true};
+    .run = run};
 
 }  // namespace retort::pipeline

@@ -1,6 +1,9 @@
 // Stage sparsify: 2:4 sparsity of the layers that it harms least.
 #include <ATen/ATen.h>
 
+#include <utility>
+
+#include "retort/architecture/counts.h"
 #include "retort/base/files.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
@@ -23,8 +26,11 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto config = context.models.config(stage.from);
   if (!config) return {};
   const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
-  return sparsify::plan_sparsify(*config, sizeof(float), sparsify::most_tokens(options, tokens), options,
-                                 /*on_disk=*/true);
+  auto memory = sparsify::plan_sparsify(*config, sizeof(float),
+                                        sparsify::most_tokens(options, tokens, context.ranks.all), options,
+                                        /*on_disk=*/true);
+  memory.share(sparsify::kSparsifiedWeights, context.ranks.of_memory);
+  return memory;
 }
 
 // Everything that the bits of a finished block depend on.
@@ -38,16 +44,26 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model =
+  auto model =
       calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
-  const auto scratch = context.directory.checkpoints(stage.name);
-  const auto result = sparsify::sparsify(model.weights, calibrate::split_by_document(model.sources), options,
-                                         {.scratch = scratch,
-                                          .identity = identity_of(context, stage, model.sources),
-                                          .memory = context.available_bytes},
-                                         context.observer);
-  save_compressed(context, stage, model.path, result.weights);
-  base::remove_all(scratch);
+  const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
+  sparsify::SparsifyPlace place{
+      .scratch = context.directory.checkpoints(stage.name),
+      .identity = {},
+      .memory = available_bytes_of_rank(context.available_bytes, context.ranks, weight_bytes),
+      .group = &context.group,
+      .writes = model.writes};
+  context.group.agree([&] {
+    if (context.leads()) place.identity = identity_of(context, stage, model.sources);
+  });
+  const auto result =
+      sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources), options,
+                         place, context.observer);
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    save_compressed(context, stage, model.path, result.weights);
+    base::remove_all(place.scratch);
+  });
   return result.report;
 }
 

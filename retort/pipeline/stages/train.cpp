@@ -321,7 +321,6 @@ const StageFunctions kTraining = {
     .sequence_length = training_length,
     .check = check,
     .plan = plan,
-    .run = run,
-    .on_all_ranks = true};
+    .run = run};
 
 }  // namespace retort::pipeline
