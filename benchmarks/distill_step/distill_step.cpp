@@ -12,8 +12,10 @@
 #include <iostream>
 #include <thread>
 
+#include "benchmarks/distill_step/trace.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/base/machine.h"
 #include "retort/bench/matrix_product.h"
@@ -35,7 +37,8 @@ struct Settings {
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
                student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
                documents = 1, wave = 1, head_rows = 0, ranks = 1, shard = 0;
-  bool keep = false;
+  bool keep = false, no_overlap = false, logits_only = false;
+  std::string trace;
 };
 
 // Seconds of a step that this rank waited for others.
@@ -84,6 +87,7 @@ shard::MicroBatch own_batch(const Settings& s, const comm::Group& group) {
                                   group.size(), " ranks, found ", s.sequences, ".");
   Settings own = s;
   own.sequences = s.sequences / group.size();
+  at::manual_seed(static_cast<std::uint64_t>(group.rank()) + 1);
   return random_batch(own);
 }
 
@@ -123,6 +127,7 @@ Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
             .teacher = shard::resident_parameters(model::collected(teacher, dtype, at::kCPU),
                                                   shard::Use::frozen, dtype)};
   Models models{shard::make_groups(group, s.shard), shard::make_groups(group, s.shard), {}, {}};
+  models.student_groups.ahead = models.teacher_groups.ahead = !s.no_overlap;
   models.student =
       shard::sharded_parameters(student, shard::Use::trained, dtype, at::kCPU, models.student_groups);
   models.teacher =
@@ -158,6 +163,23 @@ base::Json per_step(const std::array<double, kCount>& seconds, std::int64_t step
   return json;
 }
 
+void watch(Trace& trace, const Models& models, comm::Group& group, shard::PhaseClock& clock) {
+  trace.watch(clock);
+  trace.watch(group);
+  for (const auto* groups : {&models.student_groups, &models.teacher_groups})
+    for (const auto* of_model : {&groups->shard, &groups->replica})
+      if (*of_model) trace.watch(**of_model);
+}
+
+// Of all ranks, in one file.
+void write_traces(const std::string& path, const Trace& trace, comm::Group& group) {
+  auto events = base::Json::array();
+  for (const auto& text : group.all_texts(trace.text()))
+    for (auto& event : base::Json::parse(text)) events.push_back(std::move(event));
+  if (group.rank() == 0)
+    base::write_file_atomically(path, base::Json{{"traceEvents", std::move(events)}}.dump() + "\n");
+}
+
 base::Json measure(const Settings& s, comm::Group& group) {
   const ProportionalPeak proportional_peak;
   const auto dtype = dtype_of(s);
@@ -166,8 +188,10 @@ base::Json measure(const Settings& s, comm::Group& group) {
   const auto models = models_of(s, dtype, group);
   const auto& student = models.student;
   const auto& teacher = models.teacher;
-  const auto losses =
-      loss::make_losses(loss::paper_distillation_losses(), {s.student_blocks, s.teacher_blocks, {}});
+  auto chosen = loss::paper_distillation_losses();
+  if (s.logits_only)
+    std::erase_if(chosen, [](const auto& of) { return of.kind == loss::LossKind::squarehead; });
+  const auto losses = loss::make_losses(chosen, {s.student_blocks, s.teacher_blocks, {}});
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
     ranges.push_back(student->range(unit));
@@ -178,7 +202,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
       .student = student_config,
       .teacher = &teacher_config,
       .teacher_logits = true,
-      .hidden_losses = 1,
+      .hidden_losses = s.logits_only ? 0 : 1,
       .masked = false,
       .trained_on_copies = dtype == at::kBFloat16,
       .item_bytes = item_bytes,
@@ -192,6 +216,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
       .student_ranks = s.shard > 0 ? s.shard : group.size(),
       .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
   shard::PhaseClock clock;
+  const auto trace = std::make_shared<Trace>(group.rank());
+  if (!s.trace.empty()) watch(*trace, models, group, clock);
   ops::OperationClock operations;
   shard::Engine engine(*student, teacher.get(), losses, group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
@@ -212,6 +238,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
+  if (!s.trace.empty()) write_traces(s.trace, *trace, group);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
@@ -259,6 +286,9 @@ int main(int argc, char** argv) {
   app.add_option("--head-rows", s.head_rows, "tokens of a chunk of head and loss; 0: chosen as a stage does");
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
   app.add_option("--shard", s.shard, "ranks that hold one copy of a model; 0: those of a machine");
+  app.add_flag("--logits-only", s.logits_only, "cross-entropy and KL without SquareHead");
+  app.add_flag("--no-overlap", s.no_overlap, "let nothing move while something computes");
+  app.add_option("--trace", s.trace, "file for what each rank did when, for a trace viewer");
   app.add_option("--ranks", s.ranks, "processes of this machine that make the step together");
   CLI11_PARSE(app, argc, argv);
   try {

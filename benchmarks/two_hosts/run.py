@@ -20,7 +20,14 @@ sys.path.insert(0, str(HERE.parent))
 import machine  # noqa: E402
 
 HOSTS = {"retort-a": "10.77.0.1", "retort-b": "10.77.0.2"}
-LAYOUTS = {"within a host (two-level)": 2, "over both hosts (flat)": 4, "whole on every rank": 1}
+FLAT = "over both hosts (flat)"
+LAYOUTS = {
+    "within a host (two-level)": ["--shard", "2"],
+    "within a host, nothing moves while something computes": ["--shard", "2", "--no-overlap"],
+    FLAT: ["--shard", "4"],
+    "over both hosts, nothing moves while something computes": ["--shard", "4", "--no-overlap"],
+    "whole on every rank": ["--shard", "1"],
+}
 
 
 def parse_arguments():
@@ -29,6 +36,7 @@ def parse_arguments():
     parser.add_argument("--rate", default="400mbit", help="of the link, as tc takes it")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--ranks-per-host", type=int, default=2)
+    parser.add_argument("--layouts", type=int, default=len(LAYOUTS), help="the first so many")
     parser.add_argument("options", nargs="*", help="given to distill_step, after --")
     return parser.parse_args()
 
@@ -68,7 +76,7 @@ def sent_bytes(host):
     return json.loads(with_counts.stdout)[0]["stats64"]["tx"]["bytes"]
 
 
-def run_one(arguments, shard):
+def run_one(arguments, layout):
     first = next(iter(HOSTS))
     hosts = ",".join(f"{address}:{arguments.ranks_per_host}" for address in HOSTS.values())
     library = arguments.program.resolve().parents[2] / "retort"
@@ -83,7 +91,7 @@ def run_one(arguments, shard):
                "mpirun.openmpi", "--host", hosts, "-n", str(2 * arguments.ranks_per_host)]
     for name in ("LD_LIBRARY_PATH", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
         command += ["-x", name]
-    command += [str(arguments.program.resolve()), "--keep", "--shard", str(shard), *arguments.options]
+    command += [str(arguments.program.resolve()), "--keep", *layout, *arguments.options]
     before = sum(map(sent_bytes, HOSTS))
     done = subprocess.run(command, env=dict(os.environ, **settings), capture_output=True, text=True, cwd="/tmp")
     if done.returncode != 0:
@@ -96,15 +104,16 @@ def run_one(arguments, shard):
 
 def main():
     arguments = parse_arguments()
-    results = {name: [] for name in LAYOUTS}
+    names = list(LAYOUTS)[: arguments.layouts]
+    results = {name: [] for name in names}
     with Link(arguments.rate):
         for number in range(arguments.rounds):
-            for name, shard in LAYOUTS.items():
-                results[name].append(run_one(arguments, shard))
+            for name in names:
+                results[name].append(run_one(arguments, LAYOUTS[name]))
                 print(f"round {number + 1}: {name}: {results[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
     print(f"{datetime.date.today()}, {machine.described()}, two hosts of {arguments.ranks_per_host} ranks, link of "
           f"{arguments.rate}, {arguments.rounds} rounds\n")
-    base = statistics.median(r["tokens_per_second"] for r in results["over both hosts (flat)"])
+    base = statistics.median(r["tokens_per_second"] for r in results.get(FLAT, results[names[0]]))
     print("| models lie | tokens/s (median) | range | ratio | over the link, whole run | waited for ranks, s per step | loss |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name, rounds in results.items():

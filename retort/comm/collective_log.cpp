@@ -15,6 +15,7 @@ void CollectiveLog::called(Op op, std::int64_t bytes) {
 }
 
 void CollectiveLog::ended(Op op, std::int64_t bytes, std::int64_t moved_bytes, double seconds) {
+  if (told_) told_({op, bytes, seconds, false});
   const std::scoped_lock lock(mutex_);
   auto& count = at(op, bytes);
   count.moved_bytes += moved_bytes;
@@ -22,6 +23,7 @@ void CollectiveLog::ended(Op op, std::int64_t bytes, std::int64_t moved_bytes, d
 }
 
 void CollectiveLog::waited(Op op, std::int64_t bytes, double seconds) {
+  if (told_) told_({op, bytes, seconds, true});
   const std::scoped_lock lock(mutex_);
   at(op, bytes).exposed_seconds += seconds;
 }

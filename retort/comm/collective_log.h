@@ -3,8 +3,10 @@
 // for it.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "retort/base/words.h"
@@ -26,6 +28,14 @@ struct CollectiveCount {
   double exposed_seconds = 0;    ///< that the caller waited
 };
 
+/// A call that ended, or that its caller has waited for, just now.
+struct TimedCall {
+  Op op;
+  std::int64_t bytes;  ///< as in CollectiveCount
+  double seconds;
+  bool waited;  ///< the caller's waiting, not the call
+};
+
 class CollectiveLog {
  public:
   void called(Op op, std::int64_t bytes);
@@ -34,11 +44,14 @@ class CollectiveLog {
   /// By operation and size.
   std::vector<CollectiveCount> counts() const;
   void clear();
+  /// Tells each call, on the thread where it ends or is waited for.  Before the first call.
+  void watch(std::function<void(const TimedCall&)> told) { told_ = std::move(told); }
 
  private:
   CollectiveCount& at(Op op, std::int64_t bytes);
   mutable std::mutex mutex_;
   std::map<std::pair<Op, std::int64_t>, CollectiveCount> counts_;
+  std::function<void(const TimedCall&)> told_;
 };
 
 }  // namespace retort::comm

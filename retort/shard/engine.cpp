@@ -72,21 +72,28 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
   std::ranges::stable_sort(comparisons_, {}, &Comparison::teacher_block);
 }
 
+Engine::~Engine() {
+  try {
+    counting_.wait();
+  } catch (const std::exception&) {  // another rank failed: whoever waits for a call is told
+  }
+}
+
 StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_batches) {
   const InPhase phase(clock_, Phase::student_forward);
-  double counts[2] = {};
+  counts_[0] = counts_[1] = 0;
   for (const auto& batch : batches) {
-    counts[0] += static_cast<double>(batch.tokens());
-    counts[1] += static_cast<double>(batch.num_targets);
+    counts_[0] += static_cast<double>(batch.tokens());
+    counts_[1] += static_cast<double>(batch.num_targets);
   }
-  group_.all_sum(counts);
-  step_tokens_ = counts[0];
-  step_targets_ = std::max(counts[1], 1.0);
+  // Not waited for here: before it the weights arrive that the last update made.
+  counting_ = group_.all_reduce({counts_, 2, comm::Type::f64});
   student_.zero_gradients();
   sums_L_ = at::zeros({std::ssize(losses_.all())}, student_.own_gradient(0).options().dtype(at::kDouble));
 
   const auto blocks = student_.layout().num_blocks();
   for (std::size_t first = 0; first < at(most_batches); first += at(options_.wave)) {
+    last_wave_ = first + at(options_.wave) >= at(most_batches);
     Wave wave;
     const auto begin = std::min(first, batches.size());
     const auto count = std::min(at(options_.wave), batches.size() - begin);
@@ -100,8 +107,11 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
                             .activations = {},
                             .hidden_grads_ND = {},
                             .grad_ND = {}});
+    if (losses_.needs_teacher()) embed_teacher(wave);
+    if (teacher_goes_first()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
     embed(wave);
     for (std::int64_t block = 0; block < blocks; ++block) forward_block(wave, block);
+    wait_for_counts();
     compare_hidden(wave);
     head(wave);
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
@@ -111,8 +121,14 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
   const auto parts = means();
   return {.loss = losses_.total(parts),
           .parts = parts,
-          .tokens = static_cast<std::int64_t>(counts[0]),
-          .targets = static_cast<std::int64_t>(counts[1])};
+          .tokens = static_cast<std::int64_t>(counts_[0]),
+          .targets = static_cast<std::int64_t>(counts_[1])};
+}
+
+void Engine::wait_for_counts() {
+  counting_.wait();
+  step_tokens_ = counts_[0];
+  step_targets_ = std::max(counts_[1], 1.0);
 }
 
 // Of each loss, over the whole step and the whole group.
@@ -134,7 +150,9 @@ void Engine::embed(Wave& wave) {
     lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
     lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N, student_.config().embedding_factor);
   }
-  if (!losses_.needs_teacher()) return;
+}
+
+void Engine::embed_teacher(Wave& wave) {
   const InPhase phase(clock_, Phase::teacher_forward);
   const AcquiredUnit teacher_unit(*teacher_, 0);
   teacher_->prefetch(architecture::Layout::block_unit(0));
@@ -148,7 +166,9 @@ void Engine::embed(Wave& wave) {
 
 void Engine::forward_block(Wave& wave, std::int64_t block) {
   const AcquiredUnit unit(student_, architecture::Layout::block_unit(block));
-  student_.prefetch(unit_after(student_, block));
+  const auto next = unit_after(student_, block), head = student_.layout().head_unit();
+  student_.prefetch(next);
+  if (next == head && teacher_goes_first()) teacher_->prefetch(teacher_->layout().head_unit());
   const auto weights = block_of(student_, block, unit.flat());
   for (auto& lane : wave.lanes) {
     lane.inputs_ND.push_back(lane.hidden_ND);
@@ -164,7 +184,7 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
   for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
     const AcquiredUnit unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
     if (const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
-        next != teacher_->layout().head_unit() || losses_.needs_teacher_logits())
+        next != teacher_->layout().head_unit() || (losses_.needs_teacher_logits() && !teacher_goes_first()))
       teacher_->prefetch(next);
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
     for (auto& lane : wave.lanes)
@@ -222,7 +242,7 @@ void Engine::head(Wave& wave) {
     student_side.hidden_ND = at::Tensor();
     lane.hidden_ND = lane.teacher_ND = at::Tensor();
   }
-  if (unit != 0) student_.reduce(unit);
+  if (unit != 0) student_.reduce(unit, last_wave_);
 }
 
 void Engine::backward_block(Wave& wave, std::int64_t block) {
@@ -249,7 +269,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
     lane.grad_ND =
         model::block_backward(weights, input_ND, std::move(kept), lane.grad_ND, lane.layout, gradients);
   }
-  student_.reduce(unit_number);
+  student_.reduce(unit_number, last_wave_);
 }
 
 void Engine::backward_embedding(Wave& wave) {
@@ -259,7 +279,7 @@ void Engine::backward_embedding(Wave& wave) {
     model::embed_backward(lane.grad_ND, lane.batch->ids_N, student_.config().embedding_factor, gradient_VD);
     lane.grad_ND = at::Tensor();
   }
-  student_.reduce(0);
+  student_.reduce(0, last_wave_);
 }
 
 }  // namespace retort::shard

@@ -4,8 +4,8 @@
 // A model is a row of units; the engine acquires, releases and reduces them and never looks at how they are
 // stored. Micro-batches advance in waves: every micro-batch of a wave passes a block before the next block is
 // acquired.  Forward keeps block inputs only; backward walks the blocks from the last, computing one block
-// again at a time.  The teacher follows the student, so that a hidden state of the teacher lives only until
-// the losses that look at it have turned it into a gradient of the student's.
+// again at a time.  Where losses compare hidden states, the teacher follows the student, so that one of its
+// states lives only until it has become a gradient of the student's.  Else it goes first.
 //
 // Shape legend: N tokens of a micro-batch, D hidden.
 
@@ -47,6 +47,9 @@ class Engine {
   /// told the phases of a step, and is in its former phase afterwards.
   Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
          PhaseClock& clock, EngineOptions options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// Forward and backward of this rank's micro-batches, which may be none; the student's gradients hold the
   /// sum over the group afterwards.  `most_batches`: of any rank, so that all pass the same waves.
@@ -63,6 +66,9 @@ class Engine {
     std::int64_t place;                 ///< in losses_.all()
     std::int64_t block, teacher_block;  ///< teacher_block -1: the loss needs none
   };
+  /// Where no loss compares hidden states: while it computes, the student's new weights arrive.
+  bool teacher_goes_first() const { return losses_.needs_teacher_logits() && comparisons_.empty(); }
+  void embed_teacher(Wave& wave);
   void embed(Wave& wave);
   void forward_block(Wave& wave, std::int64_t block);
   void forward_teacher_up_to(Wave& wave, std::int64_t block);
@@ -70,6 +76,8 @@ class Engine {
   void head(Wave& wave);
   void backward_block(Wave& wave, std::int64_t block);
   void backward_embedding(Wave& wave);
+  /// Waits for the counts of the step, which every loss divides by.
+  void wait_for_counts();
   loss::LossSums means();
 
   Parameters& student_;
@@ -79,7 +87,10 @@ class Engine {
   PhaseClock& clock_;
   EngineOptions options_;
   std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
+  double counts_[2] = {};                // tokens and targets of this rank, then of the step
+  comm::Handle counting_;
   double step_tokens_ = 0, step_targets_ = 0;
+  bool last_wave_ = false;
   at::Tensor sums_L_;  // of each loss, in the order of losses_.all(); read at the end of the step
 };
 

@@ -48,7 +48,7 @@ Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard) {
                                   " ranks lie across machines of ", of_node,
                                   " ranks; use a divisor or a multiple of that number.");
   const auto place = place_by_node(nodes, world.rank());
-  Groups groups{.world = &world, .shard = {}, .replica = {}};
+  Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
   groups.shard = world.split(static_cast<int>(place / size), "shard");
   groups.replica = world.split(groups.shard->rank(), "replica");  // who has the same part elsewhere
   return groups;

@@ -16,6 +16,8 @@ namespace retort::shard {
 struct Groups {
   comm::Group* world = nullptr;
   std::unique_ptr<comm::Group> shard, replica;
+  /// Whether weights and gradients move while something computes; false is for comparison.
+  bool ahead = true;
 };
 
 /// How many ranks there are.

@@ -32,8 +32,9 @@ class Parameters {
   /// Flat float32 buffer (float64 when the compute type is) to which the gradient of the whole unit is added;
   /// zero when it is first asked for after zero_gradients() or reduce().
   virtual at::Tensor gradient(std::int64_t unit) = 0;
-  /// What was added on this rank goes, summed over the group, into own_gradient().  Collective.
-  virtual void reduce(std::int64_t unit) = 0;
+  /// What was added on this rank goes, summed over the group, into own_gradient().  `last`: nothing more is
+  /// added to this unit before finish_reduces(), so its sum over other shard groups may begin.  Collective.
+  virtual void reduce(std::int64_t unit, bool last) = 0;
   /// Returns when all that was reduced is in own_gradient().  Collective.
   virtual void finish_reduces() = 0;
   /// own_gradient() begins at zero.

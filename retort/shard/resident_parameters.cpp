@@ -31,7 +31,7 @@ class ResidentParameters final : public Parameters {
   bool resident() const override { return true; }
 
   at::Tensor gradient(std::int64_t unit) override { return at(gradients_, unit); }
-  void reduce(std::int64_t) override {}
+  void reduce(std::int64_t, bool) override {}
   void finish_reduces() override {}
   void zero_gradients() override {
     for (auto& gradient : gradients_) gradient.zero_();

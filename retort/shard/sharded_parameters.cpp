@@ -46,6 +46,7 @@ class ShardedParameters final : public Parameters {
         world_(*groups.world),
         shard_(*groups.shard),
         replica_(*groups.replica),
+        ahead_(groups.ahead),
         units_(layout_.units.size()) {
     for (std::size_t unit = 0; unit < units_.size(); ++unit)
       units_[unit].cut = cut_of(layout_.units[unit].size);
@@ -56,7 +57,7 @@ class ShardedParameters final : public Parameters {
   }
   ~ShardedParameters() override {
     try {
-      settle_all();
+      finish_reduces();
     } catch (const std::exception&) {  // another rank failed: whoever waits for a call is told
     }
   }
@@ -67,7 +68,7 @@ class ShardedParameters final : public Parameters {
   const architecture::Layout& layout() const override { return layout_; }
 
   void prefetch(std::int64_t unit) override {
-    if (gathered_apart()) gather(units_[at(unit)]);
+    if (gathered_apart() && ahead_) gather(units_[at(unit)]);
   }
   at::Tensor acquire(std::int64_t unit) override {
     auto& u = units_[at(unit)];
@@ -98,24 +99,23 @@ class ShardedParameters final : public Parameters {
     return u.gradient.narrow(0, 0, u.cut.size);
   }
 
-  void reduce(std::int64_t unit) override {
+  void reduce(std::int64_t unit, bool last) override {
     (void)gradient(unit);  // zeros, where this rank had nothing to add
     auto& u = units_[at(unit)];
-    Reducing reducing{unit, std::move(u.gradient), u.reduced, {}};
+    Reducing reducing{unit, last, std::move(u.gradient), u.reduced, {}};
     u.gradient = at::Tensor();
     if (u.filled) reducing.sum = at::empty_like(u.reduced);
     u.filled = true;
     reducing.under_way = shard_.reduce_scatter(buffer_of(reducing.whole), buffer_of(reducing.sum));
     reducing_.push_back(std::move(reducing));
+    if (ahead_) return;
+    settle_all();
+    u.summing.wait();
   }
 
-  void finish_reduces() override {
+  void finish_reduces() final {
     settle_all();
-    if (replica_.size() == 1) return;
-    std::vector<comm::Handle> handles;
-    for (auto& u : units_)
-      handles.push_back(replica_.reduce_scatter(buffer_of(u.reduced), buffer_of(own_piece(u, u.reduced))));
-    for (auto& handle : handles) handle.wait();
+    for (auto& u : units_) u.summing.wait();
   }
 
   void zero_gradients() override {
@@ -143,6 +143,7 @@ class ShardedParameters final : public Parameters {
     if (replica_.size() > 1)
       u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
     if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
+    if (!ahead_) u.ready.wait();
   }
 
   at::Tensor whole_master(std::int64_t unit) override {
@@ -172,12 +173,13 @@ class ShardedParameters final : public Parameters {
     at::Tensor gathered;  // where parts lie apart: the unit as long as somebody holds it
     at::Tensor gradient;  // of the whole unit, while it is made
     at::Tensor reduced;   // one part
-    comm::Handle ready, gathering;
+    comm::Handle ready, gathering, summing;
     std::int64_t holders = 0;
     bool filled = false;  // `reduced` has a sum of this step
   };
   struct Reducing {
     std::int64_t unit;
+    bool last;
     at::Tensor whole, sum;
     comm::Handle under_way;
   };
@@ -299,6 +301,8 @@ class ShardedParameters final : public Parameters {
     reducing.under_way.wait();
     auto& u = units_[at(reducing.unit)];
     if (!reducing.sum.is_same(u.reduced)) u.reduced.add_(reducing.sum);
+    if (reducing.last && replica_.size() > 1)
+      u.summing = replica_.reduce_scatter(buffer_of(u.reduced), buffer_of(own_piece(u, u.reduced)));
   }
   void settle_all() {
     while (!reducing_.empty()) settle();
@@ -342,6 +346,7 @@ class ShardedParameters final : public Parameters {
   comm::Group& world_;
   comm::Group& shard_;
   comm::Group& replica_;
+  bool ahead_;
   std::vector<Unit> units_;
   std::vector<Place> places_;
   bool common_ = false, common_masters_ = false;

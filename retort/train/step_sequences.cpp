@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/comm/share.h"
@@ -72,7 +73,8 @@ std::vector<data::Sequence> unpacked(const std::string& bytes, std::int64_t coun
 
 }  // namespace
 
-StepShare StepSequences::next() {
+void StepSequences::fetch() {
+  if (fetched_) return;
   std::vector<data::Sequence> sequences;
   const auto read = [&] {
     if (stream_)
@@ -87,10 +89,20 @@ StepShare StepSequences::next() {
     group_.share(bytes);
     sequences = unpacked(bytes, count_);
   }
-  StepShare share{{}, sequences.front().number, sequences.back().number};
+  fetched_ = {.first_number = sequences.front().number, .last_number = sequences.back().number};
   const auto own = comm::share_of(sequences.size(), group_.rank(), group_.size());
-  for (auto i = own.first; i < own.last; ++i) share.sequences.push_back(std::move(sequences[i]));
-  return share;
+  for (auto i = own.first; i < own.last; ++i) fetched_->sequences.push_back(std::move(sequences[i]));
+}
+
+StepShare StepSequences::next() {
+  fetch();
+  if (stream_) cursor_ = stream_->cursor();
+  return *std::exchange(fetched_, {});
+}
+
+void StepSequences::seek(const base::Json& cursor) {
+  cursor_ = cursor;
+  if (stream_) stream_->seek(cursor);
 }
 
 }  // namespace retort::train

@@ -3,6 +3,7 @@
 // number of ranks.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -13,7 +14,7 @@ namespace retort::train {
 
 /// What one rank has of a step.
 struct StepShare {
-  std::vector<data::Sequence> sequences;           ///< consecutive ones, perhaps none
+  std::vector<data::Sequence> sequences = {};      ///< consecutive ones, perhaps none
   std::int64_t first_number = 0, last_number = 0;  ///< of the whole step
 };
 
@@ -23,20 +24,23 @@ class StepSequences {
   StepSequences(data::SequenceStream* stream, comm::Group& group, std::int64_t count)
       : stream_(stream), group_(group), count_(count) {}
 
-  /// This rank's share of the next step.  Throws on every rank what reading threw on rank 0.  Collective.
+  /// Fetches the next step's sequences, unless they are there: before an update, whose new weights the ranks
+  /// then exchange while they compute.  Throws on every rank what reading threw on rank 0.  Collective.
+  void fetch();
+  /// This rank's share of the next step, fetched before or now.
   StepShare next();
   /// Sequences of the rank that has most of a step.
   std::int64_t most() const { return (count_ + group_.size() - 1) / group_.size(); }
-  /// The state after the last step; null except on rank 0.
-  base::Json cursor() const { return stream_ ? stream_->cursor() : base::Json(); }
-  void seek(const base::Json& cursor) {
-    if (stream_) stream_->seek(cursor);
-  }
+  /// The state after what next() gave last; null except on rank 0.
+  const base::Json& cursor() const { return cursor_; }
+  void seek(const base::Json& cursor);
 
  private:
   data::SequenceStream* stream_;
   comm::Group& group_;
   std::int64_t count_;
+  std::optional<StepShare> fetched_;
+  base::Json cursor_;
 };
 
 }  // namespace retort::train

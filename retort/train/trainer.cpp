@@ -129,7 +129,7 @@ class Loop {
     while (progress_.step < steps_) {
       step();
       const bool last = progress_.step == steps_;
-      if (last || all_stop()) {
+      if (last || stops()) {
         save();
         if (!last) return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
       } else if (progress_.step % s_.options.checkpoint_every_steps == 0) {
@@ -140,6 +140,13 @@ class Loop {
   }
 
  private:
+  // What each rank tells all others once a step.
+  struct Said {
+    double squares = 0;           // of its part of the gradient
+    double stop = 0;              // above 0: it was asked to
+    shard::PerPhase phases = {};  // of the step before, seconds for a sequence
+  };
+
   void resume() {
     if (auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer)) {
       progress_ = std::move(*saved);
@@ -174,8 +181,11 @@ class Loop {
     end_of_saving();  // what it writes changes from here on
     clock_.enter(shard::Phase::update);
     mask_gradients();
-    const double norm = gradient_norm();
+    // All that ranks have to say to each other stands before the update: new weights are on their way after
+    // it, while the next step computes.
+    const double norm = exchange();
     s_.group.together([&] { require_finite(result, norm); });
+    if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch();
     update(norm);
     progress_.step += 1;
     progress_.tokens += result.tokens;
@@ -185,7 +195,7 @@ class Loop {
     s_.group.set_patience(patience_.seconds());
     if (s_.device.is_cpu()) {
       const auto phases = clock_.take();
-      look_for_stragglers(phases, batches);
+      keep_per_sequence(phases, batches);
       phase_seconds_ = in_microseconds(named<shard::Phase>(phases));
       operation_seconds_ = in_microseconds(named<ops::Operation>(operations.take()));
     }
@@ -193,18 +203,38 @@ class Loop {
     record(result, norm, seconds);
   }
 
-  void look_for_stragglers(shard::PerPhase phases, std::span<const shard::MicroBatch> batches) {
-    if (s_.group.size() == 1) return;
+  void keep_per_sequence(const shard::PerPhase& phases, std::span<const shard::MicroBatch> batches) {
     std::size_t sequences = 0;
     for (const auto& batch : batches) sequences += batch.bounds.size() - 1;
-    for (auto& seconds : phases) seconds /= static_cast<double>(std::max<std::size_t>(1, sequences));
-    std::vector<shard::PerPhase> all(static_cast<std::size_t>(s_.group.size()));
+    said_.phases = phases;
+    for (auto& seconds : said_.phases) seconds /= static_cast<double>(std::max<std::size_t>(1, sequences));
+    has_phases_ = true;
+  }
+
+  // All ranks stop after the same step: what one hears after their exchange waits for the next.
+  bool stops() const { return asked_to_stop_ || (s_.group.size() == 1 && s_.observer.stop_requested()); }
+
+  // Returns the gradient's norm.  Stragglers are told a step later.
+  double exchange() {
+    said_.squares = own_squares();
+    said_.stop = s_.observer.stop_requested() ? 1 : 0;
+    std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
+    constexpr auto kNumbers = static_cast<std::int64_t>(sizeof(Said) / sizeof(double));
     s_.group
-        .all_gather({phases.data(), std::ssize(phases), comm::Type::f64},
-                    {all.data(), std::ssize(phases) * s_.group.size(), comm::Type::f64})
+        .all_gather({&said_, kNumbers, comm::Type::f64},
+                    {all.data(), kNumbers * s_.group.size(), comm::Type::f64})
         .wait();
-    for (const auto& straggler : stragglers_.add(all))
-      s_.observer.message(record::Level::warning, base::join(s_.stage, ": ", described(straggler)));
+    double squares = 0;
+    std::vector<shard::PerPhase> phases;
+    for (const auto& said : all) {
+      squares += said.squares;
+      asked_to_stop_ = asked_to_stop_ || said.stop > 0;
+      phases.push_back(said.phases);
+    }
+    if (has_phases_ && s_.group.size() > 1)
+      for (const auto& straggler : stragglers_.add(phases))
+        s_.observer.message(record::Level::warning, base::join(s_.stage, ": ", described(straggler)));
+    return std::sqrt(squares);
   }
 
   std::vector<shard::MicroBatch> next_batches() {
@@ -219,20 +249,11 @@ class Loop {
       optimizer_.mask_gradient(unit, s_.student.own_gradient(unit));
   }
 
-  double gradient_norm() {
+  double own_squares() {
     auto sum = ops::sum_of_squares(s_.student.own_gradient(0));
     for (std::int64_t unit = 1; unit < s_.student.layout().num_units(); ++unit)
       sum.add_(ops::sum_of_squares(s_.student.own_gradient(unit)));
-    double squares[1] = {sum.item<double>()};
-    s_.group.all_sum(squares);
-    return std::sqrt(squares[0]);
-  }
-
-  // All ranks stop after the same step.
-  bool all_stop() {
-    double wishes[1] = {s_.observer.stop_requested() ? 1.0 : 0.0};
-    s_.group.all_sum(wishes);
-    return wishes[0] > 0;
+    return sum.item<double>();
   }
 
   void require_finite(const shard::StepResult& result, double norm) const {
@@ -394,6 +415,8 @@ class Loop {
   shard::Engine engine_;
   std::int64_t steps_;
   Progress progress_;
+  Said said_;
+  bool has_phases_ = false, asked_to_stop_ = false;
   double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
   record::NamedNumbers phase_flops_, phase_seconds_, operation_flops_, operation_seconds_;
   std::int64_t first_sample_ = 0, last_sample_ = 0;

@@ -58,7 +58,7 @@ class LentParameters final : public shard::Parameters {
     reduced_[at(unit)] = false;
     return whole(unit);
   }
-  void reduce(std::int64_t unit) override {
+  void reduce(std::int64_t unit, bool) override {
     counts_[at(unit)].reduced += 1;
     reduced_[at(unit)] = true;
     inner_->own_gradient(unit).add_(whole(unit));
