@@ -41,21 +41,6 @@ struct Settings {
   std::string trace;
 };
 
-// Seconds of a step that this rank waited for others.
-double waited_seconds(const comm::Group& world, const std::vector<const shard::Groups*>& models) {
-  double seconds = 0;
-  const auto add = [&](const comm::Group* group) {
-    if (!group) return;
-    for (const auto& count : group->log().counts()) seconds += count.exposed_seconds;
-  };
-  add(&world);
-  for (const auto* groups : models) {
-    add(groups->shard.get());
-    add(groups->replica.get());
-  }
-  return seconds;
-}
-
 architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int64_t width) {
   architecture::Config config;
   config.vocab_size = s.vocab;
@@ -135,6 +120,23 @@ Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
   return models;
 }
 
+// All groups of which calls are made.
+std::vector<comm::Group*> groups_of(comm::Group& world, const Models& models) {
+  std::vector<comm::Group*> all{&world};
+  for (const auto* groups : {&models.student_groups, &models.teacher_groups})
+    for (const auto* of_model : {&groups->shard, &groups->replica})
+      if (*of_model) all.push_back(of_model->get());
+  return all;
+}
+
+// Seconds that this rank waited for others.
+double waited_seconds(const std::vector<comm::Group*>& groups) {
+  double seconds = 0;
+  for (const auto* group : groups)
+    for (const auto& count : group->log().counts()) seconds += count.exposed_seconds;
+  return seconds;
+}
+
 void update(shard::Parameters& student, optim::AdamW& optimizer, comm::Group& group, std::int64_t step) {
   double squares[] = {0};
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
@@ -161,14 +163,6 @@ base::Json per_step(const std::array<double, kCount>& seconds, std::int64_t step
   for (std::size_t i = 0; i < kCount; ++i)
     json[std::string(base::word(static_cast<Enum>(i)))] = seconds[i] / static_cast<double>(steps);
   return json;
-}
-
-void watch(Trace& trace, const Models& models, comm::Group& group, shard::PhaseClock& clock) {
-  trace.watch(clock);
-  trace.watch(group);
-  for (const auto* groups : {&models.student_groups, &models.teacher_groups})
-    for (const auto* of_model : {&groups->shard, &groups->replica})
-      if (*of_model) trace.watch(**of_model);
 }
 
 // Of all ranks, in one file.
@@ -217,7 +211,11 @@ base::Json measure(const Settings& s, comm::Group& group) {
       .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
   shard::PhaseClock clock;
   const auto trace = std::make_shared<Trace>(group.rank());
-  if (!s.trace.empty()) watch(*trace, models, group, clock);
+  const auto groups = groups_of(group, models);
+  if (!s.trace.empty()) {
+    trace->watch(clock);
+    for (auto* of_model : groups) trace->watch(*of_model);
+  }
   ops::OperationClock operations;
   shard::Engine engine(*student, teacher.get(), losses, group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
@@ -233,6 +231,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
     if (step == 1) {  // it also compiles kernels and touches pages
       clock.take();
       operations.take();
+      for (auto* of_model : groups) of_model->log().clear();
       continue;
     }
     best_seconds = std::min(best_seconds, seconds);
@@ -242,9 +241,9 @@ base::Json measure(const Settings& s, comm::Group& group) {
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
   const double peak = bench::matrix_product_flops(dtype, at::kCPU);
+  const double waited = waited_seconds(groups);
   double memory_bytes[] = {static_cast<double>(proportional_peak.bytes())};
   group.all_sum(memory_bytes);
-  const double waited = waited_seconds(group, {&models.student_groups, &models.teacher_groups});
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
           {"keep_activations", s.keep},
@@ -253,7 +252,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"loss", loss},
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
-          {"exposed_seconds", waited / static_cast<double>(s.steps + 1)},
+          {"exposed_seconds", waited / static_cast<double>(s.steps)},
           {"phase_seconds", per_step<shard::Phase>(clock.take(), s.steps)},
           {"operation_seconds", per_step<ops::Operation>(operations.take(), s.steps)},
           {"model_flops", rate * flops},

@@ -107,6 +107,8 @@ class ShardedParameters final : public Parameters {
     if (u.filled) reducing.sum = at::empty_like(u.reduced);
     u.filled = true;
     reducing.under_way = shard_.reduce_scatter(buffer_of(reducing.whole), buffer_of(reducing.sum));
+    // Calls follow each other, so the sum over shard groups may be called before the one within has ended.
+    if (reducing.last && reducing.sum.is_same(u.reduced)) sum_over_replicas(u);
     reducing_.push_back(std::move(reducing));
     if (ahead_) return;
     settle_all();
@@ -300,9 +302,13 @@ class ShardedParameters final : public Parameters {
     reducing_.pop_front();
     reducing.under_way.wait();
     auto& u = units_[at(reducing.unit)];
-    if (!reducing.sum.is_same(u.reduced)) u.reduced.add_(reducing.sum);
-    if (reducing.last && replica_.size() > 1)
-      u.summing = replica_.reduce_scatter(buffer_of(u.reduced), buffer_of(own_piece(u, u.reduced)));
+    if (reducing.sum.is_same(u.reduced)) return;
+    u.reduced.add_(reducing.sum);
+    if (reducing.last) sum_over_replicas(u);
+  }
+  void sum_over_replicas(Unit& u) {
+    if (replica_.size() == 1) return;
+    u.summing = replica_.reduce_scatter(buffer_of(u.reduced), buffer_of(own_piece(u, u.reduced)));
   }
   void settle_all() {
     while (!reducing_.empty()) settle();
