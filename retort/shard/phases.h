@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <utility>
 
@@ -60,17 +61,20 @@ class PhaseClock {
   std::function<void(Phase)> told_;
 };
 
-/// In a phase for the time of a scope.
+/// In a phase for the time of a scope.  What an exception ends stays the phase, so that it can be told.
 class InPhase {
  public:
   InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}
-  ~InPhase() { clock_.enter(before_); }
+  ~InPhase() {
+    if (std::uncaught_exceptions() == exceptions_) clock_.enter(before_);
+  }
   InPhase(const InPhase&) = delete;
   InPhase& operator=(const InPhase&) = delete;
 
  private:
   PhaseClock& clock_;
   Phase before_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace retort::shard

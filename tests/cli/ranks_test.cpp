@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "cli/tiny_project.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/comm/flight.h"
 #include "support/message_of.h"
 
 namespace retort::test {
@@ -176,6 +179,48 @@ TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
   });
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_SAYS(ended.err, "rank 2 ");
+}
+
+// Stops a process while its record says that it is in a phase; false: the phase did not come.
+bool stop_in_phase(const std::function<comm::FlightRecord()>& record, pid_t process,
+                   const std::string& phase) {
+  const auto is_there = [&] { return record().phase.ends_with(phase); };
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+       std::chrono::steady_clock::now() < end;) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    if (!is_there()) continue;
+    ::kill(process, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (is_there()) return true;
+    ::kill(process, SIGCONT);  // it had gone on before the signal came
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+TEST_F(Ranks, OneThatIsStoppedInAnyPhaseIsNamed) {
+  for (const auto* phase : {"teacher_forward", "head", "backward", "update"}) {
+    SCOPED_TRACE(phase);
+    project_.write_recipe(
+        {train_of(5),
+         "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 400k, packing: "
+         "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, loss: [{kind: kl_divergence}, {kind: "
+         "squarehead}], checkpoint_every_steps: 1000, evaluate_tokens: 256, optim: {lr: 1.0e-3}}"});
+    const auto ended = disturb(12, [&](Running& running, pid_t rank) {
+      const auto record = [&] {
+        const auto all = comm::read_flights(project_.path("run") / "flights");
+        return all.size() == 3 ? all.back() : comm::FlightRecord{};
+      };
+      ASSERT_TRUE(stop_in_phase(record, rank, phase)) << running.err();
+      EXPECT_TRUE(wait_until(running, [&] { return running.err().find("error:") != std::string::npos; }))
+          << running.err();
+      ::kill(rank, SIGCONT);
+    });
+    EXPECT_EQ(ended.code, 75) << ended.err;
+    EXPECT_SAYS(ended.err, "rank 2 (process ");
+    EXPECT_SAYS(ended.err, "is stopped while others waited for it");
+    fs::remove_all(project_.path("run"));
+  }
 }
 
 #ifdef RETORT_MPIRUN
