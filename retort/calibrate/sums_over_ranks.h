@@ -1,7 +1,8 @@
 #pragma once
 // What text says, when each rank has taken a part of it.
 //
-// Sums are added in the order of ranks, so those of another number of ranks differ by rounding in float64.
+// Sums are added in the order of ranks, so those of another number of ranks differ by rounding in float64,
+// unless agree_on_units() made them exact.
 
 #include <cstdint>
 #include <vector>

@@ -9,7 +9,6 @@
 #include "retort/loss/head_loop.h"
 #include "retort/model/block.h"
 #include "retort/model/head.h"
-#include "retort/shard/acquired_unit.h"
 
 namespace retort::shard {
 namespace {
@@ -117,7 +116,10 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
     backward_embedding(wave);
   }
-  student_.finish_reduces();
+  {
+    const Waiting waiting(*this);
+    student_.finish_reduces();
+  }
   const auto parts = means();
   return {.loss = losses_.total(parts),
           .parts = parts,
@@ -125,7 +127,18 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
           .targets = static_cast<std::int64_t>(counts_[1])};
 }
 
+AcquiredUnit Engine::acquired(Parameters& parameters, std::int64_t unit) {
+  const Waiting waiting(*this);
+  return {parameters, unit};
+}
+
+at::Tensor Engine::gradient(std::int64_t unit) {
+  const Waiting waiting(*this);
+  return student_.gradient(unit);
+}
+
 void Engine::wait_for_counts() {
+  const Waiting waiting(*this);
   counting_.wait();
   step_tokens_ = counts_[0];
   step_targets_ = std::max(counts_[1], 1.0);
@@ -143,7 +156,7 @@ loss::LossSums Engine::means() {
 }
 
 void Engine::embed(Wave& wave) {
-  const AcquiredUnit unit(student_, 0);
+  const auto unit = acquired(student_, 0);
   student_.prefetch(architecture::Layout::block_unit(0));
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
@@ -154,7 +167,7 @@ void Engine::embed(Wave& wave) {
 
 void Engine::embed_teacher(Wave& wave) {
   const InPhase phase(clock_, Phase::teacher_forward);
-  const AcquiredUnit teacher_unit(*teacher_, 0);
+  const auto teacher_unit = acquired(*teacher_, 0);
   teacher_->prefetch(architecture::Layout::block_unit(0));
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
@@ -165,7 +178,7 @@ void Engine::embed_teacher(Wave& wave) {
 }
 
 void Engine::forward_block(Wave& wave, std::int64_t block) {
-  const AcquiredUnit unit(student_, architecture::Layout::block_unit(block));
+  const auto unit = acquired(student_, architecture::Layout::block_unit(block));
   const auto next = unit_after(student_, block), head = student_.layout().head_unit();
   student_.prefetch(next);
   if (next == head && teacher_goes_first()) teacher_->prefetch(teacher_->layout().head_unit());
@@ -182,7 +195,7 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
 void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::teacher_forward);
   for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
-    const AcquiredUnit unit(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
+    const auto unit = acquired(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
     if (const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
         next != teacher_->layout().head_unit() || (losses_.needs_teacher_logits() && !teacher_goes_first()))
       teacher_->prefetch(next);
@@ -217,14 +230,15 @@ void Engine::head(Wave& wave) {
   const InPhase phase(clock_, Phase::head);
   if (losses_.needs_teacher_logits()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
   const auto unit = student_.layout().head_unit();
-  const AcquiredUnit student(student_, unit);
+  const auto student = acquired(student_, unit);
   if (const auto blocks = student_.layout().num_blocks(); blocks > 0)
     student_.prefetch(architecture::Layout::block_unit(blocks - 1));
   const auto weights = model::head_weights(student_.layout(), student.flat());
-  const auto gradients = model::head_weights(student_.layout(), student_.gradient(unit));
+  const auto gradients = model::head_weights(student_.layout(), gradient(unit));
   std::optional<AcquiredUnit> teacher;
   loss::HeadSide teacher_side;
   if (losses_.needs_teacher_logits()) {
+    const Waiting waiting(*this);
     teacher.emplace(*teacher_, teacher_->layout().head_unit());
     teacher_side = {model::head_weights(teacher_->layout(), teacher->flat()),
                     teacher_->config().rms_norm_eps,
@@ -248,10 +262,10 @@ void Engine::head(Wave& wave) {
 void Engine::backward_block(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::backward);
   const auto unit_number = architecture::Layout::block_unit(block);
-  const AcquiredUnit unit(student_, unit_number);
+  const auto unit = acquired(student_, unit_number);
   if (block > 0) student_.prefetch(unit_number - 1);
   const auto weights = block_of(student_, block, unit.flat());
-  const auto gradients = block_of(student_, block, student_.gradient(unit_number));
+  const auto gradients = block_of(student_, block, gradient(unit_number));
   const double eps = student_.config().rms_norm_eps;
   for (auto& lane : wave.lanes) {
     if (const auto of_losses_ND = std::move(lane.hidden_grads_ND.back()); of_losses_ND.defined())
@@ -274,7 +288,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
 
 void Engine::backward_embedding(Wave& wave) {
   const InPhase phase(clock_, Phase::backward);
-  const auto gradient_VD = model::embedding_matrix(student_.layout(), student_.gradient(0));
+  const auto gradient_VD = model::embedding_matrix(student_.layout(), gradient(0));
   for (auto& lane : wave.lanes) {
     model::embed_backward(lane.grad_ND, lane.batch->ids_N, student_.config().embedding_factor, gradient_VD);
     lane.grad_ND = at::Tensor();

@@ -12,12 +12,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "retort/comm/group.h"
 #include "retort/loss/losses.h"
 #include "retort/model/packed_text.h"
+#include "retort/shard/acquired_unit.h"
 #include "retort/shard/parameters.h"
 #include "retort/shard/phases.h"
 
@@ -68,6 +70,18 @@ class Engine {
   };
   /// Where no loss compares hidden states: while it computes, the student's new weights arrive.
   bool teacher_goes_first() const { return losses_.needs_teacher_logits() && comparisons_.empty(); }
+  /// In the phase of waiting for other ranks, where there are some.
+  class Waiting {
+   public:
+    explicit Waiting(Engine& engine) {
+      if (engine.group_.size() > 1) phase_.emplace(engine.clock_, Phase::exchange);
+    }
+
+   private:
+    std::optional<InPhase> phase_;
+  };
+  AcquiredUnit acquired(Parameters& parameters, std::int64_t unit);
+  at::Tensor gradient(std::int64_t unit);
   void embed_teacher(Wave& wave);
   void embed(Wave& wave);
   void forward_block(Wave& wave, std::int64_t block);

@@ -22,13 +22,14 @@ enum class Phase {
   head,             ///< logits of student and teacher, losses on them, and their gradients
   backward,         ///< of the student's blocks and embedding, with what is computed again
   checkpoint,       ///< waiting for what is not yet written of the last one
+  exchange,         ///< waiting for weights and gradients of other ranks
   update            ///< gradient norm, clipping, optimizer
 };
 constexpr auto words_of(Phase) {
   return base::words<Phase::update>("data", "student_forward", "teacher_forward", "hidden_losses", "head",
-                                    "backward", "checkpoint", "update");
+                                    "backward", "checkpoint", "exchange", "update");
 }
-inline constexpr std::size_t kPhases = 8;
+inline constexpr std::size_t kPhases = 9;
 using PerPhase = std::array<double, kPhases>;
 
 /// Counts the seconds of the phase that it is in.

@@ -56,10 +56,10 @@ class ShardedParameters final : public Parameters {
     read(source);
   }
   ~ShardedParameters() override {
-    try {
-      finish_reduces();
-    } catch (const std::exception&) {  // another rank failed: whoever waits for a call is told
-    }
+    // Nothing new is called: an error may have ended this rank's part of a step.
+    for (auto& reducing : reducing_) end(reducing.under_way);
+    for (auto& u : units_)
+      for (auto* handle : {&u.summing, &u.ready, &u.gathering}) end(*handle);
   }
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
@@ -115,7 +115,7 @@ class ShardedParameters final : public Parameters {
     u.summing.wait();
   }
 
-  void finish_reduces() final {
+  void finish_reduces() override {
     settle_all();
     for (auto& u : units_) u.summing.wait();
   }
@@ -305,6 +305,13 @@ class ShardedParameters final : public Parameters {
     if (reducing.sum.is_same(u.reduced)) return;
     u.reduced.add_(reducing.sum);
     if (reducing.last) sum_over_replicas(u);
+  }
+  // Well or not: whoever waits for a call is told.
+  static void end(comm::Handle& handle) {
+    try {
+      handle.wait();
+    } catch (const std::exception&) {
+    }
   }
   void sum_over_replicas(Unit& u) {
     if (replica_.size() == 1) return;

@@ -108,7 +108,7 @@ LayerInputs permute(SharedModel& model, const architecture::Tensor& layer, const
   if (outcome.order.empty()) return inputs;
   model.change([&](model::Weights& weights) { compress::reorder_inputs(weights, layer, outcome.order); });
   LayerInputs ordered;
-  model.group().together([&] { ordered = reordered(inputs, outcome.order, options, layer.name); });
+  model.group().agree([&] { ordered = reordered(inputs, outcome.order, options, layer.name); });
   return ordered;
 }
 

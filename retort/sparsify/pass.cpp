@@ -55,7 +55,7 @@ at::Tensor hessian(const SharedModel& model, const LayerGroup& group, const cali
   model.group().agree([&] { add(first, batches); });
   calibrate::sum_over_ranks(model.group(), sums, layer.cols(), inputs);
   at::Tensor hessian_CC;
-  model.group().together([&] { hessian_CC = calibrate::hessian_of(sums, layer.name); });
+  model.group().agree([&] { hessian_CC = calibrate::hessian_of(sums, layer.name); });
   return hessian_CC;
 }
 
@@ -70,7 +70,7 @@ LayerInputs inputs_of(const PassText& text, const SharedModel& model, const Laye
   LayerInputs inputs{
       hessian(model, group, *text.fitted, add_before_half), guard_hessian(text, model, group), {}};
   if (!compress::updates_weights(options.method)) return inputs;
-  model.group().together(
+  model.group().agree(
       [&] { inputs.factor = calibrate::factorise(inputs.hessian_CC, options.dampening_fraction, first); });
   if (inputs.factor->dampening_fraction > options.dampening_fraction)
     observer.message(

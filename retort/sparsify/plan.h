@@ -15,8 +15,9 @@ struct TextTokens {
   std::int64_t batch = 0;  ///< tokens of the longest batch
 };
 
-/// Returns the most that one of `ranks` has of what split_by_document makes of `tokens`, unless a text
-/// repeats its documents: the last document of a side may be a quarter of the text.
+/// Returns the most that split_by_document makes of `tokens`, unless a text repeats its documents: the last
+/// document of a side may be a quarter of the text.  One of `ranks` has its share of full batches; a text of
+/// many short sources may give a rank more.
 TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std::int64_t ranks = 1);
 
 /// The item of the plan that ranks of a machine may hold in common.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "retort/base/error.h"
@@ -64,6 +65,25 @@ TextTokens tokens_of(const Text& text) {
   return tokens;
 }
 
+// The largest part of each side that a rank has.
+TextTokens most_of_ranks(comm::Group& group, const TextTokens& own) {
+  const std::array numbers{own.fitted, own.choosing, own.judging, own.batch};
+  std::vector<std::int64_t> all(numbers.size() * static_cast<std::size_t>(group.size()));
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof numbers);
+  group
+      .all_gather({numbers.data(), kBytes, comm::Type::bytes},
+                  {all.data(), kBytes * group.size(), comm::Type::bytes})
+      .wait();
+  TextTokens most;
+  for (std::size_t i = 0; i < all.size(); i += numbers.size()) {
+    most.fitted = std::max(most.fitted, all[i]);
+    most.choosing = std::max(most.choosing, all[i + 1]);
+    most.judging = std::max(most.judging, all[i + 2]);
+    most.batch = std::max(most.batch, all[i + 3]);
+  }
+  return most;
+}
+
 void warn_of_cut_documents(const calibrate::TextSplit& split, record::Observer& observer) {
   for (const auto& source : split.cut)
     observer.message(
@@ -81,9 +101,8 @@ struct Planned {
 
 // The text that is fitted to is most of it and is read from one end to the other: that waits on disk when
 // memory alone does not suffice.
-Planned plan(const model::Weights& weights, const Text& text, const SparsifyOptions& options,
+Planned plan(const model::Weights& weights, const TextTokens& tokens, const SparsifyOptions& options,
              const SparsifyPlace& place, record::Observer& observer) {
-  const auto tokens = tokens_of(text);
   const auto item = weights.item_bytes();
   auto plan = plan_sparsify(weights.config, item, tokens, options, false);
   const bool on_disk = place.memory > 0 && plan.total_bytes() > place.memory && !place.scratch.empty();
@@ -249,30 +268,32 @@ SparsifyResult sparsify(model::Weights&& weights, const calibrate::TextSplit& sp
                         record::Observer& observer) {
   const double start = base::monotonic_seconds();
   const auto alone_group = place.group ? nullptr : comm::single_group();
-  SharedModel model(std::move(weights), place.writes, place.group ? *place.group : *alone_group);
+  auto& group = place.group ? *place.group : *alone_group;
+  SharedModel model(std::move(weights), place.writes, group);
   Text text;
   std::optional<ChosenLayers> chosen;
-  model.group().together([&] {
+  group.agree([&] {
     text = text_of(split, model);
     chosen.emplace(model.weights(), options);
   });
   base::ensure(options.share == 1 || !split.choosing.empty(), "some text is there to choose layers by");
   warn_of_cut_documents(split, observer);
+  const auto tokens = most_of_ranks(group, tokens_of(text));
   Planned planned;
-  model.group().agree([&] { planned = plan(model.weights(), text, options, place, observer); });
+  group.agree([&] { planned = plan(model.weights(), tokens, options, place, observer); });
   const Work work{split, names_of(split.fitted), text, options, planned.hidden_scratch, observer};
-  FinishedBlocks finished(place.scratch, place.identity, work.source_names, model.group());
+  FinishedBlocks finished(place.scratch, place.identity, work.source_names, group);
   double seconds_before = 0;
   std::vector<LayerDamage> alone;
   if (options.share < 1) {
     alone = measured_alone(work, model, *chosen, finished, seconds_before);
-    model.group().together([&] { choose_by_damage(alone, model.weights(), *chosen, options.share); });
+    group.together([&] { choose_by_damage(alone, model.weights(), *chosen, options.share); });
   }
   const auto made = make_sparse(work, model, *chosen, finished, seconds_before);
   auto result = std::move(model).taken();
   list_sparse_layers(result, *chosen, options.pattern);
   list_moved_channels(result, made.layers);
-  place.group ? place.group->together([&] { model::check_pattern(result); }) : model::check_pattern(result);
+  group.together([&] { model::check_pattern(result); });
   auto report = report_of(work, result, made);
   report[keys::kMemoryPlannedBytes] = planned.bytes;
   report[keys::kSeconds] = seconds_before + base::monotonic_seconds() - start;

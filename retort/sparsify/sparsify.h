@@ -39,8 +39,8 @@ struct SparsifyPlace {
 /// MemoryError before the start when the plan does not fit even with hidden states on disk; StorageError;
 /// StoppedError when the observer asks to stop. What was finished before is kept.
 ///
-/// Collective: text and rows are shared over the ranks, whose number changes sums of the text by rounding in
-/// float64.  Every rank returns the result.
+/// Collective: text and rows are shared over the ranks.  Their number changes no bit of a Hessian of up to
+/// calibrate::kDoubleColumns inputs, as far as agree_on_units() goes.  Every rank returns the result.
 SparsifyResult sparsify(model::Weights&& weights, const calibrate::TextSplit& text,
                         const SparsifyOptions& options, const SparsifyPlace& place,
                         record::Observer& observer);

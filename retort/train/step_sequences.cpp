@@ -102,6 +102,7 @@ StepShare StepSequences::next() {
 
 void StepSequences::seek(const base::Json& cursor) {
   cursor_ = cursor;
+  fetched_.reset();
   if (stream_) stream_->seek(cursor);
 }
 

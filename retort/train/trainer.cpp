@@ -219,6 +219,7 @@ class Loop {
     said_.squares = own_squares();
     said_.stop = s_.observer.stop_requested() ? 1 : 0;
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
+    static_assert(sizeof(Said) == (2 + shard::kPhases) * sizeof(double), "numbers, nothing between them");
     constexpr auto kNumbers = static_cast<std::int64_t>(sizeof(Said) / sizeof(double));
     s_.group
         .all_gather({&said_, kNumbers, comm::Type::f64},
