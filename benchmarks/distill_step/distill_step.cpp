@@ -240,7 +240,9 @@ base::Json measure(const Settings& s, comm::Group& group) {
   if (!s.trace.empty()) write_traces(s.trace, *trace, group);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
-  const double peak = bench::matrix_product_flops(dtype, at::kCPU);
+  double sums[] = {bench::matrix_product_flops(dtype, at::kCPU)};
+  group.all_sum(sums);
+  const double peak = sums[0];
   const double waited = waited_seconds(groups);
   double memory_bytes[] = {static_cast<double>(proportional_peak.bytes())};
   group.all_sum(memory_bytes);

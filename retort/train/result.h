@@ -22,7 +22,7 @@ struct GroupLog {
 struct TrainResult {
   std::int64_t steps = 0, tokens = 0;
   double seconds = 0;               ///< of training, earlier parts of a resumed stage included
-  double matrix_product_flops = 0;  ///< per second, of this machine
+  double matrix_product_flops = 0;  ///< per second, of all ranks
   double flops_per_token = 0;
   record::NamedNumbers phase_flops_per_token;      ///< of the phases that have products
   record::NamedNumbers operation_flops_per_token;  ///< of products and attention

@@ -115,7 +115,9 @@ class Loop {
     phase_flops_ = phase_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
     operation_flops_ =
         operation_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
-    peak_flops_ = bench::matrix_product_flops(s_.dtype, s_.device);
+    double peak[] = {bench::matrix_product_flops(s_.dtype, s_.device)};
+    s_.group.all_sum(peak);
+    peak_flops_ = peak[0];
     s_.group.set_patience(patience_.seconds());
   }
 
