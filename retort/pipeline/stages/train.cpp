@@ -209,12 +209,13 @@ std::vector<std::pair<std::string, comm::Group*>> logged_groups(const Context& c
   return groups;
 }
 
-// For saving; where the ranks have memory in common nothing is copied.
-model::Weights trained_weights(const Models& models) {
+// For saving by rank 0: the others put each unit together with it and keep none.  Where the ranks have memory
+// in common nothing is copied.
+model::Weights trained_weights(const Models& models, bool keeps) {
   const auto& student = *models.student;
   model::Weights weights{student.config(), student.layout(), models.lineage, models.file_dtype, {}};
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    weights.units.push_back(models.student->whole_master(unit));
+    if (auto whole = models.student->whole_master(unit); keeps) weights.units.push_back(std::move(whole));
   return weights;
 }
 
@@ -299,7 +300,7 @@ base::Json run(const Context& context, const Stage& stage) {
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
-  const auto trained = trained_weights(models);
+  const auto trained = trained_weights(models, context.leads());
   context.group.agree([&] {
     if (!context.leads()) return;
     model::check_pattern(trained);
