@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "retort/base/error.h"
@@ -30,13 +31,21 @@ bool holds(const Pattern& pattern, const at::Tensor& weight_RC) {
 }
 
 void check_pattern(const Weights& weights) {
-  if (weights.lineage.sparse_layers.empty()) return;
-  const auto pattern = parse_pattern(weights.lineage.pattern);
-  for (const auto& name : weights.lineage.sparse_layers)
-    base::require<base::ValidationError>(holds(pattern, weights.tensor(name)), name, ": more than ",
-                                         pattern.kept, " of ", pattern.group,
-                                         " neighbouring weights are not zero, but the model says ",
-                                         weights.lineage.pattern, "; sparsify it again.");
+  for (std::size_t unit = 0; unit < weights.units.size(); ++unit)
+    check_pattern(weights.layout, weights.lineage, unit, weights.units[unit]);
+}
+
+void check_pattern(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
+                   const at::Tensor& flat) {
+  if (lineage.sparse_layers.empty()) return;
+  const auto pattern = parse_pattern(lineage.pattern);
+  for (const auto& tensor : layout.units[unit].tensors) {
+    if (std::ranges::find(lineage.sparse_layers, tensor.name) == lineage.sparse_layers.end()) continue;
+    base::require<base::ValidationError>(
+        holds(pattern, flat.narrow(0, tensor.offset, tensor.numel).view(tensor.shape)), tensor.name,
+        ": more than ", pattern.kept, " of ", pattern.group,
+        " neighbouring weights are not zero, but the model says ", lineage.pattern, "; sparsify it again.");
+  }
 }
 
 at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,

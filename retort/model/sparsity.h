@@ -27,6 +27,9 @@ bool holds(const Pattern& pattern, const at::Tensor& weight_RC);
 
 /// Throws ValidationError naming the first of lineage.sparse_layers that breaks lineage.pattern.
 void check_pattern(const Weights& weights);
+/// The same of the layers of one unit, whose values are `flat`.
+void check_pattern(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
+                   const at::Tensor& flat);
 
 /// Of `values`, elements from `begin` on of the flat layout of unit `unit`: a uint8 mask, 1 where a parameter
 /// may be non-zero; undefined where no sparse layer lies among them.

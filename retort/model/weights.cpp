@@ -12,6 +12,7 @@
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
 #include "retort/model/modeling_retort.h"
+#include "retort/model/saved_units.h"
 #include "retort/model/tensor_file.h"
 
 namespace retort::model {
@@ -40,19 +41,20 @@ at::Tensor tensor_in(const at::Tensor& flat, const architecture::Tensor& tensor)
 }
 
 // What a file gets of a tensor.
-at::Tensor to_store(const Weights& weights, std::size_t unit, const architecture::Tensor& tensor) {
-  auto values = weights.tensor(unit, tensor).to(at::kCPU);
+at::Tensor to_store(const SavedUnits& model, const at::Tensor& flat, const architecture::Tensor& tensor) {
+  auto values = tensor_in(flat, tensor).to(at::kCPU);
   if (tensor.stored.subtracted != 0) values = values - tensor.stored.subtracted;
-  return values.to(scalar_type(weights.file_dtype)).contiguous();
+  return values.to(scalar_type(model.file_dtype)).contiguous();
 }
 
 // The tensors of a unit that share a place in the file with the one given, which is the first of them.
-io::TensorToWrite to_write(const Weights& weights, std::size_t unit, const architecture::Tensor& first) {
-  return {first.stored.name, weights.file_dtype, first.stored_shape(),
-          [&weights, unit, &first](const io::ByteSink& sink) {
-            for (const auto& tensor : weights.layout.units[unit].tensors) {
+io::TensorToWrite to_write(const SavedUnits& model, std::size_t unit, const architecture::Tensor& first) {
+  return {first.stored.name, model.file_dtype, first.stored_shape(),
+          [&model, unit, &first](const io::ByteSink& sink) {
+            const auto flat = model.values(unit);
+            for (const auto& tensor : model.layout.units[unit].tensors) {
               if (tensor.stored.name != first.stored.name) continue;
-              const auto values = to_store(weights, unit, tensor);
+              const auto values = to_store(model, flat, tensor);
               base::require<base::ValidationError>(values.isfinite().all().item<bool>(), tensor.name,
                                                    ": holds values that are not finite; nothing was saved.");
               sink(bytes_of(values));
@@ -71,15 +73,17 @@ std::string modeling_script(const architecture::Config& config) {
       base::join("BASE_MODEL_TYPE = \"", architecture::written_family(config).model_type, "\""));
 }
 
-void check_saved(const Weights& weights, const base::Path& directory) {
+void check_saved(const SavedUnits& model, const base::Path& directory) {
   const auto again = io::ModelDirectory::open(directory);
   const auto config = architecture::read_config(directory);
   architecture::check_tensors(config, again);
-  for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
-    for (const auto& tensor : weights.layout.units[unit].tensors)
-      base::require<base::ValidationError>(
-          at::equal(tensor_in(again, tensor), to_store(weights, unit, tensor)), directory.string(), ": ",
-          tensor.name, " read back differs from what was written; check the disk.");
+  for (std::size_t unit = 0; unit < model.layout.units.size(); ++unit) {
+    const auto flat = model.values(unit);
+    for (const auto& tensor : model.layout.units[unit].tensors)
+      base::require<base::ValidationError>(at::equal(tensor_in(again, tensor), to_store(model, flat, tensor)),
+                                           directory.string(), ": ", tensor.name,
+                                           " read back differs from what was written; check the disk.");
+  }
 }
 
 }  // namespace
@@ -186,22 +190,28 @@ Weights converted(const Weights& weights, at::ScalarType dtype) {
 
 void save_model(const Weights& weights, const base::Path& directory, const base::Path& tokenizer_from,
                 const base::Json& provenance) {
+  const SavedUnits units{weights.config, weights.layout, weights.lineage, weights.file_dtype,
+                         [&](std::size_t unit) { return weights.units[unit]; }};
+  save_model(units, directory, tokenizer_from, provenance);
+}
+
+void save_model(const SavedUnits& model, const base::Path& directory, const base::Path& tokenizer_from,
+                const base::Json& provenance) {
   base::write_directory_atomically(directory, [&](const base::Path& target) {
     std::vector<io::TensorToWrite> tensors;
-    for (std::size_t unit = 0; unit < weights.layout.units.size(); ++unit)
-      for (const auto& tensor : weights.layout.units[unit].tensors)
-        if (tensor.stored.first_row == 0) tensors.push_back(to_write(weights, unit, tensor));
+    for (std::size_t unit = 0; unit < model.layout.units.size(); ++unit)
+      for (const auto& tensor : model.layout.units[unit].tensors)
+        if (tensor.stored.first_row == 0) tensors.push_back(to_write(model, unit, tensor));
     io::write_weights(target, tensors);
     base::write_file_atomically(
         target / "config.json",
-        architecture::hf_config_json(weights.config, {.dtype = weights.file_dtype, .additional = {}}));
-    if (!weights.config.uniform())
-      base::write_file_atomically(target / architecture::kModelingFile, modeling_script(weights.config));
+        architecture::hf_config_json(model.config, {.dtype = model.file_dtype, .additional = {}}));
+    if (!model.config.uniform())
+      base::write_file_atomically(target / architecture::kModelingFile, modeling_script(model.config));
     if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
-    const base::Json about = {
-        {"format", 1}, {"lineage", to_json(weights.lineage)}, {"provenance", provenance}};
+    const base::Json about = {{"format", 1}, {"lineage", to_json(model.lineage)}, {"provenance", provenance}};
     base::write_file_atomically(target / kLineageFile, about.dump(1) + "\n");
-    check_saved(weights, target);
+    check_saved(model, target);
   });
 }
 

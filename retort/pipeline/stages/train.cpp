@@ -2,13 +2,18 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
 
 #include "retort/base/error.h"
+#include "retort/comm/requests.h"
 #include "retort/data/windows.h"
 #include "retort/io/model_directory.h"
 #include "retort/loss/losses.h"
 #include "retort/model/common_blocks.h"
 #include "retort/model/dtype.h"
+#include "retort/model/saved_units.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
@@ -209,14 +214,28 @@ std::vector<std::pair<std::string, comm::Group*>> logged_groups(const Context& c
   return groups;
 }
 
-// For saving by rank 0: the others put each unit together with it and keep none.  Where the ranks have memory
-// in common nothing is copied.
-model::Weights trained_weights(const Models& models, bool keeps) {
-  const auto& student = *models.student;
-  model::Weights weights{student.config(), student.layout(), models.lineage, models.file_dtype, {}};
-  for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    if (auto whole = models.student->whole_master(unit); keeps) weights.units.push_back(std::move(whole));
-  return weights;
+// Rank 0 writes the model and asks for one unit after the other, which all put together.
+void save_trained(const Context& context, const Stage& stage, const Models& models) {
+  std::size_t held = std::numeric_limits<std::size_t>::max();
+  at::Tensor values;  // of that unit; where the ranks have memory in common nothing is copied
+  comm::Requests requests(context.group, [&](const std::string& unit) {
+    auto whole = models.student->whole_master(std::stoll(unit));
+    if (context.leads()) values = std::move(whole);
+    return std::string();
+  });
+  if (!context.leads()) return requests.serve();
+  const model::SavedUnits units{models.student->config(), models.student->layout(), models.lineage,
+                                models.file_dtype, [&](std::size_t unit) {
+                                  if (std::exchange(held, unit) != unit) {
+                                    values = at::Tensor();
+                                    requests.ask(std::to_string(unit));
+                                    model::check_pattern(models.student->layout(), models.lineage, unit,
+                                                         values);
+                                  }
+                                  return values;
+                                }};
+  model::save_model(units, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
+                    provenance_of(stage, context.dtype, models.inputs));
 }
 
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
@@ -300,13 +319,7 @@ base::Json run(const Context& context, const Stage& stage) {
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
-  const auto trained = trained_weights(models, context.leads());
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    model::check_pattern(trained);
-    model::save_model(trained, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
-                      provenance_of(stage, context.dtype, models.inputs));
-  });
+  context.group.agree([&] { save_trained(context, stage, models); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
   return result;
