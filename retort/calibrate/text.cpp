@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <span>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -63,23 +64,28 @@ std::vector<BatchPlace> batch_places(const std::vector<SourceText>& sources, std
   return places;
 }
 
+namespace {
+
+std::vector<Batch> made_batches(const std::vector<SourceText>& sources, const architecture::Config& config,
+                                at::Device device, std::span<const BatchPlace> places) {
+  std::vector<Batch> batches;
+  for (const auto& place : places) batches.push_back(make_batch(config, sources, place, device));
+  return batches;
+}
+
+}  // namespace
+
 std::vector<Batch> calibration_batches(const std::vector<SourceText>& sources,
                                        const architecture::Config& config, at::Device device,
                                        std::int64_t batch_tokens) {
-  std::vector<Batch> batches;
-  for (const auto& place : batch_places(sources, config.vocab_size, batch_tokens))
-    batches.push_back(make_batch(config, sources, place, device));
-  return batches;
+  return made_batches(sources, config, device, batch_places(sources, config.vocab_size, batch_tokens));
 }
 
 std::vector<Batch> batches_of_rank(const std::vector<SourceText>& sources, const architecture::Config& config,
                                    at::Device device, int rank, int ranks) {
   const auto places = batch_places(sources, config.vocab_size, kCalibrationBatchTokens);
   const auto own = comm::share_of(places.size(), rank, ranks);
-  std::vector<Batch> batches;
-  for (auto i = own.first; i < own.last; ++i)
-    batches.push_back(make_batch(config, sources, places[i], device));
-  return batches;
+  return made_batches(sources, config, device, std::span(places).subspan(own.first, own.last - own.first));
 }
 
 std::int64_t num_tokens(const std::vector<Batch>& batches) {
