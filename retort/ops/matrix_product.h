@@ -17,7 +17,7 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 /// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
 
-/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  On a matrix unit
+/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  With AMX
 /// the product of bfloat16 is added without being rounded.
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 

@@ -2,15 +2,41 @@
 
 #include <ATen/native/CPUBlas.h>
 
-namespace retort::ops::cpu {
+#include <array>
+#include <exception>
 
-bool has_matrix_unit() {
+namespace retort::ops::cpu {
+namespace {
+
+// libtorch does not say whether it can use such vectors, so one product is tried.
+bool has_vectors_of_pairs() {
+#if defined(__x86_64__) || defined(_M_X64)
+  if (!__builtin_cpu_supports("avx512bf16")) return false;
+  const std::array<Bf16, 4> a{};
+  const std::array<std::uint32_t, 4> b{};
+  std::array<float, 4> out{};
+  try {
+    unit_product({a.data(), 2, b.data(), 2, out.data(), 2, 2, 2, 2, false});
+  } catch (const std::exception&) {
+    return false;
+  }
+  release_matrix_unit();
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool has_amx() {
   static const bool has = at::native::cpublas::could_pack(at::kBFloat16);
   return has;
 }
 
 bool suits_matrix_unit(std::int64_t head_dim) {
-  return head_dim % kUnitStep == 0 && has_matrix_unit();
+  static const bool has = has_amx() || has_vectors_of_pairs();
+  return has && head_dim % kUnitStep == 0;
 }
 
 void unit_product(const UnitProduct& p) {

@@ -1,5 +1,6 @@
 #pragma once
-// Products of small bfloat16 matrices by a processor's matrix unit (AMX), through libtorch.
+// Products of small bfloat16 matrices by a processor's matrix unit, through libtorch.  A unit is what
+// multiplies pairs of bfloat16: AMX, or the vectors of AVX-512 BF16.
 
 #include <cstdint>
 
@@ -7,8 +8,8 @@
 
 namespace retort::ops::cpu {
 
-/// Whether this processor has one; settled once.
-bool has_matrix_unit();
+/// Whether this processor has AMX; settled once.
+bool has_amx();
 /// Whether attention of bfloat16 heads of this width is computed on it.
 bool suits_matrix_unit(std::int64_t head_dim);
 

@@ -74,7 +74,7 @@ class RowsOfSum {
 }  // namespace
 
 bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
-  return has_matrix_unit() && sum_MK.scalar_type() == at::kFloat && sum_MK.is_contiguous() &&
+  return has_amx() && sum_MK.scalar_type() == at::kFloat && sum_MK.is_contiguous() &&
          sum_MK.device().is_cpu() && a_NM.scalar_type() == at::kBFloat16 &&
          b_NK.scalar_type() == at::kBFloat16 && dense_rows(a_NM) && dense_rows(b_NK) &&
          a_NM.size(0) >= kLeastInner && a_NM.size(1) % 2 == 0 && b_NK.size(1) % kUnitStep == 0;

@@ -1,5 +1,6 @@
 #pragma once
-// The gradient of a linear layer's weights on a matrix unit.
+// The gradient of a linear layer's weights with AMX.  The vectors of AVX-512 BF16 do not gain what copying
+// the operands costs.
 
 #include <ATen/core/Tensor.h>
 
@@ -7,8 +8,8 @@
 
 namespace retort::ops::cpu {
 
-/// Whether add_transposed_product can be computed so: bfloat16 with even widths and dense rows, added to
-/// dense float32.
+/// Whether add_transposed_product is computed so: with AMX, bfloat16 with even widths and dense rows, added
+/// to dense float32.
 bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
 /// sum += a^T b, in float32: the product is never rounded to bfloat16.  Each element is added up by one
