@@ -70,10 +70,12 @@ TypeRates measure_types(ProductShape shape, at::Device device) {
   constexpr double kSeconds = 0.05;
   shape = shortened(shape);
   Product fp32(shape, at::kFloat, device), bf16(shape, at::kBFloat16, device);
-  // In turn, so that what else the machine does meets both.
-  for (int i = 0; i < 2 || fp32.seconds() < kSeconds || bf16.seconds() < kSeconds; ++i) {
-    if (i < 2 || fp32.seconds() < kSeconds) fp32.run();
-    if (i < 2 || bf16.seconds() < kSeconds) bf16.run();
+  // In turn, so that what else the machine does meets both.  The first products of a process make kernels and
+  // touch pages, so time that passed does not say that there were enough.
+  constexpr int kLeast = 4;
+  for (int i = 0; i < kLeast || fp32.seconds() < kSeconds || bf16.seconds() < kSeconds; ++i) {
+    if (i < kLeast || fp32.seconds() < kSeconds) fp32.run();
+    if (i < kLeast || bf16.seconds() < kSeconds) bf16.run();
   }
   return {shape, fp32.best_flops(), bf16.best_flops()};
 }
