@@ -34,16 +34,14 @@ class HeadAttention {
         rule_(rule),
         work_(at::empty({forward_elements(longest, q_NHE.size(2))}, to.lse_HN.options())) {}
 
-  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head, const TilePart& part) const {
+  void of_segment(std::int64_t begin, std::int64_t length, std::int64_t head, const TilePart& part) {
     const auto dim = q_NHE_.size(2), width = padded(dim), kv_head = head / (q_NHE_.size(1) / k_NKE_.size(1));
     Room<C> room(work_);
     const auto v_LP = room.take(length, width), k_EL = room.take(dim, padded(length));
     const auto q_RP = room.take(kForwardRows, width), out_RP = room.take(kForwardRows, width);
     const auto tile = room.take(kForwardRows, padded(length));
     C* const sum_R = room.take(1, kForwardRows).first;
-    load_rows(Rows<const T>(k_NKE_, begin, kv_head), 0, length, v_LP);
-    transpose(v_LP, length, dim, k_EL);
-    load_rows(Rows<const T>(v_NKE_, begin, kv_head), 0, length, v_LP);
+    load_keys(begin, length, kv_head, k_EL, v_LP);
     const Rows<const T> queries(q_NHE_, begin, head);
     const Rows<T> outputs(to_.out_NHE, begin, head);
     C* const lse_L = data<C>(to_.lse_HN) + head * to_.lse_HN.stride(0) + begin;
@@ -66,10 +64,22 @@ class HeadAttention {
   }
 
  private:
+  // Heads of queries that share keys follow each other, and a segment's matrices always lie in one place.
+  void load_keys(std::int64_t begin, std::int64_t length, std::int64_t kv_head, const Matrix<C>& k_EL,
+                 const Matrix<C>& v_LP) {
+    if (begin == loaded_begin_ && kv_head == loaded_head_) return;
+    load_rows(Rows<const T>(k_NKE_, begin, kv_head), 0, length, v_LP);
+    transpose(v_LP, length, q_NHE_.size(2), k_EL);
+    load_rows(Rows<const T>(v_NKE_, begin, kv_head), 0, length, v_LP);
+    loaded_begin_ = begin;
+    loaded_head_ = kv_head;
+  }
+
   const at::Tensor &q_NHE_, &k_NKE_, &v_NKE_;
   const Attention& to_;
   const ScoreRule& rule_;
   at::Tensor work_;
+  std::int64_t loaded_begin_ = -1, loaded_head_ = -1;
 };
 
 }  // namespace
