@@ -6,11 +6,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
-#include <iterator>
 #include <list>
 #include <mutex>
 #include <new>
@@ -33,8 +31,6 @@ constexpr std::size_t kBigBytes = std::size_t{1} << 20;
 constexpr std::size_t kHugePageBytes = std::size_t{1} << 21, kHugeBytes = 4 * kHugePageBytes;
 // Enough for the blocks that a small model asks for in every step.
 constexpr std::size_t kAlwaysKeptBytes = std::size_t{1} << 27;
-// What may wait beside the most that was ever in use.
-constexpr std::size_t kSpareBytes = std::size_t{1} << 25;
 
 void* fresh_block(std::size_t size) {
   const bool huge = size >= kHugeBytes;
@@ -56,11 +52,8 @@ class BigBlocks {
     const std::lock_guard lock(mutex_);
     const auto rounded = size_class(size);
     const auto found = smallest_between(rounded, rounded + rounded / 4);
-    if (found == waiting_.end()) make_room(rounded);
     const auto block = found == waiting_.end() ? Waiting{fresh_block(rounded), rounded} : leave(found);
     in_use_[block.memory] = {block.capacity, size};
-    in_use_bytes_ += block.capacity;
-    most_in_use_bytes_ = std::max(most_in_use_bytes_, in_use_bytes_);
     return block.memory;
   }
 
@@ -71,7 +64,6 @@ class BigBlocks {
     if (found == in_use_.end()) return 0;
     const auto [capacity, size] = found->second;
     in_use_.erase(found);
-    in_use_bytes_ -= capacity;
     // What waits may be a quarter of the most that was ever in use, and what a small model needs in any case.
     const auto most_bytes = static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes;
     if (capacity > most_bytes) {
@@ -95,14 +87,6 @@ class BigBlocks {
     std::size_t capacity;
   };
   using Place = std::list<Waiting>::iterator;
-
-  // Those that wait are no reason to hold more than was once in use, but for a little.  A step frees and
-  // takes in turns, so what was freed last is what it needs latest.
-  void make_room(std::size_t size) {
-    const auto needed = in_use_bytes_ + size, most = std::max(most_in_use_bytes_, needed) + kSpareBytes;
-    while (!waiting_.empty() && needed + waiting_bytes_ > most)
-      ::free(leave(std::prev(waiting_.end())).memory);
-  }
 
   // Few wait, so a walk over them takes nothing beside the work on a block.
   Place smallest_between(std::size_t least, std::size_t most) {
@@ -130,7 +114,7 @@ class BigBlocks {
   std::mutex mutex_;
   std::list<Waiting> waiting_;  // the longest first
   std::unordered_map<void*, Block> in_use_;
-  std::size_t waiting_bytes_ = 0, in_use_bytes_ = 0, most_in_use_bytes_ = 0;
+  std::size_t waiting_bytes_ = 0;
 };
 
 BigBlocks& big_blocks() {

@@ -2,22 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
-#include <vector>
 
 namespace retort {
 namespace {
 
 constexpr std::int64_t kMB = 1'000'000;
-
-std::int64_t resident_bytes() {
-  std::ifstream in("/proc/self/statm");
-  std::int64_t size = 0, resident = 0;
-  in >> size >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
-}
 
 at::Tensor touched(std::int64_t bytes) {
   return at::ones({bytes / 4}, at::kFloat);
@@ -40,18 +29,6 @@ TEST(TensorAllocator, GivesAFreedBlockToTheNextTensorOfItsSize) {
   x.reset();
   x = touched(39 * kMB);
   EXPECT_EQ(x.const_data_ptr(), memory);
-}
-
-TEST(TensorAllocator, HoldsLittleMoreThanWasOnceInUse) {
-  ops::install_tensor_allocator();
-  std::int64_t in_use = 0;
-  {
-    std::vector<at::Tensor> many;
-    for (int i = 0; i < 3; ++i) many.push_back(touched(100 * kMB));
-    in_use = resident_bytes();
-  }  // they wait, and no tensor of another size can use them
-  const auto other = touched(250 * kMB);
-  EXPECT_LT(resident_bytes() - in_use, 45 * kMB);
 }
 
 }  // namespace
