@@ -23,7 +23,7 @@ std::string described(const FlightRecord& record) {
 }
 
 std::string place_of(const FlightRecord& record) {
-  if (record.step == 0 && record.phase.empty()) return "before the first step";
+  if (record.step == 0) return record.phase.empty() ? "before the first stage" : "in " + record.phase;
   return base::join("in step ", record.step, record.phase.empty() ? "" : ", " + record.phase);
 }
 

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include "retort/base/error.h"
 #include "retort/base/files.h"
@@ -126,16 +125,18 @@ void Flight::failed(std::string_view sentence, bool by_another) noexcept {
   put(file_->sentence, sentence);
 }
 
+void Flight::flush() noexcept {
+  ::msync(file_, sizeof(FlightFile), MS_SYNC);
+}
+
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank) {
   auto number = std::to_string(rank);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
   return directory / ("rank-" + number);
 }
 
-namespace {
-
-std::optional<FlightRecord> read_flight(const std::filesystem::path& path) {
-  const auto bytes = base::read_file(path);
+std::optional<FlightRecord> read_flight(const std::filesystem::path& file_path) {
+  const auto bytes = base::read_file(file_path);
   if (bytes.size() != sizeof(FlightFile) || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return {};
   const auto file = std::make_unique<FlightFile>();
   std::memcpy(static_cast<void*>(file.get()), bytes.data(), sizeof(FlightFile));
@@ -155,8 +156,6 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& path) {
     record.calls.push_back(file->calls[call % Flight::kCalls]);
   return record;
 }
-
-}  // namespace
 
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory) {
   std::vector<FlightRecord> records;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -73,6 +74,8 @@ class Flight {
   void ended(std::int64_t place);
   /// The step that is computed, and the part of it.
   void at(std::int64_t step, std::string_view phase);
+  /// Gives what was noted to other machines, where the file system waits with that.
+  void flush() noexcept;
   /// Why the rank ends: by itself, or (`by_another`) because another did.  The first reason stays.
   void failed(std::string_view sentence, bool by_another) noexcept;
 
@@ -84,6 +87,8 @@ class Flight {
   std::jthread heart_;
 };
 
+/// The record of a file; nothing where it is none.  Throws StorageError.
+std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 /// The records of a directory that ranks wrote, by rank.  Files that are no records are left out.
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory);
 /// The file of a rank.

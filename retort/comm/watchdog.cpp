@@ -1,11 +1,17 @@
 #include "retort/comm/watchdog.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 
 namespace retort::comm {
+
+double least_patience_seconds() {
+  const char* const text = std::getenv("RETORT_PATIENCE_SECONDS");
+  return text ? std::atof(text) : 30;
+}
 
 Watchdog::Watchdog(std::function<double()> patience,
                    std::function<void(const std::string& call, double seconds)> end)

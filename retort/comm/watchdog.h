@@ -10,6 +10,9 @@
 
 namespace retort::comm {
 
+/// Seconds after which a rank may be missed at all: 30, or RETORT_PATIENCE_SECONDS.
+double least_patience_seconds();
+
 class Watchdog {
  public:
   /// `patience`: seconds that a call may take now; 0: without end.  `end` is told of the first that takes

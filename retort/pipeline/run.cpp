@@ -115,6 +115,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
+    context.group.at(0, base::join("stage ", stage.name));
     outcome.finished = work_on(context, stage);
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();

@@ -2,8 +2,9 @@
 // How long a step may keep others waiting before a rank is missed.
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
+
+#include "retort/comm/watchdog.h"
 
 namespace retort::train {
 
@@ -16,18 +17,14 @@ class Patience {
     seconds_.push_back(step_seconds);
   }
   double seconds() const {
-    if (seconds_.size() < 3) return 20 * least();
+    if (seconds_.size() < 3) return 20 * comm::least_patience_seconds();
     auto sorted = seconds_;
     std::ranges::sort(sorted);
-    return std::max(least(), 5 * sorted[sorted.size() / 2]);
+    return std::max(comm::least_patience_seconds(), 5 * sorted[sorted.size() / 2]);
   }
 
  private:
   static constexpr std::ptrdiff_t kSteps = 21;
-  static double least() {
-    const char* text = std::getenv("RETORT_PATIENCE_SECONDS");
-    return text ? std::atof(text) : 30;
-  }
   std::vector<double> seconds_;
 };
 

@@ -45,6 +45,7 @@ class MpiGroup final : public WorkerGroup {
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(base::ExitCode::temporary));
   }
   bool abort_is_heard() const override { return false; }
+  void record(std::shared_ptr<Flight> flight) override { runtime_->record(std::move(flight)); }
 
  protected:
   void enter(const Collective& call, const CallId& id) override {

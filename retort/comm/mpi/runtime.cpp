@@ -75,17 +75,33 @@ MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(l
                                  [this](const std::string& call, double seconds) { end_job(call, seconds); });
 }
 
+std::string MpiRuntime::culprit(const std::string& unknown) const {
+  const auto flight = worker_->flight();
+  if (!flight) return unknown;
+  const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
+  return found.culprit >= 0 ? found.sentence : unknown;
+}
+
+void MpiRuntime::record(std::shared_ptr<Flight> flight) {
+  worker_->record(flight);
+  if (local_size_ == size_) return;
+  neighbour_ =
+      std::make_unique<NeighbourWatch>(std::move(flight), (rank_ + 1) % size_, least_patience_seconds(),
+                                       [this](double seconds) { end_silent(seconds); });
+}
+
+void MpiRuntime::end_silent(double seconds) const {
+  const auto unknown = base::join("rank ", (rank_ + 1) % size_, " hangs or was stopped.");
+  end_all(base::join(culprit(unknown), " Nothing was heard of it for ", static_cast<std::int64_t>(seconds),
+                     " s; start the same command again to go on from what is kept."));
+}
+
 // Every rank that waits comes here at about the same time: the first one speaks for all, unless it is the one
 // that hangs.
 void MpiRuntime::end_job(const std::string& call, double seconds) const {
   std::this_thread::sleep_for(std::chrono::milliseconds(200) * std::min(rank_, 20));
-  const auto flight = worker_->flight();
-  std::string who = "a rank hangs or was stopped.";
-  if (flight)
-    if (const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
-        found.culprit >= 0)
-      who = found.sentence;
-  end_all(base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
+  end_all(base::join(culprit("a rank hangs or was stopped."), " Others waited for it in ", call, " for ",
+                     static_cast<std::int64_t>(seconds),
                      " s; start the same command again to go on from what is kept."));
 }
 
@@ -103,6 +119,7 @@ MpiRuntime::~MpiRuntime() {
     if (rank_ != 0) std::this_thread::sleep_for(std::chrono::seconds(10));
     return;
   }
+  neighbour_.reset();
   watchdog_.reset();
   worker_.reset();
   if (arena_) arena_->leave(local_rank_);

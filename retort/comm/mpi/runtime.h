@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "retort/comm/neighbour_watch.h"
 #include "retort/comm/shared/arena.h"
 #include "retort/comm/watchdog.h"
 #include "retort/comm/worker.h"
@@ -33,8 +34,12 @@ class MpiRuntime {
   const std::shared_ptr<Worker>& worker() const { return worker_; }
   /// MPI's calls block: where a rank does not come in the patience of the worker, it says who, and ends all.
   Watchdog& watchdog() { return *watchdog_; }
+  /// Notes the calls of this process there.  A rank of another machine whose record stops is missed.
+  void record(std::shared_ptr<Flight> flight);
   /// Ends all ranks, because one did not come to this call for so long.
   void end_job(const std::string& call, double seconds) const;
+  /// The same, because the record of one has not changed for so long.
+  void end_silent(double seconds) const;
   /// Says the sentence and ends all ranks.
   void end_all(const std::string& sentence) const;
 
@@ -42,6 +47,8 @@ class MpiRuntime {
   void find_node();
   void share_arena();
   void divide_processors() const;
+  /// Who hangs, by the records; `unknown` where they do not tell.
+  std::string culprit(const std::string& unknown) const;
 
   LastWords last_words_;
   int rank_ = 0, size_ = 1;
@@ -50,6 +57,7 @@ class MpiRuntime {
   std::shared_ptr<Arena> arena_;
   std::shared_ptr<Worker> worker_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<NeighbourWatch> neighbour_;
 };
 
 /// Throws PeerError unless an MPI call returned MPI_SUCCESS.
