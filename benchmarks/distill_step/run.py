@@ -2,7 +2,7 @@
 """Runs distill_step and the baselines in turn, several rounds, and prints a Markdown table of medians.
 
 Rounds are interleaved so that a busy neighbour on the machine slows all of them alike.  Standard library only; the Python
-of --python has torch and transformers.
+of --python has torch and transformers, and deepspeed for its variants.
 """
 
 import argparse
@@ -31,8 +31,10 @@ VARIANTS = {
     "torch.compile, bf16 autocast": ("baseline", ["--dtype", "bf16", "--compile"]),
     "Retort, fp32, 2 ranks": ("retort", ["--dtype", "fp32", "--keep", "--ranks", "2"]),
     "FSDP2, fp32, 2 ranks": ("fsdp2", ["--dtype", "fp32", "--ranks", "2"]),
+    "DeepSpeed ZeRO-3, fp32, 2 ranks": ("zero3", ["--dtype", "fp32", "--ranks", "2"]),
     "Retort, bf16, 2 ranks": ("retort", ["--dtype", "bf16", "--keep", "--ranks", "2"]),
     "FSDP2, bf16, 2 ranks": ("fsdp2", ["--dtype", "bf16", "--ranks", "2"]),
+    "DeepSpeed ZeRO-3, bf16, 2 ranks": ("zero3", ["--dtype", "bf16", "--ranks", "2"]),
 }
 
 
@@ -54,7 +56,7 @@ def run_one(arguments, kind, options):
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         return None
-    return json.loads(done.stdout[done.stdout.index("{"):])
+    return json.loads(done.stdout[done.stdout.rfind("\n{") + 1:])
 
 
 def memory_of(result):
