@@ -237,6 +237,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
+  const auto phase_seconds = clock.take();  // before the products below, which belong to no phase
+  const auto operation_seconds = operations.take();
   if (!s.trace.empty()) write_traces(s.trace, *trace, group);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
@@ -255,8 +257,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
           {"exposed_seconds", waited / static_cast<double>(s.steps)},
-          {"phase_seconds", per_step<shard::Phase>(clock.take(), s.steps)},
-          {"operation_seconds", per_step<ops::Operation>(operations.take(), s.steps)},
+          {"phase_seconds", per_step<shard::Phase>(phase_seconds, s.steps)},
+          {"operation_seconds", per_step<ops::Operation>(operation_seconds, s.steps)},
           {"model_flops", rate * flops},
           {"matrix_product_flops", peak},
           {"share_of_peak", rate * flops / peak},
