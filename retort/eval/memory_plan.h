@@ -14,6 +14,11 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
                                std::int64_t item_bytes, std::int64_t context, ops::Path path,
                                const BatchSettings& batch = {});
 
+/// Of losses on `tokens` held-out tokens together, in chunks of `head_rows` logits, beside a model's weights,
+/// bytes; `sequence_tokens` of the longest segment.
+std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
+                            std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path);
+
 /// Of generate() with room for `new_tokens` behind the prompt.
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
                                   std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path);

@@ -9,7 +9,6 @@
 
 #include "retort/base/error.h"
 #include "retort/io/gguf_parts.h"
-#include "retort/io/gguf_tokenizer.h"
 #include "retort/io/quote.h"
 
 namespace retort::io {
@@ -193,10 +192,6 @@ std::string GgufModel::config_text() const {
                                      .rope_divisors = rope_divisors_,
                                      .short_divisors = short_divisors_,
                                      .long_divisors = long_divisors_});
-}
-
-std::map<std::string, std::string> GgufModel::tokenizer_files() const {
-  return gguf_tokenizer_files(reader());
 }
 
 std::vector<std::string> GgufModel::names() const {

@@ -22,8 +22,6 @@ class GgufModel : public WeightFiles {
 
   /// What stands for config.json.  Throws ModelError for what is not supported.
   std::string config_text() const;
-  /// What stands for the files that travel with a model, by name; none where there is no tokenizer.
-  std::map<std::string, std::string> tokenizer_files() const;
 
   std::vector<std::string> names() const override;
   bool contains(std::string_view name) const override { return places_.find(name) != places_.end(); }

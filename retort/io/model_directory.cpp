@@ -8,6 +8,8 @@
 
 #include "retort/base/error.h"
 #include "retort/io/gguf_model.h"
+#include "retort/io/gguf_parts.h"
+#include "retort/io/gguf_tokenizer.h"
 #include "retort/io/language_part.h"
 #include "retort/io/safetensors_weights.h"
 #include "retort/io/tokenizer_file.h"
@@ -107,7 +109,8 @@ ModelDirectory ModelDirectory::open(const Path& path) {
 std::vector<FileToCopy> accompanying_files(const Path& from) {
   std::vector<FileToCopy> files;
   if (is_gguf(from)) {
-    for (auto& [name, content] : GgufModel::open(from).tokenizer_files())
+    const auto parts = open_gguf_parts(from);  // one of them: there may be a vocabulary and no weights
+    for (auto& [name, content] : gguf_tokenizer_files({parts.front().metadata(), from.string()}))
       files.push_back({{}, name, std::move(content)});
     return files;
   }

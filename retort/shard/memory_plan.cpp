@@ -182,6 +182,7 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                                           (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
   if (shape.waiting_bytes > 0)
     plan.items.push_back({"sequences that wait for their step", shape.waiting_bytes});
+  const auto kept_between_steps = plan.total_bytes();
   plan.items.push_back({"block inputs", blocks * wave_tokens * hidden * item});
   if (shape.hidden_losses > 0)
     plan.items.push_back({"gradients of losses on hidden states",
@@ -215,8 +216,9 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   std::int64_t largest_unit = 0;
   for (const auto& unit : layout.units) largest_unit = std::max(largest_unit, unit.size);
   const auto update = ops::optimizer_work_bytes(shape.path, largest_unit);
+  const auto evaluation = shape.evaluation_bytes - (plan.total_bytes() - kept_between_steps);
   plan.items.push_back(
-      {"work of a block, or of head and losses", std::max({forward, head, backward, update})});
+      {"work of a block, or of head and losses", std::max({forward, head, backward, update, evaluation})});
   return plan;
 }
 

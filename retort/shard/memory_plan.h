@@ -27,8 +27,9 @@ struct MemoryShape {
   std::int64_t waiting_bytes = 0;  ///< packed sequences that wait for their step
   std::int64_t head_rows = 256;
   bool keep_activations = false;
-  ops::Path path = ops::Path::cpu;  ///< what the operations hold beside their results goes by it
-  std::int64_t ranks = 1;           ///< of the group
+  std::int64_t evaluation_bytes = 0;  ///< of a loss on held-out text between two steps, beside weights
+  ops::Path path = ops::Path::cpu;    ///< what the operations hold beside their results goes by it
+  std::int64_t ranks = 1;             ///< of the group
   std::int64_t student_ranks = 1, teacher_ranks = 1;  ///< that hold one copy between them
 };
 

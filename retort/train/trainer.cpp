@@ -11,6 +11,7 @@
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
+#include "retort/eval/memory_plan.h"
 #include "retort/eval/score.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
@@ -29,6 +30,20 @@ namespace {
 
 std::int64_t tokens_per_step(const TrainOptions& options) {
   return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
+}
+
+// Rows of a chunk of logits of held-out text.
+std::int64_t held_out_head_rows(const TrainOptions& options) {
+  return options.head_rows > 0 ? options.head_rows : 256;
+}
+
+std::int64_t held_out_bytes(const TrainOptions& options, const architecture::Config& student,
+                            std::int64_t item_bytes, ops::Path path) {
+  if (options.evaluate_every_steps <= 0) return 0;
+  const auto length = options.packing.sequence_length;
+  const auto windows = std::min(options.batch.sequences, (options.evaluate_tokens + length - 1) / length);
+  return eval::held_out_bytes(student, item_bytes, windows * length, length, held_out_head_rows(options),
+                              path);
 }
 
 std::int64_t wave_of(const TrainOptions& options) {
@@ -300,8 +315,8 @@ class Loop {
       const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
       const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
       if (mine >= set.batches.size()) continue;
-      const auto scores = eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N,
-                                             s_.options.head_rows > 0 ? s_.options.head_rows : 256);
+      const auto scores =
+          eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N, held_out_head_rows(s_.options));
       sums[0] += scores.nll;
       sums[1] += static_cast<double>(scores.targets);
     }
@@ -461,6 +476,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .head_rows = options.head_rows > 0 ? options.head_rows
                                          : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
       .keep_activations = options.recompute != Recompute::always,
+      .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
       .path = ops::path_of(device),
       .ranks = ranks.all,
       .student_ranks = options.shard.student_ranks > 0 ? options.shard.student_ranks : ranks.of_machine,

@@ -41,6 +41,9 @@ constexpr ModelShape kWide{
 constexpr ModelShape kManyHeads{
     .blocks = 4, .hidden = 256, .heads = 16, .kv_heads = 4, .width = 256, .vocab = 320};
 
+constexpr ModelShape kManyTokens{
+    .blocks = 2, .hidden = 32, .heads = 2, .kv_heads = 1, .width = 64, .vocab = 150'000};
+
 // What other families have: biases and norms of heads; norms on both sides, a window and soft caps; norms
 // after, across heads, and factors.
 void with_biases(architecture::Config& config) {
@@ -142,6 +145,13 @@ std::vector<Case> cases() {
        .batch = {2, 2, 1},
        .distill = false},
       {.what = "evaluated", .student = kStudent, .teacher = kTeacher, .evaluate = true},
+      {.what = "evaluated, many tokens", .student = kManyTokens, .teacher = kManyTokens, .evaluate = true},
+      {.what = "evaluated, many tokens, kept",
+       .student = kManyTokens,
+       .teacher = kManyTokens,
+       .distill = false,
+       .keep = true,
+       .evaluate = true},
   };
   const auto count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
