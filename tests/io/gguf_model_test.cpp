@@ -264,6 +264,18 @@ TEST_F(GgufModel, GivesItsTokenizerAndTemplatesToModelsMadeFromIt) {
   EXPECT_EQ(config.at("model_max_length"), 64);
 }
 
+// What llama.cpp keeps to test tokenizers with: also of architectures that are no models here.
+TEST_F(GgufModel, GivesATokenizerFromAFileWithoutWeights) {
+  GgufWriter file;
+  file.text("general.architecture", "no-model");
+  add_tokenizer(file);
+  const auto path = write(file);
+  const auto files = accompanying_files(path);
+  ASSERT_FALSE(files.empty());
+  copy_files(files, directory_ / "copy");
+  EXPECT_EQ(base::read_file(directory_ / "copy" / "tokenizer.json"), read_tokenizer_text(path, 1 << 20).text);
+}
+
 TEST_F(GgufModel, RefusesTemplatesWhoseNamesLeadOut) {
   auto file = tiny_model();
   add_tokenizer(file);
