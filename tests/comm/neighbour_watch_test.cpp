@@ -2,12 +2,9 @@
 #include "retort/comm/neighbour_watch.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 
 #include "support/temporary_directory.h"
 
@@ -16,37 +13,40 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kPatience_seconds = 0.6;
+constexpr double kPatience_seconds = 1.0;
 
-// A process that is rank 1, until it is killed.
+// Rank 1 as another machine sees it: its record arrives from time to time, until it is stopped.
 class Neighbour {
  public:
-  explicit Neighbour(const std::filesystem::path& directory) : process_(::fork()) {
-    const auto file = comm::flight_path(directory, 1);
-    while (process_ != 0 && !std::filesystem::exists(file)) std::this_thread::sleep_for(10ms);
-    if (process_ != 0) return;
-    const comm::Flight flight(file, 1, 2);
-    while (true) std::this_thread::sleep_for(1s);
+  explicit Neighbour(const std::filesystem::path& directory)
+      : seen_(comm::flight_path(directory, 1)),
+        flight_(comm::flight_path(own_.path(), 1), 1, 2),
+        arrival_([this](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            arrive();
+            std::this_thread::sleep_for(30ms);
+          }
+        }) {
+    while (!std::filesystem::exists(seen_)) std::this_thread::sleep_for(10ms);
   }
-  ~Neighbour() { end(); }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
-
-  void signal(int number) const { ::kill(process_, number); }
-  void end() {
-    if (process_ <= 0) return;
-    signal(SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    process_ = -1;
-  }
+  void stop() { arrival_ = {}; }
 
  private:
-  pid_t process_;
+  void arrive() const {
+    const auto whole = own_ / "whole";
+    std::filesystem::copy_file(comm::flight_path(own_.path(), 1), whole,
+                               std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::rename(whole, seen_);
+  }
+
+  test::TemporaryDirectory own_;
+  std::filesystem::path seen_;
+  comm::Flight flight_;
+  std::jthread arrival_;
 };
 
 class NeighbourWatchTest : public testing::Test {
  protected:
-  // Called once the neighbour is there: its process is not to be made while threads run.
   std::unique_ptr<comm::NeighbourWatch> watch() {
     flight_ = std::make_shared<comm::Flight>(comm::flight_path(directory_.path(), 0), 0, 2);
     return std::make_unique<comm::NeighbourWatch>(flight_, 1, kPatience_seconds,
@@ -65,10 +65,10 @@ class NeighbourWatchTest : public testing::Test {
 };
 
 TEST_F(NeighbourWatchTest, MissesOneThatIsStopped) {
-  const Neighbour neighbour(directory_.path());
+  Neighbour neighbour(directory_.path());
   const auto watching = watch();
   ASSERT_FALSE(missed_within(1500ms));  // while it is alive
-  neighbour.signal(SIGSTOP);
+  neighbour.stop();
   ASSERT_TRUE(missed_within(20s));
   EXPECT_GE(missed_seconds_, kPatience_seconds);
 }
@@ -79,7 +79,7 @@ TEST_F(NeighbourWatchTest, MissesNobodyWhoHasNoRecord) {
 }
 
 TEST_F(NeighbourWatchTest, MissesNobodyForTheRecordOfAnEarlierJob) {
-  Neighbour(directory_.path()).end();
+  Neighbour(directory_.path()).stop();
   const auto watching = watch();
   EXPECT_FALSE(missed_within(1500ms));
 }
@@ -94,11 +94,11 @@ TEST_F(NeighbourWatchTest, MissesNobodyWhoHasFinished) {
 }
 
 TEST_F(NeighbourWatchTest, EndsWithTheRecordOfItsOwnRank) {
-  const Neighbour neighbour(directory_.path());
+  Neighbour neighbour(directory_.path());
   const auto watching = watch();
   ASSERT_FALSE(missed_within(1000ms));
   flight_.reset();
-  neighbour.signal(SIGSTOP);
+  neighbour.stop();
   EXPECT_FALSE(missed_within(1500ms));
 }
 
