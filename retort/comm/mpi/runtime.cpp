@@ -84,10 +84,12 @@ std::string MpiRuntime::culprit(const std::string& unknown) const {
 
 void MpiRuntime::record(std::shared_ptr<Flight> flight) {
   worker_->record(flight);
-  if (local_size_ == size_) return;
-  neighbour_ =
-      std::make_unique<NeighbourWatch>(std::move(flight), (rank_ + 1) % size_, least_patience_seconds(),
-                                       [this](double seconds) { end_silent(seconds); });
+  constexpr double kLeast_seconds = 1;  // hearts beat every 50 ms
+  const double patience = least_patience_seconds();
+  if (local_size_ == size_ || patience <= 0) return;
+  neighbour_ = std::make_unique<NeighbourWatch>(std::move(flight), (rank_ + 1) % size_,
+                                                std::max(kLeast_seconds, patience),
+                                                [this](double seconds) { end_silent(seconds); });
 }
 
 void MpiRuntime::end_silent(double seconds) const {
