@@ -5,7 +5,8 @@ contractions, digits, spaces, marks, words of many languages, and the tokenizer'
     benchmarks/tokenizers/parity.py --program build/release/cli/retort --strings 100000 TOKENIZER...
 
 TOKENIZER is a tokenizer.json, compared with Hugging Face's tokenizers, or a directory that has only a tokenizer.model, compared
-with SentencePiece.  Needs these two packages (tools/setup python test).
+with SentencePiece, or only a tekken.json, compared with mistral-common.  Needs these packages (tools/setup python test has the
+first two).
 """
 
 import argparse
@@ -34,8 +35,17 @@ def texts_of_retort(program, tokenizer, ids, folder):
 
 
 def compare(options, tokenizer, folder):
-    """Kind of tokenizer, strings, strings with other ids, with other texts."""
-    if tokenizer.is_dir():
+    """Strings, strings with other ids, with other texts."""
+    if (tokenizer / "tekken.json").exists():
+        from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+        theirs = Tekkenizer.from_file(str(tokenizer / "tekken.json"))
+        names = [theirs.id_to_piece(i) for i in range(theirs.num_special_tokens, theirs.n_words)]
+        control = [theirs.id_to_piece(i) for i in range(theirs.num_special_tokens)]  # letters to mistral-common
+        encode = lambda rows: [theirs.encode(row, bos=False, eos=False) for row in rows]  # noqa: E731
+        decode = lambda rows: [theirs.decode(row, SpecialTokenPolicy.KEEP) for row in rows]  # noqa: E731
+        unknown = None
+    elif tokenizer.is_dir():
         import sentencepiece
         processor = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer / "tokenizer.model"))
         names = [processor.id_to_piece(i) for i in range(len(processor))]
@@ -71,7 +81,7 @@ def main():
     for tokenizer in options.tokenizers:
         with tempfile.TemporaryDirectory() as folder:
             strings, ids, texts = compare(options, tokenizer, Path(folder))
-        name = tokenizer.parent.name if tokenizer.name == "tokenizer.json" else tokenizer.stem
+        name = tokenizer.parent.name if tokenizer.name == "tokenizer.json" else tokenizer.name
         print(f"| {name} | {strings} | {ids} | {texts} |", flush=True)
         different += ids + texts
     return 1 if different else 0
