@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <new>
@@ -52,8 +53,10 @@ class BigBlocks {
     const std::lock_guard lock(mutex_);
     const auto rounded = size_class(size);
     const auto found = smallest_between(rounded, rounded + rounded / 4);
+    if (found == waiting_.end()) make_room(rounded);
     const auto block = found == waiting_.end() ? Waiting{fresh_block(rounded), rounded} : leave(found);
     in_use_[block.memory] = {block.capacity, size};
+    in_use_bytes_ += block.capacity;
     return block.memory;
   }
 
@@ -64,6 +67,7 @@ class BigBlocks {
     if (found == in_use_.end()) return 0;
     const auto [capacity, size] = found->second;
     in_use_.erase(found);
+    in_use_bytes_ -= capacity;
     // What waits may be a quarter of the most that was ever in use, and what a small model needs in any case.
     const auto most_bytes = static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes;
     if (capacity > most_bytes) {
@@ -77,6 +81,11 @@ class BigBlocks {
     return size;
   }
 
+  void limit(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_bytes_ = bytes;
+  }
+
  private:
   struct Block {
     std::size_t capacity, size;
@@ -87,6 +96,11 @@ class BigBlocks {
     std::size_t capacity;
   };
   using Place = std::list<Waiting>::iterator;
+
+  void make_room(std::size_t size) {
+    while (!waiting_.empty() && in_use_bytes_ + waiting_bytes_ + size > limit_bytes_)
+      ::free(leave(waiting_.begin()).memory);
+  }
 
   // Few wait, so a walk over them takes nothing beside the work on a block.
   Place smallest_between(std::size_t least, std::size_t most) {
@@ -114,7 +128,8 @@ class BigBlocks {
   std::mutex mutex_;
   std::list<Waiting> waiting_;  // the longest first
   std::unordered_map<void*, Block> in_use_;
-  std::size_t waiting_bytes_ = 0;
+  std::size_t waiting_bytes_ = 0, in_use_bytes_ = 0;
+  std::size_t limit_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 
 BigBlocks& big_blocks() {
@@ -160,6 +175,10 @@ void install_tensor_allocator() {
     return true;
   }();
   (void)installed;
+}
+
+void limit_waiting_blocks(std::int64_t tensor_bytes) {
+  big_blocks().limit(static_cast<std::size_t>(tensor_bytes));
 }
 
 std::int64_t live_tensor_bytes() {

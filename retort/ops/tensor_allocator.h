@@ -11,6 +11,9 @@ namespace retort::ops {
 /// further calls do nothing.
 void install_tensor_allocator();
 
+/// From now on no block waits for reuse where tensors and what waits would take more than so many bytes.
+void limit_waiting_blocks(std::int64_t tensor_bytes);
+
 /// Bytes of live CPU tensors, and their peak since the last reset; 0 before install_tensor_allocator().
 std::int64_t live_tensor_bytes();
 std::int64_t peak_tensor_bytes();

@@ -47,7 +47,10 @@ std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCo
 
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
   if (asked) return asked();
-  return device.is_cpu() ? base::available_memory_bytes() : ops::free_bytes(device);
+  if (!device.is_cpu()) return ops::free_bytes(device);
+  // Libraries, the memory of threads, and files that are mapped while they are read.
+  constexpr std::int64_t kProgramBytes = std::int64_t{1} << 28;
+  return std::max<std::int64_t>(0, base::available_memory_bytes() - kProgramBytes);
 }
 
 data::Encode ModelText::encode() const {

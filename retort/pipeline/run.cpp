@@ -263,6 +263,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   device = own_device(device, group);
   const auto ranks = shard::count_ranks(group, device);
   const auto available = agreed_available_bytes(recipe, request, device, group);
+  if (device.is_cpu()) ops::limit_waiting_blocks(available / ranks.of_memory);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);

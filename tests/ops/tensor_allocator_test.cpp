@@ -2,6 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+#include <vector>
 
 namespace retort {
 namespace {
@@ -29,6 +34,27 @@ TEST(TensorAllocator, GivesAFreedBlockToTheNextTensorOfItsSize) {
   x.reset();
   x = touched(39 * kMB);
   EXPECT_EQ(x.const_data_ptr(), memory);
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::int64_t size = 0, resident = 0;
+  in >> size >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(TensorAllocator, GivesBackWhatWaitsWhereMemoryIsShort) {
+  ops::install_tensor_allocator();
+  std::int64_t in_use = 0;
+  {
+    std::vector<at::Tensor> many;
+    for (int i = 0; i < 3; ++i) many.push_back(touched(100 * kMB));
+    in_use = resident_bytes();
+  }  // they wait, and no tensor of another size can use them
+  ops::limit_waiting_blocks(ops::live_tensor_bytes() + 330 * kMB);
+  const auto other = touched(250 * kMB);
+  ops::limit_waiting_blocks(std::numeric_limits<std::int64_t>::max());
+  EXPECT_LT(resident_bytes() - in_use, 45 * kMB);
 }
 
 }  // namespace
