@@ -48,9 +48,10 @@ std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCo
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
   if (asked) return asked();
   if (!device.is_cpu()) return ops::free_bytes(device);
-  // Libraries, the memory of threads, and files that are mapped while they are read.
-  constexpr std::int64_t kProgramBytes = std::int64_t{1} << 28;
-  return std::max<std::int64_t>(0, base::available_memory_bytes() - kProgramBytes);
+  // Libraries, the memory of threads, files that are mapped while they are read, and holes between blocks.
+  constexpr std::int64_t kProgramBytes = std::int64_t{1} << 28, kHoles = 16;
+  const auto found = base::available_memory_bytes();
+  return std::max<std::int64_t>(0, found - found / kHoles - kProgramBytes);
 }
 
 data::Encode ModelText::encode() const {
