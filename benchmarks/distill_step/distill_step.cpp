@@ -89,7 +89,7 @@ class ProportionalPeak {
       for (std::string word; file >> word;)
         if (std::int64_t kilobytes = 0; word == "Pss:" && file >> kilobytes)
           peak_bytes_ = std::max<std::int64_t>(peak_bytes_, 1024 * kilobytes);
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
   std::atomic<std::int64_t> peak_bytes_ = 0;
