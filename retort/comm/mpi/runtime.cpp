@@ -75,13 +75,6 @@ MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(l
                                  [this](const std::string& call, double seconds) { end_job(call, seconds); });
 }
 
-std::string MpiRuntime::culprit(const std::string& unknown) const {
-  const auto flight = worker_->flight();
-  if (!flight) return unknown;
-  const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
-  return found.culprit >= 0 ? found.sentence : unknown;
-}
-
 void MpiRuntime::record(std::shared_ptr<Flight> flight) {
   worker_->record(flight);
   constexpr double kLeast_seconds = 1;  // hearts beat every 50 ms
@@ -92,9 +85,17 @@ void MpiRuntime::record(std::shared_ptr<Flight> flight) {
                                                 [this](double seconds) { end_silent(seconds); });
 }
 
+// The watch knows who is silent, so no other record is asked.
 void MpiRuntime::end_silent(double seconds) const {
-  const auto unknown = base::join("rank ", (rank_ + 1) % size_, " hangs or was stopped.");
-  end_all(base::join(culprit(unknown), " Nothing was heard of it for ", static_cast<std::int64_t>(seconds),
+  const int neighbour = (rank_ + 1) % size_;
+  std::string who = base::join("rank ", neighbour, " hangs or was stopped.");
+  try {
+    if (const auto flight = worker_->flight())
+      if (const auto record = read_flight(flight_path(flight->directory(), neighbour)))
+        who = autopsy({*record}, [](const auto&, int) { return true; }).sentence;
+  } catch (const std::exception&) {  // its storage is gone too
+  }
+  end_all(base::join(who, " Nothing was heard of it for ", static_cast<std::int64_t>(seconds),
                      " s; start the same command again to go on from what is kept."));
 }
 
@@ -102,8 +103,13 @@ void MpiRuntime::end_silent(double seconds) const {
 // that hangs.
 void MpiRuntime::end_job(const std::string& call, double seconds) const {
   std::this_thread::sleep_for(std::chrono::milliseconds(200) * std::min(rank_, 20));
-  end_all(base::join(culprit("a rank hangs or was stopped."), " Others waited for it in ", call, " for ",
-                     static_cast<std::int64_t>(seconds),
+  const auto flight = worker_->flight();
+  std::string who = "a rank hangs or was stopped.";
+  if (flight)
+    if (const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
+        found.culprit >= 0)
+      who = found.sentence;
+  end_all(base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
                      " s; start the same command again to go on from what is kept."));
 }
 

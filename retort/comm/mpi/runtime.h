@@ -47,8 +47,6 @@ class MpiRuntime {
   void find_node();
   void share_arena();
   void divide_processors() const;
-  /// Who hangs, by the records; `unknown` where they do not tell.
-  std::string culprit(const std::string& unknown) const;
 
   LastWords last_words_;
   int rank_ = 0, size_ = 1;
