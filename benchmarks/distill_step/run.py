@@ -29,10 +29,12 @@ VARIANTS = {
     "Retort, bf16, activations kept": ("retort", ["--dtype", "bf16", "--keep"]),
     "PyTorch eager, bf16 autocast": ("baseline", ["--dtype", "bf16"]),
     "torch.compile, bf16 autocast": ("baseline", ["--dtype", "bf16", "--compile"]),
-    "Retort, fp32, 2 ranks": ("retort", ["--dtype", "fp32", "--keep", "--ranks", "2"]),
+    "Retort, fp32, activations kept, 2 ranks": ("retort", ["--dtype", "fp32", "--keep", "--ranks", "2"]),
+    "Retort, fp32, 2 ranks": ("retort", ["--dtype", "fp32", "--ranks", "2"]),
     "FSDP2, fp32, 2 ranks": ("fsdp2", ["--dtype", "fp32", "--ranks", "2"]),
     "DeepSpeed ZeRO-3, fp32, 2 ranks": ("zero3", ["--dtype", "fp32", "--ranks", "2"]),
-    "Retort, bf16, 2 ranks": ("retort", ["--dtype", "bf16", "--keep", "--ranks", "2"]),
+    "Retort, bf16, activations kept, 2 ranks": ("retort", ["--dtype", "bf16", "--keep", "--ranks", "2"]),
+    "Retort, bf16, 2 ranks": ("retort", ["--dtype", "bf16", "--ranks", "2"]),
     "FSDP2, bf16, 2 ranks": ("fsdp2", ["--dtype", "bf16", "--ranks", "2"]),
     "DeepSpeed ZeRO-3, bf16, 2 ranks": ("zero3", ["--dtype", "bf16", "--ranks", "2"]),
 }
@@ -43,7 +45,7 @@ def parse_arguments():
     parser.add_argument("--program", required=True, help="the built distill_step")
     parser.add_argument("--python", default=sys.executable, help="a Python with torch and transformers")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="variants whose name contains this")
+    parser.add_argument("--only", action="append", help="variants whose name contains this; may be given again")
     parser.add_argument("--reference", default="torch.compile, fp32", help="the variant that ratios are of")
     parser.add_argument("options", nargs="*", help="given to all, after --: for example -- --steps 3 --length 256")
     return parser.parse_args()
@@ -85,7 +87,7 @@ def table(results, reference):
 
 def main():
     arguments = parse_arguments()
-    variants = {name: v for name, v in VARIANTS.items() if arguments.only in name}
+    variants = {name: v for name, v in VARIANTS.items() if any(part in name for part in arguments.only or [""])}
     results = {name: [] for name in variants}
     for number in range(arguments.rounds):
         for name, (kind, options) in variants.items():
