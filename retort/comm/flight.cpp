@@ -78,9 +78,14 @@ Flight::Flight(const std::filesystem::path& path, int rank, int size) : director
 
 Flight::~Flight() {
   heart_ = {};
+  finished();
+  ::munmap(file_, sizeof(FlightFile));
+}
+
+void Flight::finished() noexcept {
   auto running = RankState::running;
   file_->state.compare_exchange_strong(running, RankState::finished);
-  ::munmap(file_, sizeof(FlightFile));
+  flush();
 }
 
 void Flight::beat(const std::stop_token& stop) {

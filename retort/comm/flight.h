@@ -60,7 +60,7 @@ class Flight {
 
   /// Begins the file of a rank, in place of one that is there.  Throws StorageError.
   Flight(const std::filesystem::path& path, int rank, int size);
-  /// Marks the rank as finished, unless it failed.
+  /// finished() where that was not called.
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
@@ -76,6 +76,8 @@ class Flight {
   void at(std::int64_t step, std::string_view phase);
   /// Gives what was noted to other machines, where the file system waits with that.
   void flush() noexcept;
+  /// The rank has done all of its work, unless it failed; other machines see it at once.
+  void finished() noexcept;
   /// Why the rank ends: by itself, or (`by_another`) because another did.  The first reason stays.
   void failed(std::string_view sentence, bool by_another) noexcept;
 

@@ -1,12 +1,18 @@
 // The contract of a group, by ranks that a launcher of MPI started: each is a process with this program.
 //   mpirun -n 3 comm_mpi_test 3
 #include "comm/group_contract.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/nccl/library.h"
+#include "retort/comm/watchdog.h"
+#include "support/temporary_directory.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <set>
+#include <thread>
 
 namespace retort {
 namespace {
@@ -49,6 +55,41 @@ TEST(MpiWorld, UsedNothingOnADeviceBeforeItsTime) {
   for (const auto& fault : test::device::take_faults()) ADD_FAILURE() << fault;
 }
 
+constexpr const char* kPatience = "RETORT_PATIENCE_SECONDS";
+
+// A launcher may give a variable to the ranks of its own machine alone.
+bool withhold_patience() {
+  const char* open_mpi = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* rank = open_mpi ? open_mpi : std::getenv("PMI_RANK");
+  const bool watched = std::getenv(kPatience) != nullptr;
+  if (rank && std::atoi(rank) > 0) ::unsetenv(kPatience);
+  return watched;
+}
+
+TEST(MpiWorld, HasThePatienceOfItsFirstRank) {
+  auto first = std::to_string(comm::least_patience_seconds());
+  world->share(first);
+  EXPECT_EQ(first, std::to_string(comm::least_patience_seconds()));
+}
+
+// Each rank is watched by the one before while they end one after the other: none may be missed for that.
+class Watched {
+ public:
+  Watched() {
+    std::string path;
+    if (world->rank() == 0) path = directory_.emplace().path();
+    world->share(path);
+    world->record(
+        std::make_shared<comm::Flight>(comm::flight_path(path, world->rank()), world->rank(), world->size()));
+  }
+  void end_late() const {
+    if (world->rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+  }
+
+ private:
+  std::optional<test::TemporaryDirectory> directory_;
+};
+
 // Only the first rank is heard; the others speak up where something is wrong.
 class OnlyFailures final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
@@ -61,6 +102,8 @@ class OnlyFailures final : public testing::EmptyTestEventListener {
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   expected_ranks = argc > 1 ? std::atoi(argv[1]) : 0;
+  const bool is_watched = withhold_patience();
+  std::optional<Watched> watched;  // its directory outlives the group
   const auto group = comm::world_group();
   world = group.get();
   if (group->rank() != 0) {
@@ -78,7 +121,10 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "expected %d ranks, found %d\n", expected_ranks, group->size());
     return 1;
   }
-  return RUN_ALL_TESTS();
+  if (is_watched) watched.emplace();
+  const int result = RUN_ALL_TESTS();
+  if (watched) watched->end_late();
+  return result;
 }
 
 }  // namespace

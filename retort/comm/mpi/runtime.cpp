@@ -69,6 +69,7 @@ MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(l
   find_node();
   share_arena();
   divide_processors();
+  agree_on_patience();
   worker_ = std::make_shared<Worker>();
   watchdog_ =
       std::make_unique<Watchdog>([worker = worker_] { return worker->patience_seconds(); },
@@ -79,7 +80,7 @@ void MpiRuntime::record(std::shared_ptr<Flight> flight) {
   worker_->record(flight);
   constexpr double kLeast_seconds = 1;  // hearts beat every 50 ms
   const double patience = least_patience_seconds();
-  if (local_size_ == size_ || patience <= 0) return;
+  if ((arena_ && local_size_ == size_) || patience <= 0) return;
   neighbour_ = std::make_unique<NeighbourWatch>(std::move(flight), (rank_ + 1) % size_,
                                                 std::max(kLeast_seconds, patience),
                                                 [this](double seconds) { end_silent(seconds); });
@@ -88,13 +89,11 @@ void MpiRuntime::record(std::shared_ptr<Flight> flight) {
 // The watch knows who is silent, so no other record is asked.
 void MpiRuntime::end_silent(double seconds) const {
   const int neighbour = (rank_ + 1) % size_;
-  std::string who = base::join("rank ", neighbour, " hangs or was stopped.");
-  try {
-    if (const auto flight = worker_->flight())
-      if (const auto record = read_flight(flight_path(flight->directory(), neighbour)))
-        who = autopsy({*record}, [](const auto&, int) { return true; }).sentence;
-  } catch (const std::exception&) {  // its storage is gone too
-  }
+  const auto who =
+      culprit_of(base::join("rank ", neighbour, " hangs or was stopped."), [&](const Flight& own) {
+        const auto record = read_flight(flight_path(own.directory(), neighbour));
+        return record ? std::vector{*record} : std::vector<FlightRecord>{};
+      });
   end_all(base::join(who, " Nothing was heard of it for ", static_cast<std::int64_t>(seconds),
                      " s; start the same command again to go on from what is kept."));
 }
@@ -103,14 +102,23 @@ void MpiRuntime::end_silent(double seconds) const {
 // that hangs.
 void MpiRuntime::end_job(const std::string& call, double seconds) const {
   std::this_thread::sleep_for(std::chrono::milliseconds(200) * std::min(rank_, 20));
-  const auto flight = worker_->flight();
-  std::string who = "a rank hangs or was stopped.";
-  if (flight)
-    if (const auto found = autopsy(read_flights(flight->directory()), [](const auto&, int) { return true; });
-        found.culprit >= 0)
-      who = found.sentence;
+  const auto who = culprit_of("a rank hangs or was stopped.",
+                              [](const Flight& own) { return read_flights(own.directory()); });
   end_all(base::join(who, " Others waited for it in ", call, " for ", static_cast<std::int64_t>(seconds),
                      " s; start the same command again to go on from what is kept."));
+}
+
+// What the records say of who is to blame; `otherwise` where they say nothing, or are gone with their
+// storage.
+std::string MpiRuntime::culprit_of(std::string otherwise, const ReadRecords& read) const {
+  try {
+    if (const auto flight = worker_->flight())
+      if (const auto found = autopsy(read(*flight), [](const auto&, int) { return true; });
+          found.culprit >= 0)
+        return found.sentence;
+  } catch (const std::exception&) {  // on a watch's thread nothing may be thrown
+  }
+  return otherwise;
 }
 
 void MpiRuntime::end_all(const std::string& sentence) const {
@@ -129,6 +137,8 @@ MpiRuntime::~MpiRuntime() {
   }
   neighbour_.reset();
   watchdog_.reset();
+  // Before the wait for the others, who may still be at work and miss a record that does not change.
+  if (const auto flight = worker_->flight()) flight->finished();
   worker_.reset();
   if (arena_) arena_->leave(local_rank_);
   MPI_Comm_free(&on_node_);
@@ -168,6 +178,13 @@ void MpiRuntime::share_arena() {
     return;
   }
   arena_->join(local_rank_, rank_);
+}
+
+// The launcher may give its environment to the ranks of its own machine only.
+void MpiRuntime::agree_on_patience() const {
+  double seconds = least_patience_seconds();
+  require_mpi(MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  ::setenv("RETORT_PATIENCE_SECONDS", std::to_string(seconds).c_str(), 1);
 }
 
 // Ranks that may run on the same processors share them.  libgomp reads the variable when it is loaded.

@@ -3,7 +3,10 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "retort/comm/neighbour_watch.h"
 #include "retort/comm/shared/arena.h"
@@ -47,6 +50,9 @@ class MpiRuntime {
   void find_node();
   void share_arena();
   void divide_processors() const;
+  void agree_on_patience() const;
+  using ReadRecords = std::function<std::vector<FlightRecord>(const Flight& own)>;
+  std::string culprit_of(std::string otherwise, const ReadRecords& read) const;
 
   LastWords last_words_;
   int rank_ = 0, size_ = 1;
