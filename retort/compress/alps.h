@@ -16,8 +16,9 @@
 
 namespace retort::compress {
 
-/// Whether a condition that some rows of a layer meet is met by all, which others may hold.
-using OfAllRows = std::function<bool(bool of_these)>;
+/// Does a part of the work where others hold the layer's other rows and do the same part.  Whether the part
+/// returned true for all rows; where it throws for some, it throws for all.
+using OnAllRows = std::function<bool(const std::function<bool()>& part)>;
 
 /// min ||(W - What) X||^2 + lambda ||W - What||^2 over weights of the pattern, from H in units in which its
 /// diagonal is 1; then least squares for the mask.  One eigendecomposition of H and some twenty products of R
@@ -27,6 +28,6 @@ using OfAllRows = std::function<bool(bool of_these)>;
 SparseResult alps(
     const at::Tensor& weight_RC, const at::Tensor& hessian_CC, const calibrate::HessianFactor& factor,
     const model::Pattern& pattern, const std::string& who,
-    const OfAllRows& of_all_rows = [](bool of_these) { return of_these; });
+    const OnAllRows& on_all_rows = [](const std::function<bool()>& part) { return part(); });
 
 }  // namespace retort::compress

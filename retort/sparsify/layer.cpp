@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -48,12 +49,20 @@ compress::SparseResult sparse_result(const at::Tensor& weight_RC, const std::str
   const auto pattern = model::parse_pattern(options.pattern);
   if (options.method == compress::SparseMethod::alps)
     return compress::alps(weight_RC, inputs.hessian_CC, *inputs.factor, pattern, name,
-                          [&](bool own) { return is_so_for_all(group, own); });
-  if (!inputs.factor)
-    return compress::mask_weight(weight_RC, inputs.hessian_CC, options.method, pattern, name);
-  return compress::sparsify_weight(weight_RC, inputs.hessian_CC, *inputs.factor,
-                                   {pattern, options.block_size, options.dampening_fraction, options.mask},
-                                   name);
+                          [&](const std::function<bool()>& part) {
+                            bool own = false;
+                            group.agree([&] { own = part(); });
+                            return is_so_for_all(group, own);
+                          });
+  compress::SparseResult result;
+  group.agree([&] {
+    result = inputs.factor
+                 ? compress::sparsify_weight(
+                       weight_RC, inputs.hessian_CC, *inputs.factor,
+                       {pattern, options.block_size, options.dampening_fraction, options.mask}, name)
+                 : compress::mask_weight(weight_RC, inputs.hessian_CC, options.method, pattern, name);
+  });
+  return result;
 }
 
 // What each weight is worth: the error that its removal leaves when all others make up for it, w^2 /
@@ -138,8 +147,7 @@ PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comm
 // The rank's part of the work on a layer, and what came of all parts.
 at::Tensor sparse_rows(const at::Tensor& weight_RC, const LayerInputs& inputs, const SparsifyOptions& options,
                        comm::Group& group, LayerResult& outcome) {
-  compress::SparseResult result;
-  group.agree([&] { result = sparse_result(weight_RC, outcome.name, inputs, options, group); });
+  auto result = sparse_result(weight_RC, outcome.name, inputs, options, group);
   if (inputs.guard_CC.defined()) outcome.polish = polish(weight_RC, inputs, group, result);
   double loss[] = {result.loss};
   group.all_sum(loss);
