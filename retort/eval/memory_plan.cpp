@@ -64,7 +64,8 @@ std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item
                             std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path) {
   const auto scoring =
       logits_bytes(1, std::min(head_rows, tokens), model.vocab_size, model.hidden_size, item_bytes, path);
-  return head_copy_bytes(model, item_bytes) + model.hidden_size * item_bytes * tokens +
+  return head_copy_bytes(model, item_bytes) + position_bytes(model, sequence_tokens) +
+         model.hidden_size * item_bytes * tokens +
          std::max(scoring, shard::block_forward_bytes(model, tokens, sequence_tokens, item_bytes, path));
 }
 

@@ -35,6 +35,8 @@
 namespace retort::pipeline {
 namespace {
 
+namespace keys = record::keys;
+
 // A larger budget takes what a smaller one measured.
 constexpr const char* kOpenKey = "search.budget_tokens";
 
@@ -51,8 +53,17 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
+void say_memory(const Context& context, const recipe::Stage& stage, const base::Json& result) {
+  const auto human = [&](record::Key key) { return base::human_bytes(result.at(key).get<std::uint64_t>()); };
+  const auto planned = result.contains(keys::kMemoryPlannedBytes)
+                           ? base::join(" (planned ", human(keys::kMemoryPlannedBytes), ")")
+                           : std::string();
+  context.observer.message(record::Level::info,
+                           base::join(stage.name, ": peak of tensors ", human(keys::kPeakTensorBytes),
+                                      planned, ", of the process so far ", human(keys::kProcessPeakBytes)));
+}
+
 void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds) {
-  namespace keys = record::keys;
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
   result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.device);
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
@@ -60,6 +71,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
   if (std::filesystem::exists(model))
     result[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
   context.directory.write_result(stage.name, result);
+  say_memory(context, stage, result);
 }
 
 // False: stopped on request.

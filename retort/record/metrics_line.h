@@ -1,6 +1,7 @@
 #pragma once
 // A line of metrics.jsonl, docs/formats/metrics.md.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,10 +9,20 @@
 #include <vector>
 
 #include "retort/base/json.h"
+#include "retort/base/words.h"
 
 namespace retort::record {
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+/// Values by the words of an enum; what has nothing is left out.
+template <typename Enum, std::size_t kCount>
+NamedNumbers named(const std::array<double, kCount>& values) {
+  NamedNumbers result;
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (values[i] > 0) result.emplace_back(base::word(static_cast<Enum>(i)), values[i]);
+  return result;
+}
 
 /// What a training step leaves in the metrics.  What a line does not tell is empty.
 struct MetricsLine {

@@ -6,13 +6,10 @@
 #include <cmath>
 #include <functional>
 
-#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
-#include "retort/eval/memory_plan.h"
-#include "retort/eval/score.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
@@ -21,7 +18,9 @@
 #include "retort/record/metrics_line.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
+#include "retort/train/memory_shape.h"
 #include "retort/train/patience.h"
+#include "retort/train/step_flops.h"
 #include "retort/train/step_sequences.h"
 #include "retort/train/stragglers.h"
 
@@ -30,34 +29,6 @@ namespace {
 
 std::int64_t tokens_per_step(const TrainOptions& options) {
   return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
-}
-
-// Rows of a chunk of logits of held-out text.
-std::int64_t held_out_head_rows(const TrainOptions& options) {
-  return options.head_rows > 0 ? options.head_rows : 256;
-}
-
-std::int64_t held_out_bytes(const TrainOptions& options, const architecture::Config& student,
-                            std::int64_t item_bytes, ops::Path path) {
-  if (options.evaluate_every_steps <= 0) return 0;
-  const auto length = options.packing.sequence_length;
-  const auto windows = std::min(options.batch.sequences, (options.evaluate_tokens + length - 1) / length);
-  return eval::held_out_bytes(student, item_bytes, windows * length, length, held_out_head_rows(options),
-                              path);
-}
-
-std::int64_t wave_of(const TrainOptions& options) {
-  return options.batch.wave > 0 ? std::min(options.batch.wave, options.batch.accumulate)
-                                : options.batch.accumulate;
-}
-
-// By the words of an enum.  What had nothing is left out.
-template <typename Enum, std::size_t kCount>
-record::NamedNumbers named(const std::array<double, kCount>& values) {
-  record::NamedNumbers result;
-  for (std::size_t i = 0; i < kCount; ++i)
-    if (values[i] > 0) result.emplace_back(base::word(static_cast<Enum>(i)), values[i]);
-  return result;
 }
 
 // As many digits as the clock is worth.
@@ -71,39 +42,6 @@ std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit)
     ranges.push_back(parameters.range(unit));
   return ranges;
-}
-
-// By phase, the products and attention of a step, per token; what is computed again does not count.
-record::NamedNumbers phase_flops(const architecture::Config& student, const architecture::Config* teacher,
-                                 bool teacher_logits, std::int64_t context) {
-  const auto blocks = [&](const architecture::Config& config) {
-    return architecture::flops_per_token(config, context) - architecture::head_flops_per_token(config);
-  };
-  shard::PerPhase flops = {};
-  const auto of = [&](shard::Phase phase) -> double& { return flops[static_cast<std::size_t>(phase)]; };
-  of(shard::Phase::student_forward) = blocks(student);
-  of(shard::Phase::backward) = 2 * blocks(student);
-  of(shard::Phase::head) = 3 * architecture::head_flops_per_token(student);
-  if (teacher) of(shard::Phase::teacher_forward) = blocks(*teacher);
-  if (teacher && teacher_logits) of(shard::Phase::head) += architecture::head_flops_per_token(*teacher);
-  return named<shard::Phase>(flops);
-}
-
-// The same by operation.
-record::NamedNumbers operation_flops(const architecture::Config& student, const architecture::Config* teacher,
-                                     bool teacher_logits, std::int64_t context) {
-  ops::PerOperation flops = {};
-  auto& product = flops[static_cast<std::size_t>(ops::Operation::product)];
-  auto& attention = flops[static_cast<std::size_t>(ops::Operation::attention)];
-  const auto add = [&](const architecture::Config& config, double passes) {
-    const auto of_attention = architecture::attention_flops_per_token(config, context);
-    product += passes * (architecture::flops_per_token(config, context) - of_attention);
-    attention += passes * of_attention;
-  };
-  add(student, 3);
-  if (teacher) add(*teacher, 1);
-  if (teacher && !teacher_logits) product -= architecture::head_flops_per_token(*teacher);
-  return named<ops::Operation>(flops);
 }
 
 // State of the loop; one object so that a step reads as the recipe of a step.
@@ -123,13 +61,8 @@ class Loop {
       s_.group.at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
     });
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
-    const auto context = s_.options.packing.sequence_length;
-    flops_per_token_ = 3 * architecture::flops_per_token(s_.student.config(), context) +
-                       (s_.teacher ? architecture::flops_per_token(s_.teacher->config(), context) : 0);
-    const auto* teacher = s_.teacher ? &s_.teacher->config() : nullptr;
-    phase_flops_ = phase_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
-    operation_flops_ =
-        operation_flops(s_.student.config(), teacher, s_.losses.needs_teacher_logits(), context);
+    flops_ = step_flops(s_.student.config(), s_.teacher ? &s_.teacher->config() : nullptr,
+                        s_.losses.needs_teacher_logits(), s_.options.packing.sequence_length);
     double peak[] = {bench::matrix_product_flops(s_.dtype, s_.device)};
     s_.group.all_sum(peak);
     peak_flops_ = peak[0];
@@ -213,8 +146,8 @@ class Loop {
     if (s_.device.is_cpu()) {
       const auto phases = clock_.take();
       keep_per_sequence(phases, batches);
-      phase_seconds_ = in_microseconds(named<shard::Phase>(phases));
-      operation_seconds_ = in_microseconds(named<ops::Operation>(operations.take()));
+      phase_seconds_ = in_microseconds(record::named<shard::Phase>(phases));
+      operation_seconds_ = in_microseconds(record::named<ops::Operation>(operations.take()));
     }
     progress_.seconds += seconds;
     record(result, norm, seconds);
@@ -295,33 +228,8 @@ class Loop {
     }
   }
 
-  record::NamedNumbers held_out_losses() {
-    record::NamedNumbers losses;
-    if (s_.held_out.empty()) return losses;
-    const auto head_unit = s_.student.layout().head_unit();
-    const eval::HeadScorer scorer(s_.student.config(), s_.student.layout(), s_.student.acquire(head_unit));
-    for (const auto& set : s_.held_out) losses.emplace_back(set.source, held_out_loss(scorer, set));
-    s_.student.release(head_unit);
-    return losses;
-  }
-
-  // Batches are dealt to the ranks; one that has none left passes the last along with the others.
-  double held_out_loss(const eval::HeadScorer& scorer, const HeldOutSet& set) {
-    double sums[2] = {0, 0};
-    const auto ranks = static_cast<std::size_t>(s_.group.size());
-    for (std::size_t first = 0; first < set.batches.size(); first += ranks) {
-      const auto mine = first + static_cast<std::size_t>(s_.group.rank());
-      const auto& batch = set.batches[std::min(mine, set.batches.size() - 1)];
-      const auto layout = model::make_token_layout(s_.student.config(), batch.starts, s_.device);
-      const auto hidden_ND = eval::forward_hidden(s_.student, batch.ids_N, layout);
-      if (mine >= set.batches.size()) continue;
-      const auto scores =
-          eval::score_hidden(scorer, hidden_ND, nullptr, {}, batch.targets_N, held_out_head_rows(s_.options));
-      sums[0] += scores.nll;
-      sums[1] += static_cast<double>(scores.targets);
-    }
-    s_.group.all_sum(sums);
-    return sums[0] / std::max(1.0, sums[1]);
+  record::NamedNumbers held_out() {
+    return held_out_losses(s_.held_out, s_.student, s_.options, s_.device, s_.group);
   }
 
   static double mean(const record::NamedNumbers& losses) {
@@ -332,7 +240,7 @@ class Loop {
 
   // The curve of the held-out loss begins where the stage began.
   void record_held_out_before() {
-    last_held_out_ = held_out_losses();
+    last_held_out_ = held_out();
     if (!last_held_out_.empty() && s_.metrics)
       s_.metrics->append(record::to_json(record::MetricsLine{.stage = s_.stage, .held_out = last_held_out_}));
   }
@@ -349,7 +257,7 @@ class Loop {
                               .lr = options.optim.lr * rate_factor_,
                               .gradient_norm = norm,
                               .tokens_per_second = rate,
-                              .peak_fraction = rate * flops_per_token_ / peak_flops_,
+                              .peak_fraction = rate * flops_.all / peak_flops_,
                               .eta_seconds = progress_.seconds / static_cast<double>(progress_.step) *
                                              static_cast<double>(steps_ - progress_.step),
                               .held_out_loss = {}};
@@ -369,7 +277,7 @@ class Loop {
     const bool evaluate = options.evaluate_every_steps > 0 &&
                           (progress_.step % options.evaluate_every_steps == 0 || progress_.step == steps_);
     if (evaluate && !s_.held_out.empty()) {
-      last_line_.held_out = last_held_out_ = held_out_losses();
+      last_line_.held_out = last_held_out_ = held_out();
       report.held_out_loss = mean(last_held_out_);
     }
     if (s_.metrics) s_.metrics->append(record::to_json(last_line_));
@@ -414,9 +322,9 @@ class Loop {
                        .tokens = progress_.tokens,
                        .seconds = progress_.seconds,
                        .matrix_product_flops = peak_flops_,
-                       .flops_per_token = flops_per_token_,
-                       .phase_flops_per_token = phase_flops_,
-                       .operation_flops_per_token = operation_flops_,
+                       .flops_per_token = flops_.all,
+                       .phase_flops_per_token = flops_.by_phase,
+                       .operation_flops_per_token = flops_.by_operation,
                        .final = last_line_,
                        .plan = {}};
     result.final.held_out = last_held_out_;
@@ -435,8 +343,9 @@ class Loop {
   Progress progress_;
   Said said_;
   bool has_phases_ = false, asked_to_stop_ = false;
-  double rate_factor_ = 0, flops_per_token_ = 0, peak_flops_ = 0;
-  record::NamedNumbers phase_flops_, phase_seconds_, operation_flops_, operation_seconds_;
+  double rate_factor_ = 0, peak_flops_ = 0;
+  StepFlops flops_;
+  record::NamedNumbers phase_seconds_, operation_seconds_;
   std::int64_t first_sample_ = 0, last_sample_ = 0;
   record::NamedNumbers last_held_out_;
   record::MetricsLine last_line_;
@@ -447,44 +356,6 @@ class Loop {
 std::int64_t num_steps(const TrainOptions& options) {
   const auto per_step = tokens_per_step(options);
   return (options.tokens + per_step - 1) / per_step;
-}
-
-shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
-                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
-                                shard::RankCounts ranks) {
-  // Of the rank that has most of a step.
-  const auto sequences = (options.batch.sequences * options.batch.accumulate + ranks.all - 1) / ranks.all;
-  const auto together = std::min(options.batch.sequences, sequences);
-  const auto micro_batches = (sequences + together - 1) / together;
-  const auto tokens = options.packing.sequence_length * together;
-  const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
-  shard::MemoryShape shape{
-      .student = student,
-      .teacher = losses.needs_teacher() ? teacher : nullptr,
-      .teacher_logits = losses.needs_teacher_logits(),
-      .hidden_losses = std::ssize(losses.on_hidden),
-      .masked = masked,
-      .trained_on_copies = dtype == at::kBFloat16,
-      .item_bytes = item_bytes,
-      .micro_batch_tokens = tokens,
-      .sequence_tokens = options.packing.sequence_length,
-      .micro_batches = micro_batches,
-      .wave = std::min(wave_of(options), micro_batches),
-      .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
-                       options.packing.sequence_length * data::kSequenceBytesPerToken,
-      .head_rows = options.head_rows > 0 ? options.head_rows
-                                         : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
-      .keep_activations = options.recompute != Recompute::always,
-      .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
-      .path = ops::path_of(device),
-      .ranks = ranks.all,
-      .student_ranks = options.shard.student_ranks > 0 ? options.shard.student_ranks : ranks.of_machine,
-      .teacher_ranks = options.shard.teacher_ranks > 0 ? options.shard.teacher_ranks : ranks.of_machine};
-  // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
-  if (options.recompute == Recompute::automatic)
-    shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
-  return shape;
 }
 
 TrainOutcome train(TrainSetup& setup) {
@@ -501,20 +372,13 @@ TrainOutcome train(TrainSetup& setup) {
   for (const auto& [name, group] : setup.logged) group->log().clear();
   Loop loop(setup, shape);
   auto outcome = loop.run();
-  const auto peak = ops::peak_tensor_bytes(setup.device);
   if (outcome.finished) {
     outcome.result.plan = plan;
-    outcome.result.peak_tensor_bytes = peak;
+    outcome.result.peak_tensor_bytes = ops::peak_tensor_bytes(setup.device);
     outcome.result.process_peak_bytes = ops::process_peak_bytes();
     outcome.result.keep_activations = shape.keep_activations;
     for (const auto& [name, group] : setup.logged)
       if (group->size() > 1) outcome.result.groups.push_back({name, group->size(), group->log().counts()});
-    setup.observer.message(
-        record::Level::info,
-        base::join(setup.stage, ": peak of tensors ", base::human_bytes(static_cast<std::uint64_t>(peak)),
-                   " (planned ", base::human_bytes(static_cast<std::uint64_t>(plan.total_bytes())),
-                   "), of the process ",
-                   base::human_bytes(static_cast<std::uint64_t>(outcome.result.process_peak_bytes))));
   }
   return outcome;
 }

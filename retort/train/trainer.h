@@ -12,19 +12,13 @@
 #include "retort/record/metrics.h"
 #include "retort/record/observer.h"
 #include "retort/shard/engine.h"
-#include "retort/shard/memory_plan.h"
 #include "retort/shard/parameters.h"
 #include "retort/train/checkpoint.h"
+#include "retort/train/held_out.h"
 #include "retort/train/options.h"
 #include "retort/train/result.h"
 
 namespace retort::train {
-
-/// Held-out text of one source, as micro-batches.
-struct HeldOutSet {
-  std::string source;
-  std::vector<shard::MicroBatch> batches;
-};
 
 /// Everything that a stage trains with; references live as long as the loop.  Only rank 0 of the group reads
 /// text, writes metrics and is asked to stop.
@@ -56,11 +50,6 @@ struct TrainOutcome {
 
 /// Number of steps for a token budget.
 std::int64_t num_steps(const TrainOptions& options);
-/// The memory of a stage before anything is allocated.
-shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
-                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
-                                shard::RankCounts ranks = {});
 
 /// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there
 /// is one.  Collective.  Throws MemoryError (before the first step), ValidationError (loss or gradient not

@@ -22,6 +22,7 @@
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/stopped.h"
 #include "retort/train/batches.h"
+#include "retort/train/memory_shape.h"
 #include "retort/train/trainer.h"
 
 namespace retort::pipeline {

@@ -1,0 +1,56 @@
+#include "retort/train/memory_shape.h"
+
+#include <algorithm>
+
+#include "retort/train/batches.h"
+#include "retort/train/held_out.h"
+
+namespace retort::train {
+namespace {
+
+std::int64_t wave_of(const TrainOptions& options) {
+  return options.batch.wave > 0 ? std::min(options.batch.wave, options.batch.accumulate)
+                                : options.batch.accumulate;
+}
+
+}  // namespace
+
+shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
+                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
+                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
+                                shard::RankCounts ranks) {
+  // Of the rank that has most of a step.
+  const auto sequences = (options.batch.sequences * options.batch.accumulate + ranks.all - 1) / ranks.all;
+  const auto together = std::min(options.batch.sequences, sequences);
+  const auto micro_batches = (sequences + together - 1) / together;
+  const auto tokens = options.packing.sequence_length * together;
+  const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
+  shard::MemoryShape shape{
+      .student = student,
+      .teacher = losses.needs_teacher() ? teacher : nullptr,
+      .teacher_logits = losses.needs_teacher_logits(),
+      .hidden_losses = std::ssize(losses.on_hidden),
+      .masked = masked,
+      .trained_on_copies = dtype == at::kBFloat16,
+      .item_bytes = item_bytes,
+      .micro_batch_tokens = tokens,
+      .sequence_tokens = options.packing.sequence_length,
+      .micro_batches = micro_batches,
+      .wave = std::min(wave_of(options), micro_batches),
+      .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
+                       options.packing.sequence_length * data::kSequenceBytesPerToken,
+      .head_rows = options.head_rows > 0 ? options.head_rows
+                                         : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
+      .keep_activations = options.recompute != Recompute::always,
+      .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
+      .path = ops::path_of(device),
+      .ranks = ranks.all,
+      .student_ranks = options.shard.student_ranks > 0 ? options.shard.student_ranks : ranks.of_machine,
+      .teacher_ranks = options.shard.teacher_ranks > 0 ? options.shard.teacher_ranks : ranks.of_machine};
+  // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
+  if (options.recompute == Recompute::automatic)
+    shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
+  return shape;
+}
+
+}  // namespace retort::train
