@@ -66,6 +66,18 @@ TEST(Flight, HoldsTheLastCallsStepAndPhase) {
   EXPECT_EQ(found.calls.back().state, comm::CallState::begun);
 }
 
+// While it waits for others who still work, the rank is not missed.
+TEST(Flight, SaysThatItsRankHasFinishedBeforeItIsGone) {
+  const test::TemporaryDirectory directory;
+  const auto path = comm::flight_path(directory.path(), 0);
+  comm::Flight flight(path, 0, 2);
+  EXPECT_EQ(comm::read_flight(path)->state, RankState::running);
+  flight.finished();
+  EXPECT_EQ(comm::read_flight(path)->state, RankState::finished);
+  flight.failed("too late", false);
+  EXPECT_EQ(comm::read_flight(path)->state, RankState::finished);
+}
+
 TEST(Flight, OutlivesAProcessThatIsKilled) {
   const test::TemporaryDirectory directory;
   const auto path = comm::flight_path(directory.path(), 0);
