@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "benchmarks/distill_step/trace.h"
@@ -37,7 +38,7 @@ struct Settings {
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
                student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
                documents = 1, wave = 1, head_rows = 0, ranks = 1, shard = 0;
-  bool keep = false, no_overlap = false, logits_only = false;
+  bool keep = false, no_overlap = false, logits_only = false, no_memory = false;
   std::string trace;
 };
 
@@ -175,7 +176,8 @@ void write_traces(const std::string& path, const Trace& trace, comm::Group& grou
 }
 
 base::Json measure(const Settings& s, comm::Group& group) {
-  const ProportionalPeak proportional_peak;
+  std::optional<ProportionalPeak> proportional_peak;
+  if (group.size() > 1 && !s.no_memory) proportional_peak.emplace();
   const auto dtype = dtype_of(s);
   const auto student_config = config_of(s, s.student_blocks, s.student_width);
   const auto teacher_config = config_of(s, s.teacher_blocks, s.teacher_width);
@@ -246,7 +248,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
   group.all_sum(sums);
   const double peak = sums[0];
   const double waited = waited_seconds(groups);
-  double memory_bytes[] = {static_cast<double>(proportional_peak.bytes())};
+  double memory_bytes[] = {proportional_peak ? static_cast<double>(proportional_peak->bytes()) : 0};
   group.all_sum(memory_bytes);
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
@@ -290,6 +292,7 @@ int main(int argc, char** argv) {
   app.add_flag("--keep", s.keep, "keep activations instead of computing them again");
   app.add_option("--shard", s.shard, "ranks that hold one copy of a model; 0: those of a machine");
   app.add_flag("--logits-only", s.logits_only, "cross-entropy and KL without SquareHead");
+  app.add_flag("--no-memory", s.no_memory, "do not sample the memory, which takes time from the ranks");
   app.add_flag("--no-overlap", s.no_overlap, "let nothing move while something computes");
   app.add_option("--trace", s.trace, "file for what each rank did when, for a trace viewer");
   app.add_option("--ranks", s.ranks, "processes of this machine that make the step together");
