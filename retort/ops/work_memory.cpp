@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "retort/ops/cpu/matrix_unit.h"
+#include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/cpu/tile_sizes.h"
 #include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/device/attention.h"
@@ -104,6 +105,7 @@ std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t co
 std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
                                                std::int64_t columns, std::int64_t item_bytes) {
   if (item_bytes != 2) return 0;
+  if (path == Path::cpu && cpu::packs_bf16(inner * rows * columns)) return 0;
   if (path == Path::cpu && cpu::has_amx()) return cpu::transposed_product_bytes(inner, columns);
   return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }

@@ -83,11 +83,12 @@ TEST(TransposedProduct, IsAddedInTheTypeOfTheSum) {
 }
 
 // Whole tiles and rests of each side, several blocks, parts of wider matrices.
-TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
+void expect_packed_products(at::ScalarType type) {
   at::manual_seed(8);
   for (const auto& [n, m, k] : {std::array{1, 1, 1}, std::array{5, 7, 64}, std::array{300, 193, 65},
                                 std::array{256, 192, 512}, std::array{513, 200, 1100}}) {
-    const auto a_NM = at::randn({n, m + 3}).narrow(1, 1, m), b_NK = at::randn({n, k + 5}).narrow(1, 2, k);
+    const auto a_NM = at::randn({n, m + 3}).to(type).narrow(1, 1, m);
+    const auto b_NK = at::randn({n, k + 5}).to(type).narrow(1, 2, k);
     const auto before_MK = at::randn({m, k + 1});
     const auto expected_MK =
         before_MK.narrow(1, 0, k).to(at::kDouble) + at::mm(a_NM.to(at::kDouble).t(), b_NK.to(at::kDouble));
@@ -103,6 +104,15 @@ TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
     }
     at::set_num_threads(2);
   }
+}
+
+TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
+  expect_packed_products(at::kFloat);
+}
+
+// The product itself is never rounded to bfloat16.
+TEST(PackedProduct, OfBfloat16IsAddedInFloat32) {
+  if (ops::pair_product()) expect_packed_products(at::kBFloat16);  // else nothing computes it so
 }
 
 TEST(GramProduct, IsSymmetricAndThatOfDouble) {

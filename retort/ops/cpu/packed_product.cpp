@@ -10,25 +10,83 @@
 #include <vector>
 
 #include "retort/ops/cpu/dispatch.h"
+#include "retort/ops/cpu/matrix_unit.h"
 
 namespace retort::ops::cpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 6, kTileColumns = 64;        // of the sum, in registers
-constexpr std::int64_t kInner = 256;                            // rows of a and b at once
-constexpr std::int64_t kBlockRows = 288, kBlockColumns = 1024;  // of the sum, of a task at most
+constexpr std::int64_t kInner = 256;          // words of a column of a and b at once
+constexpr std::int64_t kBlockColumns = 1024;  // of the sum, of a task at most
 constexpr std::int64_t kLeastMultiplications = std::int64_t{1} << 21;
 
-bool is_dense_float(const at::Tensor& x) {
-  return x.device().is_cpu() && x.scalar_type() == at::kFloat && x.dim() == 2 &&
+bool is_dense(const at::Tensor& x, at::ScalarType type) {
+  return x.device().is_cpu() && x.scalar_type() == type && x.dim() == 2 &&
          (x.size(1) < 2 || x.stride(1) == 1);
 }
 
-// One thread's copies: tiles of a as [tile, n, 6], a tile of b as [n, 64], and a tile of the sum at its edge.
+// The words that the tiles of a type are made of, how many rows of a matrix are in one, the sums that stay in
+// registers, and those of a task at most.
+template <typename T>
+struct Packing;
+
+template <>
+struct Packing<float> {
+  using Word = float;
+  static constexpr std::int64_t kRows = 1, kTileRows = 6, kTileColumns = 64, kBlockRows = 288;
+
+  // `count` words of the rows from `x` on, of which `rows` are there.
+  static void pack(const float* x, std::int64_t /*x_row*/, std::int64_t /*rows*/, std::int64_t count,
+                   float* out) {
+    std::memcpy(out, x, static_cast<std::size_t>(count) * sizeof(float));
+  }
+  static void multiply(const float* a, const float* b, std::int64_t inner, std::int64_t rows, float* out,
+                       std::int64_t out_row) {
+    kernels<float>().small_product({.a = a,
+                                    .a_row = 1,
+                                    .a_column = kTileRows,
+                                    .b = b,
+                                    .b_row = kTileColumns,
+                                    .out = out,
+                                    .out_row = out_row,
+                                    .rows = rows,
+                                    .inner = inner,
+                                    .columns = kTileColumns,
+                                    .add = true});
+  }
+};
+
+// Two rows make a row of pairs.
+template <>
+struct Packing<Bf16> {
+  using Word = std::uint32_t;
+  static constexpr std::int64_t kRows = 2, kTileRows = kPairRows, kTileColumns = kPairColumns,
+                                kBlockRows = 576;
+
+  static void pack(const Bf16* x, std::int64_t x_row, std::int64_t rows, std::int64_t count,
+                   std::uint32_t* out) {
+    if (rows < 2) {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = x[i].bits;
+      return;
+    }
+    const auto* odd = x + x_row;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = x[i].bits | std::uint32_t{odd[i].bits} << 16;
+  }
+  static void multiply(const std::uint32_t* a, const std::uint32_t* b, std::int64_t inner, std::int64_t rows,
+                       float* out, std::int64_t out_row) {
+    static const auto product = pair_product();
+    product({.a = a, .b = b, .pairs = inner, .rows = rows, .out = out, .out_row = out_row});
+  }
+};
+
+// One thread's copies: tiles of a as [tile, word, row], a tile of b as [word, column], and a tile of the sum
+// at its edge.
+template <typename T>
 struct Copies {
-  std::vector<float> a, b, edge;
+  static constexpr auto kTileRows = Packing<T>::kTileRows, kTileColumns = Packing<T>::kTileColumns;
+  std::vector<typename Packing<T>::Word> a, b;
+  std::vector<float> edge;
   Copies()
-      : a(static_cast<std::size_t>((kBlockRows / kTileRows) * kTileRows * kInner)),
+      : a(static_cast<std::size_t>(Packing<T>::kBlockRows * kInner)),
         b(static_cast<std::size_t>(kInner * kTileColumns)),
         edge(static_cast<std::size_t>(kTileRows * kTileColumns)) {}
 };
@@ -39,12 +97,16 @@ struct Range {
 };
 
 // Elements of the sum in these rows and columns.
+template <typename T>
 class Block {
+  using Packed = Packing<T>;
+  static constexpr auto kTileRows = Packed::kTileRows, kTileColumns = Packed::kTileColumns;
+
  public:
-  Block(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, Copies& copies)
+  Block(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, Copies<T>& copies)
       : sum_(data<float>(sum_MK)),
-        a_(data<float>(a_NM)),
-        b_(data<float>(b_NK)),
+        a_(data<T>(a_NM)),
+        b_(data<T>(b_NK)),
         sum_row_(sum_MK.stride(0)),
         a_row_(a_NM.stride(0)),
         b_row_(b_NK.stride(0)),
@@ -52,8 +114,9 @@ class Block {
         copies_(copies) {}
 
   void add(Range rows, Range columns) {
-    for (std::int64_t n = 0; n < inner_; n += kInner) {
-      const Range inner{n, std::min(n + kInner, inner_)};
+    constexpr auto kStep = kInner * Packed::kRows;
+    for (std::int64_t n = 0; n < inner_; n += kStep) {
+      const Range inner{n, std::min(n + kStep, inner_)};
       copy_a(inner, rows);
       for (auto column = columns.begin; column < columns.end; column += kTileColumns)
         add_tiles(inner, rows, {column, std::min(column + kTileColumns, columns.end)});
@@ -61,27 +124,28 @@ class Block {
   }
 
  private:
+  static std::int64_t words(Range inner) { return (inner.size() + Packed::kRows - 1) / Packed::kRows; }
+
   void copy_a(Range inner, Range rows) {
     auto* out = copies_.a.data();
     for (auto row = rows.begin; row < rows.end; row += kTileRows, out += kTileRows * kInner) {
       const auto count = std::min(kTileRows, rows.end - row);
-      for (std::int64_t n = 0; n < inner.size(); ++n) {
-        const auto* from = a_ + (inner.begin + n) * a_row_ + row;
+      auto n = inner.begin;
+      for (std::int64_t word = 0; word < words(inner); ++word, n += Packed::kRows)
         if (count == kTileRows)
-          std::memcpy(out + n * kTileRows, from, kTileRows * sizeof(float));
+          Packed::pack(a_ + n * a_row_ + row, a_row_, inner.end - n, kTileRows, out + word * kTileRows);
         else
-          std::copy_n(from, count, out + n * kTileRows);
-      }
+          Packed::pack(a_ + n * a_row_ + row, a_row_, inner.end - n, count, out + word * kTileRows);
     }
   }
 
   // Zeros beyond the last column.
   void copy_b(Range inner, Range columns) {
-    for (std::int64_t n = 0; n < inner.size(); ++n) {
-      auto* out = copies_.b.data() + n * kTileColumns;
-      std::memcpy(out, b_ + (inner.begin + n) * b_row_ + columns.begin,
-                  static_cast<std::size_t>(columns.size()) * sizeof(float));
-      std::fill(out + columns.size(), out + kTileColumns, 0.0f);
+    auto n = inner.begin;
+    for (std::int64_t word = 0; word < words(inner); ++word, n += Packed::kRows) {
+      auto* out = copies_.b.data() + word * kTileColumns;
+      Packed::pack(b_ + n * b_row_ + columns.begin, b_row_, inner.end - n, columns.size(), out);
+      std::fill(out + columns.size(), out + kTileColumns, typename Packed::Word{});
     }
   }
 
@@ -93,17 +157,8 @@ class Block {
       const auto count = std::min(kTileRows, rows.end - row);
       auto* const sum = sum_ + row * sum_row_ + columns.begin;
       if (!whole) copy_edge(sum, sum_row_, copies_.edge.data(), kTileColumns, count, columns.size());
-      kernels<float>().small_product({.a = a,
-                                      .a_row = 1,
-                                      .a_column = kTileRows,
-                                      .b = copies_.b.data(),
-                                      .b_row = kTileColumns,
-                                      .out = whole ? sum : copies_.edge.data(),
-                                      .out_row = whole ? sum_row_ : kTileColumns,
-                                      .rows = count,
-                                      .inner = inner.size(),
-                                      .columns = kTileColumns,
-                                      .add = true});
+      Packed::multiply(a, copies_.b.data(), words(inner), count, whole ? sum : copies_.edge.data(),
+                       whole ? sum_row_ : kTileColumns);
       if (!whole) copy_edge(copies_.edge.data(), kTileColumns, sum, sum_row_, count, columns.size());
     }
   }
@@ -113,9 +168,10 @@ class Block {
     for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, columns, to + r * to_row);
   }
 
-  float *sum_, *a_, *b_;
+  float* sum_;
+  T *a_, *b_;
   std::int64_t sum_row_, a_row_, b_row_, inner_;
-  Copies& copies_;
+  Copies<T>& copies_;
 };
 
 }  // namespace
@@ -126,8 +182,15 @@ bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, cons
 #else
   constexpr bool gains = false;
 #endif
-  return gains && is_dense_float(sum_MK) && is_dense_float(a_NM) && is_dense_float(b_NK) &&
-         sum_MK.numel() * a_NM.size(0) >= kLeastMultiplications;
+  const auto type = a_NM.scalar_type();
+  const auto multiplications = sum_MK.numel() * a_NM.size(0);
+  const bool has_kernel = type == at::kFloat ? gains && multiplications >= kLeastMultiplications
+                                             : type == at::kBFloat16 && packs_bf16(multiplications);
+  return has_kernel && is_dense(sum_MK, at::kFloat) && is_dense(a_NM, type) && is_dense(b_NK, type);
+}
+
+bool packs_bf16(std::int64_t multiplications) {
+  return pair_product() && !has_amx() && multiplications >= kLeastMultiplications;
 }
 
 namespace {
@@ -142,7 +205,10 @@ std::int64_t part_size(std::int64_t size, std::int64_t count, std::int64_t tile)
 }
 
 // `upper`: without tiles that lie below the diagonal.  There are as many tasks for each thread.
-void add_blocks(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, bool upper) {
+template <typename T>
+void add_blocks_of(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, bool upper) {
+  constexpr auto kTileRows = Packing<T>::kTileRows, kTileColumns = Packing<T>::kTileColumns,
+                 kBlockRows = Packing<T>::kBlockRows;
   const auto rows = sum_MK.size(0), columns = sum_MK.size(1), threads = std::int64_t{at::get_num_threads()};
   const auto across = parts(columns, kBlockColumns);
   const auto step = threads / std::gcd(across, threads);
@@ -150,8 +216,8 @@ void add_blocks(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tens
   const auto block_rows = part_size(rows, down, kTileRows);
   const auto block_columns = part_size(columns, across, kTileColumns);
   at::parallel_for(0, across * down, 1, [&](std::int64_t first, std::int64_t last) {
-    thread_local Copies copies;
-    Block block(sum_MK, a_NM, b_NK, copies);
+    thread_local Copies<T> copies;
+    Block<T> block(sum_MK, a_NM, b_NK, copies);
     for (auto task = first; task < last; ++task) {
       const auto row = task / across * block_rows, column = task % across * block_columns;
       const Range of_rows{row, std::min(row + block_rows, rows)};
@@ -160,6 +226,13 @@ void add_blocks(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tens
       if (of_rows.size() > 0 && of_columns.size() > 0) block.add(of_rows, of_columns);
     }
   });
+}
+
+void add_blocks(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, bool upper) {
+  if (a_NM.scalar_type() == at::kFloat)
+    add_blocks_of<float>(sum_MK, a_NM, b_NK, upper);
+  else
+    add_blocks_of<Bf16>(sum_MK, a_NM, b_NK, upper);
 }
 
 }  // namespace

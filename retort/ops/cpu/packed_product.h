@@ -1,19 +1,26 @@
 #pragma once
-// Products a^T b in float32: gradients of weights, and sums of x^T x.
+// Products a^T b added in float32: gradients of weights, and sums of x^T x.
 //
 // Both matrices are read along their rows, so blocks of them are copied into the order of the registers'
-// tiles and nothing has to be transposed.  oneDNN transposes a copy of `a`; MKL leaves AVX-512 out on
-// processors of other makers than Intel.
+// tiles and nothing has to be transposed.  In float32, oneDNN transposes a copy of `a`; MKL leaves AVX-512
+// out on processors of other makers than Intel.  In bfloat16, libtorch rounds the product before it can be
+// added.
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace retort::ops::cpu {
+
+/// Whether products of bfloat16 matrices are, with so many multiplications: on a processor that multiplies
+/// pairs of them by vectors, and has no AMX.
+bool packs_bf16(std::int64_t multiplications);
 
 /// Whether a product of these is faster here than libtorch's.
 bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
-/// sum += a^T b.  Dense rows.  Each element is added up by one thread in an order that depends on the inner
-/// size alone.
+/// sum += a^T b, of float32, or of bfloat16 where packs_bf16().  Dense rows.  Each element is added up by one
+/// thread in an order that depends on the inner size alone.
 void add_packed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
 /// sum += x^T x, of any floating type, on the diagonal and above it; what becomes of the rest is left open.

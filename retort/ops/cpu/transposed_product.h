@@ -1,6 +1,5 @@
 #pragma once
-// The gradient of a linear layer's weights with AMX.  The vectors of AVX-512 BF16 do not gain what copying
-// the operands costs.
+// The gradient of a linear layer's weights with AMX.  For the vectors of AVX-512 BF16 see packed_product.h.
 
 #include <ATen/core/Tensor.h>
 

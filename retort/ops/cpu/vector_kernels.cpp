@@ -11,7 +11,8 @@ const VectorTables& tables();
 }
 namespace avx512 {
 const VectorTables& tables();
-}
+void pair_product(const PairProduct& product);
+}  // namespace avx512
 #endif
 
 const VectorTables* const* all_vector_tables() {
@@ -33,6 +34,13 @@ const VectorTables* const* all_vector_tables() {
 
 const VectorTables& vector_tables() {
   return *all_vector_tables()[0];
+}
+
+void (*pair_product())(const PairProduct& product) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16")) return avx512::pair_product;
+#endif
+  return nullptr;
 }
 
 }  // namespace retort::ops

@@ -191,6 +191,18 @@ struct VectorTables {
   SumOfSquares sum_of_squares;
 };
 
+/// out += a^T b in float32 of matrices in pairs that stay in the cache.  For each pair of their rows a has
+/// kPairRows words, of which the first `rows` count, and b has kPairColumns.
+struct PairProduct {
+  const std::uint32_t *a, *b;
+  std::int64_t pairs, rows;
+  float* out;
+  std::int64_t out_row;
+};
+inline constexpr std::int64_t kPairRows = 8, kPairColumns = 32;
+/// Null where the processor has no AVX-512 BF16.
+void (*pair_product())(const PairProduct& product);
+
 /// The widest table that this processor runs.
 const VectorTables& vector_tables();
 /// Every table that this processor runs, for tests.
