@@ -27,6 +27,7 @@ VARIANTS = {
     "torch.compile, fp32": ("baseline", ["--dtype", "fp32", "--compile"]),
     "Retort, bf16": ("retort", ["--dtype", "bf16"]),
     "Retort, bf16, activations kept": ("retort", ["--dtype", "bf16", "--keep"]),
+    "Retort, bf16, pieces of 256 rows": ("retort", ["--dtype", "bf16", "--head-rows", "256"]),
     "PyTorch eager, bf16 autocast": ("baseline", ["--dtype", "bf16"]),
     "torch.compile, bf16 autocast": ("baseline", ["--dtype", "bf16", "--compile"]),
     "Retort, fp32, activations kept, 2 ranks": ("retort", ["--dtype", "fp32", "--keep", "--ranks", "2"]),

@@ -20,6 +20,7 @@ def parse_arguments(description):
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of a rank")
     parser.add_argument("--replicas", action="store_true", help="the teacher is whole on every rank")
+    parser.add_argument("--no-memory", action="store_true", help="do not sample the memory, which takes time from the ranks")
     return baseline.parse_arguments(parser)
 
 
@@ -32,7 +33,8 @@ def watch_memory(peak, done):
 
 def work(rank, a, prepare, meeting):
     peak, done = [0], threading.Event()
-    threading.Thread(target=watch_memory, args=(peak, done), daemon=True).start()
+    if not a.no_memory:
+        threading.Thread(target=watch_memory, args=(peak, done), daemon=True).start()
     torch.set_num_threads(a.threads)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(a.ranks))  # DeepSpeed reads them
     dist.init_process_group("gloo", rank=rank, world_size=a.ranks, init_method=f"file://{meeting}")
