@@ -77,14 +77,18 @@ std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {
   return static_cast<std::int64_t>(place.f_bavail) * static_cast<std::int64_t>(place.f_bsize);
 }
 
-Finding shared_memory(std::int64_t memory_bytes) {
+// A few megabytes a rank; Docker gives 64 MB to all.
+Finding shared_memory() {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 28;
   const auto bytes = free_bytes("/dev/shm");
   Finding finding{.what = "shared memory", .found = bytes ? human(*bytes) + " in /dev/shm" : "no /dev/shm"};
-  if (bytes && *bytes >= memory_bytes / 3) return finding;
+  if (bytes && *bytes >= kEnough) return finding;
   finding.verdict = Verdict::note;
   finding.advice =
-      "Ranks of one machine keep models there; for several ranks mount it larger (Docker: --shm-size, "
-      "Kubernetes: an emptyDir of medium Memory).";
+      "MPI libraries let ranks of one machine exchange there; for several ranks mount it larger (Docker: "
+      "--shm-size, Kubernetes: an emptyDir of medium Memory). What ranks share of models lies in memory of "
+      "the "
+      "process.";
   return finding;
 }
 
@@ -188,7 +192,7 @@ std::vector<Finding> examined(const std::string& path) {
   return {processors(),
           instructions(),
           {.what = "memory", .found = human(memory_bytes) + " within all limits"},
-          shared_memory(memory_bytes),
+          shared_memory(),
           computing(),
           accelerators(),
           mpi("Open MPI", comm::Launcher::open_mpi),

@@ -9,6 +9,8 @@
 #PBS -l walltime=12:00:00
 
 cd "$PBS_O_WORKDIR" || exit
+# Open MPI 4.1 kills ranks one second after a signal, unless it is told to wait for their checkpoint.
+export OMPI_MCA_odls_base_sigkill_timeout=600
 retort doctor "$(dirname "$run")" || exit
 (sleep $((12 * 3600 - 600)) && touch "$run/stop") &
 mpiexec retort run "$recipe" --run-dir "$run"

@@ -130,6 +130,12 @@ void Flight::failed(std::string_view sentence, bool by_another) noexcept {
   put(file_->sentence, sentence);
 }
 
+void Flight::recovered() noexcept {
+  for (auto state : {RankState::failed, RankState::ended})
+    file_->state.compare_exchange_strong(state, RankState::running);
+  put(file_->sentence, "");
+}
+
 void Flight::flush() noexcept {
   ::msync(file_, sizeof(FlightFile), MS_SYNC);
 }

@@ -80,6 +80,8 @@ class Flight {
   void finished() noexcept;
   /// Why the rank ends: by itself, or (`by_another`) because another did.  The first reason stays.
   void failed(std::string_view sentence, bool by_another) noexcept;
+  /// It goes on after a failure that all ranks have dealt with.
+  void recovered() noexcept;
 
  private:
   void beat(const std::stop_token& stop);

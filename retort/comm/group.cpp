@@ -128,6 +128,12 @@ void Group::together(const std::function<void()>& act) try { act(); } catch (con
   throw;
 }
 
+void Group::recovered() noexcept {
+  if (!failed_together_) return;
+  failed_together_ = false;
+  note_recovery();
+}
+
 void agree(Group* group, const std::function<void()>& act) {
   group ? group->agree(act) : act();
 }

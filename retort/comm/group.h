@@ -118,6 +118,8 @@ class Group {
   void together(const std::function<void()>& act);
   /// Whether agree() or together() threw: no other rank waits for this one, and none has to be told.
   bool failed_together() const { return failed_together_; }
+  /// What they threw was dealt with by all ranks, which go on: a later failure is one of its own.
+  void recovered() noexcept;
 
   /// From now on the calls of this process, of all groups that were made of one, are noted there.
   virtual void record(std::shared_ptr<Flight>) {}
@@ -125,6 +127,8 @@ class Group {
   virtual void at(std::int64_t /*step*/, std::string_view /*phase*/) {}
   /// Why this rank ends: by itself, or (`by_another`) because another did.
   virtual void note_failure(std::string_view /*sentence*/, bool /*by_another*/) noexcept {}
+  /// It does not end after all.
+  virtual void note_recovery() noexcept {}
   /// From now on a rank that does not come within so many seconds ends all; 0: nobody is missed.  What
   /// agree() waits for may take longer.
   virtual void set_patience(double) {}

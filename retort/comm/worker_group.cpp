@@ -17,6 +17,10 @@ void WorkerGroup::note_failure(std::string_view sentence, bool by_another) noexc
   if (const auto& flight = worker_->flight()) flight->failed(sentence, by_another);
 }
 
+void WorkerGroup::note_recovery() noexcept {
+  if (const auto& flight = worker_->flight()) flight->recovered();
+}
+
 void WorkerGroup::set_accelerator(std::shared_ptr<Accelerator> accelerator,
                                   std::shared_ptr<const nccl::Library> library) {
   auto exchange = library ? std::make_shared<nccl::Exchange>(accelerator, std::move(library)) : nullptr;

@@ -17,6 +17,7 @@ class WorkerGroup : public Group {
   void record(std::shared_ptr<Flight> flight) override { worker_->record(std::move(flight)); }
   void at(std::int64_t step, std::string_view phase) override;
   void note_failure(std::string_view sentence, bool by_another) noexcept override;
+  void note_recovery() noexcept override;
   void set_patience(double seconds) override { worker_->set_patience(seconds); }
   void set_accelerator(std::shared_ptr<Accelerator> accelerator,
                        std::shared_ptr<const nccl::Library> library) override;

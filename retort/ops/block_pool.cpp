@@ -8,6 +8,7 @@
 #include <iterator>
 #include <new>
 #include <tuple>
+#include <utility>
 
 namespace retort::ops {
 namespace {
@@ -25,6 +26,10 @@ std::size_t rounded_up(std::size_t value, std::size_t step) {
 std::byte* aligned(std::byte* address, std::size_t step) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   return address + (rounded_up(value, step) - value);
+}
+
+std::byte* aligned_down(std::byte* address) {
+  return address - reinterpret_cast<std::uintptr_t>(address) % kHugePageBytes;
 }
 
 // Addresses cost nothing, so that one region serves a process, unless they are limited.
@@ -56,6 +61,7 @@ void* BlockPool::take(std::size_t size) {
     place = best_place(capacity);
   }
   make_usable(place.begin, place.begin + capacity);
+  touch(place.begin, place.begin + capacity);
   carve(place.begin, place.begin + capacity);
   blocks_[place.begin] = {capacity, size};
   in_use_bytes_ += capacity;
@@ -118,15 +124,38 @@ bool BlockPool::ends_region(const std::byte* address) const {
   return std::ranges::any_of(regions_, [&](const Region& region) { return region.end == address; });
 }
 
-// Bytes between them that have no memory.
-std::size_t BlockPool::fresh_bytes(const std::byte* begin, const std::byte* end) const {
+// Bytes that get memory where a block is put between these: the system gives whole huge pages.
+std::size_t BlockPool::fresh_bytes(std::byte* begin, std::byte* end) const {
   std::size_t bytes = 0;
-  auto hole = std::prev(holes_.upper_bound(const_cast<std::byte*>(begin)));
-  for (; hole != holes_.end() && hole->first < end; ++hole)
-    if (!hole->second.waiting)
-      bytes += static_cast<std::size_t>(std::min<const std::byte*>(end, hole->first + hole->second.bytes) -
-                                        std::max<const std::byte*>(begin, hole->first));
+  for_each_bare(begin, end,
+                [&](std::byte* from, std::byte* to) { bytes += static_cast<std::size_t>(to - from); });
   return bytes;
+}
+
+// Calls visit(from, to) with the parts without memory of the huge pages between these.
+template <typename Visit>
+void BlockPool::for_each_bare(std::byte* begin, std::byte* end, Visit visit) const {
+  auto* const first = aligned_down(begin);
+  auto* const last = aligned(end, kHugePageBytes);
+  auto hole = holes_.upper_bound(first);
+  if (hole != holes_.begin()) --hole;
+  for (; hole != holes_.end() && hole->first < last; ++hole) {
+    auto* const from = std::max(first, hole->first);
+    auto* const to = std::min(last, hole->first + hole->second.bytes);
+    if (!hole->second.waiting && from < to) visit(from, to);
+  }
+}
+
+// What lies on the same huge pages as a block gets memory with it.
+void BlockPool::touch(std::byte* begin, std::byte* end) {
+  std::vector<std::pair<std::byte*, std::byte*>> parts;
+  for_each_bare(begin, end, [&](std::byte* from, std::byte* to) { parts.emplace_back(from, to); });
+  for (const auto& [from, to] : parts) {
+    carve(from, to);
+    const auto bytes = static_cast<std::size_t>(to - from);
+    waiting_bytes_ += bytes;
+    insert(from, {bytes, true, given_});
+  }
 }
 
 // The page after a region stays without use, so that holes of two regions never touch.

@@ -61,7 +61,10 @@ class BlockPool {
 
   Place best_place(std::size_t bytes) const;
   bool ends_region(const std::byte* address) const;
-  std::size_t fresh_bytes(const std::byte* begin, const std::byte* end) const;
+  std::size_t fresh_bytes(std::byte* begin, std::byte* end) const;
+  template <typename Visit>
+  void for_each_bare(std::byte* begin, std::byte* end, Visit visit) const;
+  void touch(std::byte* begin, std::byte* end);
   void reserve(std::size_t bytes);
   void make_usable(std::byte* begin, std::byte* end);
   void carve(std::byte* begin, std::byte* end);

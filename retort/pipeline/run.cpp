@@ -37,8 +37,12 @@ namespace {
 
 namespace keys = record::keys;
 
-// A larger budget takes what a smaller one measured.
-constexpr const char* kOpenKey = "search.budget_tokens";
+// A larger budget takes what a smaller one measured, and checkpoints are resumed on any layout.
+const std::vector<std::string>& open_keys() {
+  static const std::vector<std::string> keys{"search.budget_tokens", "shard.student_ranks",
+                                             "shard.teacher_ranks"};
+  return keys;
+}
 
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
@@ -189,7 +193,7 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
     if (group.rank() != 0) return;
     directory = record::RunDirectory::open(
         request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-                                provenance_of_start(request, dtype, group.size()), kOpenKey});
+                                provenance_of_start(request, dtype, group.size()), open_keys()});
   });
   group.agree([&] {
     base::require<base::StorageError>(
@@ -268,7 +272,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
                            comm::Group& group) {
   ops::install_tensor_allocator();
   at::Device device = at::kCPU;
-  group.together([&] {
+  group.agree([&] {  // machines may differ
     device = model::parse_device(recipe.device);
     if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   });

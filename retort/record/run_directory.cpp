@@ -23,11 +23,14 @@ std::string listed(const std::vector<std::string>& keys) {
   return text;
 }
 
-/// Whether `key` is the open one of a stage that is not finished: what it measured so far stays true.
+/// Whether `key` is an open one of a stage that is not finished: what it made so far stays true.
 bool may_differ(const RunFiles& run, const RunStart& start, const std::string& key) {
-  const std::string first = base::join(keys::kStages, "."), last = "." + start.open_key;
-  if (start.open_key.empty() || !key.starts_with(first) || !key.ends_with(last)) return false;
-  return !run.finished(key.substr(first.size(), key.size() - first.size() - last.size()));
+  const std::string first = base::join(keys::kStages, ".");
+  return std::ranges::any_of(start.open_keys, [&](const std::string& open) {
+    const auto last = "." + open;
+    return key.starts_with(first) && key.ends_with(last) &&
+           !run.finished(key.substr(first.size(), key.size() - first.size() - last.size()));
+  });
 }
 
 /// A recipe that changed half-way would give a result that no recipe describes.

@@ -18,8 +18,8 @@ struct RunStart {
   base::Json recipe;        ///< resolved
   std::string recipe_yaml;  ///< the same as a recipe file
   base::Json provenance;
-  /// A key of a stage that may differ as long as the stage is not finished, such as "search.budget_tokens".
-  std::string open_key = {};
+  /// Keys of a stage that may differ as long as the stage is not finished, such as "search.budget_tokens".
+  std::vector<std::string> open_keys = {};
 };
 
 class RunDirectory : public RunFiles {

@@ -31,6 +31,17 @@ std::int64_t equal_share(const std::vector<int>& nodes) {
   return least;
 }
 
+// Ranks of a shard group.
+std::int64_t shard_size(const std::vector<int>& nodes, std::int64_t asked) {
+  const auto ranks = std::ssize(nodes), of_node = equal_share(nodes), size = asked > 0 ? asked : of_node;
+  base::require<base::UsageError>(ranks % size == 0, "shard groups of ", size, " ranks do not divide ", ranks,
+                                  " ranks; use a number that does.");
+  base::require<base::UsageError>(of_node % size == 0 || size % of_node == 0, "shard groups of ", size,
+                                  " ranks lie across machines of ", of_node,
+                                  " ranks; use a divisor or a multiple of that number.");
+  return size;
+}
+
 }  // namespace
 
 RankCounts count_ranks(comm::Group& world, at::Device device) {
@@ -40,13 +51,8 @@ RankCounts count_ranks(comm::Group& world, at::Device device) {
 
 Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard) {
   const auto nodes = world.nodes();
-  const auto ranks = static_cast<std::int64_t>(world.size()), of_node = equal_share(nodes);
-  const auto size = ranks_per_shard > 0 ? ranks_per_shard : of_node;
-  base::require<base::UsageError>(ranks % size == 0, "shard groups of ", size, " ranks do not divide ", ranks,
-                                  " ranks; use a number that does.");
-  base::require<base::UsageError>(of_node % size == 0 || size % of_node == 0, "shard groups of ", size,
-                                  " ranks lie across machines of ", of_node,
-                                  " ranks; use a divisor or a multiple of that number.");
+  std::int64_t size = 0;
+  world.together([&] { size = shard_size(nodes, ranks_per_shard); });
   const auto place = place_by_node(nodes, world.rank());
   Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
   groups.shard = world.split(static_cast<int>(place / size), "shard");

@@ -222,6 +222,22 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   return plan;
 }
 
+MemoryPlan plan_memory_within(const MemoryShape& shape, std::int64_t available_bytes) {
+  constexpr std::int64_t kMostRanks = 1 << 16;
+  auto plan = plan_memory(shape);
+  if (plan.total_bytes() <= available_bytes) return plan;
+  auto wider = shape;
+  for (auto ranks = 2 * shape.ranks; ranks <= kMostRanks; ranks *= 2) {
+    wider.ranks = wider.student_ranks = wider.teacher_ranks = ranks;
+    if (plan_memory(wider).total_bytes() > available_bytes) continue;
+    plan.advice +=
+        base::join(", or start ", ranks, " ranks with as much memory each and shard: {student_ranks: ", ranks,
+                   ", teacher_ranks: ", ranks, "}");
+    break;
+  }
+  return plan;
+}
+
 std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_t tokens,
                                  std::int64_t sequence_tokens, std::int64_t item_bytes, ops::Path path) {
   return over_blocks({.student = config,

@@ -49,6 +49,10 @@ struct MemoryPlan {
 
 MemoryPlan plan_memory(const MemoryShape& shape);
 
+/// The same for a rank that has so many bytes: where they do not suffice, the advice names the least number
+/// of ranks that would, each with as many.
+MemoryPlan plan_memory_within(const MemoryShape& shape, std::int64_t available_bytes);
+
 /// Rows of a chunk of the head loop for which its buffers stay near the cache and the products stay large.
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
                               std::int64_t item_bytes);

@@ -246,6 +246,7 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
     } catch (const base::PeerError&) {
       throw;
     } catch (const base::Error& error) {
+      group.recovered();
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "retort/eval/evaluate.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/eval/score.h"
 #include "retort/model/packed_text.h"
@@ -11,7 +12,7 @@ namespace {
 
 // Rows of a chunk of logits of held-out text.
 std::int64_t held_out_head_rows(const TrainOptions& options) {
-  return options.head_rows > 0 ? options.head_rows : 256;
+  return options.head_rows > 0 ? options.head_rows : eval::BatchSettings{}.head_rows;
 }
 
 // Batches are dealt to the ranks; one that has none left passes the last along with the others.

@@ -284,16 +284,23 @@ class Loop {
     s_.observer.step(report);
   }
 
+  // Rank 0 has them, and all must hear where it cannot.
+  void sync_metrics() {
+    s_.group.agree([this] {
+      if (s_.metrics) s_.metrics->sync(s_.observer);
+    });
+  }
+
   // The last one must be there.
   void save() {
-    if (s_.metrics) s_.metrics->sync(s_.observer);
+    sync_metrics();
     checkpoint_.begin(progress_);
     checkpoint_.finish();
   }
 
   void begin_to_save() {
     or_go_on([this] {
-      if (s_.metrics) s_.metrics->sync(s_.observer);
+      sync_metrics();
       checkpoint_.begin(progress_);
     });
   }
@@ -309,6 +316,7 @@ class Loop {
     try {
       write();
     } catch (const base::StorageError& error) {
+      s_.group.recovered();
       const auto step = checkpoint_.step(), next = std::min(steps_, step + s_.options.checkpoint_every_steps);
       s_.observer.message(record::Level::warning,
                           base::join(s_.stage, ": training goes on without a checkpoint of step ", step,
@@ -365,10 +373,10 @@ TrainOutcome train(TrainSetup& setup) {
   const auto shape =
       memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
                    setup.device, setup.available_bytes, shard::count_ranks(setup.group, setup.device));
-  const auto plan = shard::plan_memory(shape);
+  const auto plan = shard::plan_memory_within(shape, setup.available_bytes);
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
-  shard::require_fits(plan, setup.available_bytes);
+  setup.group.together([&] { shard::require_fits(plan, setup.available_bytes); });
   for (const auto& [name, group] : setup.logged) group->log().clear();
   Loop loop(setup, shape);
   auto outcome = loop.run();

@@ -16,6 +16,7 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/part_scores.h"
 #include "retort/record/stopped.h"
+#include "support/impatient.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/ranks.h"
@@ -106,17 +107,6 @@ TEST(Profile, HoldsTheSumsOfEveryLayersInputs) {
   EXPECT_FALSE(std::filesystem::exists(made.place().scratch));
 }
 
-// Asks to stop at the first panel after `after` of them.
-class Impatient : public record::Observer {
- public:
-  explicit Impatient(std::int64_t after) : left_(after) {}
-  void progress(std::string_view, std::int64_t, std::int64_t) override { --left_; }
-  bool stop_requested() const override { return left_ <= 0; }
-
- private:
-  std::int64_t left_;
-};
-
 TEST(Profile, HasTheSameBitsWhereverItWasInterrupted) {
   const auto weights = test::tiny_model(test::tiny_config(), 1, at::kFloat);
   const Place whole;
@@ -126,7 +116,7 @@ TEST(Profile, HasTheSameBitsWhereverItWasInterrupted) {
   EXPECT_EQ(expected.size(), 4U);
   for (std::int64_t after = 1; after < 3 * 4; ++after) {  // 3 blocks of 4 panels
     const Place made;
-    Impatient impatient(after);
+    test::Impatient impatient(after);
     EXPECT_THROW(profile(weights, text(), made.place(), impatient), record::StoppedError);
     EXPECT_EQ(made.files().size(), static_cast<std::size_t>(after / 4)) << "finished blocks are kept";
     EXPECT_EQ(to_json(profile(weights, text(), made.place(), observer)), report);
@@ -138,7 +128,7 @@ TEST(Profile, OfSomethingElseIsBegunAnew) {
   const auto weights = test::tiny_model(test::tiny_config());
   const Place made;
   record::Observer observer;
-  Impatient impatient(9);
+  test::Impatient impatient(9);
   EXPECT_THROW(profile(weights, text(), made.place("other"), impatient), record::StoppedError);
   profile(weights, text(30), made.place(), observer);
   const Place fresh;
@@ -150,7 +140,7 @@ TEST(Profile, WithoutItsHiddenStatesBeginsAnew) {
   const auto weights = test::tiny_model(test::tiny_config());
   const Place made, fresh;
   record::Observer observer;
-  Impatient impatient(9);
+  test::Impatient impatient(9);
   EXPECT_THROW(profile(weights, text(), made.place(), impatient), record::StoppedError);
   EXPECT_EQ(std::filesystem::remove(made.place().scratch / "hidden-2.raw"), true);
   profile(weights, text(), made.place(), observer);
@@ -216,11 +206,11 @@ TEST(Profile, OfSeveralRanksGoesOnWhereOneStopped) {
   profile_on_ranks(2, weights, whole, observer);
   for (const int ranks : {2, 3}) {
     const Place made;
-    Impatient impatient(3);  // in the second block: a rank has two panels
+    test::Impatient impatient(3);  // in the second block: a rank has two panels
     EXPECT_THROW(profile_on_ranks(2, weights, made, impatient), record::StoppedError);
     EXPECT_EQ(made.files().size(), 1U);
     if (ranks == 3) {  // stopped once more, it does not take what was there for its own
-      Impatient at_once(0);
+      test::Impatient at_once(0);
       EXPECT_THROW(profile_on_ranks(ranks, weights, made, at_once), record::StoppedError);
       EXPECT_EQ(made.files().size(), 0U);
     }
@@ -309,7 +299,7 @@ TEST(Profile, ErrorsOfTheWriterReachTheCaller) {
   const auto weights = test::tiny_model(test::tiny_config());
   const Place made;
   record::Observer observer;
-  Impatient impatient(1);
+  test::Impatient impatient(1);
   EXPECT_THROW(profile(weights, text(), made.place(), impatient), record::StoppedError);
   std::filesystem::create_directories(made.file(0) / "in the way");
   EXPECT_THROW(profile(weights, text(), made.place(), observer), base::StorageError);

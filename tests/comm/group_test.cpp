@@ -1,7 +1,10 @@
 // The contract of a group, by a group of one and by threads that share memory.
 #include "comm/group_contract.h"
+#include "retort/base/error.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/nccl/library.h"
 #include "support/ranks.h"
+#include "support/temporary_directory.h"
 
 namespace retort {
 namespace {
@@ -128,6 +131,24 @@ TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamed) {
   EXPECT_NE(heard[0].find("rank 1 did not come to barrier of 0 bytes of 'world' within"), std::string::npos)
       << heard[0];
   EXPECT_EQ(heard[0], heard[2]);
+}
+
+// A disk that was full for a checkpoint says nothing about how the job ends later.
+TEST(SharedGroup, WhatAllHaveDealtWithIsNoFailureOfTheJob) {
+  const test::TemporaryDirectory directory;
+  test::on_ranks(2, [&](Group& group) {
+    group.record(std::make_shared<comm::Flight>(comm::flight_path(directory.path(), group.rank()),
+                                                group.rank(), group.size()));
+    const auto full = [&] {
+      if (group.rank() == 1) throw base::StorageError("the disk is full.");
+    };
+    EXPECT_THROW(group.agree(full), base::StorageError);
+    EXPECT_TRUE(group.failed_together());
+    group.recovered();
+    EXPECT_FALSE(group.failed_together());
+    group.barrier();
+  });
+  EXPECT_TRUE(comm::autopsy(comm::read_flights(directory.path())).clean);
 }
 
 TEST(SharedGroup, AgreementWaitsAsLongAsItTakes) {

@@ -18,6 +18,7 @@
 #include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
 #include "retort/search/greedy.h"
+#include "support/impatient.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/ranks.h"
@@ -169,7 +170,7 @@ TEST(SearchedModel, RanksFindWhatOneFinds) {
 TEST(SearchedModel, AskedToStopAllRanksDo) {
   const auto input = small_model(6);
   const auto options = options_of(Units::per_layer, SearchMethod::tabu);
-  struct Impatient : record::Observer {
+  struct test::AskedTooOften : record::Observer {
     void progress(std::string_view what, std::int64_t done, std::int64_t) override {
       searched |= what == "prune: tokens searched" && done > 0;
     }
@@ -178,7 +179,7 @@ TEST(SearchedModel, AskedToStopAllRanksDo) {
   };
   test::on_ranks(3, [&](comm::Group& group) {
     const test::TemporaryDirectory directory;
-    Impatient impatient;
+    test::AskedTooOften impatient;
     record::Observer patient;
     const auto texts = text();
     const prune::PruneSetup setup{.input = input,
@@ -277,16 +278,6 @@ TEST(SearchedModel, TheResultIsTheBestFinalistByTheWholeVocabulary) {
   EXPECT_GT(other_order, 0);
 }
 
-// Asks to stop after some evaluations.
-class Impatient : public record::Observer {
- public:
-  explicit Impatient(int questions) : left_(questions) {}
-  bool stop_requested() const override { return left_-- <= 0; }
-
- private:
-  mutable int left_;
-};
-
 TEST(SearchedModel, GoesOnWhereItWasStopped) {
   const auto input = small_model();
   const auto options = options_of(Units::per_layer, SearchMethod::tabu);
@@ -295,7 +286,7 @@ TEST(SearchedModel, GoesOnWhereItWasStopped) {
   const auto expected =
       to_json(prune_searched({input, text(), options, patient, {directory / "whole.jsonl"}}).report);
   for (const int questions : {1, 17, 60}) {
-    Impatient observer(questions);
+    test::AskedTooOften observer(questions);
     EXPECT_THROW(prune_searched({input, text(), options, observer, {directory / "parts.jsonl"}}),
                  record::StoppedError);
   }

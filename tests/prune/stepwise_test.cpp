@@ -12,6 +12,7 @@
 #include "retort/prune/evaluator.h"
 #include "retort/prune/plan.h"
 #include "retort/record/stopped.h"
+#include "support/impatient.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/stepwise_options.h"
@@ -212,16 +213,6 @@ TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
   }
 }
 
-class Impatient : public record::Observer {
- public:
-  explicit Impatient(int patience) : patience_(patience) {}
-  bool stop_requested() const override { return ++asked_ > patience_; }
-
- private:
-  int patience_;
-  mutable int asked_ = 0;
-};
-
 TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const auto input = flat_model(1);
   const auto sources = test::random_domains(3000, 2);
@@ -237,7 +228,7 @@ TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const auto evaluations = std::count(lines.begin(), lines.end(), '\n') - 1;
   for (int patience = 0; patience < evaluations; ++patience) {
     const auto file = base::join("parts", patience, ".jsonl");
-    Impatient observer(patience);
+    test::AskedTooOften observer(patience);
     EXPECT_THROW(run(file, observer), record::StoppedError) << patience;
     EXPECT_EQ(run(file, patient), expected) << patience;
     EXPECT_EQ(base::read_file(directory / file), lines) << patience << ": nothing was measured twice";
@@ -367,7 +358,7 @@ TEST(Stepwise, GoesOnWhereItWasStopped) {
   record::Observer patient;
   const auto expected = report("whole.jsonl", patient);
   for (const int patience : {0, 3, 8}) {
-    Impatient observer(patience);
+    test::AskedTooOften observer(patience);
     EXPECT_THROW(report("parts.jsonl", observer), record::StoppedError);
   }
   EXPECT_EQ(report("parts.jsonl", patient), expected);

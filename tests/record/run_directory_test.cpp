@@ -98,7 +98,7 @@ TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
     Json recipe = {{"stages", {{"a", {{"search", {{"budget", 1}}}}}, {"b", {{"search", {{"budget", 1}}}}}}}};
     recipe["stages"][stage]["search"]["budget"] = budget;
     auto start = start_of(recipe);
-    start.open_key = "search.budget";
+    start.open_keys = {"other", "search.budget"};
     return start;
   };
   RunDirectory::open(path_, with_budget("a", 1)).write_result("a", Json::object());
@@ -107,7 +107,7 @@ TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
       message_of([&] { RunDirectory::open(path_, with_budget("a", 2)); }, base::ExitCode::usage);
   EXPECT_SAYS(message, "stages.a.search.budget");
   auto closed = with_budget("b", 1);
-  closed.open_key = "";
+  closed.open_keys = {};
   message_of([&] { RunDirectory::open(path_, closed); }, base::ExitCode::usage);
 }
 

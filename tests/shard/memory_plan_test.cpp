@@ -51,6 +51,19 @@ TEST(MemoryPlan, IsRefusedWithItsTableAndAdviceWhereItDoesNotFit) {
   EXPECT_SAYS(message, shard::describe(plan));
 }
 
+// What the advice says must be true of the least number that it names.
+TEST(MemoryPlan, NamesTheRanksThatWouldFit) {
+  auto wider = shape();
+  wider.ranks = wider.student_ranks = wider.teacher_ranks = 4;
+  const auto available = shard::plan_memory(wider).total_bytes();
+  EXPECT_SAYS(shard::plan_memory_within(shape(), available).advice,
+              "start 4 ranks with as much memory each and shard: {student_ranks: 4, teacher_ranks: 4}");
+  EXPECT_SAYS(shard::plan_memory_within(shape(), available - 1).advice, "start 8 ranks");
+  const auto enough = shard::plan_memory(shape()).total_bytes();
+  EXPECT_EQ(shard::plan_memory_within(shape(), enough).advice, shard::MemoryPlan().advice);
+  EXPECT_EQ(shard::plan_memory_within(shape(), 1).advice, shard::MemoryPlan().advice) << "no number would do";
+}
+
 TEST(MemoryPlan, ChoosesRowsOfTheHeadByVocabularyAndType) {
   EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4), 512);    // 2^24 / 32000 = 524
   EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2), 1024);   // 2^25 / 32000 = 1048

@@ -11,6 +11,7 @@
 #include "retort/record/stopped.h"
 #include "retort/shard/weights_of_machine.h"
 #include "retort/sparsify/sparsify.h"
+#include "support/impatient.h"
 #include "support/message_of.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -23,17 +24,6 @@ namespace {
 
 using sparsify::SparsifyOptions;
 using sparsify::SparsifyResult;
-
-// Asks to stop once some layers are done.
-class Impatient : public record::Observer {
- public:
-  explicit Impatient(std::int64_t layers) : left_(layers) {}
-  void progress(std::string_view, std::int64_t, std::int64_t) override { --left_; }
-  bool stop_requested() const override { return left_ <= 0; }
-
- private:
-  std::int64_t left_;
-};
 
 class SparsifyOnRanks : public testing::Test {
  protected:
@@ -147,10 +137,10 @@ TEST_F(SparsifyOnRanks, GoOnWhereOthersStopped) {
     const auto expected = on_one();
     for (const int ranks : {1, 2, 3}) {
       const test::TemporaryDirectory made;
-      Impatient impatient(share < 1 ? 23 : 9);
+      test::Impatient impatient(share < 1 ? 23 : 9);
       EXPECT_SAYS(test::message_of<record::StoppedError>([&] { on(2, true, made / "scratch", &impatient); }),
                   "stopped on request in block 1");
-      Impatient patient(1000);
+      test::Impatient patient(1000);
       expect_alike(on(ranks, true, made / "scratch", &patient), expected);
     }
   }

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -47,6 +48,7 @@ class FaultyFileSystem : public base::FileSystem {
   ssize_t write(int descriptor, const void* bytes, std::size_t size) override {
     if (!fails(Call::write)) return base::FileSystem::write(descriptor, bytes, size);
     const int code = errno;
+    const std::scoped_lock lock(mutex_);
     if (!half_written_ && size > 1) {  // the call after it says why
       half_written_ = true;
       --count_[Call::write];
@@ -71,6 +73,7 @@ class FaultyFileSystem : public base::FileSystem {
       errno = found->second;
       return true;
     }
+    const std::scoped_lock lock(mutex_);
     if (!fault_ || fault_->call != call || ++count_[call] != fault_->number) return false;
     happened_ = true;
     errno = fault_->code;
@@ -83,6 +86,7 @@ class FaultyFileSystem : public base::FileSystem {
     int number, code;
   };
   std::optional<Fault> fault_;
+  std::mutex mutex_;  // ranks are threads here
   std::map<Call, int> count_, unable_;
   bool happened_ = false, half_written_ = false;
   base::ReplacedFileSystem replaced_;

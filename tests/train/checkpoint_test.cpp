@@ -1,6 +1,7 @@
 // Damaged, foreign and half-written checkpoints: never loaded, never a crash, and the one before is used.
 #include "retort/train/checkpoint.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <unistd.h>
 
 #include <functional>
@@ -8,9 +9,11 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/shard/groups.h"
 #include "support/faulty_files.h"
 #include "support/message_of.h"
 #include "support/own_disk.h"
+#include "support/ranks.h"
 #include "train/training.h"
 
 namespace retort::train {
@@ -30,10 +33,10 @@ struct State {
                 seed, at::kFloat, at::kCPU),
             shard::Use::trained, at::kBFloat16)),
         optimizer(parameters->layout(), ranges(*parameters), {}, at::kCPU) {
-    at::manual_seed(seed);
+    const auto generator = at::detail::createCPUGenerator(seed);  // ranks are threads
     for (auto& unit : optimizer.units()) {
-      unit.m.normal_();
-      unit.v.uniform_();
+      unit.m.normal_(0, 1, generator);
+      unit.v.uniform_(0, 1, generator);
     }
   }
   static std::vector<optim::UnitRange> ranges(const shard::Parameters& parameters) {
@@ -58,6 +61,48 @@ struct State {
   std::unique_ptr<shard::Parameters> parameters;
   optim::AdamW optimizer;
   std::unique_ptr<comm::Group> group = comm::single_group();
+};
+
+// The same of a rank, which has a part of both.
+struct RankState {
+  RankState(std::uint64_t seed, comm::Group& world)
+      : world_(world),
+        whole_(seed),
+        groups_(shard::make_groups(world, 0)),
+        parameters(shard::sharded_parameters(
+            model::source_of(model::random_weights(whole_.parameters->config(), seed, at::kFloat, at::kCPU)),
+            shard::Use::trained, at::kBFloat16, at::kCPU, groups_)),
+        optimizer(parameters->layout(), State::ranges(*parameters), {}, at::kCPU) {
+    for (std::size_t unit = 0; unit < optimizer.units().size(); ++unit) {
+      auto& own = optimizer.units()[unit];
+      const auto& all = whole_.optimizer.units()[unit];
+      own.m.copy_(all.m.narrow(0, own.range.begin, own.range.count));
+      own.v.copy_(all.v.narrow(0, own.range.begin, own.range.count));
+    }
+  }
+  TrainedState trained() { return {*parameters, optimizer, world_}; }
+
+  // Of all ranks' parts.
+  std::string hash() {
+    base::Hasher hasher;
+    for (std::int64_t unit = 0; unit < parameters->layout().num_units(); ++unit) {
+      const auto& moments = optimizer.units()[static_cast<std::size_t>(unit)];
+      for (const auto& values : {parameters->master(unit), moments.m, moments.v})
+        hasher.update(values.const_data_ptr(), values.nbytes());
+    }
+    std::string all;
+    for (const auto& text : world_.all_texts(hasher.hex())) all += text;
+    return all;
+  }
+
+ private:
+  comm::Group& world_;
+  State whole_;
+  shard::Groups groups_;
+
+ public:
+  std::unique_ptr<shard::Parameters> parameters;
+  optim::AdamW optimizer;
 };
 
 Progress progress_at(std::int64_t step) {
@@ -310,6 +355,72 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOneAndNothingHalfWritten) {
     EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000010"});
     expect_loads(10, 0);
   });
+}
+
+// Each of two ranks writes its part: where one cannot, both throw, and the checkpoint before is whole.
+TEST_F(CheckpointTest, OfTwoRanksSurvivesADiskThatFailsAtAnyCall) {
+  const auto save_on_ranks = [&](std::int64_t step) {
+    test::on_ranks(2, [&](comm::Group& world) {
+      RankState state(static_cast<std::uint64_t>(step), world);
+      CheckpointWriter writer(place_, state.trained());
+      writer.begin(progress_at(step));
+      writer.finish();
+    });
+  };
+  const auto expect_one_of_both = [&] {
+    test::on_ranks(2, [&](comm::Group& world) {
+      RankState state(99, world);
+      Witness witness;
+      const auto progress = load_checkpoint(place_, state.trained(), witness);
+      ASSERT_TRUE(progress && (progress->step == 10 || progress->step == 20));
+      const auto expected = static_cast<std::uint64_t>(progress->step);
+      EXPECT_EQ(state.hash(), RankState(expected, world).hash());
+    });
+  };
+  const int faults = test::for_each_fault(
+      directory_.path(),
+      [&] {
+        std::filesystem::remove_all(place_.directory);
+        save_on_ranks(10);
+      },
+      [&] { save_on_ranks(20); }, expect_one_of_both);
+  EXPECT_GT(faults, 20);
+}
+
+// A part that is torn, or of another checkpoint, is found by its sum on every rank.
+TEST_F(CheckpointTest, OfTwoRanksIsPassedOverWhereAPartIsTornOrForeign) {
+  const auto part = [&](std::int64_t step) { return step_path(place_, step) / "state-00001.safetensors"; };
+  const auto load_step = [&] {
+    std::int64_t step = 0;
+    test::on_ranks(2, [&](comm::Group& world) {
+      RankState state(99, world);
+      Witness witness;
+      const auto progress = load_checkpoint(place_, state.trained(), witness);
+      EXPECT_FALSE(world.failed_together());
+      if (world.rank() == 0) step = progress ? progress->step : 0;
+      EXPECT_EQ(witness.warnings.size(), 1U);
+    });
+    return step;
+  };
+  const std::function<void()> damages[] = {
+      [&] { std::filesystem::resize_file(part(20), std::filesystem::file_size(part(20)) - 1); },
+      [&] {
+        std::filesystem::copy_file(part(10), part(20), std::filesystem::copy_options::overwrite_existing);
+      },
+      [&] { std::filesystem::remove(part(20)); }};
+  for (const auto& damage : damages) {
+    std::filesystem::remove_all(place_.directory);
+    for (const std::int64_t step : {10, 20})
+      test::on_ranks(2, [&](comm::Group& world) {
+        RankState state(static_cast<std::uint64_t>(step), world);
+        CheckpointWriter writer(place_, state.trained());
+        writer.begin(progress_at(step));
+        writer.finish();
+      });
+    ASSERT_TRUE(std::filesystem::exists(part(20))) << *names_in(step_path(place_, 20)).begin();
+    damage();
+    EXPECT_EQ(load_step(), 10);
+  }
 }
 
 }  // namespace

@@ -79,12 +79,11 @@ inline C sum_of(const Vector<C>& v) {
 // the processor itself begins anew at each page.  x is in the order of T.
 template <typename T, typename C>
 inline C dot(const T* w, const C* x, std::int64_t count) {
-  constexpr std::int64_t kStep = 2 * VectorOf<C>::kCount, kAhead = 4096 / sizeof(T);
+  constexpr std::int64_t kStep = 2 * VectorOf<C>::kCount, kLine = 64 / sizeof(T), kAhead = 4096 / sizeof(T);
   Vector<C> a = {}, b = {}, c = {}, d = {};
   std::int64_t i = 0;
   for (; i + 2 * kStep <= count; i += 2 * kStep) {
-    __builtin_prefetch(w + i + kAhead);
-    __builtin_prefetch(w + i + kStep + kAhead);
+    for (std::int64_t line = 0; line < 2 * kStep; line += kLine) __builtin_prefetch(w + i + kAhead + line);
     const auto w0 = two_at(w + i), w1 = two_at(w + i + kStep);
     const auto x0 = two_at(x + i), x1 = two_at(x + i + kStep);
     a += w0.first * x0.first;

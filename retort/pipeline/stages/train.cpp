@@ -161,8 +161,12 @@ void describe(const Context& context, const std::string& name, const base::Path&
 
 void load_student(const Context& context, const Stage& stage, const train::TrainOptions& options,
                   Models& models) {
-  const auto source = starting_point(context, stage, options);
-  require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, source.config);
+  std::optional<model::UnitSource> found;
+  context.group.agree([&] {
+    found = starting_point(context, stage, options);
+    require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, found->config);
+  });
+  const auto& source = *found;
   models.lineage = source.lineage;
   models.file_dtype = source.file_dtype;
   models.blocks.student = std::ssize(source.config.blocks);
@@ -177,14 +181,18 @@ void load_teacher(const Context& context, const Stage& stage, const train::Train
   base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
                                   "': its losses compare with a teacher; use kind: distill and name one.");
   const auto path = context.model_path(stage.teacher);
-  models.blocks.num_tokens =
-      require_same_tokens(base::join("stage '", stage.name, "'"),
-                          {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
-  const auto source = model::open_weights(path);
-  (void)read_model_text(path, source.config);
+  std::optional<model::UnitSource> found;
+  context.group.agree([&] {
+    models.blocks.num_tokens =
+        require_same_tokens(base::join("stage '", stage.name, "'"),
+                            {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
+    found = model::open_weights(path);
+    (void)read_model_text(path, found->config);
+    models.blocks.survivors = survivors_of(stage, losses, models.lineage, found->lineage);
+    models.blocks.features = features_of(models.lineage, found->config);
+  });
+  const auto& source = *found;
   models.blocks.teacher = std::ssize(source.config.blocks);
-  models.blocks.survivors = survivors_of(stage, losses, models.lineage, source.lineage);
-  models.blocks.features = features_of(models.lineage, source.config);
   if (any_loss(losses, &loss::LossTraits::on_hidden_states))
     warn_of_pooling(context, stage, models.lineage, source.config);
   describe(context, stage.teacher, path, models);
@@ -265,9 +273,11 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                     model::read_lineage(*context.models.path(stage.teacher), *teacher));
   }
   const auto losses = loss::make_losses(loss_options, blocks);
-  return shard::plan_memory(train::memory_shape(
-      options, *student, teacher ? &*teacher : nullptr, losses, !lineage.sparse_layers.empty(), context.dtype,
-      context.device, context.available_bytes / context.ranks.of_memory, context.ranks));
+  const auto available = context.available_bytes / context.ranks.of_memory;
+  return shard::plan_memory_within(train::memory_shape(options, *student, teacher ? &*teacher : nullptr,
+                                                       losses, !lineage.sparse_layers.empty(), context.dtype,
+                                                       context.device, available, context.ranks),
+                                   available);
 }
 
 // Of a stage that begins with random weights.
