@@ -49,6 +49,10 @@ class Parameters {
   /// Master and compute copy of this rank's part are new: every rank is to acquire them.  Collective.
   virtual void updated(std::int64_t unit) = 0;
 
+  /// Throws PeerError on all ranks, naming one, where replicas of the model hold other compute weights: a
+  /// fault of memory or of the network.  Reads all of them.  Collective.
+  virtual void check_replicas() {}
+
   /// Master weights of the whole unit.  Collective.
   virtual at::Tensor whole_master(std::int64_t unit) = 0;
 };

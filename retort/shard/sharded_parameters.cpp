@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/shard/common_tensors.h"
 #include "retort/shard/parameters.h"
 #include "retort/shard/tensor_buffer.h"
@@ -146,6 +147,27 @@ class ShardedParameters final : public Parameters {
       u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
     if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
     if (!ahead_) u.ready.wait();
+  }
+
+  void check_replicas() override {
+    if (replica_.size() == 1) return;
+    base::Hasher hasher;
+    for (auto& u : units_) {
+      u.ready.wait();
+      const auto values = u.part.to(at::kCPU);
+      hasher.update(values.const_data_ptr(), values.nbytes());
+    }
+    const auto hashes = world_.all_texts(hasher.hex());
+    world_.together([&] {
+      for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+        const auto first = std::ranges::find(places_, places_[rank].shard, &Place::shard) - places_.begin();
+        base::require<base::PeerError>(
+            hashes[rank] == hashes[at(first)], "rank ", rank, " holds other weights than its replica, rank ",
+            first,
+            ": memory or the network of one of them is at fault; start the same command again, on other "
+            "machines, to go on from what is kept.");
+      }
+    });
   }
 
   at::Tensor whole_master(std::int64_t unit) override {

@@ -79,6 +79,7 @@ class Loop {
     while (progress_.step < steps_) {
       step();
       const bool last = progress_.step == steps_;
+      if (last || progress_.step % s_.options.checkpoint_every_steps == 0) s_.student.check_replicas();
       if (last || stops()) {
         save();
         if (!last) return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};

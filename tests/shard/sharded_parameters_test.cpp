@@ -140,6 +140,7 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
             if (auto copy = student->compute_copy(unit); copy.defined()) copy.copy_(student->master(unit));
             student->updated(unit);
           }
+          student->check_replicas();
         }
         for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
           const auto range = student->range(unit);
@@ -223,6 +224,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 2, .wave = 2, .devices = true},
                     Layout{.ranks = 4, .student_ranks = 2, .teacher_ranks = 1, .wave = 7, .devices = true}),
     name_of);
+
+// As where memory or the network of one rank is at fault.
+TEST(Replicas, WhoseWeightsDifferAreNamed) {
+  const Models models(false);
+  const auto steps = [&](int faulty) {
+    test::on_ranks(4, [&](comm::Group& world) {
+      const auto groups = shard::make_groups(world, 2);
+      const auto student = shard::sharded_parameters(model::source_of(models.student), shard::Use::trained,
+                                                     at::kFloat, at::kCPU, groups);
+      student->check_replicas();
+      if (world.rank() == faulty) {
+        const auto whole = student->acquire(1);
+        whole.narrow(0, student->range(1).begin, 1).add_(1);
+        student->release(1);
+      }
+      world.barrier();
+      student->check_replicas();
+    });
+  };
+  EXPECT_NO_THROW(steps(-1));
+  EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(2); }),
+              "rank 2 holds other weights than its replica, rank 0");
+  EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(3); }),
+              "rank 3 holds other weights than its replica, rank 1");
+}
 
 TEST(Groups, WhoseShardsDoNotDivideTheRanksAreRefused) {
   EXPECT_SAYS(test::message_of<base::UsageError>(
