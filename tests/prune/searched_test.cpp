@@ -170,7 +170,7 @@ TEST(SearchedModel, RanksFindWhatOneFinds) {
 TEST(SearchedModel, AskedToStopAllRanksDo) {
   const auto input = small_model(6);
   const auto options = options_of(Units::per_layer, SearchMethod::tabu);
-  struct test::AskedTooOften : record::Observer {
+  struct Impatient : record::Observer {
     void progress(std::string_view what, std::int64_t done, std::int64_t) override {
       searched |= what == "prune: tokens searched" && done > 0;
     }
@@ -179,7 +179,7 @@ TEST(SearchedModel, AskedToStopAllRanksDo) {
   };
   test::on_ranks(3, [&](comm::Group& group) {
     const test::TemporaryDirectory directory;
-    test::AskedTooOften impatient;
+    Impatient impatient;
     record::Observer patient;
     const auto texts = text();
     const prune::PruneSetup setup{.input = input,
