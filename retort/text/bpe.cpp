@@ -174,23 +174,8 @@ void Bpe::encode_cached(std::string_view piece, BpeScratch& scratch, std::vector
     return;
   }
   const std::size_t before = out.size();
-  if (scratch.shared)
-    encode_shared(piece, key, scratch, out);
-  else
-    merge(piece, scratch, out);
-  scratch.cache.store(key, std::span(out).subspan(before));
-}
-
-void Bpe::encode_shared(std::string_view piece, const PieceKey& key, BpeScratch& scratch,
-                        std::vector<std::int32_t>& out) const {
-  std::array<std::int32_t, SharedPieces::kMostIds> ids;
-  if (const auto count = scratch.shared->find(key, ids); count > 0) {
-    out.insert(out.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
-    return;
-  }
-  const std::size_t before = out.size();
   merge(piece, scratch, out);
-  scratch.shared->store(key, std::span(out).subspan(before));
+  scratch.cache.store(key, std::span(out).subspan(before));
 }
 
 void Bpe::merge(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const {

@@ -15,7 +15,6 @@
 #include "retort/text/joined_characters.h"
 #include "retort/text/merge_table.h"
 #include "retort/text/piece_cache.h"
-#include "retort/text/shared_pieces.h"
 
 namespace retort::text {
 
@@ -46,7 +45,6 @@ struct BpeScratch {
   std::vector<Symbol> symbols;
   std::vector<std::uint64_t> heap;
   PieceCache cache;
-  SharedPieces* shared = nullptr;  ///< null: no other thread works for this model
 
   /// Frees what a long piece has needed.
   void shrink();
@@ -69,8 +67,6 @@ class Bpe {
   void encode_parts(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
   bool stay_together(char32_t left, char32_t right) const;
   void encode_cached(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
-  void encode_shared(std::string_view piece, const PieceKey& key, BpeScratch& scratch,
-                     std::vector<std::int32_t>& out) const;
   void merge(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& out) const;
   std::int32_t character_id(char32_t code) const;
   void start_symbols(std::string_view piece, std::vector<std::int32_t>& ids) const;

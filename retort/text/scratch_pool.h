@@ -1,6 +1,5 @@
 #pragma once
-// Working memory that threads take in turn, so that a text finds the words of those before it, and of those
-// at the same time.
+// Working memory that threads take in turn, so that a text finds the words of those before it.
 
 #include <memory>
 #include <mutex>
@@ -16,13 +15,9 @@ class ScratchPool {
  public:
   std::unique_ptr<BpeScratch> take() {
     const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      if (made_++ == 1) shared_ = std::make_unique<SharedPieces>();
-      free_.push_back(std::make_unique<BpeScratch>());
-    }
+    if (free_.empty()) return std::make_unique<BpeScratch>();
     auto scratch = std::move(free_.back());
     free_.pop_back();
-    scratch->shared = shared_.get();
     return scratch;
   }
   void give_back(std::unique_ptr<BpeScratch> scratch) {
@@ -33,8 +28,6 @@ class ScratchPool {
 
  private:
   std::mutex mutex_;
-  std::int64_t made_ = 0;
-  std::unique_ptr<SharedPieces> shared_;  // once there are two
   std::vector<std::unique_ptr<BpeScratch>> free_;
 };
 

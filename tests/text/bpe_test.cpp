@@ -5,11 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <map>
-#include <numeric>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "retort/base/random.h"
@@ -240,43 +237,6 @@ TEST(PieceCache, ForgetsButNeverConfuses) {
   EXPECT_GT(known, 20'000);
   cache.store(PieceKey("x"), Ids(PieceCache::kMostIds + 1, 0));
   EXPECT_TRUE(cache.find(PieceKey("x")).empty()) << "too many tokens";
-}
-
-// Threads that store other tokens of the same places, while all of them look for each other's.
-TEST(SharedPieces, AreFoundByAllThreadsAndNeverConfused) {
-  SharedPieces shared;
-  const auto piece_of = [](std::int32_t i) { return "piece " + std::to_string(i); };
-  const auto ids_of = [](std::int32_t i) {
-    Ids ids;
-    for (std::int32_t k = 0; k < 1 + i % 6; ++k) ids.push_back(i * 7 + k);
-    return ids;
-  };
-  constexpr std::int32_t kPieces = 300'000;
-  std::array<std::int64_t, 3> found{};
-  const auto work = [&](std::int32_t thread) {
-    std::array<std::int32_t, SharedPieces::kMostIds> ids{};
-    for (std::int32_t i = 0; i < kPieces; ++i) {
-      const auto number = (i + thread * 1000) % kPieces;
-      const PieceKey key(piece_of(number));
-      if (const auto count = shared.find(key, ids); count > 0) {
-        ++found[static_cast<std::size_t>(thread)];
-        ASSERT_EQ(Ids(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)), ids_of(number));
-      } else {
-        shared.store(key, ids_of(number));
-      }
-    }
-  };
-  {
-    std::jthread first(work, 0), second(work, 1);
-    work(2);
-  }
-  EXPECT_GT(std::accumulate(found.begin(), found.end(), std::int64_t{0}), 0);
-  std::array<std::int32_t, SharedPieces::kMostIds> ids{};
-  shared.store(PieceKey("x"), Ids(SharedPieces::kMostIds + 1, 0));
-  EXPECT_EQ(shared.find(PieceKey("x"), ids), 0U) << "too many tokens";
-  shared.store(PieceKey("x"), Ids{5, 6, 7});
-  EXPECT_EQ(shared.find(PieceKey("x"), ids), 3U);
-  EXPECT_EQ(shared.find(PieceKey("xy"), ids), 0U);
 }
 
 TEST(JoinedCharacters, HoldsWhatWasAddedAndLittleElse) {
