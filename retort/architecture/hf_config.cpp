@@ -39,6 +39,14 @@ bool is_own_form(const JsonReader& in) {
   return architecture_text(in) == kOwnArchitecture || in.text_or_empty("model_type") == kOwnModelType;
 }
 
+// ": num_experts is 8: several experts in a block"; empty where no key says it.
+std::string why_foreign(const JsonReader& in) {
+  for (const RefusedKey& key : foreign_keys())
+    if (const Json* value = in.find(key.name); value != nullptr && !key.is_neutral(*value))
+      return base::join(": ", key.name, " is ", shown(*value), ": ", key.reason);
+  return {};
+}
+
 const Family& find_family(const JsonReader& in) {
   const bool own = is_own_form(in);
   const std::string architecture = own ? "" : architecture_text(in);
@@ -53,7 +61,7 @@ const Family& find_family(const JsonReader& in) {
         (model_type.empty() || model_type == family->model_type))
       return *family;
   throw ModelError(base::join(in.where(), ": architecture ", io::quote(architecture), " of model type ",
-                              io::quote(model_type), " is not supported; supported are ",
+                              io::quote(model_type), " is not supported", why_foreign(in), "; supported are ",
                               supported_architectures(), "."));
 }
 

@@ -111,6 +111,28 @@ constexpr std::array kRefused{
     RefusedKey{"compression_config", never, "compressed weights"},
 };
 
+constexpr std::string_view kLatent = "latent attention (MLA)", kLinear = "linear attention",
+                           kStates = "state-space layers", kEncoder = "an encoder";
+
+constexpr std::array kForeign{
+    RefusedKey{"num_local_experts", is_zero_or_one, kExperts},
+    RefusedKey{"num_experts", is_zero_or_one, kExperts},
+    RefusedKey{"n_routed_experts", is_zero, kExperts},
+    RefusedKey{"moe_num_experts", is_zero_or_one, kExperts},
+    RefusedKey{"kv_lora_rank", never, kLatent},
+    RefusedKey{"q_lora_rank", never, kLatent},
+    RefusedKey{"linear_num_key_heads", never, kLinear},
+    RefusedKey{"linear_attn_config", never, kLinear},
+    RefusedKey{"attention_hidden_size", never, kLinear},
+    RefusedKey{"ssm_cfg", never, kStates},
+    RefusedKey{"state_size", never, kStates},
+    RefusedKey{"mamba_d_state", never, kStates},
+    RefusedKey{"ssm_state_size", never, kStates},
+    RefusedKey{"is_encoder_decoder", is_false, kEncoder},
+    RefusedKey{"type_vocab_size", never, kEncoder},
+    RefusedKey{"quantization_config", never, "quantized weights"},
+};
+
 constexpr std::array<std::string_view, 5> kHonoured{"architectures", "model_type", "base_model_type",
                                                     "per_layer_config", "attention_dropout"};
 
@@ -147,6 +169,10 @@ constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
 
 std::span<const RefusedKey> refused_keys() {
   return kRefused;
+}
+
+std::span<const RefusedKey> foreign_keys() {
+  return kForeign;
 }
 
 bool is_key_of(const Family& family, std::string_view key) {

@@ -18,6 +18,9 @@ struct RefusedKey {
 
 std::span<const RefusedKey> refused_keys();
 
+/// Keys by which a model of a foreign architecture says why no table can describe it.
+std::span<const RefusedKey> foreign_keys();
+
 /// One that a family has, or that transformers ignores in it.
 bool is_key_of(const Family& family, std::string_view key);
 

@@ -224,5 +224,34 @@ TEST(HfConfigRefusals, MutatedTextIsRefusedOrValid) {
   EXPECT_GT(accepted, 50);
 }
 
+// As their config.json says it: architecture, model type, and the key that tells them apart.
+TEST(HfConfigRefusals, ForeignModelsAreToldByFamilyKeyAndValue) {
+  const struct {
+    const char *json, *says;
+  } kModels[] = {
+      {R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "num_local_experts": 8})",
+       R"(architecture "MixtralForCausalLM" of model type "mixtral" is not supported: num_local_experts is "8": a mixture of experts)"},
+      {R"({"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_experts": 128})",
+       "num_experts is \"128\": a mixture of experts"},
+      {R"({"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "n_routed_experts": 256,
+           "kv_lora_rank": 512})",
+       "n_routed_experts is \"256\": a mixture of experts"},
+      {R"({"architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3", "kv_lora_rank": 256})",
+       "kv_lora_rank is \"256\": latent attention (MLA)"},
+      {R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "state_size": 16})",
+       "state_size is \"16\": state-space layers"},
+      {R"({"architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "linear_num_key_heads": 16,
+           "num_experts": 0})",
+       "linear_num_key_heads is \"16\": linear attention"},
+      {R"({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "is_encoder_decoder": true})",
+       "is_encoder_decoder is \"true\": an encoder"},
+      {R"({"architectures": ["BertForMaskedLM"], "model_type": "bert", "type_vocab_size": 2})",
+       "type_vocab_size is \"2\": an encoder"},
+      {R"({"architectures": ["NewForCausalLM"], "model_type": "new"})", "is not supported; supported are "}};
+  for (const auto& model : kModels)
+    EXPECT_SAYS(test::message_of<base::ModelError>([&] { parse_hf_config(model.json, "config.json"); }),
+                model.says);
+}
+
 }  // namespace
 }  // namespace retort::architecture
