@@ -1,8 +1,11 @@
 #include "retort/prune/make.h"
 
 #include <cmath>
+#include <iomanip>
 
+#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/compress/compensate.h"
 #include "retort/compress/surgery.h"
 
@@ -101,6 +104,19 @@ void warn_where_worse(const PruneSetup& setup, const PruneReport& report) {
                            "prune by less at a time."));
 }
 
+// What was believed beside what was saved.
+void say_outcome(const PruneSetup& setup, const PruneReport& report) {
+  const auto human = [](std::int64_t count) { return base::human_count(static_cast<double>(count)); };
+  setup.observer.message(record::Level::info,
+                         base::join("prune: loss increase ", std::fixed, std::setprecision(4),
+                                    report.evaluation.mean.objective, " nats/token (", report.believed.saved,
+                                    " on the documents that chose it, ", report.believed.candidate,
+                                    " as searched), ", human(architecture::num_parameters(report.output)),
+                                    " of ", human(architecture::num_parameters(report.input)),
+                                    " parameters left (target ", human(report.parameters_target),
+                                    "), worst source ", report.sources[report.evaluation.worst_source]));
+}
+
 // Sparse layers of the input that stay, though not as sparse ones.
 void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
   const auto& input = setup.input;
@@ -151,6 +167,7 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   report.compensation = std::move(made.compensation);
   report.believed = made.believed;
   report.evaluation = judge.evaluate_exactly(made.weights);
+  say_outcome(setup, report);
   warn_where_worse(setup, report);
   return {.weights = std::move(made.weights), .report = std::move(report)};
 }

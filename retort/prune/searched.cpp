@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iomanip>
 #include <span>
 
 #include "retort/architecture/counts.h"
@@ -131,17 +130,8 @@ std::vector<calibrate::BlockScores> scores_of(const PruneSetup& setup, const Res
 
 void log_outcome(const PruneSetup& setup, const PruneReport& report) {
   const auto& course = std::get<SearchCourse>(report.course);
-  const auto human = [](std::int64_t count) { return base::human_count(static_cast<double>(count)); };
-  setup.observer.message(
-      record::Level::info,
-      base::join("prune: ", base::word(course.method), " search: loss increase ", std::fixed,
-                 std::setprecision(4), report.evaluation.mean.objective, " nats/token (",
-                 report.believed.saved, " on the documents that chose it, ", report.believed.candidate,
-                 " as searched), ", human(architecture::num_parameters(report.output)), " of ",
-                 human(architecture::num_parameters(report.input)), " parameters left (target ",
-                 human(report.parameters_target), "), worst source ",
-                 report.sources[report.evaluation.worst_source], ", after ", course.evaluations,
-                 " evaluations"));
+  setup.observer.message(record::Level::info, base::join("prune: ", base::word(course.method), " search, ",
+                                                         course.evaluations, " evaluations"));
 }
 
 PruneResult led_search(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,

@@ -77,7 +77,7 @@ TEST(PruneReport, NamesASearchAsARecipeDoes) {
   EXPECT_TRUE(json.at("finalists")[0].at("tied").get<bool>());
 }
 
-// The first line is the plan of memory.
+// The first line is the plan of memory, the last one what was believed beside what was saved.
 TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   Listener listener;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
@@ -85,7 +85,7 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   const auto options = options_of(0.7);
   const auto json = to_json(prune::prune_stepwise({input, sources, options, listener}).report);
   const auto& decisions = json.at("decisions");
-  ASSERT_EQ(listener.lines.size(), decisions.size() + 1);
+  ASSERT_EQ(listener.lines.size(), decisions.size() + 2);
   for (std::size_t step = 0; step < decisions.size(); ++step) {
     const auto& decision = decisions[step];
     const auto human = [](const base::Json& count) { return base::human_count(count.get<double>()); };
@@ -102,6 +102,11 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
                          " parameters left (target ", human(json.at("parameters_target")), "), worst source ",
                          decision.at("worst_domain").get<std::string>()));
   }
+  const auto& believed = json.at("believed");
+  EXPECT_SAYS(listener.lines.back(),
+              base::join(" nats/token (", std::fixed, std::setprecision(4),
+                         believed.at("saved").get<double>(), " on the documents that chose it, ",
+                         believed.at("candidate").get<double>(), " as searched), "));
 }
 
 }  // namespace
