@@ -86,9 +86,7 @@ Finding shared_memory() {
   finding.verdict = Verdict::note;
   finding.advice =
       "MPI libraries let ranks of one machine exchange there; for several ranks mount it larger (Docker: "
-      "--shm-size, Kubernetes: an emptyDir of medium Memory). What ranks share of models lies in memory of "
-      "the "
-      "process.";
+      "--shm-size, Kubernetes: an emptyDir of medium Memory). What ranks share of models does not lie there.";
   return finding;
 }
 

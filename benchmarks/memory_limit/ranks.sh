@@ -26,6 +26,7 @@ as_rank='echo $$ > '$groups'-${OMPI_COMM_WORLD_RANK:-0}/cgroup.procs; exec "$0" 
 echo "one rank:"
 sed 's/SHARD/1/g' "$folder/recipe.yaml" > "$folder/one.yaml"
 bash -c "$as_rank" "$program" run "$folder/one.yaml" --run-dir "$folder/one" 2>&1 | grep -E "error|available" | cut -c1-400
+echo "code ${PIPESTATUS[0]}"
 
 echo "$ranks ranks:"
 sed "s/SHARD/$ranks/g" "$folder/recipe.yaml" > "$folder/all.yaml"

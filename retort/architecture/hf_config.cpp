@@ -39,7 +39,7 @@ bool is_own_form(const JsonReader& in) {
   return architecture_text(in) == kOwnArchitecture || in.text_or_empty("model_type") == kOwnModelType;
 }
 
-// ": num_experts is 8: several experts in a block"; empty where no key says it.
+// ": num_experts is "8": a mixture of experts"; empty where no key says it.
 std::string why_foreign(const JsonReader& in) {
   for (const RefusedKey& key : foreign_keys())
     if (const Json* value = in.find(key.name); value != nullptr && !key.is_neutral(*value))

@@ -119,6 +119,15 @@ void save(const CheckpointPlace& place, std::int64_t step) {
   writer.finish();
 }
 
+void save_on_two_ranks(const CheckpointPlace& place, std::int64_t step) {
+  test::on_ranks(2, [&](comm::Group& world) {
+    RankState state(static_cast<std::uint64_t>(step), world);
+    CheckpointWriter writer(place, state.trained());
+    writer.begin(progress_at(step));
+    writer.finish();
+  });
+}
+
 Path step_path(const CheckpointPlace& place, std::int64_t step) {
   return place.directory / ("step-000000" + std::to_string(step));
 }
@@ -359,14 +368,6 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOneAndNothingHalfWritten) {
 
 // Each of two ranks writes its part: where one cannot, both throw, and the checkpoint before is whole.
 TEST_F(CheckpointTest, OfTwoRanksSurvivesADiskThatFailsAtAnyCall) {
-  const auto save_on_ranks = [&](std::int64_t step) {
-    test::on_ranks(2, [&](comm::Group& world) {
-      RankState state(static_cast<std::uint64_t>(step), world);
-      CheckpointWriter writer(place_, state.trained());
-      writer.begin(progress_at(step));
-      writer.finish();
-    });
-  };
   const auto expect_one_of_both = [&] {
     test::on_ranks(2, [&](comm::Group& world) {
       RankState state(99, world);
@@ -381,9 +382,9 @@ TEST_F(CheckpointTest, OfTwoRanksSurvivesADiskThatFailsAtAnyCall) {
       directory_.path(),
       [&] {
         std::filesystem::remove_all(place_.directory);
-        save_on_ranks(10);
+        save_on_two_ranks(place_, 10);
       },
-      [&] { save_on_ranks(20); }, expect_one_of_both);
+      [&] { save_on_two_ranks(place_, 20); }, expect_one_of_both);
   EXPECT_GT(faults, 20);
 }
 
@@ -410,13 +411,7 @@ TEST_F(CheckpointTest, OfTwoRanksIsPassedOverWhereAPartIsTornOrForeign) {
       [&] { std::filesystem::remove(part(20)); }};
   for (const auto& damage : damages) {
     std::filesystem::remove_all(place_.directory);
-    for (const std::int64_t step : {10, 20})
-      test::on_ranks(2, [&](comm::Group& world) {
-        RankState state(static_cast<std::uint64_t>(step), world);
-        CheckpointWriter writer(place_, state.trained());
-        writer.begin(progress_at(step));
-        writer.finish();
-      });
+    for (const std::int64_t step : {10, 20}) save_on_two_ranks(place_, step);
     ASSERT_TRUE(std::filesystem::exists(part(20))) << *names_in(step_path(place_, 20)).begin();
     damage();
     EXPECT_EQ(load_step(), 10);
