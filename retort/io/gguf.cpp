@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "retort/base/error.h"
+#include "retort/io/gguf_metadata.h"
 #include "retort/io/quote.h"
 #include "retort/io/safetensors.h"
 
@@ -171,23 +172,26 @@ bool is_printable(std::string_view text) {
 }
 
 // A text that is not UTF-8 could be written nowhere.  Tokens are checked when they are used.
-bool is_utf8(const Json& text) try {
-  (void)text.dump();
+bool is_utf8(std::string_view text) try {
+  (void)Json(text).dump();
   return true;
 } catch (const Json::type_error&) {
   return false;
+}
+
+bool is_name(std::string_view text, std::size_t most_bytes) {
+  return !text.empty() && text.size() <= most_bytes && is_printable(text) && is_utf8(text);
 }
 
 GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
   GgufMetadata metadata;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key = in.text("a metadata key");
-    require<ModelError>(!key.empty() && key.size() <= kMaxGgufKeyBytes && is_printable(key), in.where(),
-                        ": metadata key ", i, " is ", quote(key), ", expected printable text of 1 to ",
-                        kMaxGgufKeyBytes, " bytes", kAdvice);
+    require<ModelError>(is_name(key, kMaxGgufKeyBytes), in.where(), ": metadata key ", i, " is ", quote(key),
+                        ", expected printable text of 1 to ", kMaxGgufKeyBytes, " bytes", kAdvice);
     Json value = read_value(in, key);
-    require<ModelError>(!value.is_string() || is_utf8(value), in.where(), ": metadata ", quote(key),
-                        " is not UTF-8", kAdvice);
+    require<ModelError>(!value.is_string() || is_utf8(value.get_ref<const std::string&>()), in.where(),
+                        ": metadata ", quote(key), " is not UTF-8", kAdvice);
     const auto [entry, fresh] = metadata.emplace(std::move(key), std::move(value));
     require<ModelError>(fresh, in.where(), ": metadata ", quote(entry->first), " stands twice", kAdvice);
   }
@@ -228,10 +232,9 @@ std::size_t stored_bytes(const GgufTensor& tensor, const std::string& who) {
 
 void read_tensor(Reader& in, GgufHeader& header, std::size_t alignment) {
   std::string tensor_name = in.text("the name of a tensor");
-  require<ModelError>(
-      !tensor_name.empty() && tensor_name.size() <= kMaxNameBytes && is_printable(tensor_name), in.where(),
-      ": a tensor is named ", quote(tensor_name), ", expected printable text of 1 to ", kMaxNameBytes,
-      " bytes", kAdvice);
+  require<ModelError>(is_name(tensor_name, kMaxNameBytes), in.where(), ": a tensor is named ",
+                      quote(tensor_name), ", expected printable text of 1 to ", kMaxNameBytes, " bytes",
+                      kAdvice);
   const std::string who = base::join(in.where(), ": tensor ", quote(tensor_name));
   GgufTensor tensor;
   tensor.shape = read_shape(in, who);
@@ -256,8 +259,8 @@ std::size_t alignment_of(const GgufMetadata& metadata, const std::string& where)
   const bool whole = found->second.is_number_unsigned();
   const std::size_t value = whole ? found->second.get<std::size_t>() : 0;
   require<ModelError>(std::has_single_bit(value) && value <= kMaxGgufAlignment, where,
-                      ": general.alignment is ", quote(found->second.dump()),
-                      ", expected a power of two up to ", kMaxGgufAlignment, kAdvice);
+                      ": general.alignment is ", shown(found->second), ", expected a power of two up to ",
+                      kMaxGgufAlignment, kAdvice);
   return value;
 }
 

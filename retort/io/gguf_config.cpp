@@ -233,9 +233,12 @@ void add_windows(const Keys& keys, Json& config) {
   const auto pattern = keys.in().all().find(keys.of("attention.sliding_window_pattern"));
   if (pattern == keys.in().all().end()) return;
   if (!pattern->second.is_array()) {
-    config["sliding_window_pattern"] = pattern->second;
+    config["sliding_window_pattern"] = *keys.count("attention.sliding_window_pattern");
     return;
   }
+  require<ModelError>(pattern->second.size() <= kMaxGgufListed, keys.in().where(), ": metadata ",
+                      quote(pattern->first), " has ", pattern->second.size(), " entries, expected at most ",
+                      kMaxGgufListed, "; convert the model again.");
   for (const Json& windowed : pattern->second)
     config["layer_types"].push_back(windowed == true || windowed == 1 ? "sliding_attention"
                                                                       : "full_attention");
@@ -271,13 +274,15 @@ void add_turned_part(const Keys& keys, Json& config) {
 // A note for the reader of config.json, who names keys that are not known.
 void add_unknown_keys(const Keys& keys, Json& config) {
   const std::string prefix = keys.of("");
+  // Certainly new, as no other key has the prefix: Json looks through all members otherwise.
+  auto& members = config.get_ref<Json::object_t&>();
   for (const auto& [key, value] : keys.in().all()) {
     if (!key.starts_with(prefix)) continue;
     const std::string_view name = std::string_view(key).substr(prefix.size());
     const auto refused = [name](const RefusedKey& row) { return row.key == name; };
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end() &&
         std::none_of(kRefused.begin(), kRefused.end(), refused) && !value.is_array())
-      config[key] = value;
+      members.emplace_back(key, value);
   }
 }
 

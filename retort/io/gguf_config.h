@@ -1,6 +1,7 @@
 #pragma once
 // config.json of a GGUF file's model, made from its metadata.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "retort/io/gguf_metadata.h"
 
 namespace retort::io {
+
+/// Values that a list in config.json is made of: kinds of layers, or what angles are divided by.
+inline constexpr std::size_t kMaxGgufListed = 65'536;
 
 /// What the tensors of the file say about the model.
 struct GgufShape {

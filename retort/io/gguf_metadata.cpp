@@ -1,6 +1,7 @@
 #include "retort/io/gguf_metadata.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "retort/base/error.h"
@@ -10,15 +11,20 @@ namespace retort::io {
 
 using base::Json;
 
+// A text of the file may be anything but UTF-8, and JSON has no word for a number that is not finite.
+std::string shown(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return quote(base::join(value.get<double>()));
+  return quote(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 const Json* MetadataReader::find(std::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;
 }
 
 void MetadataReader::refuse(std::string_view key, const Json& value, const char* expected) const {
-  // A text of the file may be anything but UTF-8.
-  const std::string shown = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  throw base::ModelError(base::join(where_, ": metadata ", quote(key), " is ", quote(shown), ", expected ",
+  throw base::ModelError(base::join(where_, ": metadata ", quote(key), " is ", shown(value), ", expected ",
                                     expected, "; convert the model again."));
 }
 
@@ -39,7 +45,7 @@ std::optional<bool> MetadataReader::flag(std::string_view key) const {
 std::optional<double> MetadataReader::number(std::string_view key) const {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) refuse(key, *value, "a number");
+  if (!value->is_number() || !std::isfinite(value->get<double>())) refuse(key, *value, "a number");
   return value->get<double>();
 }
 

@@ -10,6 +10,9 @@
 
 namespace retort::io {
 
+/// A value for a message, whatever it holds.
+std::string shown(const base::Json& value);
+
 /// Valid as long as what it is made of.  Absent keys give nothing; functions throw ModelError for a value of
 /// another kind than they are asked for.
 class MetadataReader {
@@ -23,6 +26,7 @@ class MetadataReader {
 
   std::optional<std::string> text(std::string_view key) const;
   std::optional<bool> flag(std::string_view key) const;
+  /// Finite: config.json could not say another number, and its reader would take the key for absent.
   std::optional<double> number(std::string_view key) const;
   /// A whole number from 0 to 2^31 - 1.
   std::optional<std::int64_t> count(std::string_view key) const;

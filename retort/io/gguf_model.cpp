@@ -163,6 +163,9 @@ std::vector<float> GgufModel::read_divisors(std::string_view name, std::size_t p
   require<ModelError>(tensor.type == GgmlType::f32 && tensor.shape.size() == 1 && tensor.shape.front() > 0,
                       where_, ": tensor ", quote(name), " has type ", io::name(tensor.type),
                       ", expected one row of F32; convert the model again.");
+  require<ModelError>(tensor.shape.front() <= std::int64_t{kMaxGgufListed}, where_, ": tensor ", quote(name),
+                      " has ", tensor.shape.front(), " values, expected at most ", kMaxGgufListed,
+                      "; convert the model again.");
   const auto bytes = parts_[part].bytes(tensor);
   std::vector<float> divisors(bytes.size() / sizeof(float));
   std::memcpy(divisors.data(), bytes.data(), divisors.size() * sizeof(float));

@@ -98,7 +98,7 @@ TokenizerParts sentencepiece_parts(const MetadataReader& in, const Vocabulary& v
       "precompiled_charsmap), which is not supported; use a directory with a tokenizer.json.");
   const bool prefix = in.flag("tokenizer.ggml.add_space_prefix").value_or(true);
   return {.vocabulary = vocabulary,
-          .merges = merges_listed ? read_gguf_merges(in) : merges_by_score(vocabulary),
+          .merges = merges_listed ? read_gguf_merges(in) : merges_by_score(vocabulary, in.where()),
           .pipeline = sentencepiece_pipeline(prefix, vocabulary.has_bytes()),
           .unk = special_token(in, vocabulary, "unknown", 0),
           .byte_fallback = vocabulary.has_bytes()};

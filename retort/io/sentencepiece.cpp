@@ -303,7 +303,7 @@ std::string tokenizer_json_of_sentencepiece(const std::string& bytes, const std:
   for (AddedToken& token : tokens) token.normalized = !token.special && !model.space_first;
   beside.add_tokens(vocabulary, tokens);
   return tokenizer_json({.vocabulary = vocabulary,
-                         .merges = merges_by_score(vocabulary),
+                         .merges = merges_by_score(vocabulary, where),
                          .pipeline = sentencepiece_pipeline(model.space_first, vocabulary.has_bytes()),
                          .added = tokens,
                          .around = around_of(model, beside, tokens),

@@ -21,6 +21,29 @@ struct ScoredMerge {
   std::size_t token = 0, left = 0, right = 0;
 };
 
+// Each way to cut a token is looked up by its two parts, so long tokens take the square of their length; and
+// tokens that are made of each other have many pairs.  A vocabulary of 32,000 pieces takes 2^21 bytes of
+// both.
+constexpr std::size_t kMaxComparedBytes = std::size_t{1} << 33, kMaxMergeBytes = std::size_t{1} << 27;
+constexpr std::size_t kBytesBesideMerge = 24;  // as text in tokenizer.json
+
+class MergeBudget {
+ public:
+  explicit MergeBudget(const std::string& where) : where_(where) {}
+  void compare(std::string_view token) { take(compared_, token.size() * token.size(), kMaxComparedBytes); }
+  void merge(std::string_view token) { take(merged_, token.size() + kBytesBesideMerge, kMaxMergeBytes); }
+
+ private:
+  void take(std::size_t& taken, std::size_t bytes, std::size_t most) const {
+    taken += bytes;
+    base::require<base::ModelError>(
+        taken <= most, where_, ": its tokens can be made of each other in more than ", most,
+        " bytes of ways, expected the vocabulary of a model; convert the model again.");
+  }
+  const std::string& where_;
+  std::size_t compared_ = 0, merged_ = 0;
+};
+
 }  // namespace
 
 // convert_hf_to_gguf fills a vocabulary up to the rows of the embedding with [PAD<id>].
@@ -39,19 +62,23 @@ void require_distinct(const Vocabulary& vocabulary, const std::string& where, st
                                     " stands twice in ", list, "; convert the model again.");
 }
 
-std::vector<Merge> merges_by_score(const Vocabulary& vocabulary) {
+std::vector<Merge> merges_by_score(const Vocabulary& vocabulary, const std::string& where) {
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
     if (vocabulary.kinds[id] == TokenKind::normal || vocabulary.kinds[id] == TokenKind::undefined)
       ids.emplace(vocabulary.tokens[id], id);
   std::vector<ScoredMerge> found;
-  for (const auto& [token, id] : ids)
+  MergeBudget budget(where);
+  for (const auto& [token, id] : ids) {
+    budget.compare(token);
     for (std::size_t at = 1; at < token.size(); ++at) {
       if (!starts_character(token[at])) continue;
       const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
-      if (left != ids.end() && right != ids.end())
-        found.push_back({vocabulary.scores[id], id, left->second, right->second});
+      if (left == ids.end() || right == ids.end()) continue;
+      budget.merge(token);
+      found.push_back({vocabulary.scores[id], id, left->second, right->second});
     }
+  }
   std::sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
     return std::tie(b.score, a.token, a.left, a.right) < std::tie(a.score, b.token, b.left, b.right);
   });

@@ -39,7 +39,8 @@ using Merge = std::pair<std::string_view, std::string_view>;
 /// SentencePiece joins the neighbours that make the token of the highest score.  As merges by rank that are
 /// all pairs of tokens that make a token, best score first and then by id: the order of the converters that
 /// wrote tokenizer.json of such models.  Only normal tokens are joined or made.  Pairs live as long as the
-/// vocabulary.
-std::vector<Merge> merges_by_score(const Vocabulary& vocabulary);
+/// vocabulary.  Throws ModelError where they would need far more time or memory than those of any model;
+/// `where` names the file.
+std::vector<Merge> merges_by_score(const Vocabulary& vocabulary, const std::string& where);
 
 }  // namespace retort::io

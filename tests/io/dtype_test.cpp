@@ -37,5 +37,16 @@ TEST(Quote, EscapesControlCharactersAndCutsBetweenCharacters) {
   EXPECT_EQ(quote(long_text), "\"" + std::string(119, 'x') + "...\"");
 }
 
+// A message may end in JSON, which holds nothing else.
+TEST(Quote, EscapesBytesThatAreNotUtf8) {
+  for (const char* text : {"\u00e9", "\u2581", "\U0001F600", "\uD7FF", "\U0010FFFF"})
+    EXPECT_EQ(quote(text), "\"" + std::string(text) + "\"");
+  EXPECT_EQ(quote("a\xff\xc3"), R"("a\xff\xc3")");
+  EXPECT_EQ(quote("\xc0\xaf"), R"("\xc0\xaf")") << "longer than need be";
+  EXPECT_EQ(quote("\xe0\x9f\xbf"), R"("\xe0\x9f\xbf")");
+  EXPECT_EQ(quote("\xed\xa0\x80"), R"("\xed\xa0\x80")") << "half of a pair";
+  EXPECT_EQ(quote("\xf4\x90\x80\x80"), R"("\xf4\x90\x80\x80")") << "beyond the last character";
+}
+
 }  // namespace
 }  // namespace retort::io

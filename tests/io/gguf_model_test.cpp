@@ -24,16 +24,6 @@ GgufWriter tiny_model() {
   return file;
 }
 
-void add_tokenizer(GgufWriter& file) {
-  file.text("tokenizer.ggml.model", "gpt2");
-  file.text("tokenizer.ggml.pre", "gpt-2");
-  file.texts("tokenizer.ggml.tokens", {"<s>", "a", "b", "ab", "</s>"});
-  file.integers("tokenizer.ggml.token_type", {3, 1, 1, 1, 3});
-  file.texts("tokenizer.ggml.merges", {"a b"});
-  file.number("tokenizer.ggml.bos_token_id", 0);
-  file.number("tokenizer.ggml.eos_token_id", 4);
-}
-
 class GgufModel : public ::testing::Test {
  protected:
   base::Path write(const GgufWriter& file, const std::string& name = "model.gguf") const {
@@ -249,7 +239,7 @@ TEST_F(GgufModel, IsKnownByItsEndingAndByItsFirstBytes) {
 
 TEST_F(GgufModel, GivesItsTokenizerAndTemplatesToModelsMadeFromIt) {
   auto file = tiny_model();
-  add_tokenizer(file);
+  test::add_tiny_tokenizer(file);
   file.text("tokenizer.chat_template", "{{ messages }}");
   file.text("tokenizer.chat_template.tool_use", "{{ tools }}");
   const auto path = write(file);
@@ -268,7 +258,7 @@ TEST_F(GgufModel, GivesItsTokenizerAndTemplatesToModelsMadeFromIt) {
 TEST_F(GgufModel, GivesATokenizerFromAFileWithoutWeights) {
   GgufWriter file;
   file.text("general.architecture", "no-model");
-  add_tokenizer(file);
+  test::add_tiny_tokenizer(file);
   const auto path = write(file);
   const auto files = accompanying_files(path);
   ASSERT_FALSE(files.empty());
@@ -278,7 +268,7 @@ TEST_F(GgufModel, GivesATokenizerFromAFileWithoutWeights) {
 
 TEST_F(GgufModel, RefusesTemplatesWhoseNamesLeadOut) {
   auto file = tiny_model();
-  add_tokenizer(file);
+  test::add_tiny_tokenizer(file);
   file.text("tokenizer.chat_template.../../x", "text");
   const auto path = write(file);
   EXPECT_SAYS(message_of<ModelError>([&] { accompanying_files(path); }), "does not name a template");

@@ -129,4 +129,15 @@ inline void add_tiny_tensors(GgufWriter& file) {
   add("blk.0.ffn_down.weight", {8, 4});
 }
 
+/// A byte-level tokenizer of five tokens, for text of the letters a and b.
+inline void add_tiny_tokenizer(GgufWriter& file) {
+  file.text("tokenizer.ggml.model", "gpt2");
+  file.text("tokenizer.ggml.pre", "gpt-2");
+  file.texts("tokenizer.ggml.tokens", {"<s>", "a", "b", "ab", "</s>"});
+  file.integers("tokenizer.ggml.token_type", {3, 1, 1, 1, 3});
+  file.texts("tokenizer.ggml.merges", {"a b"});
+  file.number("tokenizer.ggml.bos_token_id", 0);
+  file.number("tokenizer.ggml.eos_token_id", 4);
+}
+
 }  // namespace retort::test
