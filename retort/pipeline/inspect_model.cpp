@@ -3,6 +3,7 @@
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/io/model_directory.h"
+#include "retort/pipeline/known_models.h"
 
 namespace retort::pipeline {
 namespace {
@@ -23,9 +24,9 @@ architecture::Config inspect_model(const base::Path& directory, record::Observer
   return config;
 }
 
-void inspect_config(const base::Path& file, record::Observer& observer) {
+void inspect_config(const recipe::Stage& stage, record::Observer& observer) {
   std::vector<std::string> notes;
-  (void)architecture::parse_hf_config(base::read_file(file, std::size_t{1} << 20), file.string(), &notes);
+  (void)starting_config(stage, &notes);
   tell(notes, observer);
 }
 

@@ -3,6 +3,7 @@
 
 #include "retort/architecture/config.h"
 #include "retort/base/files.h"
+#include "retort/recipe/recipe.h"
 #include "retort/record/observer.h"
 
 namespace retort::pipeline {
@@ -11,7 +12,7 @@ namespace retort::pipeline {
 /// that are not known and of weights of several types.  Throws ModelError.
 architecture::Config inspect_model(const base::Path& directory, record::Observer& observer);
 
-/// The same of a config.json without weights.
-void inspect_config(const base::Path& file, record::Observer& observer);
+/// The same of the configuration that a stage with random weights begins with.
+void inspect_config(const recipe::Stage& stage, record::Observer& observer);
 
 }  // namespace retort::pipeline

@@ -2,15 +2,18 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/io/model_directory.h"
 
 namespace retort::pipeline {
 
-architecture::Config starting_config(const recipe::Stage& stage) {
+architecture::Config starting_config(const recipe::Stage& stage, std::vector<std::string>* notes) {
+  const base::Path file = stage.config;
   std::error_code ignored;
-  base::require<base::ModelError>(std::filesystem::is_regular_file(stage.config, ignored), "stage '",
-                                  stage.name, "': config: there is no file '", stage.config,
-                                  "'; give the path of a config.json.");
-  return architecture::parse_hf_config(base::read_file(stage.config, std::size_t{1} << 20), stage.config);
+  base::require<base::ModelError>(std::filesystem::is_regular_file(file, ignored), "stage '", stage.name,
+                                  "': config: there is no file '", stage.config,
+                                  "'; give the path of a config.json or of a GGUF file.");
+  if (io::is_gguf(file)) return architecture::read_config(file, notes);
+  return architecture::parse_hf_config(base::read_file(file, std::size_t{1} << 20), stage.config, notes);
 }
 
 std::optional<base::Path> KnownModels::path(const std::string& name) const {

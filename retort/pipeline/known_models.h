@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "retort/architecture/config.h"
 #include "retort/base/files.h"
@@ -11,8 +12,9 @@
 
 namespace retort::pipeline {
 
-/// config.json of a stage that begins with random weights; throws ModelError.
-architecture::Config starting_config(const recipe::Stage& stage);
+/// The configuration of a stage that begins with random weights, from a config.json or a GGUF file.  Keys
+/// that are not known are added to `notes`, a sentence each.  Throws ModelError.
+architecture::Config starting_config(const recipe::Stage& stage, std::vector<std::string>* notes = nullptr);
 
 class KnownModels {
  public:

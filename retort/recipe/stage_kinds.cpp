@@ -28,8 +28,9 @@ void bind_training(Binder& b, StageOptions& options) {
 
 void bind_beginning(StageKeys& keys) {
   Stage& stage = keys.stage();
-  keys.binder().text("config", stage.config,
-                     {.doc = "config.json of the model that begins with random weights", .required = true});
+  keys.binder().text(
+      "config", stage.config,
+      {.doc = "config.json or GGUF file of the model that begins with random weights", .required = true});
   keys.binder().text("tokenizer", stage.tokenizer,
                      {.doc = "directory with tokenizer files", .required = true});
 }

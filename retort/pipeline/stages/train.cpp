@@ -291,7 +291,7 @@ void check(const PlanContext& context, const Stage& stage) {
   require_context(stage.name, "packing.sequence_length", options_of(stage).packing.sequence_length, config);
   (void)read_model_text(stage.tokenizer, config);
   (void)io::accompanying_files(stage.tokenizer);
-  inspect_config(stage.config, context.observer);
+  inspect_config(stage, context.observer);
 }
 
 base::Json run(const Context& context, const Stage& stage) {
