@@ -14,11 +14,25 @@ elseif(RETORT_SHARED_DATA AND NOT IS_DIRECTORY "${RETORT_SHARED_DATA}")
   message(FATAL_ERROR "RETORT_SHARED_DATA: '${RETORT_SHARED_DATA}' is no directory.")
 endif()
 
+set(_retort_cache "$ENV{XDG_CACHE_HOME}")
+if(_retort_cache STREQUAL "")
+  set(_retort_cache "$ENV{HOME}/.cache")
+endif()
+set(_retort_fetched ${_retort_cache}/retort/models/SmolLM2-135M-Instruct.Q4_1.gguf)
+if(RETORT_GGUF STREQUAL "" AND EXISTS ${_retort_fetched})
+  set(RETORT_GGUF ${_retort_fetched})
+elseif(RETORT_GGUF AND NOT EXISTS "${RETORT_GGUF}")
+  message(FATAL_ERROR "RETORT_GGUF: there is no file '${RETORT_GGUF}'.")
+endif()
+
 set(_retort_test_environment RETORT_SOURCE=${PROJECT_SOURCE_DIR} RETORT_ORACLES=${RETORT_ORACLES}
                              RETORT_PROGRAM=${PROJECT_BINARY_DIR}/cli/retort RETORT_PYTHON=${RETORT_PYTHON}
                              OMP_WAIT_POLICY=passive)  # threads that spin slow each other down on a busy machine
 if(RETORT_SHARED_DATA)
   list(APPEND _retort_test_environment RETORT_SHARED_DATA=${RETORT_SHARED_DATA})
+endif()
+if(RETORT_GGUF)
+  list(APPEND _retort_test_environment RETORT_GGUF=${RETORT_GGUF})
 endif()
 set(_retort_oracle_arguments --out ${RETORT_ORACLES})
 if(RETORT_SHARED_DATA)
