@@ -1,8 +1,10 @@
 #include "retort/io/gguf_parts.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "retort/base/error.h"
 #include "retort/io/files_inside.h"
@@ -74,6 +76,9 @@ void check_part(const GgufFile& part, const Split& expected, const GgufFile& fir
 }  // namespace
 
 std::vector<GgufFile> open_gguf_parts(const Path& path) {
+  std::error_code error;  // of a path that cannot be looked at, which opening it will say
+  require<ModelError>(std::filesystem::exists(path, error) || error, path.string(),
+                      ": no such file; give a GGUF file or the directory of a Hugging Face model.");
   std::vector<GgufFile> parts;
   parts.push_back(GgufFile::open(path));
   const auto split = read_split(parts.front());
