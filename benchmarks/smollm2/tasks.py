@@ -5,9 +5,10 @@
 
 The rules are those of lm-evaluation-harness without examples: context and continuation are encoded together and divided at
 the length of the encoded context; the score is the sum of log-likelihoods of the continuation; `acc` takes the choice with
-the highest sum, `acc_norm` divides it by the choice's characters.  Each item begins with the begin-of-text token.  The last
-column of a table is the standard error.  Lines of LAMBADA have "context" and "continuation", those of PIQA "query",
-"choices" and "gold".  --items takes the first so many of each.
+the highest sum, `acc_norm` divides it by the choice's characters.  Each item begins with the begin-of-text token where the
+tokenizer of the model adds one (SmolLM2's does not), or as --bos says.  The last column of a table is the standard error.
+Lines of LAMBADA have "context" and "continuation", those of PIQA "query", "choices" and "gold".  --items takes the first so
+many of each.
 """
 
 import argparse
@@ -17,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+FILLER = " a"  # one token each, however many stand together
+WINDOW_STEP = 32
 
 
 def lines_of(path, count):
@@ -44,21 +48,51 @@ def written(texts, path):
     return str(path)
 
 
-def token_counts(options, model, texts, path):
-    output = call(options, "tokenize", model, written(texts, path), "--json", "--no-special")
-    return [len(json.loads(line)["ids"]) for line in output.splitlines()]
+def token_ids(options, model, texts, path, *flags):
+    output = call(options, "tokenize", model, written(texts, path), "--json", *flags)
+    return [json.loads(line)["ids"] for line in output.splitlines()]
+
+
+def begins_with_bos(options, model, folder):
+    if options.bos != "model":
+        return options.bos == "always"
+    alone, whole = (token_ids(options, model, ["a"], folder / "probe.jsonl", *flags)[0] for flags in (["--no-special"], []))
+    return whole[0] != alone[0]
+
+
+def records(options, model, texts, folder, *flags):
+    """Of `retort eval`, one for each window: ids, and a loss for each but the first."""
+    scores = folder / "scores.jsonl"
+    call(options, "eval", model, "--text", written(texts, folder / "windows.jsonl"), "--per-token", str(scores), "--dtype", "fp32", "--quiet", *flags)
+    with scores.open() as file:
+        return [json.loads(line) for line in file]
+
+
+def records_without_bos(options, model, texts, ids, folder):
+    """A window for each text.  Windows are of one size and follow each other, so a filler stands behind each text; the last
+    token of a window is the first of the next."""
+    size_of = [math.ceil(len(tokens) / WINDOW_STEP) * WINDOW_STEP for tokens in ids]
+    found = [None] * len(texts)
+    for size in sorted(set(size_of)):
+        group = [i for i, other in enumerate(size_of) if other == size]
+        pairs = [(texts[i], FILLER * (size - len(ids[i]))) for i in group]
+        windows = [text for pair in pairs for text in pair if text]
+        for i, record in zip(group, records(options, model, windows, folder, "--no-bos", "--context", str(size + 1)), strict=True):
+            found[i] = record
+    return found
 
 
 def log_likelihoods(options, model, requests, folder):
     """Of each continuation, behind its context."""
-    contexts = token_counts(options, model, [context for context, _ in requests], folder / "contexts.jsonl")
-    whole = written([context + continuation for context, continuation in requests], folder / "whole.jsonl")
-    scores = folder / "scores.jsonl"
-    call(options, "eval", model, "--text", whole, "--rolling", "--context", "2048", "--per-token", str(scores), "--dtype", "fp32", "--quiet")
+    texts = [context + continuation for context, continuation in requests]
+    ids, contexts = (token_ids(options, model, some, folder / "texts.jsonl", "--no-special") for some in (texts, [context for context, _ in requests]))
+    bos = begins_with_bos(options, model, folder)
+    found = records(options, model, texts, folder, "--rolling") if bos else records_without_bos(options, model, texts, ids, folder)
     sums = []
-    with scores.open() as file:
-        for line, context in zip(file, contexts, strict=True):
-            sums.append(-sum(json.loads(line)["nll"][1 + context :]))
+    for record, tokens, context in zip(found, ids, contexts, strict=True):
+        if record["ids"][bos : bos + len(tokens)] != tokens:
+            sys.exit(f"tasks: {model}: windows and texts have other tokens; say --bos always, or choose another filler")
+        sums.append(-sum(record["nll"][bos + len(context) : bos + len(tokens)]))
     return sums
 
 
@@ -85,6 +119,7 @@ def main():
     parser.add_argument("--lambada", type=Path, required=True)
     parser.add_argument("--piqa", type=Path, required=True)
     parser.add_argument("--items", type=int, default=0, help="of each; 0: all")
+    parser.add_argument("--bos", choices=["model", "always", "never"], default="model", help="the begin-of-text token")
     options = parser.parse_args()
     last_words, questions = lines_of(options.lambada, options.items), lines_of(options.piqa, options.items)
     print("| model | LAMBADA, NLL of the last word | | PIQA, acc | acc_norm | |\n|---|---:|---:|---:|---:|---:|")
