@@ -41,8 +41,9 @@ bool is_own_form(const JsonReader& in) {
 
 // ": num_experts is "8": a mixture of experts"; empty where no key says it.
 std::string why_foreign(const JsonReader& in) {
-  for (const RefusedKey& key : foreign_keys())
-    if (const Json* value = in.find(key.name); value != nullptr && !key.is_neutral(*value))
+  for (const RefusedKey& key : refused_keys())
+    if (const Json* value = in.find(key.name);
+        key.of_another_model && value != nullptr && !key.is_neutral(*value))
       return base::join(": ", key.name, " is ", shown(*value), ": ", key.reason);
   return {};
 }

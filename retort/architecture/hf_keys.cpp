@@ -57,7 +57,11 @@ constexpr std::string_view kNorm = "another normalisation";
 constexpr std::string_view kAttention = "another kind of attention";
 constexpr std::string_view kExperts = "a mixture of experts";
 constexpr std::string_view kPositions = "another position encoding";
+constexpr std::string_view kLatent = "latent attention (MLA)", kLinear = "linear attention",
+                           kStates = "state-space layers", kEncoder = "an encoder";
 constexpr std::string_view kShapes = "blocks of different shapes in a form that is not known";
+
+constexpr bool kAnotherModel = true;
 
 constexpr std::array kRefused{
     RefusedKey{"attention_bias", is_false, kBias},
@@ -79,10 +83,22 @@ constexpr std::array kRefused{
     RefusedKey{"attention_chunk_size", never, kAttention},
     RefusedKey{"attn_temperature_tuning", is_false_or_zero, kAttention},
     RefusedKey{"clip_qkv", never, kAttention},
-    RefusedKey{"kv_lora_rank", never, kAttention},
-    RefusedKey{"q_lora_rank", never, kAttention},
+    RefusedKey{"num_local_experts", is_zero_or_one, kExperts, kAnotherModel},
+    RefusedKey{"num_experts", is_zero_or_one, kExperts, kAnotherModel},
+    RefusedKey{"n_routed_experts", is_zero, kExperts, kAnotherModel},
+    RefusedKey{"moe_num_experts", is_zero_or_one, kExperts, kAnotherModel},
+    RefusedKey{"kv_lora_rank", never, kLatent, kAnotherModel},
+    RefusedKey{"q_lora_rank", never, kLatent, kAnotherModel},
+    RefusedKey{"linear_num_key_heads", never, kLinear, kAnotherModel},
+    RefusedKey{"linear_attn_config", never, kLinear, kAnotherModel},
+    RefusedKey{"attention_hidden_size", never, kLinear, kAnotherModel},
+    RefusedKey{"ssm_cfg", never, kStates, kAnotherModel},
+    RefusedKey{"state_size", never, kStates, kAnotherModel},
+    RefusedKey{"mamba_d_state", never, kStates, kAnotherModel},
+    RefusedKey{"ssm_state_size", never, kStates, kAnotherModel},
     RefusedKey{"add_cross_attention", is_false, kAttention},
-    RefusedKey{"is_encoder_decoder", is_false, kAttention},
+    RefusedKey{"is_encoder_decoder", is_false, kEncoder, kAnotherModel},
+    RefusedKey{"type_vocab_size", never, kEncoder, kAnotherModel},
     RefusedKey{"use_mrope", is_false, kPositions},
     RefusedKey{"use_bidirectional_attention", is_false, "attention that looks ahead"},
     RefusedKey{"is_causal", is_true, "attention that looks ahead"},
@@ -102,35 +118,10 @@ constexpr std::array kRefused{
     RefusedKey{"use_qk_norm", is_false, kNorm},
     RefusedKey{"qk_layernorm", is_false, kNorm},
     RefusedKey{"use_parallel_residual", is_false, "blocks whose halves run in parallel"},
-    RefusedKey{"num_local_experts", is_zero_or_one, kExperts},
-    RefusedKey{"num_experts", is_zero_or_one, kExperts},
-    RefusedKey{"n_routed_experts", is_zero, kExperts},
     RefusedKey{"block_configs", is_empty, kShapes},
     RefusedKey{"pruned_heads", is_empty, kShapes},
-    RefusedKey{"quantization_config", never, "quantized weights"},
+    RefusedKey{"quantization_config", never, "quantized weights", kAnotherModel},
     RefusedKey{"compression_config", never, "compressed weights"},
-};
-
-constexpr std::string_view kLatent = "latent attention (MLA)", kLinear = "linear attention",
-                           kStates = "state-space layers", kEncoder = "an encoder";
-
-constexpr std::array kForeign{
-    RefusedKey{"num_local_experts", is_zero_or_one, kExperts},
-    RefusedKey{"num_experts", is_zero_or_one, kExperts},
-    RefusedKey{"n_routed_experts", is_zero, kExperts},
-    RefusedKey{"moe_num_experts", is_zero_or_one, kExperts},
-    RefusedKey{"kv_lora_rank", never, kLatent},
-    RefusedKey{"q_lora_rank", never, kLatent},
-    RefusedKey{"linear_num_key_heads", never, kLinear},
-    RefusedKey{"linear_attn_config", never, kLinear},
-    RefusedKey{"attention_hidden_size", never, kLinear},
-    RefusedKey{"ssm_cfg", never, kStates},
-    RefusedKey{"state_size", never, kStates},
-    RefusedKey{"mamba_d_state", never, kStates},
-    RefusedKey{"ssm_state_size", never, kStates},
-    RefusedKey{"is_encoder_decoder", is_false, kEncoder},
-    RefusedKey{"type_vocab_size", never, kEncoder},
-    RefusedKey{"quantization_config", never, "quantized weights"},
 };
 
 constexpr std::array<std::string_view, 5> kHonoured{"architectures", "model_type", "base_model_type",
@@ -169,10 +160,6 @@ constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
 
 std::span<const RefusedKey> refused_keys() {
   return kRefused;
-}
-
-std::span<const RefusedKey> foreign_keys() {
-  return kForeign;
 }
 
 bool is_key_of(const Family& family, std::string_view key) {

@@ -14,12 +14,10 @@ struct RefusedKey {
   const char* name;
   bool (*is_neutral)(const base::Json& value);
   std::string_view reason;
+  bool of_another_model = false;  ///< says why no table can describe a model of an unknown architecture
 };
 
 std::span<const RefusedKey> refused_keys();
-
-/// Keys by which a model of a foreign architecture says why no table can describe it.
-std::span<const RefusedKey> foreign_keys();
 
 /// One that a family has, or that transformers ignores in it.
 bool is_key_of(const Family& family, std::string_view key);

@@ -12,6 +12,7 @@
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
 
@@ -54,7 +55,7 @@ class Bench {
     available_bytes_ = available_bytes(request.model.available_memory, device_);
     conditions_ = {.machine = bench::this_machine(device_),
                    .model = name,
-                   .config = name.empty() ? usual_shape() : architecture::read_config(name),
+                   .config = name.empty() ? usual_shape() : inspect_shape(name, observer),
                    .tokens = request.tokens,
                    .memory = {}};
     measure_ceilings();

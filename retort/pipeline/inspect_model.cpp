@@ -30,4 +30,11 @@ void inspect_config(const recipe::Stage& stage, record::Observer& observer) {
   tell(notes, observer);
 }
 
+architecture::Config inspect_shape(const base::Path& model, record::Observer& observer) {
+  std::vector<std::string> notes;
+  auto config = architecture::read_config(model, &notes);
+  tell(notes, observer);
+  return config;
+}
+
 }  // namespace retort::pipeline

@@ -14,5 +14,7 @@ architecture::Config inspect_model(const base::Path& directory, record::Observer
 
 /// The same of the configuration that a stage with random weights begins with.
 void inspect_config(const recipe::Stage& stage, record::Observer& observer);
+/// The configuration of a model whose weights nobody reads, with the same warnings of its keys.
+architecture::Config inspect_shape(const base::Path& model, record::Observer& observer);
 
 }  // namespace retort::pipeline

@@ -87,6 +87,22 @@ TEST(Checkpoint, RefusesTensorsThatHaveNoPlace) {
               "\"model.layers.0.self_attn.q_proj.bias\" has no place");
 }
 
+TEST(Checkpoint, RefusesATensorOfVisionInAModelOfText) {
+  const auto message = refusal(small_config(), [](auto& t) {
+    t["vision"] = io::tensor_of_bytes("vision_tower.patch_embedding.weight", io::Dtype::bf16, {0}, {});
+  });
+  EXPECT_SAYS(message, "\"vision_tower.patch_embedding.weight\" has no place");
+}
+
+TEST(Checkpoint, RefusesAModelWithoutTheBiasThatItsConfigurationPromises) {
+  auto config = small_config();
+  config.architecture = "Qwen2ForCausalLM";
+  for (auto& block : config.blocks) block.attention->kind.query_key_value_bias = true;
+  EXPECT_NO_THROW(check(config, [](auto&) {}));
+  EXPECT_SAYS(refusal(config, [](auto& t) { t.erase("model.layers.1.self_attn.k_proj.bias"); }),
+              "\"model.layers.1.self_attn.k_proj.bias\" is missing");
+}
+
 TEST(Checkpoint, RefusesDtypesThatAreNoWeights) {
   EXPECT_SAYS(refusal(small_config(), [](auto& t) { t["model.norm.weight"].dtype = io::Dtype::i16; }),
               "dtype I16");

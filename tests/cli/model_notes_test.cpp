@@ -33,6 +33,7 @@ TEST(ModelNotes, AreToldByEveryCommandThatLoadsTheModel) {
   add_keys(project, "m/config.json");
   expect_told_once(project.run({"eval", "m", "--text", "text.txt", "--context", "64", "--teacher", "m"}));
   expect_told_once(project.run({"generate", "m", "--prompt", "the", "--max-new-tokens", "1"}));
+  expect_told_once(project.run({"bench", "gemm", "m", "--seconds", "1", "--dtype", "fp32"}));
 }
 
 TEST(ModelNotes, AreToldOnceByARunHoweverManyStagesLoadTheModel) {
