@@ -8,6 +8,7 @@
 #include <new>
 
 #include "cli/command.h"
+#include "cli/cut_files.h"
 #include "retort/base/units.h"
 #include "retort/record/provenance.h"
 
@@ -113,5 +114,6 @@ const std::vector<std::string>& command_line() {
 }  // namespace retort::cli
 
 int main(int argc, char** argv) {
+  retort::cli::end_where_a_file_was_cut();
   return retort::cli::parse_and_run(argc, argv);
 }
