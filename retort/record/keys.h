@@ -56,6 +56,7 @@ inline constexpr Key kGroup{"group"};
 inline constexpr Key kOperation{"operation"};
 inline constexpr Key kCalls{"calls"};
 inline constexpr Key kMovedBytes{"moved_bytes"};
+inline constexpr Key kRingBytes{"ring_bytes"};
 inline constexpr Key kExposedSeconds{"exposed_seconds"};
 
 // What every stage costs.

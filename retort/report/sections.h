@@ -21,6 +21,8 @@ Html scores(const Run& run, Palette& palette);
 Html trade_offs(const Run& run);
 /// Held-out loss of all training stages, then the losses of each.
 Html training(const Run& run, Palette& palette);
+/// What the ranks of a training stage exchanged, by operation and size; empty for one rank.
+Html collectives(const Stage& stage);
 /// Magnitudes, inactive and massive channels of each block, from profile stages.
 Html profiles(const Run& run);
 /// The picture of kept and dropped blocks and channels, and the log of decisions.

@@ -333,33 +333,6 @@ Html step_profile(const Stage& stage) {
   return details(stage.name + ": where the time of a step goes", tables);
 }
 
-/// What ranks exchanged, by group, operation and size.  bandwidth: of what each rank read from others.
-Html collectives(const Stage& stage) {
-  const auto& calls = field(stage.result, keys::kCollectives);
-  if (!calls.is_array()) return {};
-  const auto steps = number(stage.result, keys::kSteps);
-  Table table("", {{"Group", "ranks", true},
-                   {"Operation", "", true},
-                   {"Size", "of one call"},
-                   {"Calls", "per step"},
-                   {"Moved", "read from other ranks, per step"},
-                   {"Time", "ms per call"},
-                   {"Waited", "share of that time"},
-                   {"Bandwidth", "GB/s"}});
-  for (const auto& call : calls) {
-    const auto count_of = number(call, keys::kCalls), moved = number(call, keys::kMovedBytes),
-               time = number(call, keys::kSeconds), waited = number(call, keys::kExposedSeconds);
-    if (!count_of || !moved || !time || !waited || !steps || *count_of <= 0 || *steps <= 0) continue;
-    table.row({text(call, keys::kGroup) +
-                   base::join(" (", static_cast<int>(number(call, keys::kRanks).value_or(0)), ")"),
-               title_of_part(text(call, keys::kOperation)), bytes(number(call, keys::kBytes)),
-               significant(*count_of / *steps), bytes(*moved / *steps), significant(1e3 * *time / *count_of),
-               percent(*time > 0 ? Number(std::min(1.0, *waited / *time)) : Number()),
-               significant(*time > 0 ? Number(*moved / *time / 1e9) : Number())});
-  }
-  return table.empty() ? Html() : details(stage.name + ": what its ranks exchanged", table.html());
-}
-
 }  // namespace
 
 bool is_training(const Stage& stage) {
@@ -374,9 +347,10 @@ Html training(const Run& run, Palette& palette) {
   Html figures;
   Palette colors;  // of the parts of losses, alike in all figures
   for (const Stage* stage : stages) figures += loss_figure(*stage, colors);
+  for (const Stage* stage : stages) figures += collectives(*stage);
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
   Html profiles;
-  for (const Stage* stage : stages) profiles += step_profile(*stage) + collectives(*stage);
+  for (const Stage* stage : stages) profiles += step_profile(*stage);
   return summary_table(run, stages) + profiles + held_out_figures(stages, palette) + figures;
 }
 

@@ -19,14 +19,16 @@ base::Json groups_json(const std::vector<GroupLog>& groups) {
   auto collectives = base::Json::array();
   for (const auto& group : groups)
     for (const auto& count : group.counts)
-      collectives.push_back({{keys::kGroup, group.name},
-                             {keys::kRanks, group.ranks},
-                             {keys::kOperation, base::word(count.op)},
-                             {keys::kBytes, count.bytes},
-                             {keys::kCalls, count.calls},
-                             {keys::kMovedBytes, count.moved_bytes},
-                             {keys::kSeconds, count.seconds},
-                             {keys::kExposedSeconds, count.exposed_seconds}});
+      collectives.push_back(
+          {{keys::kGroup, group.name},
+           {keys::kRanks, group.ranks},
+           {keys::kOperation, base::word(count.op)},
+           {keys::kBytes, count.bytes},
+           {keys::kCalls, count.calls},
+           {keys::kMovedBytes, count.moved_bytes},
+           {keys::kRingBytes, count.calls * comm::ring_bytes(count.op, count.bytes, group.ranks)},
+           {keys::kSeconds, count.seconds},
+           {keys::kExposedSeconds, count.exposed_seconds}});
   return collectives;
 }
 

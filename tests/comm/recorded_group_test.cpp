@@ -60,6 +60,15 @@ TEST(RecordedGroup, NotesEveryCallAndMovesNothing) {
   EXPECT_EQ(world->log().counts().size(), 5U);
 }
 
+TEST(RecordedGroup, ARingReceivesAllButItsOwnPart) {
+  EXPECT_EQ(ring_bytes(Op::all_gather, 4096, 4), 3072);
+  EXPECT_EQ(ring_bytes(Op::reduce_scatter, 4096, 4), 3072);
+  EXPECT_EQ(ring_bytes(Op::all_reduce, 4096, 4), 6144);
+  EXPECT_EQ(ring_bytes(Op::broadcast, 4096, 4), 4096);
+  EXPECT_EQ(ring_bytes(Op::barrier, 0, 4), 0);
+  for (const auto op : {Op::all_gather, Op::all_reduce, Op::broadcast}) EXPECT_EQ(ring_bytes(op, 4096, 1), 0);
+}
+
 TEST(RecordedGroup, SplitsAsItsRuleSays) {
   const auto recording = std::make_shared<Recording>();
   const auto world = recorded_group(recording, sixth());

@@ -84,6 +84,39 @@ TEST(Report, EverySectionOfAFullRunShowsItsNumbers) {
   EXPECT_TRUE(contains(page, "<code>version: 1\n"));
 }
 
+// Two steps of three ranks: small gathers many times, one large reduction.
+TEST(Report, ShowsWhatRanksExchangedByOperationAndSize) {
+  const RunFolder run;
+  write_made_up_run(run);
+  run.write("stages/teacher.json", R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2,
+    "final": {"step": 2, "tokens": 4096, "loss": 3.31},
+    "collectives": [{"group": "world", "ranks": 3, "operation": "all_gather", "bytes": 600, "calls": 8,
+                     "moved_bytes": 3200, "ring_bytes": 3200, "seconds": 0.008, "exposed_seconds": 0.004},
+                    {"group": "world", "ranks": 3, "operation": "all_gather", "bytes": 900, "calls": 2,
+                     "moved_bytes": 1200, "ring_bytes": 1200, "seconds": 0.002, "exposed_seconds": 0},
+                    {"group": "student shard", "ranks": 3, "operation": "reduce_scatter", "bytes": 6000000,
+                     "calls": 2, "moved_bytes": 16000000, "ring_bytes": 8000000, "seconds": 0.02,
+                     "exposed_seconds": 0.03}]})");
+  const auto page = without_assets(html_report(run.path()));
+  EXPECT_EQ(row_of(page, "training", "Of a ringthe same by formula", "student shard (3)"),
+            (Row{"student shard (3)", "reduce scatter", "6.0 MB", "1.00", "8.0 MB", "4.0 MB", "10.0",
+                 "100.0 %", "0.800"}));
+  for (const Json& chart : test::charts_of(page)) {
+    if (chart["x"] != "size of one call") continue;
+    EXPECT_EQ(chart["labels"].front(), "up to 1.0 kB");
+    EXPECT_EQ(chart["labels"].back(), "more");
+    EXPECT_EQ(chart["views"][0]["series"][0]["name"], "all gather");
+    EXPECT_EQ(chart["views"][0]["series"][0]["data"],
+              Json::parse("[5.0, null, null, null, null, null, null]"));
+    EXPECT_EQ(chart["views"][1]["series"][1]["data"],
+              Json::parse("[null, null, null, 8.0, null, null, null]"));
+    EXPECT_EQ(chart["views"][2]["series"][1]["data"],
+              Json::parse("[null, null, null, 10.0, null, null, null]"));
+    return;
+  }
+  FAIL() << "no chart of collectives";
+}
+
 TEST(Report, TheHeadSaysWhereTheRunWasMadeAndWhatItGave) {
   const std::string page = made_up_page();
   for (const std::string fact :
