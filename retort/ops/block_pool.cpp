@@ -98,6 +98,11 @@ std::size_t BlockPool::waiting_bytes() const {
   return waiting_bytes_;
 }
 
+std::size_t BlockPool::from_system_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return from_system_bytes_;
+}
+
 // The place that needs least memory from the system, then the one in the smallest run of holes.  Few holes
 // are there, so a walk over them takes nothing beside the work on a block.
 BlockPool::Place BlockPool::best_place(std::size_t bytes) const {
@@ -154,6 +159,7 @@ void BlockPool::touch(std::byte* begin, std::byte* end) {
     carve(from, to);
     const auto bytes = static_cast<std::size_t>(to - from);
     waiting_bytes_ += bytes;
+    from_system_bytes_ += bytes;
     insert(from, {bytes, true, given_});
   }
 }

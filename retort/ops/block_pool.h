@@ -36,6 +36,8 @@ class BlockPool {
   /// Bytes of blocks, and of free pieces that keep their memory.
   std::size_t in_use_bytes() const;
   std::size_t waiting_bytes() const;
+  /// Bytes that were ever asked of the system, again where they had gone back.
+  std::size_t from_system_bytes() const;
 
  private:
   struct Block {
@@ -77,7 +79,7 @@ class BlockPool {
   Holes holes_;
   std::unordered_map<void*, Block> blocks_;
   std::uint64_t given_ = 0;
-  std::size_t in_use_bytes_ = 0, waiting_bytes_ = 0;
+  std::size_t in_use_bytes_ = 0, waiting_bytes_ = 0, from_system_bytes_ = 0;
   std::size_t limit_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 

@@ -97,6 +97,10 @@ void reset_peak_tensor_bytes() {
   peak_bytes.store(live_bytes.load());
 }
 
+std::int64_t tensor_bytes_from_system() {
+  return static_cast<std::int64_t>(block_pool().from_system_bytes());
+}
+
 std::int64_t process_peak_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

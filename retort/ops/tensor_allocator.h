@@ -19,6 +19,9 @@ std::int64_t live_tensor_bytes();
 std::int64_t peak_tensor_bytes();
 void reset_peak_tensor_bytes();
 
+/// Bytes that big tensors ever asked of the system: where it stays, they take only what others gave back.
+std::int64_t tensor_bytes_from_system();
+
 /// Peak resident memory of the process, bytes.
 std::int64_t process_peak_bytes();
 

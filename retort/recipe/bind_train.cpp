@@ -126,6 +126,8 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
   b.count("evaluate_every_steps", options.evaluate_every_steps,
           {.doc = "held-out loss; 0: never", .at_least = 0});
   b.count("evaluate_tokens", options.evaluate_tokens, {.doc = "per source, for that loss", .at_least = 1});
+  b.flag("step_profile", options.step_profile,
+         {.doc = "note the time of each step by phase and operation, for the report; on processors"});
 }
 
 }  // namespace retort::recipe

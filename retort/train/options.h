@@ -44,6 +44,7 @@ struct TrainOptions {
   std::int64_t keep_checkpoints = 2;
   std::int64_t evaluate_every_steps = 25;  ///< held-out loss
   std::int64_t evaluate_tokens = 8192;     ///< per source, for that loss
+  bool step_profile = true;                ///< where the time of each step went is noted
 };
 
 }  // namespace retort::train

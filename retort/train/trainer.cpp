@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
@@ -125,7 +126,8 @@ class Loop {
     const double start = base::monotonic_seconds();
     clock_.enter(shard::Phase::data);
     clock_.take();
-    ops::OperationClock operations;
+    std::optional<ops::OperationClock> operations;
+    if (profiled()) operations.emplace();
     const auto batches = next_batches();
     const auto per_batch = s_.options.batch.sequences;
     const auto result = engine_.step(batches, (sequences_.most() + per_batch - 1) / per_batch);
@@ -147,8 +149,7 @@ class Loop {
     if (s_.device.is_cpu()) {
       const auto phases = clock_.take();
       keep_per_sequence(phases, batches);
-      phase_seconds_ = in_microseconds(record::named<shard::Phase>(phases));
-      operation_seconds_ = in_microseconds(record::named<ops::Operation>(operations.take()));
+      if (operations) keep_profile(phases, operations->take());
     }
     progress_.seconds += seconds;
     record(result, norm, seconds);
@@ -160,6 +161,14 @@ class Loop {
     said_.phases = phases;
     for (auto& seconds : said_.phases) seconds /= static_cast<double>(std::max<std::size_t>(1, sequences));
     has_phases_ = true;
+  }
+
+  // Of accelerators the clocks would say when work was queued.
+  bool profiled() const { return s_.options.step_profile && s_.device.is_cpu(); }
+
+  void keep_profile(const shard::PerPhase& phases, const ops::PerOperation& operations) {
+    phase_seconds_ = in_microseconds(record::named<shard::Phase>(phases));
+    operation_seconds_ = in_microseconds(record::named<ops::Operation>(operations));
   }
 
   // All ranks stop after the same step: what one hears after their exchange waits for the next.

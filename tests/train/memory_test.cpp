@@ -238,6 +238,27 @@ TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {
   EXPECT_TRUE(enough.run(witness).finished);
 }
 
+// Steps, losses on held-out text and checkpoints among them; sequences are cut at their documents, so sizes
+// differ from step to step.
+TEST_F(MemoryTest, AfterTheThirdStepTensorsTakeNothingFromTheSystem) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    auto given = this->given({.what = "", .student = kStudent, .teacher = kTeacher, .dtype = dtype});
+    given.options.packing.attend_across_documents = false;
+    given.options.tokens *= 12;
+    given.options.evaluate_every_steps = 2;
+    given.options.checkpoint_every_steps = 2;
+    given.sources = {source("one", test::made_up_documents(400))};
+    Training training(given, place(at::toString(dtype)));
+    Witness witness;
+    std::vector<std::int64_t> taken;
+    witness.after_step = [&](std::int64_t) { taken.push_back(ops::tensor_bytes_from_system()); };
+    training.run(witness, held_out(given));
+    ASSERT_EQ(taken.size(), 12U);
+    EXPECT_GT(taken.front(), 0);
+    EXPECT_EQ(taken.back(), taken[2]) << at::toString(dtype);
+  }
+}
+
 TEST_F(MemoryTest, NoTensorOfTokensTimesVocabularyExists) {
   constexpr ModelShape kLargeVocabulary{
       .blocks = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .width = 16, .vocab = 50000};

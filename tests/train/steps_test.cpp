@@ -136,6 +136,22 @@ std::set<std::string> names_and_sum(const record::NamedNumbers& values, double* 
   return names;
 }
 
+TEST_P(Steps, KeepNoTimesWithoutAProfile) {
+  auto given = this->given();
+  given.options.step_profile = false;
+  const auto run = place("run");
+  Training training(given, run);
+  Witness witness;
+  training.run(witness, {});
+  std::int64_t steps = 0;
+  for (const auto& json : record::read_metrics(run / "metrics.jsonl")) {
+    const auto line = record::metrics_line(json);
+    steps += line.seconds.has_value() ? 1 : 0;
+    EXPECT_TRUE(line.phase_seconds.empty() && line.operation_seconds.empty());
+  }
+  EXPECT_GT(steps, 0);
+}
+
 TEST_P(Steps, NameWhereTheirTimeWent) {
   const auto given = this->given();
   const auto run = place("run");
