@@ -13,6 +13,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/bench/stopwatch.h"
+#include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/packed_text.h"
 
@@ -43,6 +44,26 @@ bool read_batch(Windows& windows, std::int64_t max_tokens, std::optional<Window>
     batch.windows.push_back(std::move(window));
   }
   return batch.tokens > 0;
+}
+
+void put_bytes(std::string& bytes, const Batch& batch) {
+  base::put_bytes(bytes, batch.tokens);
+  base::put_bytes(bytes, batch.windows.size());
+  for (const auto& window : batch.windows) {
+    data::put_bytes(bytes, window);
+    base::put_bytes(bytes, window.target_documents);
+  }
+}
+
+void get_bytes(base::ByteReader& reader, Batch& batch) {
+  std::size_t windows = 0;
+  reader.get(batch.tokens);
+  reader.get(windows);
+  for (std::size_t i = 0; i < windows; ++i) {
+    auto& window = batch.windows.emplace_back();
+    data::get_bytes(reader, window);
+    reader.get(window.target_documents);
+  }
 }
 
 std::int64_t longest_window(const Batch& batch) {
@@ -88,12 +109,23 @@ void add_documents(const Batch& batch, const RowScores& rows, std::vector<Docume
     }
 }
 
+// Those that the windows came from, on every rank.
+std::vector<data::TextDocument> documents_of(const Windows* windows, comm::Group* group) {
+  if (!group || group->size() == 1) return windows->documents();
+  std::string bytes;
+  if (windows) base::put_bytes(bytes, windows->documents());
+  group->share(bytes);
+  std::vector<data::TextDocument> documents;
+  base::ByteReader(bytes).get(documents);
+  return documents;
+}
+
 // Names the documents and counts their bytes, once all windows are read.
-void describe_documents(const Windows& windows, SourceScores& scores) {
-  scores.documents.resize(windows.documents().size());
-  for (std::size_t i = 0; i < scores.documents.size(); ++i) {
-    scores.documents[i].document = windows.documents()[i];
-    scores.bytes += windows.documents()[i].bytes;
+void describe_documents(const std::vector<data::TextDocument>& documents, SourceScores& scores) {
+  scores.documents.resize(documents.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    scores.documents[i].document = documents[i];
+    scores.bytes += documents[i].bytes;
   }
 }
 
@@ -160,16 +192,26 @@ void read_bytes(std::string_view bytes, bool has_teacher, ScoredBatch& scored) {
 // Takes windows through the models, a batch for each rank at a time.
 class BatchScorer {
  public:
-  BatchScorer(const Subject& model, const Subject* teacher, const std::string& source, Windows& windows,
+  BatchScorer(const Subject& model, const Subject* teacher, const std::string& source, Windows* windows,
               const BatchSettings& settings)
       : model_(model), teacher_(teacher), source_(source), windows_(windows), settings_(settings) {}
 
   // False at the end.
   bool next_round(std::vector<ScoredBatch>& round) {
-    if (!settings_.group) return read_and_score(round, 1, 0), !round.empty();
-    auto& group = *settings_.group;
-    const auto ranks = static_cast<std::size_t>(group.size()), own = static_cast<std::size_t>(group.rank());
-    group.agree([&] { read_and_score(round, ranks, own); });
+    auto* group_of_ranks = settings_.group;
+    if (!group_of_ranks || group_of_ranks->size() == 1) {
+      comm::agree(group_of_ranks, [&] {
+        read(round, 1);
+        if (!round.empty()) score(round.front());
+      });
+      return !round.empty();
+    }
+    auto& group = *group_of_ranks;
+    const auto own = static_cast<std::size_t>(group.rank());
+    read_once(round, group);
+    group.agree([&] {
+      if (own < round.size()) score(round[own]);
+    });
     const auto texts = group.all_texts(own < round.size() ? bytes_of(round[own]) : "");
     for (std::size_t rank = 0; rank < round.size(); ++rank)
       read_bytes(texts[rank], teacher_ != nullptr, round[rank]);
@@ -177,22 +219,46 @@ class BatchScorer {
   }
 
  private:
-  void read_and_score(std::vector<ScoredBatch>& round, std::size_t batches, std::size_t own) {
+  void read(std::vector<ScoredBatch>& round, std::size_t batches) {
     round.clear();
     for (ScoredBatch next;
-         round.size() < batches && read_batch(windows_, settings_.tokens, left_over_, next.batch);)
+         round.size() < batches && read_batch(*windows_, settings_.tokens, left_over_, next.batch);)
       round.push_back(std::move(next));
-    if (own < round.size()) score(round[own]);
+  }
+  // A batch for each rank.
+  void read_once(std::vector<ScoredBatch>& round, comm::Group& group) {
+    std::string bytes;
+    group.agree([&] {
+      if (!windows_) return;
+      read(round, static_cast<std::size_t>(group.size()));
+      for (const auto& scored : round) put_bytes(bytes, scored.batch);
+    });
+    group.share(bytes);
+    if (windows_) return;
+    round.clear();
+    for (base::ByteReader reader(bytes); !reader.at_end();) get_bytes(reader, round.emplace_back().batch);
   }
   void score(ScoredBatch& scored) const;
+  at::Tensor teacher_hidden(const model::PackedText& packed, const at::Tensor& model_ND) const;
 
   const Subject& model_;
   const Subject* teacher_;
   const std::string& source_;
-  Windows& windows_;
+  Windows* windows_;
   const BatchSettings& settings_;
   std::optional<Window> left_over_;
 };
+
+// `model_ND`: the model's own, which are the teacher's where the model is its own teacher.
+at::Tensor BatchScorer::teacher_hidden(const model::PackedText& packed, const at::Tensor& model_ND) const {
+  auto* kept = settings_.teacher_states;
+  const bool same = teacher_ == &model_;
+  if (kept && !same)
+    if (auto known_ND = kept->find(packed); known_ND.defined()) return known_ND;
+  const auto hidden_ND = same ? model_ND : hidden_of(*teacher_, packed);
+  if (kept) kept->keep(packed, hidden_ND);
+  return hidden_ND;
+}
 
 void BatchScorer::score(ScoredBatch& scored) const {
   const auto& batch = scored.batch;
@@ -206,9 +272,7 @@ void BatchScorer::score(ScoredBatch& scored) const {
   const bench::Stopwatch watch(device);
   const auto hidden_ND = hidden_of(model_, packed);
   scored.seconds = watch.seconds();
-  const auto teacher_ND = !teacher_             ? at::Tensor()
-                          : teacher_ == &model_ ? hidden_ND
-                                                : hidden_of(*teacher_, packed);
+  const auto teacher_ND = teacher_ ? teacher_hidden(packed, hidden_ND) : at::Tensor();
   scored.sums = score_hidden(model_.head, hidden_ND, teacher_ ? &teacher_->head : nullptr, teacher_ND,
                              packed.targets_N, settings_.head_rows, &scored.rows);
   base::require<base::ValidationError>(
@@ -288,7 +352,7 @@ void check_comparable(const Subject& model, const Subject* teacher, std::int64_t
 }
 
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
-                             Windows& windows, const BatchSettings& settings,
+                             Windows* windows, const BatchSettings& settings,
                              const WindowCallback& on_window) {
   SourceScores scores{.name = name,
                       .bytes = 0,
@@ -309,7 +373,7 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
     }
     scores.seconds += slowest;
   }
-  describe_documents(windows, scores);
+  describe_documents(documents_of(windows, settings.group), scores);
   return scores;
 }
 

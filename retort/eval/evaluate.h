@@ -15,6 +15,7 @@
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/held_head.h"
 #include "retort/eval/score.h"
+#include "retort/eval/teacher_states.h"
 #include "retort/eval/windows.h"
 
 namespace retort::eval {
@@ -32,6 +33,7 @@ struct BatchSettings {
   std::int64_t tokens = 4096;    ///< inputs that go through a block together; at least one window
   std::int64_t head_rows = 256;  ///< rows of a chunk of logits
   comm::Group* group = nullptr;  ///< its ranks take one batch after the other; null: this process all
+  TeacherStates* teacher_states = nullptr;  ///< kept from one model to the next; null: none are
 };
 
 /// A window with the loss of each token, in nats; none where a token was not predicted (the first never is).
@@ -72,12 +74,12 @@ struct SourceScores {
   std::vector<RatioTerm> nll_differences() const;
 };
 
-/// Scores all windows of a source.  With a group it is collective, of the same windows: every rank reads them
-/// and has the scores of all, with the bits that one rank alone computes.
-/// Throws ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer
-/// than a model's max_position_embeddings), ValidationError (a loss that is not finite).
+/// Scores all windows of a source.  With a group it is collective: rank 0 reads the windows, which are null
+/// on the others, and every rank has the scores of all, with the bits that one rank alone computes. Throws
+/// ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer than a
+/// model's max_position_embeddings), ValidationError (a loss that is not finite).
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
-                             Windows& windows, const BatchSettings& batch = {},
+                             Windows* windows, const BatchSettings& batch = {},
                              const WindowCallback& on_window = {});
 
 /// Refuses what cannot be compared before any text is read; throws as evaluate_source.

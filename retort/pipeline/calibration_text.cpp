@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -44,14 +45,17 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   auto shared = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
   model.weights = std::move(shared.weights);
   model.writes = shared.writes;
-  context.group.agree([&] {
-    const auto text = read_model_text(model.path, source.config);
-    const auto wanted = tokens / std::ssize(stage.data);
-    const auto count = sequences_of(stage, tokens, sequence_length);
-    const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text.special.bos >= 0};
-    for (const auto& of_stage : context.recipe.sources(stage))
-      model.sources.push_back({of_stage.name, data::calibration_sequences(of_stage, packing, text.encode(),
-                                                                          text.special, seed, count)});
+  const auto wanted = tokens / std::ssize(stage.data), count = sequences_of(stage, tokens, sequence_length);
+  std::optional<ModelText> text;
+  for (const auto& of_stage : context.recipe.sources(stage)) {
+    auto sequences = context.read_once([&] {
+      if (!text) text = read_model_text(model.path, source.config);
+      const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text->special.bos >= 0};
+      return data::calibration_sequences(of_stage, packing, text->encode(), text->special, seed, count);
+    });
+    model.sources.push_back({of_stage.name, std::move(sequences)});
+  }
+  context.group.together([&] {
     for (const auto& found : model.sources) require_enough(stage, found, wanted, sequence_length);
   });
   return model;

@@ -104,7 +104,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   if (!request.per_document.empty()) per_document.emplace(request.per_document);
   auto scores = eval::describe_model(subject, request.model.model);
   scores.sources.push_back(
-      eval::evaluate_source(subject, teacher_subject, source.name, *windows, {}, per_token.callback()));
+      eval::evaluate_source(subject, teacher_subject, source.name, windows.get(), {}, per_token.callback()));
   per_token.commit();
   if (per_document) {
     per_document->write(eval::document_lines(scores));

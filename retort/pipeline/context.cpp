@@ -8,6 +8,7 @@
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
+#include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/device_memory.h"
@@ -20,6 +21,19 @@ bool Context::agreed(bool of_rank_0) const {
   std::string word = of_rank_0 ? "yes" : "";
   group.share(word);
   return !word.empty();
+}
+
+std::vector<data::Sequence> Context::read_once(
+    const std::function<std::vector<data::Sequence>()>& read) const {
+  std::vector<data::Sequence> sequences;
+  group.agree([&] {
+    if (leads()) sequences = read();
+  });
+  if (group.size() == 1) return sequences;
+  std::string bytes;
+  if (leads()) bytes = data::to_bytes(sequences);
+  group.share(bytes);
+  return leads() ? sequences : data::sequences_of(bytes);
 }
 
 void Context::stop_if_asked(const std::string& sentence) const {

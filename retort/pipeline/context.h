@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct Context {
   bool leads() const { return group.rank() == 0; }
   /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
   bool agreed(bool of_rank_0) const;
+  /// What rank 0 reads of a source: text is read and tokenised once, however many ranks there are.  Throws on
+  /// all ranks what reading threw.  Collective.
+  std::vector<data::Sequence> read_once(const std::function<std::vector<data::Sequence>()>& read) const;
   /// Throws StoppedError with this sentence on every rank when the user asked rank 0 to stop.  Collective.
   void stop_if_asked(const std::string& sentence) const;
   /// For rank 0 while it computes alone: the processors of the ranks that wait on its machine are free.

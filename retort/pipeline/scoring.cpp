@@ -24,12 +24,13 @@ LoadedModel load_for_scoring(const Context& context, const std::string& name) {
 
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,
                                   const eval::EvaluateOptions& options, const LoadedModel& model,
-                                  const LoadedModel* teacher) {
+                                  const LoadedModel* teacher, eval::TeacherStates* teacher_states) {
   const auto text = read_model_text(model.path, model.parameters->config());
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.recipe.sources(stage)) {
     std::unique_ptr<eval::Windows> windows;
     context.group.agree([&] {
+      if (!context.leads()) return;
       windows = eval::open_windows(source, data::Split::held_out,
                                    {.windowing = options.windows,
                                     .context = options.context,
@@ -37,8 +38,9 @@ eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& s
                                     .bos = text.special.bos >= 0},
                                    text.encode(), text.special);
     });
-    scores.sources.push_back(eval::evaluate_source(*model.subject, teacher ? teacher->subject.get() : nullptr,
-                                                   source.name, *windows, {.group = &context.group}));
+    scores.sources.push_back(
+        eval::evaluate_source(*model.subject, teacher ? teacher->subject.get() : nullptr, source.name,
+                              windows.get(), {.group = &context.group, .teacher_states = teacher_states}));
   }
   return scores;
 }

@@ -17,9 +17,10 @@ struct LoadedModel {
 
 /// In the type that scores are computed in on the run's device.  Collective.
 LoadedModel load_for_scoring(const Context& context, const std::string& name);
-/// Every source in turn, by all ranks; `teacher` may be null.  Collective.
+/// Every source in turn, by all ranks; `teacher` may be null, and `teacher_states`, in which it leaves its
+/// states for the next model.  Collective.
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,
                                   const eval::EvaluateOptions& options, const LoadedModel& model,
-                                  const LoadedModel* teacher);
+                                  const LoadedModel* teacher, eval::TeacherStates* teacher_states);
 
 }  // namespace retort::pipeline

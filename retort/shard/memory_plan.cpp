@@ -156,6 +156,13 @@ std::int64_t MemoryPlan::total_bytes() const {
   return total;
 }
 
+std::int64_t MemoryPlan::bytes_of(std::string_view what) const {
+  std::int64_t bytes = 0;
+  for (const auto& item : items)
+    if (item.what == what) bytes += item.bytes;
+  return bytes;
+}
+
 MemoryPlan plan_memory(const MemoryShape& shape) {
   const auto layout = architecture::make_layout(shape.student);
   const auto elements = layout.size();

@@ -43,6 +43,8 @@ struct MemoryPlan {
   /// What to do when it does not fit.
   std::string advice = "lower batch.sequences, packing.sequence_length or batch.wave, or use a smaller model";
   std::int64_t total_bytes() const;
+  /// Of the items of this name; 0 without one.
+  std::int64_t bytes_of(std::string_view what) const;
   /// Counts the items of this name once for `ranks` ranks, which hold them between them.
   void share(std::string_view what, std::int64_t ranks);
 };

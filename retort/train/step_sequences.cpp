@@ -1,77 +1,12 @@
 #include "retort/train/step_sequences.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
-#include "retort/base/error.h"
 #include "retort/comm/share.h"
+#include "retort/data/sequence_bytes.h"
 
 namespace retort::train {
-namespace {
-
-void put(std::string& bytes, const void* data, std::size_t size) {
-  bytes.append(static_cast<const char*>(data), size);
-}
-template <typename Number>
-void put(std::string& bytes, const Number& number) {
-  put(bytes, &number, sizeof number);
-}
-void put(std::string& bytes, const std::vector<std::int32_t>& list) {
-  put(bytes, list.size());
-  put(bytes, list.data(), list.size() * sizeof list.front());
-}
-
-class Reader {
- public:
-  explicit Reader(const std::string& bytes) : bytes_(bytes) {}
-  template <typename Number>
-  void get(Number& number) {
-    get(&number, sizeof number);
-  }
-  void get(std::vector<std::int32_t>& list) {
-    std::size_t size = 0;
-    get(size);
-    list.resize(size);
-    get(list.data(), size * sizeof(std::int32_t));
-  }
-
- private:
-  void get(void* data, std::size_t size) {
-    base::ensure(at_ + size <= bytes_.size(), "sequences arrive as they were sent");
-    std::memcpy(data, bytes_.data() + at_, size);
-    at_ += size;
-  }
-  const std::string& bytes_;
-  std::size_t at_ = 0;
-};
-
-std::string packed(const std::vector<data::Sequence>& sequences) {
-  std::string bytes;
-  for (const auto& sequence : sequences) {
-    put(bytes, sequence.ids);
-    put(bytes, sequence.targets);
-    put(bytes, sequence.starts);
-    put(bytes, sequence.number);
-    put(bytes, sequence.goes_on);
-  }
-  return bytes;
-}
-
-std::vector<data::Sequence> unpacked(const std::string& bytes, std::int64_t count) {
-  Reader reader(bytes);
-  std::vector<data::Sequence> sequences(static_cast<std::size_t>(count));
-  for (auto& sequence : sequences) {
-    reader.get(sequence.ids);
-    reader.get(sequence.targets);
-    reader.get(sequence.starts);
-    reader.get(sequence.number);
-    reader.get(sequence.goes_on);
-  }
-  return sequences;
-}
-
-}  // namespace
 
 void StepSequences::fetch() {
   if (fetched_) return;
@@ -85,9 +20,9 @@ void StepSequences::fetch() {
   } else {
     group_.agree(read);
     std::string bytes;
-    if (stream_) bytes = packed(sequences);
+    if (stream_) bytes = data::to_bytes(sequences);
     group_.share(bytes);
-    sequences = unpacked(bytes, count_);
+    if (!stream_) sequences = data::sequences_of(bytes);
   }
   fetched_ = {.first_number = sequences.front().number, .last_number = sequences.back().number};
   const auto own = comm::share_of(sequences.size(), group_.rank(), group_.size());

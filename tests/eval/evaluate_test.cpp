@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <map>
+#include <span>
+#include <tuple>
 
 #include "retort/base/error.h"
 #include "support/message_of.h"
@@ -67,7 +69,7 @@ TEST_P(EvaluateTest, ScoresEqualThoseOfTransformers) {
     std::vector<eval::WindowScores> seen;
     const auto windows = text.windows(GetParam(), text.context());
     const auto scores = eval::evaluate_source(
-        student_subject, &teacher_subject, "oracle", *windows, {.tokens = batch_tokens, .head_rows = 33},
+        student_subject, &teacher_subject, "oracle", windows.get(), {.tokens = batch_tokens, .head_rows = 33},
         [&](const eval::WindowScores& window) { seen.push_back(window); });
     EXPECT_EQ(scores.sums.targets, expected.at("targets").get<std::int64_t>());
     EXPECT_EQ(scores.bytes, expected.at("bytes").get<std::int64_t>());
@@ -216,7 +218,7 @@ TEST(Evaluate, AModelIsItsOwnPerfectStudent) {
   const auto parameters = small({});
   const eval::Subject subject("m", *parameters);
   GivenWindows windows({{1, 2, 3, 4}, {9, 8, 7}});
-  const auto scores = eval::evaluate_source(subject, &subject, "s", windows);
+  const auto scores = eval::evaluate_source(subject, &subject, "s", &windows);
   EXPECT_EQ(scores.sums.targets, 5);
   EXPECT_EQ(scores.inputs, 7);
   EXPECT_EQ(scores.bytes, 10);
@@ -243,7 +245,7 @@ TEST(Evaluate, RefusesAContextThatTheModelWasNotMadeFor) {
   EXPECT_SAYS(message, "65");
   EXPECT_SAYS(message, "64");
   GivenWindows windows({std::vector<std::int32_t>(65, 3)});
-  EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", windows), base::UsageError);
+  EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", &windows), base::UsageError);
 }
 
 TEST(Evaluate, RefusesTokensOutsideTheVocabularyAndADamagedModel) {
@@ -252,13 +254,13 @@ TEST(Evaluate, RefusesTokensOutsideTheVocabularyAndADamagedModel) {
   const eval::Subject subject("m", *sound);
   GivenWindows windows({{1, 61, 3}}), good({{1, 60, 3}});
   EXPECT_SAYS(
-      test::message_of<base::ModelError>([&] { eval::evaluate_source(subject, nullptr, "s", windows); }),
+      test::message_of<base::ModelError>([&] { eval::evaluate_source(subject, nullptr, "s", &windows); }),
       "61");
   weights.tensor("model.layers.0.mlp.up_proj.weight")[0][0] = std::numeric_limits<float>::quiet_NaN();
   const auto damaged = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
   const eval::Subject bad("m", *damaged);
   EXPECT_SAYS(
-      test::message_of<base::ValidationError>([&] { eval::evaluate_source(bad, nullptr, "s", good); }),
+      test::message_of<base::ValidationError>([&] { eval::evaluate_source(bad, nullptr, "s", &good); }),
       "not finite");
 }
 
@@ -270,9 +272,10 @@ TEST(Evaluate, RanksHaveTheBitsOfOne) {
   const auto scores_of = [&](comm::Group* group, std::vector<std::string>& lines) {
     const eval::Subject student("student", *a), teacher("teacher", *b);
     GivenWindows windows(ids);
-    return eval::evaluate_source(
-        student, &teacher, "s", windows, {.tokens = 12, .group = group},
-        [&](const eval::WindowScores& window) { lines.push_back(eval::to_json_line(window)); });
+    return eval::evaluate_source(student, &teacher, "s", group && group->rank() > 0 ? nullptr : &windows,
+                                 {.tokens = 12, .group = group}, [&](const eval::WindowScores& window) {
+                                   lines.push_back(eval::to_json_line(window));
+                                 });
   };
   std::vector<std::string> expected_lines;
   const auto expected = scores_of(nullptr, expected_lines);
@@ -300,7 +303,8 @@ TEST(Evaluate, ADamagedModelIsNamedOnEveryRank) {
   test::on_ranks(3, [&](comm::Group& group) {
     const eval::Subject subject("m", *damaged);
     GivenWindows windows({{1, 60, 3}});
-    EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", windows, {.group = &group}),
+    EXPECT_THROW(eval::evaluate_source(subject, nullptr, "s", group.rank() > 0 ? nullptr : &windows,
+                                       {.group = &group}),
                  base::ValidationError);
     EXPECT_TRUE(group.failed_together());
   });
@@ -314,7 +318,7 @@ TEST(Evaluate, ReadsNoUnitThatItDoesNotHold) {
       const auto score = [](shard::Parameters& student_parameters, shard::Parameters& teacher_parameters) {
         const eval::Subject student("student", student_parameters), teacher("teacher", teacher_parameters);
         GivenWindows windows({{1, 2, 3, 4}, {9, 8, 7}});
-        const auto scores = eval::evaluate_source(student, &teacher, "s", windows);
+        const auto scores = eval::evaluate_source(student, &teacher, "s", &windows);
         return std::pair{scores.nll(), scores.kl()};
       };
       const auto student = [&] { return small({.tied = tied}, 1, type); };
@@ -323,6 +327,53 @@ TEST(Evaluate, ReadsNoUnitThatItDoesNotHold) {
           lent_teacher(teacher(), shard::Use::frozen);
       EXPECT_EQ(score(lent_student, lent_teacher), score(*student(), *teacher()));
     }
+}
+
+// Windows of two lengths in three batches, of which every model sees the same.
+TEST(Evaluate, ATeacherReadsOnceWhatSeveralModelsAreComparedOn) {
+  const std::vector<std::vector<std::int32_t>> ids{{1, 2, 3, 4}, {9, 8, 7}, {5, 6, 7, 8}, {4, 3, 2}};
+  const auto a = small({}, 1), b = small({}, 2);
+  const auto block = architecture::Layout::block_unit(0);
+  const auto scored = [&](shard::Parameters& student, shard::Parameters& teacher, eval::TeacherStates* kept,
+                          std::span<const std::vector<std::int32_t>> text) {
+    const eval::Subject subject("student", student), teacher_subject("teacher", teacher);
+    GivenWindows windows({text.begin(), text.end()});
+    const auto scores = eval::evaluate_source(subject, &student == &teacher ? &subject : &teacher_subject,
+                                              "s", &windows, {.tokens = 5, .teacher_states = kept});
+    return std::tuple{scores.nll(), scores.kl(), scores.teacher_nll(), scores.top1_agreement()};
+  };
+  test::LentParameters teacher(small({}, 3), shard::Use::frozen);
+  const auto passes = [&] { return teacher.counts()[static_cast<std::size_t>(block)].acquired; };
+  eval::TeacherStates kept(1 << 20);
+  const auto alone = scored(*a, teacher, nullptr, ids), other_alone = scored(*b, teacher, nullptr, ids);
+  const auto before = passes();
+  EXPECT_EQ(scored(*a, teacher, &kept, ids), alone);
+  EXPECT_EQ(passes(), before + 4);
+  EXPECT_EQ(scored(*b, teacher, &kept, ids), other_alone);
+  EXPECT_EQ(passes(), before + 4) << "the teacher was run again";
+  // Another text is no reason to believe what was kept.
+  const std::vector<std::vector<std::int32_t>> others{{1, 2, 3, 5}};
+  EXPECT_EQ(scored(*b, teacher, &kept, others), scored(*b, teacher, nullptr, others));
+}
+
+TEST(Evaluate, ATeacherAmongTheModelsKeepsWhatItMakesAndRoomIsKeptTo) {
+  const std::vector<std::vector<std::int32_t>> ids{{1, 2, 3, 4}, {9, 8, 7, 6}};
+  test::LentParameters teacher(small({}, 3), shard::Use::frozen);
+  const auto student = small({}, 1);
+  const auto block = architecture::Layout::block_unit(0);
+  const auto hidden_bytes = 4 * teacher.config().hidden_size * std::int64_t{sizeof(float)};
+  for (const std::int64_t batches : {0, 1, 2}) {
+    eval::TeacherStates kept(batches * hidden_bytes);
+    const eval::Subject subject("student", *student), own("teacher", teacher);
+    const auto score = [&](const eval::Subject& model) {
+      GivenWindows windows(ids);
+      eval::evaluate_source(model, &own, "s", &windows, {.tokens = 4, .teacher_states = &kept});
+    };
+    score(own);
+    const auto before = teacher.counts()[static_cast<std::size_t>(block)].acquired;
+    score(subject);
+    EXPECT_EQ(teacher.counts()[static_cast<std::size_t>(block)].acquired - before, 2 - batches);
+  }
 }
 
 TEST(Evaluate, HoldsTheHeadOnlyWhileItReadsIt) {

@@ -86,7 +86,7 @@ TEST_F(Plans, OfScoringHoldAndAreNear) {
       std::optional<Subject> teacher_subject;
       if (other) teacher_subject.emplace("teacher", *other);
       MadeUpWindows windows(test.context, static_cast<int>(BatchSettings().tokens / test.context + 1));
-      evaluate_source(subject, teacher_subject ? &*teacher_subject : nullptr, "text", windows);
+      evaluate_source(subject, teacher_subject ? &*teacher_subject : nullptr, "text", &windows);
       expect_near(
           plan_scoring(config, test.teacher ? &teacher : nullptr,
                        static_cast<std::int64_t>(at::elementSize(dtype)), test.context, ops::Path::cpu),

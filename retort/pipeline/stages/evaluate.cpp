@@ -49,10 +49,16 @@ std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval:
   return texts;
 }
 
+// The model that the others are compared with, and what it made of their text so far.
+struct Teacher {
+  LoadedModel model;
+  eval::TeacherStates states;
+};
+
 eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
-                        const LoadedModel& teacher) {
+                        Teacher& teacher) {
   const auto& options = options_of(stage);
-  auto scores = held_out_scores(context, stage, options, model, &teacher);
+  auto scores = held_out_scores(context, stage, options, model, &teacher.model, &teacher.states);
   context.group.agree([&] {
     if (!context.leads()) return;
     const ops::Threads threads(context.threads_of_machine());
@@ -86,13 +92,37 @@ base::Json sparsity_changes(const Context& context, const std::vector<eval::Mode
   return changes;
 }
 
+constexpr auto kKeptStates = "hidden states kept of the teacher";
+constexpr std::int64_t kMostKeptBytes = std::int64_t{1} << 30;
+
+// Those of all text on one rank, as far as there is room in `free_bytes`.
+std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher, std::int64_t item_bytes,
+                        std::int64_t all_ranks, std::int64_t free_bytes) {
+  const auto& options = options_of(stage);
+  if (stage.models.size() < 2) return 0;
+  const auto most = std::clamp<std::int64_t>(free_bytes, 0, kMostKeptBytes);
+  if (options.tokens == 0) return most;
+  // A rank takes whole batches.
+  const auto tokens =
+      (options.tokens / all_ranks + eval::BatchSettings().tokens + options.context) * std::ssize(stage.data);
+  return std::min(most, tokens * teacher.hidden_size * item_bytes);
+}
+
+// What the plans before a run and within it have in common.
+struct Place {
+  at::Device device;
+  shard::RankCounts ranks;
+  std::int64_t available_bytes;  // of a machine
+};
+
 // The largest plan among the models; `config_of` has nothing for a model that is not there yet.
 using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 
-std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device device,
-                                              std::int64_t ranks_of_memory, const KnownConfig& config_of) {
+std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& place,
+                                              const KnownConfig& config_of) {
   const auto& options = options_of(stage);
-  const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
+  const auto item =
+      static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", place.device)));
   // A token has at least one byte of the prompt; a post-processor may add some.
   std::int64_t generated = 0;
   for (const auto& prompt : options.prompts)
@@ -103,50 +133,55 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, at::Device dev
     const auto model = name == stage.teacher ? teacher : config_of(name);
     if (!model || !teacher) continue;
     auto plan = eval::plan_scoring(*model, name == stage.teacher ? &*model : &*teacher, item, options.context,
-                                   ops::path_of(device));
+                                   ops::path_of(place.device));
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
-    for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, ranks_of_memory);
+    for (const auto* weights : {"model weights", "teacher weights"})
+      plan.share(weights, place.ranks.of_memory);
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
+  if (!largest) return {};
+  const auto free = place.available_bytes / place.ranks.of_memory - largest->total_bytes();
+  if (const auto kept = kept_bytes(stage, *teacher, item, place.ranks.all, free))
+    largest->items.push_back({kKeptStates, kept});
   return largest;
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, context.device, context.ranks.of_memory,
+  return largest_plan(stage, {context.device, context.ranks, context.available_bytes},
                       [&](const std::string& name) { return context.models.config(name); });
 }
 
-// Before a model is loaded; returns the bytes.
-std::int64_t planned(const Context& context, const Stage& stage) {
+// Before a model is loaded.
+shard::MemoryPlan planned(const Context& context, const Stage& stage) {
   const auto plan = largest_plan(
-      stage, context.device, context.ranks.of_memory,
+      stage, {context.device, context.ranks, context.available_bytes},
       [&](const std::string& name) { return architecture::read_config(context.model_path(name)); });
-  if (!plan) return 0;
+  base::ensure(plan.has_value(), "models that are evaluated are there");
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
   shard::require_fits(*plan, context.available_bytes / context.ranks.of_memory);
-  return plan->total_bytes();
+  return *plan;
 }
 
 // Collective.
 eval::ModelScores score_of(const Context& context, const Stage& stage, const std::string& name,
-                           const LoadedModel& teacher) {
-  if (name == stage.teacher) return score(context, stage, teacher, teacher);
+                           Teacher& teacher) {
+  if (name == stage.teacher) return score(context, stage, teacher.model, teacher);
   const auto model = load_for_scoring(context, name);
   context.group.agree([&] {
     (void)require_same_tokens(base::join("stage '", stage.name, "'"), {name, model.path},
-                              {stage.teacher, teacher.path});
-    eval::check_comparable(*model.subject, teacher.subject.get(), options_of(stage).context);
+                              {stage.teacher, teacher.model.path});
+    eval::check_comparable(*model.subject, teacher.model.subject.get(), options_of(stage).context);
   });
   return score(context, stage, model, teacher);
 }
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  std::int64_t planned_bytes = 0;
-  context.group.agree([&] { planned_bytes = planned(context, stage); });
-  const auto teacher = load_for_scoring(context, stage.teacher);
+  shard::MemoryPlan plan;
+  context.group.agree([&] { plan = planned(context, stage); });
+  Teacher teacher{load_for_scoring(context, stage.teacher), eval::TeacherStates(plan.bytes_of(kKeptStates))};
   std::vector<eval::ModelScores> scores;
   for (const auto& name : stage.models) {
     context.stop_if_asked(
@@ -161,7 +196,7 @@ base::Json run(const Context& context, const Stage& stage) {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
     result = eval::to_json(options.context, options.windows, stage.teacher, scores);
     result[keys::kSparsity] = sparsity_changes(context, scores);
-    result[keys::kMemoryPlannedBytes] = planned_bytes;
+    result[keys::kMemoryPlannedBytes] = plan.total_bytes();
   });
   return result;
 }

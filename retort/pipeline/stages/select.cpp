@@ -118,7 +118,7 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
                           "again goes on there.");
     const auto student =
         load_for_scoring(context, context.directory.model_directory(contender.student).string());
-    scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr));
+    scores.push_back(held_out_scores(context, stage, measuring(stage), student, nullptr, nullptr));
     scores.back().name = contender.name;
   }
   return scores;

@@ -52,24 +52,31 @@ model::UnitSource starting_point(const Context& context, const Stage& stage,
   return source;
 }
 
+std::vector<data::Sequence> held_out_windows(const data::SourceOptions& source,
+                                             const train::TrainOptions& options, const ModelText& text) {
+  data::WindowReader reader(source, data::Split::held_out,
+                            {.context = options.packing.sequence_length,
+                             .tokens = options.evaluate_tokens,
+                             .bos = options.packing.bos,
+                             .eos = options.packing.eos,
+                             .attend_across_documents = options.packing.attend_across_documents},
+                            text.encode(), text.special);
+  std::vector<data::Sequence> windows;
+  std::int64_t tokens = 0;
+  for (data::Sequence window; tokens < options.evaluate_tokens && reader.next(window);) {
+    tokens += static_cast<std::int64_t>(window.ids.size());
+    windows.push_back(std::move(window));
+  }
+  return windows;
+}
+
+// Collective.
 std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage,
                                              const train::TrainOptions& options, const ModelText& text) {
   std::vector<train::HeldOutSet> sets;
   if (options.evaluate_every_steps <= 0) return sets;
   for (const auto& source : context.recipe.sources(stage)) {
-    data::WindowReader reader(source, data::Split::held_out,
-                              {.context = options.packing.sequence_length,
-                               .tokens = options.evaluate_tokens,
-                               .bos = options.packing.bos,
-                               .eos = options.packing.eos,
-                               .attend_across_documents = options.packing.attend_across_documents},
-                              text.encode(), text.special);
-    std::vector<data::Sequence> windows;
-    std::int64_t tokens = 0;
-    for (data::Sequence window; tokens < options.evaluate_tokens && reader.next(window);) {
-      tokens += static_cast<std::int64_t>(window.ids.size());
-      windows.push_back(std::move(window));
-    }
+    const auto windows = context.read_once([&] { return held_out_windows(source, options, text); });
     sets.push_back(
         {source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
   }
@@ -301,13 +308,12 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   std::optional<data::SequenceStream> stream;
-  std::vector<train::HeldOutSet> held_out;
   context.group.agree([&] {
     if (context.leads())
       stream.emplace(context.recipe.sources(stage), options.packing, text.encode(), text.special,
                      options.seed, data::Split::training, train::prepared_sequences(options));
-    held_out = held_out_sets(context, stage, options, text);
   });
+  auto held_out = held_out_sets(context, stage, options, text);
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,

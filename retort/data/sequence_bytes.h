@@ -1,0 +1,16 @@
+#pragma once
+// Sequences as bytes: one rank reads and tokenises text, the others are sent what it made.
+
+#include "retort/base/bytes.h"
+#include "retort/data/sequence.h"
+
+namespace retort::data {
+
+void put_bytes(std::string& bytes, const Sequence& sequence);
+/// Throws InternalError for bytes that are none of a sequence.
+void get_bytes(base::ByteReader& reader, Sequence& sequence);
+
+std::string to_bytes(const std::vector<Sequence>& sequences);
+std::vector<Sequence> sequences_of(std::string_view bytes);
+
+}  // namespace retort::data
