@@ -32,6 +32,12 @@ std::string human_count(double count) {
   return format("%.2f %s", count / 1e9, "B");
 }
 
+std::string human_flops(double flops) {
+  if (flops < 1e12) return format("%.3g %s", flops / 1e9, "GFLOP");
+  if (flops < 1e15) return format("%.3g %s", flops / 1e12, "TFLOP");
+  return format("%.3g %s", flops / 1e15, "PFLOP");
+}
+
 std::string human_seconds(double seconds) {
   char text[64];
   const auto whole = static_cast<long long>(std::llround(std::max(0.0, seconds)));

@@ -12,6 +12,8 @@ namespace retort::base {
 std::string human_bytes(std::uint64_t bytes);
 /// "5.51 M", for counts of parameters and tokens.
 std::string human_count(double count);
+/// "76.5 TFLOP", of floating-point operations.
+std::string human_flops(double flops);
 /// "1 h 02 min", "3 min 20 s", "12.3 s"
 std::string human_seconds(double seconds);
 

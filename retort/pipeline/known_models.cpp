@@ -34,6 +34,13 @@ architecture::Config KnownModels::config_of_line(const std::string& name) const 
   return origins.empty() ? starting_config(stage) : config_of_line(origins.front());
 }
 
+architecture::Config KnownModels::config_of_origin(const std::string& name) const {
+  const auto* stage = recipe_.find_stage(name);
+  if (!stage) return *config(name);
+  const auto origins = stage->origins();
+  return origins.empty() ? starting_config(*stage) : config_of_origin(origins.front());
+}
+
 base::Path KnownModels::tokenizer_of_line(const std::string& name) const {
   if (auto known = path(name)) return *known;
   const auto& stage = recipe_.stage(name);

@@ -31,7 +31,9 @@ class KnownModels {
   /// A configuration with the vocabulary and the context of a model, which no stage changes: its own, or that
   /// of the model that its line of stages begins with.  Throws ModelError.
   architecture::Config config_of_line(const std::string& name) const;
-  /// The directory or file of its tokenizer, found in the same way.
+  /// That of the model that its line of stages begins with, whatever is finished.  Throws ModelError.
+  architecture::Config config_of_origin(const std::string& name) const;
+  /// The directory or file of its tokenizer, found as config_of_line() finds it.
   base::Path tokenizer_of_line(const std::string& name) const;
 
  private:

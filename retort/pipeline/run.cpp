@@ -12,6 +12,7 @@
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
+#include "retort/bench/matrix_product.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
 #include "retort/comm/nccl/library.h"
@@ -37,10 +38,11 @@ namespace {
 
 namespace keys = record::keys;
 
-// A larger budget takes what a smaller one measured, and checkpoints are resumed on any layout.
+// A larger budget takes what a smaller one measured, checkpoints are resumed on any layout, and a profile
+// changes nothing that is computed.
 const std::vector<std::string>& open_keys() {
   static const std::vector<std::string> keys{"search.budget_tokens", "shard.student_ranks",
-                                             "shard.teacher_ranks"};
+                                             "shard.teacher_ranks", "step_profile"};
   return keys;
 }
 
@@ -96,12 +98,18 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
 }
 
 void dry_run(const PlanContext& context) {
+  std::optional<double> flops_per_second;  // measured where a stage asks
   for (const auto& stage : context.recipe.stages) {
     const auto memory = functions_of(stage.kind).plan(context, stage);
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
                                         memory ? "memory plan\n" + shard::describe(*memory)
                                                : "memory is planned when its models are there"));
+    const auto work = functions_of(stage.kind).work;
+    if (!work) continue;
+    if (!flops_per_second) flops_per_second = bench::matrix_product_flops(at::kFloat, context.device);
+    if (const auto text = work(context, stage, *flops_per_second); !text.empty())
+      context.observer.message(record::Level::info, base::join("stage ", stage.name, ": ", text));
   }
 }
 
@@ -292,6 +300,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     say_what_is_used(recipe, chosen, available, ranks, observer);
     if (request.dry_run) dry_run(planned);
   });
+  share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   auto directory = entered(recipe, request, chosen, observer, group);
   record_flight(directory, observer, group);

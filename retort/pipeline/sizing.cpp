@@ -5,6 +5,7 @@
 
 #include "retort/base/error.h"
 #include "retort/bench/sizing.h"
+#include "retort/prune/moves.h"
 
 namespace retort::pipeline {
 namespace {
@@ -35,10 +36,10 @@ class SizedStage {
                      stage_.sizing));
   }
 
-  void settle(prune::PruneOptions& options) const {
+  void settle(prune::PruneOptions& options, std::int64_t usual_multiple) const {
     const auto advised = advised_multiple(options);
-    if (options.width_multiple == prune::kWidthMultipleOfSizing) {
-      options.width_multiple = std::max(advised, prune::kUsualWidthMultiple);
+    if (options.width_multiple == prune::kWidthMultipleOfModel) {
+      options.width_multiple = (usual_multiple + advised - 1) / advised * advised;
       say(Level::info,
           base::join("advises multiples of ", advised, "; width_multiple is ", options.width_multiple));
     } else if (const auto share = share_at(options); share < 1 - bench::kLoss) {
@@ -71,17 +72,50 @@ class SizedStage {
   bench::Sizing::Sweeps sweeps_;
 };
 
+std::vector<prune::PruneOptions*> prune_options(recipe::Recipe& recipe) {
+  std::vector<prune::PruneOptions*> found;
+  for (auto& stage : recipe.stages)
+    if (auto* options = std::get_if<prune::PruneOptions>(&stage.options)) found.push_back(options);
+  return found;
+}
+
+// The same before and after the stages between them.  Of a stage that is finished the model may be gone.
+std::int64_t usual_multiple_of(const recipe::Stage& stage, const KnownModels& models) {
+  try {
+    return prune::usual_width_multiple(models.config_of_origin(stage.from));
+  } catch (const base::Error&) {
+    if (models.finished(stage.name)) return prune::kUsualWidthMultiple;
+    throw;
+  }
+}
+
 }  // namespace
 
 void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std::string& dtype,
                    c10::Device device, record::Observer& observer) {
   for (auto& stage : recipe.stages) {
     auto* options = std::get_if<prune::PruneOptions>(&stage.options);
-    if (!options || stage.sizing.empty()) continue;
+    if (!options) continue;
+    const bool open = options->width_multiple == prune::kWidthMultipleOfModel;
+    const auto usual = open ? usual_multiple_of(stage, models) : 0;
+    if (stage.sizing.empty()) {
+      if (open) options->width_multiple = usual;
+      continue;
+    }
     const SizedStage sized(stage, dtype, observer);
     if (!models.finished(stage.name)) sized.warn_of_differences(models, device);
-    sized.settle(*options);
+    sized.settle(*options, usual);
   }
+}
+
+void share_widths(recipe::Recipe& recipe, comm::Group& group) {
+  auto widths = base::Json::array();
+  for (auto* options : prune_options(recipe)) widths.push_back(options->width_multiple);
+  auto text = widths.dump();
+  group.share(text);
+  widths = base::Json::parse(text);
+  std::size_t stage = 0;
+  for (auto* options : prune_options(recipe)) widths[stage++].get_to(options->width_multiple);
 }
 
 }  // namespace retort::pipeline

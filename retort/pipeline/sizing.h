@@ -1,21 +1,25 @@
 #pragma once
-// What a recipe's stages take from files of `retort bench gemm`.
+// The widths that a recipe leaves to its models and to files of `retort bench gemm`.
 
 #include <c10/core/Device.h>
 
 #include <string>
 
+#include "retort/comm/group.h"
 #include "retort/pipeline/known_models.h"
 #include "retort/recipe/recipe.h"
 #include "retort/record/observer.h"
 
 namespace retort::pipeline {
 
-/// Gives every prune stage that names a file of sizes, and no width_multiple, the one that the file advises
-/// for models that compute in `dtype`, but not less than prune::kUsualWidthMultiple.  Warns where the file is
-/// of another machine or model, and where a width_multiple of the recipe runs badly.  Throws DataError for a
-/// damaged file and UsageError for one without `dtype`.
+/// Gives every prune stage without a width_multiple that of its model, prune::usual_width_multiple(), and
+/// where it names a file of sizes the next one that the file advises for models that compute in `dtype`.
+/// Warns where the file is of another machine or model, and where a width_multiple of the recipe runs badly.
+/// Throws ModelError, DataError for a damaged file and UsageError for one without `dtype`.
 void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std::string& dtype,
                    c10::Device device, record::Observer& observer);
+
+/// Gives every rank the widths that rank 0 has settled.  Collective.
+void share_widths(recipe::Recipe& recipe, comm::Group& group);
 
 }  // namespace retort::pipeline

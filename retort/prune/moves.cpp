@@ -110,6 +110,14 @@ architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
   return smaller;
 }
 
+std::int64_t usual_width_multiple(const architecture::Config& input) {
+  constexpr std::int64_t kMostWidths = 64, kFinest = kUsualWidthMultiple;
+  std::int64_t widest = 0;
+  for (const auto& block : input.blocks) widest = std::max(widest, mlp_width(block));
+  const auto multiple = (widest + kMostWidths - 1) / kMostWidths;
+  return std::max(kFinest, (multiple + kFinest - 1) / kFinest * kFinest);
+}
+
 Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters) {
   Move move{.part = &compress::kChannels};

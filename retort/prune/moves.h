@@ -28,6 +28,10 @@ std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOpt
 architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
                          const calibrate::UnitScores& scores);
 
+/// Where nobody names a multiple: the least one of kUsualWidthMultiple by which the widest MLP has at most 64
+/// widths, so that a search takes no more steps on a wide model than on a small one.
+std::int64_t usual_width_multiple(const architecture::Config& input);
+
 /// The widest narrowing that leaves at most `parameters`; width -1 when there is none.
 Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters);

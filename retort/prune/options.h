@@ -58,10 +58,10 @@ struct SearchOptions {
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 
-/// Where a recipe names no multiple: coarse enough for a short search.
+/// The finest multiple that is taken by default, see usual_width_multiple() in moves.h.
 inline constexpr std::int64_t kUsualWidthMultiple = 32;
-/// Stands for what the stage's file of sizes advises, until the run has read it.
-inline constexpr std::int64_t kWidthMultipleOfSizing = 0;
+/// Stands for what the model and the stage's file of sizes ask for, until the run has read them.
+inline constexpr std::int64_t kWidthMultipleOfModel = 0;
 
 struct PruneOptions {
   Target target;

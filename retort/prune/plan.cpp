@@ -5,6 +5,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/ranking.h"
 #include "retort/calibrate/state_bytes.h"
@@ -85,6 +86,10 @@ LeastSearch least_search(const PruneSetup& setup, const calibrate::TextSplit& te
   return least;
 }
 
+// Statistics of every layer's inputs, and fits from them, in forward passes of the text that take the same
+// time; and passes for the loss before and after.  Source: benchmarks/smollm2.
+constexpr std::int64_t kRankingPasses = 2, kFittingPasses = 2, kLossPasses = 1;
+
 std::int64_t budget_of(const PruneSetup& setup, const LeastSearch& least) {
   const auto given = setup.options.search.budget_tokens;
   if (given < 0) return std::max(kUsualBudget, kLeastBudgets * least.tokens());
@@ -121,8 +126,65 @@ calibrate::TextShares shares_of(const PruneOptions& options) {
   return {.fitted = options.narrows() ? 5.0 : 0.0, .choosing = 2, .judging = 1};
 }
 
+std::int64_t least_budget_of(const PruneOptions& options) {
+  if (options.stepwise()) return 0;
+  return options.search.budget_tokens < 0 ? kUsualBudget : options.search.budget_tokens;
+}
+
+PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, std::int64_t budget_tokens,
+                  const PruneOptions& options) {
+  const bool fits = options.compensate && options.narrows();
+  const auto passes = kLossPasses + (options.narrows() ? kRankingPasses : 0) + (fits ? kFittingPasses : 0);
+  PruneWork work{.text_tokens = text_tokens,
+                 .search_tokens = budget_tokens,
+                 .other_tokens = passes * text_tokens,
+                 .fitted_inputs = fits ? widest_fitted(config, options) : 0};
+  work.flops = architecture::flops_per_token(config, options.sequence_length) *
+               static_cast<double>(work.search_tokens + work.other_tokens);
+  return work;
+}
+
+std::string describe(const PruneWork& work) {
+  const auto tokens = [](std::int64_t count) {
+    return base::human_count(static_cast<double>(count)) + " tokens";
+  };
+  std::string text = "reads " + tokens(work.text_tokens) + " of calibration text";
+  if (work.fitted_inputs > 0)
+    text += base::join(", five eighths of them for fits of up to ", work.fitted_inputs, " inputs");
+  text += base::join("; ranking, fits and losses take the time of ", work.other_tokens / work.text_tokens,
+                     " forward passes of it");
+  if (work.search_tokens > 0)
+    text += base::join(" and the search passes up to ", tokens(work.search_tokens));
+  else
+    text += ", and each step of the search passes two eighths of it for every candidate";
+  return text + base::join("; ", base::human_flops(work.flops),
+                           work.search_tokens > 0 ? " in all" : " without the search");
+}
+
+TextTokens tokens_of(const calibrate::TextSplit& text) {
+  const auto count = [](const std::vector<calibrate::SourceText>& side) {
+    std::int64_t tokens = 0;
+    for (const auto& source : side)
+      for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+    return tokens;
+  };
+  TextTokens tokens{.choosing = count(text.choosing), .judging = count(text.judging)};
+  tokens.all = count(text.fitted) + tokens.choosing + tokens.judging;
+  return tokens;
+}
+
+TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
+  constexpr double kLongestDocument = 0.25;
+  const auto [fitted, choosing, judging] = shares_of(options);
+  const auto most = [&](double share) {
+    const auto part = std::min(1.0, share / (fitted + choosing + judging) + kLongestDocument);
+    return static_cast<std::int64_t>(static_cast<double>(all) * part);
+  };
+  return {all, most(choosing), most(judging)};
+}
+
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
-                             std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
+                             const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
                              const HiddenStates& states) {
   const bool on_disk = states.on_disk;
   const auto hidden = config.hidden_size * item_bytes;
@@ -135,10 +197,9 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
   const bool fits = wants_after_compensation(options);
   const bool inverts = options.compensate || ranking_options(options).uses(calibrate::ChannelRanking::obs);
   const auto fitted = fits ? compress::compensated_bytes(config, item_bytes) : compress::CompensatedBytes{};
-  const auto streams =
-      kHiddenStreams * (on_disk ? 2 * batch_tokens : text_tokens) + (on_disk ? text_tokens : 0);
+  const auto streams = kHiddenStreams * (on_disk ? 2 * batch_tokens : text.all) + (on_disk ? text.all : 0);
   const auto inner =
-      options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text_tokens) : 0;
+      options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text.all) : 0;
   const auto rows = std::min(
       std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.head_rows), batch_tokens);
   // A step ranks what is left as a model of its own, before the first one all of it.
@@ -150,9 +211,10 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
             streams * hidden + inner * item_bytes},
            {"hidden states shared by candidates",
             std::min(states.cache_bytes,
-                     kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text_tokens))},
+                     kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text.choosing))},
            {"distributions and positions of the text",
-            text_tokens * (std::min(kTopK, config.vocab_size) * 8 + head_dim * 4 + 64)},
+            (text.choosing + text.judging) * std::min(kTopK, config.vocab_size) * 8 +
+                text.all * (head_dim * 4 + 64)},
            {"sums for compensation", fitted.sums},
            {"weights of recent candidates", fitted.weights},
            {"work on a layer", (inverts ? kFitSquares : kRankingSquares) * widest * widest * 8 +
@@ -165,18 +227,16 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
 }
 
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
-                            std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
+                            std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
                             const PruneOptions& options) {
   HiddenStates states;
-  const auto plan = [&] {
-    return plan_prune(config, item_bytes, text_tokens, batch_tokens, options, states);
-  };
+  const auto plan = [&] { return plan_prune(config, item_bytes, text, batch_tokens, options, states); };
   const auto excess = [&] {
     return memory_bytes > 0 ? std::max<std::int64_t>(plan().total_bytes() - memory_bytes, 0) : 0;
   };
   states.on_disk = excess() > 0 && may_use_disk;
   states.cache_bytes = std::min(
-      states.cache_bytes, kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text_tokens));
+      states.cache_bytes, kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text.choosing));
   states.cache_bytes -= std::min(states.cache_bytes, excess());
   return {states, plan()};
 }
@@ -185,20 +245,21 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto& input = setup.input;
   const auto& options = setup.options;
   const auto target = target_parameters(input.config, options);
-  std::int64_t text = 0, longest = 0;
+  std::int64_t longest = 0;
   const auto together = std::max(batch_tokens, compress::CompensationOptions{}.batch_tokens);
-  for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together)) {
-    text += batch.tokens;
+  for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together))
     longest = std::max(longest, batch.tokens);
-  }
   auto split = calibrate::split_by_document(setup.sources, shares_of(options));
   const auto budget =
       options.stepwise() ? 0 : budget_of(setup, least_search(setup, split, target, batch_tokens));
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
+  const auto text = tokens_of(split);
   const auto [states, plan] =
       plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
+  setup.observer.message(record::Level::info,
+                         "prune: " + describe(work_of(input.config, text.all, budget, options)) + ".");
   if (memory > 0) shard::require_fits(plan, memory);
   warn_of_little_text(setup, split);
   return {.target_parameters = target,

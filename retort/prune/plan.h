@@ -19,10 +19,17 @@ struct HiddenStates {
 /// The plan's item of what all ranks of a machine hold between them.
 inline constexpr const char* kInputWeights = "weights as they come";
 
-/// Plans a stage with `text_tokens` in all sources and `batch_tokens` in the longest batch.  Throws
-/// UsageError for an impossible target.
+/// Tokens of all sources, and of what candidates are compared and the result is judged on.
+struct TextTokens {
+  std::int64_t all = 0, choosing = 0, judging = 0;
+};
+TextTokens tokens_of(const calibrate::TextSplit& text);
+/// The most of each side before the documents are known, of which one may hold a quarter of the text.
+TextTokens most_tokens(std::int64_t all, const PruneOptions& options);
+
+/// Plans a stage with `batch_tokens` in the longest batch.  Throws UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
-                             std::int64_t text_tokens, std::int64_t batch_tokens, const PruneOptions& options,
+                             const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
                              const HiddenStates& states);
 
 /// Tokens of calibration text where the options say none: 24 fitted ones for each input of the widest layer
@@ -40,8 +47,24 @@ struct PrunePlan {
 /// text go to disk, if they may, which are read once a block; then fewer are shared, which every candidate
 /// reads.
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
-                            std::int64_t item_bytes, std::int64_t text_tokens, std::int64_t batch_tokens,
+                            std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
                             const PruneOptions& options);
+
+/// The text of a stage and what passes through its model, in tokens.
+struct PruneWork {
+  std::int64_t text_tokens = 0;    ///< of calibration
+  std::int64_t search_tokens = 0;  ///< most that a search passes; 0: as many as its steps need
+  std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
+  std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
+  double flops = 0;                ///< of all of it
+};
+/// `budget_tokens`: that of the search.
+PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, std::int64_t budget_tokens,
+                  const PruneOptions& options);
+/// What a recipe's budget is before the text is known.
+std::int64_t least_budget_of(const PruneOptions& options);
+/// A sentence without its end.
+std::string describe(const PruneWork& work);
 
 /// What the options of a stage mean for its model and text.
 struct ResolvedPlan {

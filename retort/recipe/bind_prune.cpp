@@ -92,11 +92,12 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   if (!options.blocks && !options.heads && !options.channels && !options.hidden)
     b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
   refuse_idle_keys(b, options);
+  if (b.fills() && !b.given("width_multiple")) options.width_multiple = prune::kWidthMultipleOfModel;
   b.count("width_multiple", options.width_multiple,
           {.doc = "channels or features",
            .at_least = 1,
            .at_most = 1 << 20,
-           .unset = "32, or more where sizing advises it",
+           .unset = "32, or more for MLPs wider than 2048 and where sizing advises it",
            .written = options.width_multiple > 0});
   b.choice("channel_ranking", options.channel_ranking,
            {.doc = "which channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "

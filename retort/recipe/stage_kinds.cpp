@@ -134,8 +134,6 @@ void StageKeys::sizing() {
                {.doc = "file of retort bench gemm: widths that run well on a machine",
                 .may_be_empty = true,
                 .unset = "none"});
-  if (binder_.fills() && !stage().sizing.empty() && !binder_.given("width_multiple"))
-    std::get<prune::PruneOptions>(stage().options).width_multiple = prune::kWidthMultipleOfSizing;
 }
 
 // A directory has a slash in it.

@@ -21,6 +21,9 @@ TEST(Units, OfCounts) {
   EXPECT_EQ(human_count(12'123), "12.1 k");
   EXPECT_EQ(human_count(5'509'824), "5.51 M");
   EXPECT_EQ(human_count(8.03e9), "8.03 B");
+  EXPECT_EQ(human_flops(4.25e8), "0.425 GFLOP");
+  EXPECT_EQ(human_flops(7.654e13), "76.5 TFLOP");
+  EXPECT_EQ(human_flops(2e15), "2 PFLOP");
 }
 
 TEST(Units, OfSeconds) {

@@ -266,6 +266,23 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedEndsAllAndIsNamed) {
       << ended.err;
 }
 
+// What a scheduler sends before its limit, and what Ctrl-C makes of mpirun: the checkpoint is the only one.
+TEST_F(Ranks, ASignalToMpirunStopsAllRanksAtACheckpoint) {
+  for (const int signal : {SIGUSR1, SIGINT}) {
+    project_.write_recipe(
+        {train_stage(300 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100000")});
+    Running running({}, "", {}, [directory = project_.path()] { start_machines(directory); });
+    ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+    running.signal(signal);
+    const auto ended = running.wait();
+    EXPECT_TRUE(signal == SIGUSR1 ? ended.code == 85 : ended.code != 0) << ended.code << ended.err;
+    const auto next = run_in("run", 1);
+    EXPECT_EQ(next.code, 0) << next.err;
+    EXPECT_SAYS(next.err, "going on after step");
+    fs::remove_all(project_.path("run"));
+  }
+}
+
 // Nobody knows how long others may wait where no steps are made.
 TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedInASearchIsNamed) {
   project_.write_recipe(

@@ -83,6 +83,18 @@ TEST_F(RunMemory, OfASparseModelCountsItsMasks) {
   EXPECT_TRUE(run(recipe, request, listener_).finished);
 }
 
+TEST_F(RunMemory, OfAPruneStageIsPlannedWithItsText) {
+  const auto recipe =
+      project_.recipe_of({"{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 95%}, "
+                          "calibration_tokens: 960, sequence_length: 96, search: {budget_tokens: 9k}}"});
+  auto request = test::run_in(project_.run_directory());
+  request.dry_run = true;
+  run(recipe, request, listener_);
+  EXPECT_SAYS(listener_.said, "stage pruned (prune): memory plan");
+  EXPECT_SAYS(listener_.said, "stage pruned: reads 960 tokens of calibration text");
+  EXPECT_SAYS(listener_.said, "the search passes up to 9.0 k tokens");
+}
+
 TEST_F(RunMemory, OfAnEvaluateStageIsPlannedAndPrinted) {
   const auto recipe = project_.recipe_of(
       {"{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64, prompt: word}"});

@@ -8,6 +8,7 @@
 #include "retort/base/error.h"
 #include "retort/bench/sizing.h"
 #include "support/message_of.h"
+#include "support/ranks.h"
 
 namespace retort::pipeline {
 namespace {
@@ -90,6 +91,24 @@ TEST_F(SizingOfAStage, WarnsOfAnotherMachineOrModel) {
   EXPECT_SAYS(listener_.said, "was measured for a hidden size of 768, and the model has 32");
 }
 
+TEST_F(SizingOfAStage, IsWhatRankZeroHasReadOnEveryRank) {
+  test::on_ranks(3, [&](comm::Group& group) {
+    auto recipe =
+        project_.recipe_of({"{name: one, kind: prune, from: MODEL, data: [text], target: {parameters: 90%}}",
+                            "{name: other, kind: prune, from: one, data: [text], target: {parameters: 90%}, "
+                            "width_multiple: 48}"});
+    const auto width = [&](const char* stage) {
+      return std::get<prune::PruneOptions>(recipe.stage(stage).options).width_multiple;
+    };
+    EXPECT_EQ(width("one"), prune::kWidthMultipleOfModel);
+    Listener silent;
+    if (group.rank() == 0) settle_widths(recipe, KnownModels(recipe), "fp32", at::kCPU, silent);
+    share_widths(recipe, group);
+    EXPECT_EQ(width("one"), prune::kUsualWidthMultiple);
+    EXPECT_EQ(width("other"), 48);
+  });
+}
+
 TEST_F(SizingOfAStage, OfAnotherTypeIsRefused) {
   const auto message = test::message_of<base::UsageError>([&] { (void)settled("", "bf16"); });
   EXPECT_SAYS(message, "stage 'pruned': expected rates in bf16, the type that the run computes in, in ");
@@ -99,9 +118,10 @@ TEST_F(SizingOfAStage, OfAnotherTypeIsRefused) {
 TEST_F(SizingOfAStage, IsNotReadWhereNoStageNamesIt) {
   auto recipe = project_.recipe_of(
       {"{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 90%}}", test::kFinetune});
-  const auto before = recipe::to_json(recipe);
+  auto expected = recipe;
+  std::get<prune::PruneOptions>(expected.stages.front().options).width_multiple = prune::kUsualWidthMultiple;
   settle_widths(recipe, KnownModels(recipe), "bf16", at::kCPU, listener_);
-  EXPECT_EQ(recipe::to_json(recipe), before);
+  EXPECT_EQ(recipe::to_json(recipe), recipe::to_json(expected));
   EXPECT_EQ(listener_.said, "");
 }
 

@@ -4,6 +4,8 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/prune/plan.h"
+#include "support/message_of.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/stepwise_options.h"
@@ -96,6 +98,43 @@ TEST(Target, OutOfReachIsRefusedWithTheRange) {
   }
   options.target = {.parameters_fraction = 0, .parameters = least};
   EXPECT_EQ(prune::target_parameters(config, options), least);
+}
+
+// What a wide model would take in hundreds of steps is coarser; a small one keeps the finest.
+TEST(Moves, NarrowByAMultipleThatFollowsFromTheModel) {
+  auto config = test::tiny_config();
+  const auto multiple_of = [&](std::int64_t width) {
+    for (auto& block : config.blocks) block.mlp = architecture::DenseMlp{width};
+    config.blocks.front().mlp = architecture::DenseMlp{32};
+    return prune::usual_width_multiple(config);
+  };
+  EXPECT_EQ(multiple_of(512), 32);
+  EXPECT_EQ(multiple_of(2048), 32);
+  EXPECT_EQ(multiple_of(2049), 64);
+  EXPECT_EQ(multiple_of(8192), 128);
+  EXPECT_EQ(multiple_of(14336), 224);
+}
+
+// A dry run says what the text costs before it is read.
+TEST(Work, CountsTextAndSearch) {
+  const auto config = test::tiny_config();
+  prune::PruneOptions options;
+  options.search.budget_tokens = 5000;
+  const auto work = prune::work_of(config, 1000, prune::least_budget_of(options), options);
+  EXPECT_EQ(work.text_tokens, 1000);
+  EXPECT_EQ(work.search_tokens, 5000);
+  EXPECT_EQ(work.other_tokens, 5 * 1000);
+  EXPECT_DOUBLE_EQ(work.flops, 10'000 * architecture::flops_per_token(config, options.sequence_length));
+  EXPECT_SAYS(prune::describe(work), "1.0 k tokens of calibration text");
+  EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens");
+
+  options.units = prune::Units::blocks;  // nothing is ranked or fitted
+  EXPECT_EQ(prune::work_of(config, 1000, 5000, options).other_tokens, 1000);
+  options.search.budget_tokens = -1;
+  EXPECT_EQ(prune::least_budget_of(options), 400'000);
+  EXPECT_EQ(prune::least_budget_of(test::stepwise_options()), 0);
+  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, 0, test::stepwise_options())),
+              "for every candidate");
 }
 
 TEST(Target, NeedsOneWayAndSomethingToRemove) {

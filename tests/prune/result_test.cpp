@@ -77,7 +77,8 @@ TEST(PruneReport, NamesASearchAsARecipeDoes) {
   EXPECT_TRUE(json.at("finalists")[0].at("tied").get<bool>());
 }
 
-// The first line is the plan of memory, the last one what was believed beside what was saved.
+// The first two lines are the plan of memory and of work, the last one what was believed beside what was
+// saved.
 TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   Listener listener;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
@@ -85,7 +86,7 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   const auto options = options_of(0.7);
   const auto json = to_json(prune::prune_stepwise({input, sources, options, listener}).report);
   const auto& decisions = json.at("decisions");
-  ASSERT_EQ(listener.lines.size(), decisions.size() + 2);
+  ASSERT_EQ(listener.lines.size(), decisions.size() + 3);
   for (std::size_t step = 0; step < decisions.size(); ++step) {
     const auto& decision = decisions[step];
     const auto human = [](const base::Json& count) { return base::human_count(count.get<double>()); };
@@ -95,7 +96,7 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
             : base::join(decision.at("action") == "narrow" ? "narrow MLPs to " : "narrow attentions to ",
                          decision.at("width").get<int>(),
                          decision.at("action") == "narrow" ? "" : " KV groups");
-    EXPECT_EQ(listener.lines[step + 1],
+    EXPECT_EQ(listener.lines[step + 2],
               base::join("prune step ", step + 1, ": ", move, ": loss increase ", std::fixed,
                          std::setprecision(4), decision.at("objective").get<double>(), " nats/token, ",
                          human(decision.at("parameters")), " of ", human(json.at("parameters_before")),

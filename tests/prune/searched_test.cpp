@@ -472,7 +472,11 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
   options.hidden = false;
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   const auto plan = [&](const prune::HiddenStates& states) {
-    return prune::plan_prune(config, 4, 2 * 40 * 64, 2048, options, states).total_bytes();
+    const auto text = prune::tokens_of(calibrate::split_by_document(sources, prune::shares_of(options)));
+    EXPECT_EQ(text.all, 2 * 40 * 64);
+    EXPECT_LE(text.choosing, prune::most_tokens(text.all, options).choosing);
+    EXPECT_LE(text.judging, prune::most_tokens(text.all, options).judging);
+    return prune::plan_prune(config, 4, text, 2048, options, states).total_bytes();
   };
   const auto expect_same_bits_within = [&](const std::vector<std::int64_t>& plans) {
     base::Json expected;

@@ -71,8 +71,8 @@ TEST(Resolve, WritesYamlThatReadsBackEqual) {
   }
 }
 
-// The run reads the file; until then the width is not known, and is not written.
-TEST(Resolve, LeavesTheWidthToAFileOfSizes) {
+// The run reads the model and the file; until then the width is not known, and is not written.
+TEST(Resolve, LeavesTheWidthToTheModelAndAFileOfSizes) {
   const auto width_of = [](const std::string& keys) {
     const Recipe recipe = parse(
         "version: 1\ndata: {a: {path: x.txt}}\nstages:\n"
@@ -84,8 +84,8 @@ TEST(Resolve, LeavesTheWidthToAFileOfSizes) {
     EXPECT_EQ(json.contains("width_multiple"), width > 0);
     return width;
   };
-  EXPECT_EQ(width_of(""), prune::kUsualWidthMultiple);
-  EXPECT_EQ(width_of(", sizing: none.json"), prune::kWidthMultipleOfSizing);
+  EXPECT_EQ(width_of(""), prune::kWidthMultipleOfModel);
+  EXPECT_EQ(width_of(", sizing: none.json"), prune::kWidthMultipleOfModel);
   EXPECT_EQ(width_of(", sizing: none.json, width_multiple: 48"), 48);
   EXPECT_EQ(width_of(", width_multiple: 48, sizing: \"\""), 48);
 }

@@ -6,6 +6,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/base/units.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
@@ -45,19 +46,33 @@ std::int64_t memory_of_rank(std::int64_t available_bytes, shard::RankCounts rank
                                  architecture::num_parameters(input) * std::int64_t{sizeof(float)});
 }
 
+std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) {
+  const auto& options = options_of(stage);
+  return calibration_tokens(stage, prune::calibration_tokens_of(input, options), options.sequence_length);
+}
+
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
   auto memory =
-      prune::plan_prune_within(
-          memory_of_rank(context.available_bytes, context.ranks, *config),
-          /*may_use_disk=*/true, *config, sizeof(float),
-          calibration_tokens(stage, prune::calibration_tokens_of(*config, options), options.sequence_length),
-          std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
+      prune::plan_prune_within(memory_of_rank(context.available_bytes, context.ranks, *config),
+                               /*may_use_disk=*/true, *config, sizeof(float),
+                               prune::most_tokens(text_tokens(stage, *config), options),
+                               std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
           .memory;
   memory.share(prune::kInputWeights, context.ranks.of_memory);
   return memory;
+}
+
+// The budget may be raised by what the search needs at least, which its text decides.
+std::string work(const PlanContext& context, const Stage& stage, double flops_per_second) {
+  const auto& options = options_of(stage);
+  const auto config = context.models.config(stage.from);
+  if (!config) return {};
+  const auto work =
+      prune::work_of(*config, text_tokens(stage, *config), prune::least_budget_of(options), options);
+  return base::join(describe(work), ", about ", base::human_seconds(work.flops / flops_per_second), " here.");
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
@@ -132,6 +147,7 @@ const StageFunctions kPruning = {.text_use = use_of_calibration_text,
                                  .sequence_length = calibration_length<prune::PruneOptions>,
                                  .check = check,
                                  .plan = plan,
+                                 .work = work,
                                  .run = run};
 
 }  // namespace retort::pipeline
