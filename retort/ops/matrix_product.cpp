@@ -34,19 +34,22 @@ const std::optional<c10::TypedOperatorHandle<Linear>>& linear() {
   return found;
 }
 
-// MKL has kernels for AVX-512, and takes those for AVX2 on processors of other makers than Intel.
-bool blas_is_slow() {
+enum class ByOneDnn { none, transposed, all };
+
+// On processors of other makers than Intel, MKL takes its kernels for AVX2 where it has those for AVX-512, and
+// copies a transposed `b` slowly.
+ByOneDnn faster_by_onednn() {
 #if defined(__x86_64__) || defined(_M_X64)
-  return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
-#else
-  return false;
+  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f")) return ByOneDnn::all;
+  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx2")) return ByOneDnn::transposed;
 #endif
+  return ByOneDnn::none;
 }
 
-// Settled once: operands of equal shapes always go to the same library.
-bool products_by_onednn() {
-  static const bool chosen = blas_is_slow() && linear().has_value();
-  return chosen;
+// Settled once: operands of equal shapes and strides always go to the same library.
+bool goes_to_onednn(const at::Tensor& b_KM) {
+  static const auto chosen = linear() ? faster_by_onednn() : ByOneDnn::none;
+  return chosen == ByOneDnn::all || (chosen == ByOneDnn::transposed && b_KM.t().is_contiguous());
 }
 
 // oneDNN copies a transposed `a`, which takes what the product gains.
@@ -64,7 +67,7 @@ bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const InOperation timed(Operation::product);
-  if (products_by_onednn() && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
+  if (goes_to_onednn(b_KM) && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
   return at::mm(a_NK, b_KM);
 }
 
