@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/file_system.h"
+#include "retort/base/machine.h"
 
 namespace retort::base {
 namespace {
@@ -48,9 +49,8 @@ DirectoryLock::DirectoryLock(const Path& directory) {
     warning_ = join(directory.string(), ": this file system has no locks (", system_message(code),
                     "), so a second process in this directory would not be noticed; start none, or mount it "
                     "with locks (Lustre: -o flock).");
-  char host[40] = {};
-  ::gethostname(host, sizeof host - 1);
-  const std::string holder = join("pid ", ::getpid(), " on ", host);
+  constexpr std::size_t kShown = 40;
+  const std::string holder = join("pid ", ::getpid(), " on ", host_name().substr(0, kShown));
   if (::ftruncate(file.descriptor, 0) != 0 ||
       file_system().write(file.descriptor, holder.data(), holder.size()) < 0)
     throw StorageError(join(path.string(), ": writing failed: ", system_message(errno), "."));

