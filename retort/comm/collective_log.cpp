@@ -4,7 +4,6 @@ namespace retort::comm {
 
 std::int64_t ring_bytes(Op op, std::int64_t bytes, std::int64_t ranks) {
   if (op == Op::barrier || ranks < 2) return 0;
-  if (op == Op::broadcast) return bytes;
   return (op == Op::all_reduce ? 2 : 1) * (bytes - bytes / ranks);
 }
 

@@ -18,8 +18,8 @@ constexpr auto words_of(Op) {
   return base::words<Op::broadcast>("barrier", "all_gather", "reduce_scatter", "all_reduce", "broadcast");
 }
 
-/// Bytes that each rank of a ring receives in a call of `bytes`, as CollectiveCount counts them: (n - 1) / n
-/// of them, all_reduce twice as many.  No algorithm moves large buffers with less.
+/// Bytes that a rank of a ring receives in a call of `bytes`, as CollectiveCount counts them, in the mean
+/// over ranks: (n - 1) / n of them, all_reduce twice as many.  No algorithm moves large buffers with less.
 std::int64_t ring_bytes(Op op, std::int64_t bytes, std::int64_t ranks);
 
 /// Calls of one operation and size.

@@ -36,8 +36,8 @@ const std::optional<c10::TypedOperatorHandle<Linear>>& linear() {
 
 enum class ByOneDnn { none, transposed, all };
 
-// On processors of other makers than Intel, MKL takes its kernels for AVX2 where it has those for AVX-512, and
-// copies a transposed `b` slowly.
+// On processors of other makers than Intel, MKL takes its kernels for AVX2 where it has those for AVX-512,
+// and copies a transposed `b` slowly.
 ByOneDnn faster_by_onednn() {
 #if defined(__x86_64__) || defined(_M_X64)
   if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f")) return ByOneDnn::all;
