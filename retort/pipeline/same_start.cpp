@@ -76,7 +76,9 @@ std::string difference_of_starts(const std::vector<base::Json>& ranks) {
 void require_same_start(const recipe::Recipe& recipe, comm::Group& group) {
   if (group.size() == 1) return;
   std::string own;
-  group.agree([&] { own = start_of_rank(recipe).dump(); });
+  // Names of files may be any bytes.
+  group.agree(
+      [&] { own = start_of_rank(recipe).dump(-1, ' ', false, base::Json::error_handler_t::replace); });
   std::vector<base::Json> ranks;
   for (const auto& text : group.all_texts(own)) ranks.push_back(base::Json::parse(text));
   const auto difference = difference_of_starts(ranks);
