@@ -59,13 +59,22 @@ void say(const char* text) {
   const bool shared = std::strncmp(path, "/dev/shm/", 9) == 0 || std::strncmp(path, "/memfd:", 7) == 0;
   say("retort: error: ");
   say(path);
-  say(shared
-          ? ": shared memory is full; enlarge /dev/shm or start fewer ranks on this machine.\n"
-          : ": it was cut short by another program while it was read; start again with a complete file.\n");
+  say(shared ? ": shared memory is full; enlarge /dev/shm or start fewer ranks on this machine.\n"
+             : ": it was cut short by another program while it was read, or its disk failed; start again "
+               "with a complete file.\n");
   ::_exit(static_cast<int>(shared ? base::ExitCode::memory : base::ExitCode::model));
 }
 
+bool is_device(const char* path) {
+  return std::strncmp(path, "/dev/", 5) == 0 && std::strncmp(path, "/dev/shm/", 9) != 0;
+}
+
 extern "C" void on_bus_error(int signal, siginfo_t* information, void*) {
+  if (information->si_code != BUS_ADRERR) {  // of a process, or of broken memory
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+    return;
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(information->si_addr);
   char line[4608];  // a path has at most 4096 bytes
   std::size_t length = 0;
@@ -76,7 +85,7 @@ extern "C" void on_bus_error(int signal, siginfo_t* information, void*) {
       continue;
     }
     line[length] = '\0';
-    if (const char* path = path_of(line, address)) end(path);
+    if (const char* path = path_of(line, address); path && !is_device(path)) end(path);
     if (c < 0) break;
     length = 0;
   }

@@ -41,6 +41,11 @@ architecture::Config KnownModels::config_of_origin(const std::string& name) cons
   return origins.empty() ? starting_config(*stage) : config_of_origin(origins.front());
 }
 
+base::Json KnownModels::recorded(const std::string& stage) const {
+  if (!run_ || !run_->holds_run()) return {};
+  return run_->recipe().value("stages", base::Json::object()).value(stage, base::Json());
+}
+
 base::Path KnownModels::tokenizer_of_line(const std::string& name) const {
   if (auto known = path(name)) return *known;
   const auto& stage = recipe_.stage(name);

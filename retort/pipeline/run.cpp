@@ -47,14 +47,30 @@ const std::vector<std::string>& open_keys() {
   return keys;
 }
 
+// Takes keys out of `resolved` that the run's own recipe lacks, because a later version has them, and that
+// would have had the same value there.
+void leave_out_new_keys(base::Json& resolved, const base::Json& recorded, const base::Json& begun) {
+  std::vector<std::string> added;
+  for (auto& [key, value] : resolved.items()) {
+    if (!begun.contains(key)) continue;
+    if (!recorded.contains(key) && begun.at(key) == value)
+      added.push_back(key);
+    else if (value.is_object() && recorded.contains(key) && recorded.at(key).is_object() &&
+             begun.at(key).is_object())
+      leave_out_new_keys(value, recorded.at(key), begun.at(key));
+  }
+  for (const auto& key : added) resolved.erase(key);
+}
+
 // A run that an earlier version began lacks the keys that were added since: they have their defaults.
 base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
-  const auto resolved = recipe::to_json(recipe);
+  auto resolved = recipe::to_json(recipe);
   const record::RunFiles run(run_directory);
   if (!run.holds_run()) return resolved;
   try {
     const auto begun = recipe::read_recipe(run.recipe_yaml_path());
     if (recipe::to_json(begun) == resolved) return run.recipe();
+    leave_out_new_keys(resolved, run.recipe(), recipe::to_json(begun));
   } catch (const base::Error&) {  // damaged: entering the directory says so
   }
   return resolved;

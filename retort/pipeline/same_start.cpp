@@ -17,14 +17,24 @@ constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
 
 // Files that a model is read from; notes and pictures beside them may differ.
 bool is_read(const base::Path& file) {
-  constexpr std::array<const char*, 5> kKinds{".json", ".safetensors", ".gguf", ".model", ".jinja"};
-  return std::ranges::any_of(kKinds, [&](const char* kind) { return file.extension() == kind; });
+  constexpr std::array kKinds{".safetensors", ".gguf", ".model", ".jinja", ".index.json"};
+  constexpr std::array kNames{"config.json",
+                              "generation_config.json",
+                              "tokenizer.json",
+                              "tokenizer_config.json",
+                              "special_tokens_map.json",
+                              "added_tokens.json",
+                              "vocab.json",
+                              "tekken.json"};
+  const auto name = file.filename().string();
+  return std::ranges::any_of(kKinds, [&](const char* kind) { return name.ends_with(kind); }) ||
+         std::ranges::any_of(kNames, [&](const char* known) { return name == known; });
 }
 
 std::string checksum(const base::Path& file) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
-  if (failed) return "missing";
+  if (failed) return "none";
   std::string head(std::min<std::size_t>(size, kHeadBytes), '\0');
   std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
   return base::join(size, " bytes, ", base::hash64(head));
@@ -41,7 +51,7 @@ void add_files(const base::Path& model, base::Json& has) {
 }
 
 std::string word(const base::Json& has, const std::string& what) {
-  return has.contains(what) ? has.at(what).get<std::string>() : "missing";
+  return has.contains(what) ? has.at(what).get<std::string>() : "none";
 }
 
 }  // namespace

@@ -79,13 +79,15 @@ std::vector<prune::PruneOptions*> prune_options(recipe::Recipe& recipe) {
   return found;
 }
 
-// The same before and after the stages between them.  Of a stage that is finished the model may be gone.
+// What the run began with, else that of its model.  A model that is not there yet, or not any more, is no
+// matter of widths: who needs it says so.
 std::int64_t usual_multiple_of(const recipe::Stage& stage, const KnownModels& models) {
+  if (const auto begun = models.recorded(stage.name); begun.is_object() && begun.contains("width_multiple"))
+    return begun.at("width_multiple").get<std::int64_t>();
   try {
     return prune::usual_width_multiple(models.config_of_origin(stage.from));
   } catch (const base::Error&) {
-    if (models.finished(stage.name)) return prune::kUsualWidthMultiple;
-    throw;
+    return prune::kUsualWidthMultiple;
   }
 }
 
@@ -97,11 +99,11 @@ void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std:
     auto* options = std::get_if<prune::PruneOptions>(&stage.options);
     if (!options) continue;
     const bool open = options->width_multiple == prune::kWidthMultipleOfModel;
-    const auto usual = open ? usual_multiple_of(stage, models) : 0;
     if (stage.sizing.empty()) {
-      if (open) options->width_multiple = usual;
+      if (open) options->width_multiple = usual_multiple_of(stage, models);
       continue;
     }
+    const auto usual = open ? usual_multiple_of(stage, models) : 0;
     const SizedStage sized(stage, dtype, observer);
     if (!models.finished(stage.name)) sized.warn_of_differences(models, device);
     sized.settle(*options, usual);

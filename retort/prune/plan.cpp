@@ -1,6 +1,7 @@
 #include "retort/prune/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
@@ -90,6 +91,10 @@ LeastSearch least_search(const PruneSetup& setup, const calibrate::TextSplit& te
 // time; and passes for the loss before and after.  Source: benchmarks/smollm2.
 constexpr std::int64_t kRankingPasses = 2, kFittingPasses = 2, kLossPasses = 1;
 
+double sum_of(const calibrate::TextShares& shares) {
+  return shares.fitted + shares.choosing + shares.judging;
+}
+
 std::int64_t budget_of(const PruneSetup& setup, const LeastSearch& least) {
   const auto given = setup.options.search.budget_tokens;
   if (given < 0) return std::max(kUsualBudget, kLeastBudgets * least.tokens());
@@ -135,10 +140,12 @@ PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, 
                   const PruneOptions& options) {
   const bool fits = options.compensate && options.narrows();
   const auto passes = kLossPasses + (options.narrows() ? kRankingPasses : 0) + (fits ? kFittingPasses : 0);
-  PruneWork work{.text_tokens = text_tokens,
-                 .search_tokens = budget_tokens,
-                 .other_tokens = passes * text_tokens,
-                 .fitted_inputs = fits ? widest_fitted(config, options) : 0};
+  PruneWork work{
+      .text_tokens = text_tokens,
+      .search_tokens = budget_tokens,
+      .compared_share = options.stepwise() ? shares_of(options).choosing / sum_of(shares_of(options)) : 0,
+      .other_tokens = passes * text_tokens,
+      .fitted_inputs = fits ? widest_fitted(config, options) : 0};
   work.flops = architecture::flops_per_token(config, options.sequence_length) *
                static_cast<double>(work.search_tokens + work.other_tokens);
   return work;
@@ -155,8 +162,11 @@ std::string describe(const PruneWork& work) {
                      " forward passes of it");
   if (work.search_tokens > 0)
     text += base::join(" and the search passes up to ", tokens(work.search_tokens));
+  else if (work.compared_share > 0)
+    text += base::join(", and each step of the search passes ", std::lround(100 * work.compared_share),
+                       " % of it for every candidate");
   else
-    text += ", and each step of the search passes two eighths of it for every candidate";
+    text += ", and the search has no limit";
   return text + base::join("; ", base::human_flops(work.flops),
                            work.search_tokens > 0 ? " in all" : " without the search");
 }

@@ -53,7 +53,8 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
 /// The text of a stage and what passes through its model, in tokens.
 struct PruneWork {
   std::int64_t text_tokens = 0;    ///< of calibration
-  std::int64_t search_tokens = 0;  ///< most that a search passes; 0: as many as its steps need
+  std::int64_t search_tokens = 0;  ///< most that a search passes; 0: no limit
+  double compared_share = 0;  ///< of the text, on which the candidates of a step are compared; 0: no steps
   std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
   std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
   double flops = 0;                ///< of all of it

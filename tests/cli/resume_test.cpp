@@ -6,6 +6,8 @@
 #include <random>
 
 #include "cli/tiny_project.h"
+#include "retort/base/files.h"
+#include "retort/base/json.h"
 #include "support/message_of.h"
 
 namespace retort::test {
@@ -221,6 +223,29 @@ TEST(SecondProcess, IsRefusedInARunDirectoryAtWork) {
   EXPECT_EQ(project.run({"info", "run"}).code, 0);  // looking is allowed
   first.signal(SIGTERM);
   EXPECT_EQ(first.wait().code, 85);
+}
+
+// Its recipe.json lacks a key that came later; another key may change all the same.
+TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
+  const TinyProject project;
+  const auto prune_with = [&](const char* budget) {
+    project.write_recipe(
+        {train_stage(256), std::string("{name: narrow, kind: prune, from: born, data: [text], "
+                                       "target: {parameters: 90%}, units: per_layer, search: "
+                                       "{method: tabu, budget_tokens: ") +
+                               budget +
+                               "}, width_multiple: 4, calibration_tokens: 4k, "
+                               "sequence_length: 64}"});
+  };
+  prune_with("100k");
+  ASSERT_EQ(project.run({"run", "recipe.yaml", "--run-dir", "run", "--stage", "born"}).code, 0);
+  const auto path = project.path("run/recipe.json");
+  auto recorded = base::parse_json(base::read_file(path));
+  ASSERT_EQ(recorded["stages"]["born"].erase("step_profile"), 1U);
+  base::write_file_atomically(path, recorded.dump());
+  prune_with("120k");
+  const auto finished = project.run_recipe();
+  EXPECT_EQ(finished.code, 0) << finished.err;
 }
 
 }  // namespace

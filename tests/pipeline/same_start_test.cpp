@@ -33,7 +33,7 @@ TEST(SameStart, NamesTheFirstRankThatDiffersAndWhatItHas) {
       "m/model.safetensors: rank 2 on b has 20 bytes, 4, expected what rank 0 on a has, 20 bytes, 3; give "
       "all machines the same.");
   EXPECT_SAYS(difference_of_starts({first, rank_with("b", {{"the program", "1"}})}),
-              "m/model.safetensors: rank 1 on b has missing");
+              "m/model.safetensors: rank 1 on b has none");
   auto more = first;
   more["has"]["m/tokenizer.json"] = "5 bytes, 6";
   EXPECT_SAYS(difference_of_starts({first, more}), "m/tokenizer.json: rank 1 on a has 5 bytes, 6");
@@ -50,6 +50,7 @@ TEST(SameStart, SeesTheProgramTheRecipeAndFilesThatModelsAreReadFrom) {
   EXPECT_TRUE(has.contains((model / "config.json").string()));
 
   std::ofstream(model / "README.md") << "notes of this machine";
+  std::ofstream(model / "trainer_state.json") << "{}";
   EXPECT_EQ(start_of_rank(recipe), before);
   std::ofstream(model / "config.json", std::ios::app) << " ";
   EXPECT_SAYS(difference_of_starts({before, start_of_rank(recipe)}), "config.json: rank 1 on ");

@@ -109,6 +109,19 @@ TEST_F(SizingOfAStage, IsWhatRankZeroHasReadOnEveryRank) {
   });
 }
 
+// The model may be gone, and an earlier version took other widths.
+TEST_F(SizingOfAStage, OfARunThatGoesOnIsTheOneThatItBeganWith) {
+  auto recipe = project_.recipe_of(
+      {"{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 90%}}"});
+  base::make_directories(project_.run_directory());
+  base::write_file_atomically(project_.run_directory() / "recipe.json",
+                              R"({"version": 1, "stages": {"pruned": {"width_multiple": 48}}})");
+  std::filesystem::remove_all(project_.path("model"));
+  const KnownModels models(recipe, record::RunFiles(project_.run_directory()));
+  settle_widths(recipe, models, "fp32", at::kCPU, listener_);
+  EXPECT_EQ(std::get<prune::PruneOptions>(recipe.stages.front().options).width_multiple, 48);
+}
+
 TEST_F(SizingOfAStage, OfAnotherTypeIsRefused) {
   const auto message = test::message_of<base::UsageError>([&] { (void)settled("", "bf16"); });
   EXPECT_SAYS(message, "stage 'pruned': expected rates in bf16, the type that the run computes in, in ");

@@ -100,7 +100,7 @@ std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher,
                         std::int64_t all_ranks, std::int64_t free_bytes) {
   const auto& options = options_of(stage);
   if (stage.models.size() < 2) return 0;
-  const auto most = std::clamp<std::int64_t>(free_bytes, 0, kMostKeptBytes);
+  const auto most = std::clamp<std::int64_t>(free_bytes / 2, 0, kMostKeptBytes);
   if (options.tokens == 0) return most;
   // A rank takes whole batches.
   const auto tokens =

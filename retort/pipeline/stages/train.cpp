@@ -77,8 +77,10 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage
   if (options.evaluate_every_steps <= 0) return sets;
   for (const auto& source : context.recipe.sources(stage)) {
     const auto windows = context.read_once([&] { return held_out_windows(source, options, text); });
-    sets.push_back(
-        {source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
+    context.group.agree([&] {
+      sets.push_back(
+          {source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
+    });
   }
   return sets;
 }
