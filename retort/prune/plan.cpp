@@ -42,12 +42,21 @@ std::int64_t widest_fitted(const architecture::Config& config, const PruneOption
   return widest;
 }
 
+std::int64_t num_tokens(const std::vector<calibrate::SourceText>& side) {
+  std::int64_t tokens = 0;
+  for (const auto& source : side)
+    for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+  return tokens;
+}
+
+double sum_of(const calibrate::TextShares& shares) {
+  return shares.fitted + shares.choosing + shares.judging;
+}
+
 void warn_of_little_text(const PruneSetup& setup, const calibrate::TextSplit& text) {
   const auto& options = setup.options;
   if (!options.compensate || !options.narrows()) return;
-  std::int64_t tokens = 0;
-  for (const auto& source : text.fitted)
-    for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+  const auto tokens = num_tokens(text.fitted);
   const auto widest = widest_fitted(setup.input.config, options);
   if (tokens >= kTooFewTokensOfAnInput * widest) return;
   auto enough = options;
@@ -91,10 +100,6 @@ LeastSearch least_search(const PruneSetup& setup, const calibrate::TextSplit& te
 // time; and passes for the loss before and after.  Source: benchmarks/smollm2.
 constexpr std::int64_t kRankingPasses = 2, kFittingPasses = 2, kLossPasses = 1;
 
-double sum_of(const calibrate::TextShares& shares) {
-  return shares.fitted + shares.choosing + shares.judging;
-}
-
 std::int64_t budget_of(const PruneSetup& setup, const LeastSearch& least) {
   const auto given = setup.options.search.budget_tokens;
   if (given < 0) return std::max(kUsualBudget, kLeastBudgets * least.tokens());
@@ -120,10 +125,10 @@ std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t ite
 
 std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options) {
   if (options.calibration_tokens > 0) return options.calibration_tokens;
-  const auto [fitted, choosing, judging] = shares_of(options);
-  if (fitted == 0) return kUnfittedTokens;
+  const auto shares = shares_of(options);
+  if (shares.fitted == 0) return kUnfittedTokens;
   const double needed = static_cast<double>(kFittedTokensOfAnInput * widest_fitted(config, options)) *
-                        (fitted + choosing + judging) / fitted;
+                        sum_of(shares) / shares.fitted;
   return std::max(kLeastTokens, static_cast<std::int64_t>(needed));
 }
 
@@ -172,25 +177,19 @@ std::string describe(const PruneWork& work) {
 }
 
 TextTokens tokens_of(const calibrate::TextSplit& text) {
-  const auto count = [](const std::vector<calibrate::SourceText>& side) {
-    std::int64_t tokens = 0;
-    for (const auto& source : side)
-      for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
-    return tokens;
-  };
-  TextTokens tokens{.choosing = count(text.choosing), .judging = count(text.judging)};
-  tokens.all = count(text.fitted) + tokens.choosing + tokens.judging;
+  TextTokens tokens{.choosing = num_tokens(text.choosing), .judging = num_tokens(text.judging)};
+  tokens.all = num_tokens(text.fitted) + tokens.choosing + tokens.judging;
   return tokens;
 }
 
 TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
   constexpr double kLongestDocument = 0.25;
-  const auto [fitted, choosing, judging] = shares_of(options);
+  const auto shares = shares_of(options);
   const auto most = [&](double share) {
-    const auto part = std::min(1.0, share / (fitted + choosing + judging) + kLongestDocument);
+    const auto part = std::min(1.0, share / sum_of(shares) + kLongestDocument);
     return static_cast<std::int64_t>(static_cast<double>(all) * part);
   };
-  return {all, most(choosing), most(judging)};
+  return {all, most(shares.choosing), most(shares.judging)};
 }
 
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,

@@ -32,10 +32,8 @@ std::vector<Calls> calls_of(const Stage& stage) {
     const auto calls = per_step(keys::kCalls), moved = per_step(keys::kMovedBytes),
                time = per_step(keys::kSeconds), waited = per_step(keys::kExposedSeconds);
     if (!calls || !moved || !time || !waited || *calls <= 0) continue;
-    auto operation = text(json, keys::kOperation);
-    std::replace(operation.begin(), operation.end(), '_', ' ');
     all.push_back({.group = text(json, keys::kGroup),
-                   .operation = std::move(operation),
+                   .operation = title_of_part(text(json, keys::kOperation)),
                    .ranks = number(json, keys::kRanks).value_or(0),
                    .bytes = number(json, keys::kBytes).value_or(0),
                    .calls = *calls,

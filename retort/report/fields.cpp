@@ -1,5 +1,6 @@
 #include "retort/report/fields.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "retort/report/numbers.h"
@@ -43,6 +44,11 @@ std::string text(const Json& value) {
 
 std::string text(const Json& object, record::Key key) {
   return text(field(object, key));
+}
+
+std::string title_of_part(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 bool is_true(const Json& object, record::Key key) {

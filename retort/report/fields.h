@@ -25,6 +25,8 @@ std::optional<double> milliseconds(const base::Json& object);
 /// A string as it is, a number or truth value as JSON spells it, else "".
 std::string text(const base::Json& value);
 std::string text(const base::Json& object, record::Key key);
+/// "kl_divergence" as "kl divergence".
+std::string title_of_part(std::string name);
 /// Whether the value under `key` is true.
 bool is_true(const base::Json& object, record::Key key);
 /// The elements of an array, else nothing.

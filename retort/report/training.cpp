@@ -200,12 +200,6 @@ std::vector<std::string> parts_of(const Stage& stage) {
   return parts;
 }
 
-/// "kl_divergence" as "kl divergence".
-std::string title_of_part(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 /// Rows spread evenly over the stage, first and last included.
 Html loss_table(const Stage& stage, const std::vector<std::string>& parts) {
   std::vector<Column> columns = {{"Step"}, {"Tokens"}, {"Loss"}};
