@@ -23,6 +23,7 @@
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/shared/local_ranks.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/tensor_allocator.h"
@@ -34,12 +35,14 @@ namespace {
 using namespace retort;
 
 struct Settings {
-  std::string dtype = "auto";
+  std::string dtype = "auto", device_name = "cpu";
   std::int64_t hidden = 512, vocab = 32000, heads = 8, kv_heads = 4, teacher_blocks = 8, teacher_width = 1408,
                student_blocks = 5, student_width = 1024, sequences = 4, length = 512, steps = 5,
                documents = 1, wave = 1, head_rows = 0, ranks = 1, shard = 0;
   bool keep = false, no_overlap = false, logits_only = false, no_memory = false;
   std::string trace;
+
+  at::Device device() const { return model::parse_device(device_name); }
 };
 
 architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int64_t width) {
@@ -56,8 +59,8 @@ architecture::Config config_of(const Settings& s, std::int64_t blocks, std::int6
 
 shard::MicroBatch random_batch(const Settings& s) {
   const auto tokens = s.sequences * s.length;
-  shard::MicroBatch batch{.ids_N = at::randint(s.vocab, {tokens}, at::kLong),
-                          .targets_N = at::randint(s.vocab, {tokens}, at::kLong),
+  shard::MicroBatch batch{.ids_N = at::randint(s.vocab, {tokens}, at::kLong).to(s.device()),
+                          .targets_N = at::randint(s.vocab, {tokens}, at::kLong).to(s.device()),
                           .bounds = {},
                           .starts = {},
                           .num_targets = tokens};
@@ -108,16 +111,16 @@ Models models_of(const Settings& s, at::ScalarType dtype, comm::Group& group) {
   if (group.size() == 1)
     return {.student_groups = {},
             .teacher_groups = {},
-            .student = shard::resident_parameters(model::collected(student, at::kFloat, at::kCPU),
+            .student = shard::resident_parameters(model::collected(student, at::kFloat, s.device()),
                                                   shard::Use::trained, dtype),
-            .teacher = shard::resident_parameters(model::collected(teacher, dtype, at::kCPU),
+            .teacher = shard::resident_parameters(model::collected(teacher, dtype, s.device()),
                                                   shard::Use::frozen, dtype)};
   Models models{shard::make_groups(group, s.shard), shard::make_groups(group, s.shard), {}, {}};
   models.student_groups.ahead = models.teacher_groups.ahead = !s.no_overlap;
   models.student =
-      shard::sharded_parameters(student, shard::Use::trained, dtype, at::kCPU, models.student_groups);
+      shard::sharded_parameters(student, shard::Use::trained, dtype, s.device(), models.student_groups);
   models.teacher =
-      shard::sharded_parameters(teacher, shard::Use::frozen, dtype, at::kCPU, models.teacher_groups);
+      shard::sharded_parameters(teacher, shard::Use::frozen, dtype, s.device(), models.teacher_groups);
   return models;
 }
 
@@ -139,9 +142,10 @@ double waited_seconds(const std::vector<comm::Group*>& groups) {
 }
 
 void update(shard::Parameters& student, optim::AdamW& optimizer, comm::Group& group, std::int64_t step) {
-  double squares[] = {0};
+  std::vector<at::Tensor> of_units;
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
-    squares[0] += ops::sum_of_squares(student.own_gradient(unit)).item<double>();
+    of_units.push_back(ops::sum_of_squares(student.own_gradient(unit)));
+  double squares[] = {at::stack(of_units).sum().item<double>()};
   group.all_sum(squares);
   const double scale = std::min(1.0, 1.0 / std::sqrt(squares[0]));
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit) {
@@ -154,7 +158,7 @@ void update(shard::Parameters& student, optim::AdamW& optimizer, comm::Group& gr
 at::ScalarType dtype_of(const Settings& s) {
   if (s.dtype != "auto") return model::parse_compute_dtype(s.dtype);
   const bench::ProductShape shape{s.length * s.sequences, s.hidden, s.student_width};
-  return bench::measure_types(shape, at::kCPU).faster();
+  return bench::measure_types(shape, s.device()).faster();
 }
 
 // By the words of an enum.
@@ -191,26 +195,28 @@ base::Json measure(const Settings& s, comm::Group& group) {
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
     ranges.push_back(student->range(unit));
-  optim::AdamW optimizer(student->layout(), ranges, {}, at::kCPU);
+  optim::AdamW optimizer(student->layout(), ranges, {}, s.device());
   const auto tokens = s.sequences * s.length;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
-  shard::MemoryShape shape{
-      .student = student_config,
-      .teacher = &teacher_config,
-      .teacher_logits = true,
-      .hidden_losses = s.logits_only ? 0 : 1,
-      .masked = false,
-      .trained_on_copies = dtype == at::kBFloat16,
-      .item_bytes = item_bytes,
-      .micro_batch_tokens = tokens / group.size(),
-      .sequence_tokens = s.length / s.documents,
-      .micro_batches = 1,
-      .wave = s.wave,
-      .head_rows = s.head_rows > 0 ? s.head_rows : shard::choose_head_rows(s.vocab, tokens, item_bytes),
-      .keep_activations = s.keep,
-      .ranks = group.size(),
-      .student_ranks = s.shard > 0 ? s.shard : group.size(),
-      .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
+  shard::MemoryShape shape{.student = student_config,
+                           .teacher = &teacher_config,
+                           .teacher_logits = true,
+                           .hidden_losses = s.logits_only ? 0 : 1,
+                           .masked = false,
+                           .trained_on_copies = dtype == at::kBFloat16,
+                           .item_bytes = item_bytes,
+                           .micro_batch_tokens = tokens / group.size(),
+                           .sequence_tokens = s.length / s.documents,
+                           .micro_batches = 1,
+                           .wave = s.wave,
+                           .head_rows = s.head_rows > 0 ? s.head_rows
+                                                        : shard::choose_head_rows(s.vocab, tokens, item_bytes,
+                                                                                  ops::path_of(s.device())),
+                           .keep_activations = s.keep,
+                           .path = ops::path_of(s.device()),
+                           .ranks = group.size(),
+                           .student_ranks = s.shard > 0 ? s.shard : group.size(),
+                           .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
   shard::PhaseClock clock;
   const auto trace = std::make_shared<Trace>(group.rank());
   const auto groups = groups_of(group, models);
@@ -222,7 +228,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
   shard::Engine engine(*student, teacher.get(), losses, group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {own_batch(s, group)};
-  ops::reset_peak_tensor_bytes();
+  ops::reset_peak_tensor_bytes(s.device());
   double best_seconds = 1e30, total_seconds = 0, loss = 0;
   for (std::int64_t step = 1; step <= s.steps + 1; ++step) {
     const double start = base::monotonic_seconds();
@@ -241,10 +247,11 @@ base::Json measure(const Settings& s, comm::Group& group) {
   }
   const auto phase_seconds = clock.take();  // before the products below, which belong to no phase
   const auto operation_seconds = operations.take();
+  const auto peak_tensor_bytes = ops::peak_tensor_bytes(s.device());
   if (!s.trace.empty()) write_traces(s.trace, *trace, group);
   const double flops = architecture::flops_per_token(teacher_config, s.length) +
                        3 * architecture::flops_per_token(student_config, s.length);
-  double sums[] = {bench::matrix_product_flops(dtype, at::kCPU)};
+  double sums[] = {bench::matrix_product_flops(dtype, s.device())};
   group.all_sum(sums);
   const double peak = sums[0];
   const double waited = waited_seconds(groups);
@@ -252,6 +259,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
   group.all_sum(memory_bytes);
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
+          {"device", s.device_name},
           {"keep_activations", s.keep},
           {"ranks", group.size()},
           {"threads", at::get_num_threads()},
@@ -265,7 +273,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"matrix_product_flops", peak},
           {"share_of_peak", rate * flops / peak},
           {"planned_bytes", shard::plan_memory(shape).total_bytes()},
-          {"peak_tensor_bytes", ops::peak_tensor_bytes()},
+          {"peak_tensor_bytes", peak_tensor_bytes},
           {"process_peak_bytes", ops::process_peak_bytes()},
           {"proportional_peak_bytes", memory_bytes[0]}};
 }
@@ -276,6 +284,7 @@ int main(int argc, char** argv) {
   Settings s;
   CLI::App app("Time and memory of one distillation step");
   app.add_option("--dtype", s.dtype, "auto, fp32 or bf16");
+  app.add_option("--device", s.device_name, "cpu or cuda");
   app.add_option("--hidden", s.hidden);
   app.add_option("--vocab", s.vocab);
   app.add_option("--heads", s.heads);

@@ -63,7 +63,9 @@ def run_one(arguments, kind, options):
 
 
 def memory_of(result):
-    """Of all ranks together, what they share counted once; of one process its peak."""
+    """Of tensors on an accelerator; of all ranks together, what they share counted once; of one process its peak."""
+    if result.get("device", "cpu") != "cpu":
+        return result["peak_tensor_bytes"]
     return result["proportional_peak_bytes"] if result.get("ranks", 1) > 1 else result["process_peak_bytes"]
 
 

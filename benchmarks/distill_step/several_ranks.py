@@ -62,7 +62,7 @@ def work(rank, a, prepare, meeting):
         print(json.dumps({
             "dtype": a.dtype, "ranks": a.ranks, "threads": a.threads, "loss": value,
             "tokens_per_second": tokens / statistics.mean(seconds), "best_tokens_per_second": tokens / min(seconds),
-            "matrix_product_flops": baseline.matrix_product_flops(dtype or torch.float32),
+            "matrix_product_flops": baseline.matrix_product_flops(dtype or torch.float32, "cpu"),
             "process_peak_bytes": peak[0], "proportional_peak_bytes": total.item()}))
     dist.destroy_process_group()
 

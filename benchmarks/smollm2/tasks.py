@@ -63,7 +63,8 @@ def begins_with_bos(options, model, folder):
 def records(options, model, texts, folder, *flags):
     """Of `retort eval`, one for each window: ids, and a loss for each but the first."""
     scores = folder / "scores.jsonl"
-    call(options, "eval", model, "--text", written(texts, folder / "windows.jsonl"), "--per-token", str(scores), "--dtype", "fp32", "--quiet", *flags)
+    call(options, "eval", model, "--text", written(texts, folder / "windows.jsonl"), "--per-token", str(scores), "--dtype", "fp32", "--device", options.device,
+         "--quiet", *flags)
     with scores.open() as file:
         return [json.loads(line) for line in file]
 
@@ -119,6 +120,7 @@ def main():
     parser.add_argument("--lambada", type=Path, required=True)
     parser.add_argument("--piqa", type=Path, required=True)
     parser.add_argument("--items", type=int, default=0, help="of each; 0: all")
+    parser.add_argument("--device", default="cpu", help="of retort eval")
     parser.add_argument("--bos", choices=["model", "always", "never"], default="model", help="the begin-of-text token")
     options = parser.parse_args()
     last_words, questions = lines_of(options.lambada, options.items), lines_of(options.piqa, options.items)

@@ -91,15 +91,17 @@ std::optional<io::Dtype> declared_dtype(const io::ModelDirectory& directory) {
 void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
   const std::string& name = tensor.stored.name;
   const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(name));
+  const std::string described = io::is_gguf(directory.path()) ? "the metadata" : "config.json";
+  const auto foreign = base::join("; the weights do not belong to ", described, " beside them.");
   require<ModelError>(directory.contains(name), who, " is missing",
-                      tensor.role == Role::head ? "; if the head is the embedding, config.json needs "
-                                                  "\"tie_word_embeddings\": true."
-                                                : "; the weights do not belong to this config.json.");
+                      tensor.role == Role::head && !io::is_gguf(directory.path())
+                          ? "; if the head is the embedding, config.json needs \"tie_word_embeddings\": true."
+                          : foreign);
   const auto expected = tensor.stored_shape();
   const io::TensorHeader found = directory.header(name);
   require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == expected, who,
-                      " has shape ", shape_text(found.shape), ", expected ", shape_text(expected),
-                      " from config.json; the weights do not belong to this config.json.");
+                      " has shape ", shape_text(found.shape), ", expected ", shape_text(expected), " from ",
+                      described, foreign);
   require<ModelError>(is_weight_dtype(found.dtype), who, " has dtype ", io::name(found.dtype),
                       ", expected F32, F16 or BF16; export the model without quantization.");
 }

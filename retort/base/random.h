@@ -28,6 +28,7 @@ class Random {
   std::uint64_t next_below(std::uint64_t bound);
   /// Standard normal (Box-Muller, cosine branch only so that every call uses two draws).
   double next_normal();
+  static constexpr std::uint64_t kDrawsOfNormal = 2;
 
   std::uint64_t position() const { return position_; }
   void set_position(std::uint64_t position) { position_ = position; }

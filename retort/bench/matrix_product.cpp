@@ -12,6 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of one reading of the clock.
+constexpr double kTimedSeconds = 1e-3;
+
 // A product and its operands in one type.
 class Product {
  public:
@@ -20,21 +23,30 @@ class Product {
         b_(at::ones({shape.columns, shape.inner}, a_.options())),
         flops_(shape.flops()) {}
 
+  // So many products as take long enough to be timed: to start one on a device, and to hear of its end,
+  // takes longer than a small one does.
   void run() {
-    const auto start = Clock::now();
-    c_ = ops::matrix_product(a_, b_.t());
-    // Reading one number waits for a device that works asynchronously.
-    (void)c_[0][0].item<double>();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = seconds_of(repeats_);
     seconds_ += seconds;
-    best_seconds_ = std::min(best_seconds_, seconds);
+    best_seconds_ = std::min(best_seconds_, seconds / repeats_);
+    if (seconds < kTimedSeconds) repeats_ *= 2;
   }
   double seconds() const { return seconds_; }
+  double best_seconds() const { return best_seconds_; }
   double best_flops() const { return flops_ / best_seconds_; }
 
  private:
+  double seconds_of(int products) {
+    const auto start = Clock::now();
+    for (int i = 0; i < products; ++i) c_ = ops::matrix_product(a_, b_.t());
+    // Reading one number waits for a device that works asynchronously.
+    (void)c_[0][0].item<double>();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
   at::Tensor a_, b_, c_;
   double flops_, seconds_ = 0, best_seconds_ = 1e30;
+  int repeats_ = 1;
 };
 
 // Two thousand million multiplications, and matrices of 64 MB, are enough to see a rate.
@@ -50,9 +62,13 @@ ProductShape shortened(ProductShape shape) {
 }  // namespace
 
 double matrix_product_flops(at::ScalarType dtype, at::Device device) {
-  Product product({}, dtype, device);
-  for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.2); ++i) product.run();
-  return product.best_flops();
+  constexpr std::int64_t kLargestSide = 8192;
+  for (std::int64_t side = 1024;; side *= 2) {
+    Product product({side, side, side}, dtype, device);
+    for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.2); ++i) product.run();
+    // A product that is over at once does not occupy the device.
+    if (side == kLargestSide || product.best_seconds() >= kTimedSeconds) return product.best_flops();
+  }
 }
 
 double ProductShape::flops() const {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "retort/base/error.h"
+#include "retort/base/utf8.h"
 #include "retort/io/gguf_metadata.h"
 #include "retort/io/quote.h"
 #include "retort/io/safetensors.h"
@@ -172,15 +173,8 @@ bool is_printable(std::string_view text) {
 }
 
 // A text that is not UTF-8 could be written nowhere.  Tokens are checked when they are used.
-bool is_utf8(std::string_view text) try {
-  (void)Json(text).dump();
-  return true;
-} catch (const Json::type_error&) {
-  return false;
-}
-
 bool is_name(std::string_view text, std::size_t most_bytes) {
-  return !text.empty() && text.size() <= most_bytes && is_printable(text) && is_utf8(text);
+  return !text.empty() && text.size() <= most_bytes && is_printable(text) && base::is_utf8(text);
 }
 
 GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
@@ -190,7 +184,7 @@ GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
     require<ModelError>(is_name(key, kMaxGgufKeyBytes), in.where(), ": metadata key ", i, " is ", quote(key),
                         ", expected printable text of 1 to ", kMaxGgufKeyBytes, " bytes", kAdvice);
     Json value = read_value(in, key);
-    require<ModelError>(!value.is_string() || is_utf8(value.get_ref<const std::string&>()), in.where(),
+    require<ModelError>(!value.is_string() || base::is_utf8(value.get_ref<const std::string&>()), in.where(),
                         ": metadata ", quote(key), " is not UTF-8", kAdvice);
     const auto [entry, fresh] = metadata.emplace(std::move(key), std::move(value));
     require<ModelError>(fresh, in.where(), ": metadata ", quote(entry->first), " stands twice", kAdvice);

@@ -28,22 +28,12 @@ at::Tensor SquareHead::comparable(const at::Tensor& teacher_NF, std::int64_t wid
 at::Tensor SquareHead::add(const HiddenStates& states, at::Tensor grad_ND) const {
   const auto& [student_ND, teacher_NF, bounds, step_tokens] = states;
   const auto teacher_ND = comparable(teacher_NF, student_ND.size(1));
-  const double blocks = static_cast<double>(layer_map_.size());
-  auto value = at::zeros({}, student_ND.options().dtype(at::kDouble));
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto begin = bounds[i], length = bounds[i + 1] - begin;
-    const auto s_LD = student_ND.narrow(0, begin, length), t_LD = teacher_ND.narrow(0, begin, length);
-    const auto sums = ops::square_sums(s_LD, t_LD);
-    const double count = static_cast<double>(s_LD.numel());
-    // Divided in this order, the gradient has the same bits however the value is summed.
-    const double tokens = static_cast<double>(length);
-    const auto relative = sums.teacher / count + eps_;
-    const auto over_relative = [&](double x) { return at::full_like(relative, x).div_(relative); };
-    value.add_(over_relative(tokens / blocks).mul_(sums.error).div_(count));
-    const auto factor = over_relative(tokens / step_tokens / blocks).mul_(weight() * 2).div_(count);
-    ops::scaled_difference(s_LD, t_LD, factor, grad_ND.narrow(0, begin, length));
-  }
-  return value;
+  return ops::relative_errors(student_ND, teacher_ND, bounds,
+                              {.eps = eps_,
+                               .blocks = static_cast<double>(layer_map_.size()),
+                               .step_tokens = step_tokens,
+                               .weight = weight()},
+                              grad_ND);
 }
 
 std::unique_ptr<HiddenLoss> squarehead(const LossOptions& options, const Blocks& blocks) {

@@ -1,6 +1,7 @@
 #include "retort/model/weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/families.h"
@@ -147,11 +148,13 @@ UnitSource random_source(const architecture::Config& config, std::uint64_t seed)
         tensor_in(flat, tensor).fill_(architecture::is_norm(tensor.role) ? 1 : 0);
         continue;
       }
-      base::Random random(seed, base::stream_of(tensor.name));
       auto values = at::empty(tensor.shape, at::kFloat);
       auto* out = values.mutable_data_ptr<float>();
-      for (std::int64_t i = 0; i < tensor.numel; ++i)
-        out[i] = static_cast<float>(random.next_normal() * range);
+      at::parallel_for(0, tensor.numel, std::int64_t{1} << 14, [&](std::int64_t begin, std::int64_t end) {
+        base::Random random(seed, base::stream_of(tensor.name));
+        random.set_position(static_cast<std::uint64_t>(begin) * base::Random::kDrawsOfNormal);
+        for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.next_normal() * range);
+      });
       tensor_in(flat, tensor).copy_(values);
     }
   };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "retort/ops/cpu/attention.h"
+#include "retort/ops/cuda/attention.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
@@ -21,8 +22,8 @@ ScoreRule ScoreRule::of_heads(std::int64_t head_dim) const {
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  return choose(q_NHE, cpu::attention, device::attention)(q_NHE, k_NKE, v_NKE, starts,
-                                                          rule.of_heads(q_NHE.size(2)));
+  return choose(q_NHE, cpu::attention, device::attention, cuda::attention)(q_NHE, k_NKE, v_NKE, starts,
+                                                                           rule.of_heads(q_NHE.size(2)));
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
@@ -30,7 +31,7 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  choose(q_NHE, cpu::attention_backward, device::attention_backward)(
+  choose(q_NHE, cpu::attention_backward, device::attention_backward, cuda::attention_backward)(
       gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE, gv_NKE, rule.of_heads(q_NHE.size(2)));
 }
 

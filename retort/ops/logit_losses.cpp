@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "retort/ops/cpu/logit_losses.h"
+#include "retort/ops/cuda/logit_losses.h"
 #include "retort/ops/device/logit_losses.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
@@ -23,22 +24,59 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
                                                              return term.kind == LogitTermKind::cross_entropy;
                                                            }),
                "logit_losses compares with a teacher that is not there");
-  return choose(student_NV, cpu::logit_losses, device::logit_losses)(student_NV, teacher_NK, targets_N, terms,
-                                                                     grad_NV);
+  return choose(student_NV, cpu::logit_losses, device::logit_losses, cuda::logit_losses)(
+      student_NV, teacher_NK, targets_N, terms, grad_NV);
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("square_sums takes dense rows of one type", student_ND, teacher_ND);
-  return choose(student_ND, cpu::square_sums, device::square_sums)(student_ND, teacher_ND);
+  return choose(student_ND, cpu::square_sums, device::square_sums, device::square_sums)(student_ND,
+                                                                                        teacher_ND);
 }
 
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("scaled_difference takes dense rows of one type", student_ND, teacher_ND, out_ND);
-  choose(student_ND, cpu::scaled_difference, device::scaled_difference)(student_ND, teacher_ND, factor,
-                                                                        out_ND);
+  choose(student_ND, cpu::scaled_difference, device::scaled_difference, device::scaled_difference)(
+      student_ND, teacher_ND, factor, out_ND);
+}
+
+namespace {
+
+// Segment by segment, for what has no kernel of its own.
+at::Tensor errors_of_segments(const at::Tensor& student_ND, const at::Tensor& teacher_ND,
+                              const std::vector<std::int64_t>& bounds, const RelativeError& of,
+                              at::Tensor grad_ND) {
+  auto value = at::zeros({}, student_ND.options().dtype(at::kDouble));
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const auto begin = bounds[i], length = bounds[i + 1] - begin;
+    const auto s_LD = student_ND.narrow(0, begin, length), t_LD = teacher_ND.narrow(0, begin, length);
+    const auto sums = square_sums(s_LD, t_LD);
+    const double count = static_cast<double>(s_LD.numel());
+    // Divided in this order, the gradient has the same bits however the value is summed.
+    const double tokens = static_cast<double>(length);
+    const auto relative = sums.teacher / count + of.eps;
+    const auto over_relative = [&](double x) { return at::full_like(relative, x).div_(relative); };
+    value.add_(over_relative(tokens / of.blocks).mul_(sums.error).div_(count));
+    const auto factor = over_relative(tokens / of.step_tokens / of.blocks).mul_(of.weight * 2).div_(count);
+    scaled_difference(s_LD, t_LD, factor, grad_ND.narrow(0, begin, length));
+  }
+  return value;
+}
+
+}  // namespace
+
+at::Tensor relative_errors(const at::Tensor& student_ND, const at::Tensor& teacher_ND,
+                           const std::vector<std::int64_t>& bounds, const RelativeError& of,
+                           at::Tensor grad_ND) {
+  const InOperation timed(Operation::hidden_losses);
+  ensure_alike("relative_errors takes dense rows of one type", student_ND, teacher_ND, grad_ND);
+  const bool has_kernel = student_ND.scalar_type() != at::kDouble && student_ND.numel() > 0;
+  const auto in_kernels = has_kernel ? cuda::relative_errors : errors_of_segments;
+  return choose(student_ND, errors_of_segments, errors_of_segments, in_kernels)(student_ND, teacher_ND,
+                                                                                bounds, of, grad_ND);
 }
 
 }  // namespace retort::ops

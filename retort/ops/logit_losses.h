@@ -29,4 +29,19 @@ SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_N
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND);
 
+/// What becomes of the relative error of a segment: the mean square of student - teacher over that of the
+/// teacher and eps.
+struct RelativeError {
+  double eps = 0;
+  double blocks = 1;       ///< that a loss compares: its value is a mean over them
+  double step_tokens = 1;  ///< that the gradient is of a mean over, of the whole step
+  double weight = 1;       ///< of the gradient
+};
+/// The sum over segments of tokens / blocks * relative error: a float64 scalar on the device of the hidden
+/// states, which is not waited for.  Writes its gradient, times weight / step_tokens, to grad_ND.  `bounds`
+/// holds the first token of each segment in rising order and, last, N.
+at::Tensor relative_errors(const at::Tensor& student_ND, const at::Tensor& teacher_ND,
+                           const std::vector<std::int64_t>& bounds, const RelativeError& of,
+                           at::Tensor grad_ND);
+
 }  // namespace retort::ops

@@ -88,13 +88,15 @@ void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at:
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
   else if (path_of(a_NM.device()) == Path::cpu && cpu::suits_transposed_product(sum_MK, a_NM, b_NK))
     cpu::add_transposed_product(sum_MK, a_NM, b_NK);
+  else if (a_NM.is_cuda() && path_of(a_NM.device()) == Path::cuda && sum_MK.scalar_type() == at::kFloat)
+    at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK, at::kFloat);  // nothing is rounded on the way
   else
     accumulate(at::mm(a_NM.t(), b_NK), sum_MK);
 }
 
 void add_gram_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
   const InOperation timed(Operation::product);
-  if (path_of(x_NC.device()) == Path::device) {
+  if (path_of(x_NC.device()) != Path::cpu) {
     if (sum_CC.scalar_type() == x_NC.scalar_type())
       at::addmm_out(sum_CC, sum_CC, x_NC.t(), x_NC);
     else

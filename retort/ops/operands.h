@@ -10,8 +10,9 @@ namespace retort::ops {
 
 /// The body that serves x.
 template <typename Body>
-Body* choose(const at::Tensor& x, Body* cpu, Body* device) {
-  return path_of(x.device()) == Path::cpu ? cpu : device;
+Body* choose(const at::Tensor& x, Body* cpu, Body* device, Body* cuda) {
+  const auto path = path_of(x.device());
+  return path == Path::cpu ? cpu : path == Path::cuda ? cuda : device;
 }
 
 /// The type in which statistics of x are kept.

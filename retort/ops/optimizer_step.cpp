@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "retort/ops/cpu/optimizer_step.h"
+#include "retort/ops/cuda/optimizer_step.h"
 #include "retort/ops/device/optimizer_step.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
@@ -31,13 +32,13 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   require_range("adamw_", "the second moment", v, at::kFloat, count);
   if (copy.defined()) require_range("adamw_", "the copy", copy, at::kBFloat16, count);
   if (mask.defined()) require_range("adamw_", "the mask", mask, at::kByte, count);
-  choose(p, cpu::adamw_, device::adamw_)(p, g, m, v, copy, mask, settings);
+  choose(p, cpu::adamw_, device::adamw_, cuda::adamw_)(p, g, m, v, copy, mask, settings);
 }
 
 at::Tensor sum_of_squares(const at::Tensor& x) {
   const InOperation timed(Operation::optimizer);
   require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
-  return choose(x, cpu::sum_of_squares, device::sum_of_squares)(x);
+  return choose(x, cpu::sum_of_squares, device::sum_of_squares, cuda::sum_of_squares)(x);
 }
 
 }  // namespace retort::ops

@@ -1,14 +1,15 @@
 #pragma once
-// Where an operation of ops/ is carried out.  Each has two bodies of one signature: loops in ops/cpu/, and
-// compositions of libtorch's operations in ops/device/, for accelerators.
+// Where an operation of ops/ is carried out.  Each has bodies of one signature: loops in ops/cpu/,
+// compositions of libtorch's operations in ops/device/, for any accelerator, and kernels in ops/cuda/.
 
 #include <c10/core/Device.h>
 
 namespace retort::ops {
 
-enum class Path { cpu, device };
+enum class Path { cpu, device, cuda };
 
-/// The path of tensors on `device`: `cpu` on a CPU, and `device` elsewhere.
+/// The path of tensors on `device`: `cpu` on a CPU, `cuda` where kernels can be made (cuda/kernels.h), and
+/// `device` elsewhere.
 Path path_of(c10::Device device);
 
 }  // namespace retort::ops

@@ -6,6 +6,8 @@
 #include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/cpu/tile_sizes.h"
 #include "retort/ops/cpu/transposed_product.h"
+#include "retort/ops/cuda/attention.h"
+#include "retort/ops/cuda/elementwise.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/device/pieces.h"
 
@@ -32,18 +34,31 @@ std::int64_t tiles_bytes(const AttentionSizes& s, std::int64_t item_bytes, TileE
   return at::get_num_threads() * item * (on_unit ? unit : elements)(s.segment, head_dim);
 }
 
+// A kernel holds next to nothing; there is none for float64.
+bool in_kernels(Path path, std::int64_t item_bytes) {
+  return path == Path::cuda && item_bytes < 8;
+}
+
 }  // namespace
 
+std::int64_t product_work_bytes(Path path) {
+  return path == Path::cuda ? std::int64_t{32} << 20 : 0;
+}
+
+// The gradient of the weight, of each block of a kernel.
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes) {
+  if (in_kernels(path, item_bytes)) return std::min(rows, cuda::kNormBlocks) * dim * 4;
   return path == Path::cpu ? 0 : piece_bytes(rows, dim, item_bytes, 1, 2);
 }
 
 std::int64_t rotary_work_bytes(Path path, std::int64_t rows, std::int64_t width, std::int64_t item_bytes) {
+  if (in_kernels(path, item_bytes)) return 0;
   return path == Path::cpu ? 0 : piece_bytes(rows, width, item_bytes, 0.5, 1);
 }
 
 std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64_t width,
                                         std::int64_t item_bytes) {
+  if (in_kernels(path, item_bytes)) return 0;
   return path == Path::cpu ? 0 : 2 * item_bytes * device::piece_rows(rows, width) * width;
 }
 
@@ -60,10 +75,24 @@ std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, st
          copies * keys * s.queries * item_bytes;
 }
 
+// The library's kernels for all segments together: in float32 with keys and values of each query head.
+bool in_attention_kernels(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
+  return in_kernels(path, item_bytes) && !s.capped && s.heads > 0 && cuda::has_attention(s.queries / s.heads);
+}
+
+std::int64_t attention_kernel_backward_bytes(const AttentionSizes& s, std::int64_t item_bytes) {
+  const auto heads = 4 * s.heads;  // one float of each
+  if (item_bytes == 4) return s.tokens * (item_bytes * (5 * s.queries + s.keys) + heads);
+  const auto of_shared_keys = s.keys < s.queries ? 2 * s.queries : 0;
+  return s.tokens * (item_bytes * (s.queries + 2 * s.keys + of_shared_keys) + 4 * s.queries + heads);
+}
+
 }  // namespace
 
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements, cpu::unit_forward_elements);
+  if (in_attention_kernels(path, s, item_bytes))
+    return item_bytes == 4 ? 2 * item_bytes * s.tokens * s.queries : 0;
   // The output of a segment before it is copied to its place.
   if (const auto bytes = composed_bytes(s, item_bytes, 3, 2)) return bytes;
   return item_bytes * s.segment * s.queries;
@@ -73,6 +102,7 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, s
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
   if (path == Path::cpu)
     return tiles_bytes(s, item_bytes, cpu::backward_elements, cpu::unit_backward_elements);
+  if (in_attention_kernels(path, s, item_bytes)) return attention_kernel_backward_bytes(s, item_bytes);
   if (const auto bytes = composed_bytes(s, item_bytes, s.capped ? 5 : 4, 4))
     return bytes + 2 * statistics_bytes * s.segment * s.keys;
   // Output and gradients of the segment, and what a fused kernel adds up before it rounds.
@@ -82,6 +112,7 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, s
 
 std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                                    bool teacher) {
+  if (in_kernels(path, item_bytes)) return 0;
   return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 4 : 2, 0);
 }
 
@@ -99,19 +130,20 @@ std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& s, std
 
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,
                                    std::int64_t item_bytes) {
+  if (in_kernels(path, item_bytes)) return 0;
   return path == Path::cpu ? 0 : piece_bytes(rows, columns, item_bytes, 0, 1);
 }
 
 std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
                                                std::int64_t columns, std::int64_t item_bytes) {
-  if (item_bytes != 2) return 0;
+  if (item_bytes != 2 || path == Path::cuda) return 0;
   if (path == Path::cpu && cpu::packs_bf16(inner * rows * columns)) return 0;
   if (path == Path::cpu && cpu::has_amx()) return cpu::transposed_product_bytes(inner, columns);
   return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }
 
 std::int64_t optimizer_work_bytes(Path path, std::int64_t count) {
-  return path == Path::cpu ? 0 : piece_bytes(count, 1, 4, 2, 0);
+  return path == Path::device ? piece_bytes(count, 1, 4, 2, 0) : 0;
 }
 
 }  // namespace retort::ops

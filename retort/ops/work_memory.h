@@ -11,6 +11,9 @@
 
 namespace retort::ops {
 
+/// What the library keeps for its products from the first one on: 32 MiB of cuBLAS on Hopper, less elsewhere.
+std::int64_t product_work_bytes(Path path);
+
 /// Of rms_norm and its backward, of which the latter holds more.
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes);
 
@@ -23,6 +26,7 @@ std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64
 /// Elements per token of the longest segment.
 struct AttentionSizes {
   std::int64_t segment = 0;  ///< tokens of it
+  std::int64_t tokens = 0;   ///< of all segments together
   std::int64_t heads = 0;
   std::int64_t queries = 0;  ///< of all heads together
   std::int64_t keys = 0;     ///< of all heads of keys; as many of values

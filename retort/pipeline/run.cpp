@@ -17,6 +17,7 @@
 #include "retort/comm/group.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/model/dtype.h"
+#include "retort/ops/cuda/kernels.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
@@ -172,8 +173,8 @@ std::string rate(double flops) {
   return base::join(std::llround(flops / 1e9), " GFLOP/s");
 }
 
-void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, std::int64_t available_bytes,
-                      shard::RankCounts ranks, record::Observer& observer) {
+void say_what_is_used(const recipe::Recipe& recipe, at::Device device, const ComputeDtype& dtype,
+                      std::int64_t available_bytes, shard::RankCounts ranks, record::Observer& observer) {
   if (const auto& measured = dtype.measured) {
     const auto& shape = measured->shape;
     observer.message(record::Level::info,
@@ -189,6 +190,10 @@ void say_what_is_used(const recipe::Recipe& recipe, const ComputeDtype& dtype, s
                               ranks.all == ranks.of_memory         ? ""
                               : ranks.of_memory < ranks.of_machine ? " for each"
                                                                    : " on each machine"));
+  if (!device.is_cpu())
+    observer.message(record::Level::info,
+                     base::join("on ", recipe.device, " norms, gates, losses and updates are ",
+                                ops::cuda::describe_kernels(device)));
 }
 
 base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype, int ranks) {
@@ -315,7 +320,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     if (group.rank() != 0) return;
     settle_widths(recipe, models, chosen.name, device, observer);
     preflight(planned, request);
-    say_what_is_used(recipe, chosen, available, ranks, observer);
+    say_what_is_used(recipe, device, chosen, available, ranks, observer);
     if (request.dry_run) dry_run(planned);
   });
   share_widths(recipe, group);

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "retort/base/error.h"
-#include "retort/base/json.h"
 #include "retort/base/units.h"
+#include "retort/base/utf8.h"
 
 namespace retort::recipe {
 namespace {
@@ -29,15 +29,6 @@ std::string place_of(const std::string& where, const YAML::Mark& mark) {
 
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
   throw base::UsageError(base::join(place, ": ", what, what.ends_with('?') ? "" : "."));
-}
-
-bool is_utf8(std::string_view text) {
-  try {
-    (void)base::Json(text).dump();
-    return true;
-  } catch (const base::Json::type_error&) {
-    return false;
-  }
 }
 
 /// Builds the tree from the parser's events; refusing inside an event stops the parser.
@@ -175,7 +166,7 @@ Value* Value::find(std::string_view key) {
 Value parse_yaml(std::string_view text, const std::string& where) {
   if (text.size() > kMaxBytes) refuse(where, base::join(text.size(), " bytes, expected at most ", kMaxBytes));
   if (text.find('\0') != std::string_view::npos) refuse(where, "holds a zero byte; expected YAML text");
-  if (!is_utf8(text)) refuse(where, "not UTF-8; save it as UTF-8 text");
+  if (!base::is_utf8(text)) refuse(where, "not UTF-8; save it as UTF-8 text");
   std::istringstream in{std::string(text)};
   in.imbue(std::locale::classic());
   try {

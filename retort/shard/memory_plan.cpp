@@ -53,6 +53,7 @@ struct BlockBytes {
   std::int64_t of(std::int64_t per_token) const { return item() * tokens() * per_token; }
   ops::AttentionSizes segment() const {
     return {.segment = shape.sequence_tokens,
+            .tokens = tokens(),
             .heads = s.heads,
             .queries = s.joined,
             .keys = s.kv,
@@ -225,7 +226,8 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   const auto update = ops::optimizer_work_bytes(shape.path, largest_unit);
   const auto evaluation = shape.evaluation_bytes - (plan.total_bytes() - kept_between_steps);
   plan.items.push_back(
-      {"work of a block, or of head and losses", std::max({forward, head, backward, update, evaluation})});
+      {"work of a block, or of head and losses",
+       ops::product_work_bytes(shape.path) + std::max({forward, head, backward, update, evaluation})});
   return plan;
 }
 
@@ -256,12 +258,14 @@ std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_
 }
 
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
-                              std::int64_t item_bytes) {
+                              std::int64_t item_bytes, ops::Path path) {
   // Each chunk reads the head's matrix twice and adds a gradient of its size: more rows make that cheaper,
   // and take more memory.  From so many on, nothing more is gained; beside the fast products of bfloat16 that
   // is later (benchmarks/distill_step/RESULTS.md).
-  const std::int64_t logits = std::int64_t{1} << (item_bytes == 2 ? 25 : 24);
-  const std::int64_t rows = std::clamp<std::int64_t>(logits / vocab_size / 64 * 64, 128, 1024);
+  const bool on_cpu = path == ops::Path::cpu;
+  const std::int64_t logits = std::int64_t{1} << (on_cpu ? item_bytes == 2 ? 25 : 24 : 27);
+  const std::int64_t rows =
+      std::clamp<std::int64_t>(logits / vocab_size / 64 * 64, 128, on_cpu ? 1024 : 8192);
   return std::min(rows, micro_batch_tokens);
 }
 

@@ -55,9 +55,10 @@ MemoryPlan plan_memory(const MemoryShape& shape);
 /// of ranks that would, each with as many.
 MemoryPlan plan_memory_within(const MemoryShape& shape, std::int64_t available_bytes);
 
-/// Rows of a chunk of the head loop for which its buffers stay near the cache and the products stay large.
+/// Rows of a chunk of the head loop for which its products are large, and its buffers stay near the cache of
+/// a CPU, or small beside the memory of an accelerator.
 std::int64_t choose_head_rows(std::int64_t vocab_size, std::int64_t micro_batch_tokens,
-                              std::int64_t item_bytes);
+                              std::int64_t item_bytes, ops::Path path);
 
 /// What the widest block of a model takes in a forward pass without gradients, bytes; `sequence_tokens` of
 /// the longest segment.

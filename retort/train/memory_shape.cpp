@@ -40,7 +40,8 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
                        options.packing.sequence_length * data::kSequenceBytesPerToken,
       .head_rows = options.head_rows > 0 ? options.head_rows
-                                         : shard::choose_head_rows(student.vocab_size, tokens, item_bytes),
+                                         : shard::choose_head_rows(student.vocab_size, tokens, item_bytes,
+                                                                   ops::path_of(device)),
       .keep_activations = options.recompute != Recompute::always,
       .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
       .path = ops::path_of(device),

@@ -15,14 +15,18 @@ namespace {
 
 class Devices : public testing::Test {
  protected:
+  // RETORT_TEST_ON=cuda: on a real one, of which there are as many as a test has ranks.
+  static bool is_real() { return std::getenv("RETORT_TEST_ON") != nullptr; }
   static void prepare() {
+    if (is_real()) return;
     ::setenv("LD_PRELOAD", RETORT_TEST_DEVICE, 1);
     ::setenv("RETORT_NCCL", RETORT_TEST_NCCL, 1);
     ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
   }
   static std::vector<std::string> command(const std::string& directory, int ranks) {
-    return {"run",      "recipe.yaml",   "--run-dir", directory, "--ranks", std::to_string(ranks),
-            "--device", "privateuseone", "--dtype",   "fp32"};
+    const std::string device = is_real() ? std::getenv("RETORT_TEST_ON") : "privateuseone";
+    return {"run",      "recipe.yaml", "--run-dir", directory, "--ranks", std::to_string(ranks),
+            "--device", device,        "--dtype",   "fp32"};
   }
   Finished run_on_devices(const std::string& directory, int ranks) const {
     return run(command(directory, ranks), "", project_.path(), prepare);

@@ -77,7 +77,8 @@ const std::vector<BadGguf>& bad_files() {
       {"more tensors than there are", changed([](auto& file) { file.claimed_tensors = 1000; }),
        "a tensor is named \"\", expected printable text of 1 to "},
       {"fewer tensors than there are", changed([](auto& file) { file.claimed_tensors = 10; }),
-       "tensor \"model.layers.0.mlp.down_proj.weight\" is missing; the weights do not belong to this config"},
+       "tensor \"model.layers.0.mlp.down_proj.weight\" is missing; the weights do not belong to the "
+       "metadata"},
       {"more metadata than there can be",
        changed([](auto& file) { file.claimed_keys = std::numeric_limits<std::uint64_t>::max(); }),
        std::string("claims 18446744073709551615 metadata keys, expected at most 65536; the file is damaged") +

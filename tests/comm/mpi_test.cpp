@@ -5,6 +5,7 @@
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/comm/watchdog.h"
+#include "support/message_of.h"
 #include "support/temporary_directory.h"
 
 #include <chrono>
@@ -48,6 +49,23 @@ TEST(MpiWorld, DividesIntoMachinesAndAcrossThem) {
       check.act(*group);
     }
   EXPECT_TRUE(machine->size() == 1 || machine->common_block(64));
+}
+
+// In a group of its own, which is lost.  On devices nothing is given to the library.
+TEST(MpiWorld, FindsADifferentCallOfOneRankBeforeDataMoves) {
+  const auto group = world->split(0, "different");
+  if (group->size() > 1) {
+    const bool last = group->rank() == group->size() - 1;
+    auto values = test::own_values(*group, comm::Type::f32, 4);
+    const auto heard =
+        test::message_of<base::PeerError>([&] { group->all_reduce(values.part(0, last ? 3 : 4)).wait(); });
+    EXPECT_NE(heard.find(base::join("all_reduce of 4 f32 on rank 0 and all_reduce of 3 f32 on rank ",
+                                    group->size() - 1)),
+              std::string::npos)
+        << heard;
+    for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(values.get(i), test::value_of(group->rank(), i));
+  }
+  world->barrier();
 }
 
 // All of the above ran on devices, where a library for them was named.

@@ -1,14 +1,18 @@
-// The compositions of ops/device/, which accelerators run, against the formulas in double and their autograd;
-// and what they hold against what a memory plan is told.
+// Operations of one path against the formulas in double and their autograd; and what they hold against what a
+// memory plan is told.  Three programs are linked with this: for the loops of CPUs, for the compositions of
+// ops/device/ and for the kernels of ops/cuda/.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "ops/score_rules.h"
-#include "retort/ops/device/attention.h"
-#include "retort/ops/device/elementwise.h"
-#include "retort/ops/device/logit_losses.h"
-#include "retort/ops/device/optimizer_step.h"
+#include "retort/ops/attention.h"
 #include "retort/ops/device/pieces.h"
+#include "retort/ops/elementwise.h"
+#include "retort/ops/logit_losses.h"
+#include "retort/ops/optimizer_step.h"
+#include "retort/ops/path.h"
 #include "retort/ops/reference/formulas.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/work_memory.h"
@@ -17,7 +21,6 @@
 namespace retort {
 namespace {
 
-namespace device = ops::device;
 namespace reference = ops::reference;
 using test::expect_close;
 
@@ -29,6 +32,16 @@ class Counted final : public ::testing::Environment {
 
 constexpr double kEps = 1e-5;
 
+// Where the operands lie: RETORT_TEST_ON=cuda puts them on an accelerator, with a program that was built for
+// one.
+at::Device place() {
+  static const char* named = std::getenv("RETORT_TEST_ON");
+  return {named && *named ? named : "cpu"};
+}
+at::Tensor placed(const at::Tensor& x) {
+  return x.to(place());
+}
+
 at::Tensor leaf(const at::Tensor& x) {
   return x.to(at::kDouble).clone().set_requires_grad(true);
 }
@@ -39,17 +52,20 @@ class DeviceTest : public testing::TestWithParam<at::ScalarType> {
   at::ScalarType statistics() const { return GetParam() == at::kDouble ? at::kDouble : at::kFloat; }
   double allowed() const { return test::tolerance(GetParam()); }
   double allowed_of_sums() const { return 10 * test::tolerance(statistics()); }
-  // Rows and columns: of one piece, and (once, for it takes its time) of two.
+  // Rows and columns: such as a thread of a kernel takes one by one and several at a time; and (once, for it
+  // takes its time) of two pieces of a composition.
   std::vector<std::pair<std::int64_t, std::int64_t>> sizes() const {
-    if (GetParam() != at::kFloat) return {{9, 1}, {9, 133}};
-    return {{9, 1}, {9, 133}, {2, device::kPieceElements / 2 + 1}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> all = {{9, 1}, {9, 133}, {3, 2056}, {2, 6152}};
+    if (GetParam() == at::kFloat && ops::path_of(place()) == ops::Path::device)
+      all.emplace_back(2, ops::device::kPieceElements / 2 + 1);
+    return all;
   }
   at::Tensor random(at::IntArrayRef shape, double scale = 1) const {
-    return (at::randn(shape, at::kDouble) * scale).to(GetParam());
+    return placed((at::randn(shape, at::kDouble) * scale).to(GetParam()));
   }
   // Logits of a model that is sure of some tokens, far from zero.
   at::Tensor logits(std::int64_t rows, std::int64_t vocab, const at::Tensor& offset) const {
-    return (at::randn({rows, vocab}, at::kDouble) * 3 + offset).to(GetParam());
+    return placed((at::randn({rows, vocab}, at::kDouble) * 3 + offset).to(GetParam()));
   }
 };
 
@@ -57,13 +73,13 @@ INSTANTIATE_TEST_SUITE_P(Types, DeviceTest, testing::Values(at::kFloat, at::kDou
                          [](const auto& tested) { return std::string(at::toString(tested.param)); });
 
 TEST(Pieces, CoverAllRowsOnceAndStaySmall) {
-  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1000}, 2 * device::kPieceElements})
+  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1000}, 2 * ops::device::kPieceElements})
     for (const std::int64_t rows : {std::int64_t{0}, std::int64_t{1}, std::int64_t{9000}}) {
       std::int64_t next = 0;
-      device::for_each_piece(rows, columns, [&](std::int64_t begin, std::int64_t count) {
+      ops::device::for_each_piece(rows, columns, [&](std::int64_t begin, std::int64_t count) {
         EXPECT_EQ(begin, next);
         EXPECT_GE(count, 1);
-        EXPECT_TRUE(count == 1 || count * columns <= device::kPieceElements) << count;
+        EXPECT_TRUE(count == 1 || count * columns <= ops::device::kPieceElements) << count;
         next = begin + count;
       });
       EXPECT_EQ(next, rows);
@@ -74,9 +90,9 @@ TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
   for (const auto& [rows, dim] : sizes()) {
     const auto x = random({rows, dim}), w = random({dim}), gy = random({rows, dim}),
                residual = random({rows, dim});
-    const auto norm = device::rms_norm(x, w, kEps);
-    auto gw = at::ones({dim}, statistics());
-    const auto gx = device::rms_norm_backward(gy, x, w, norm.rstd_N, residual, gw);
+    const auto norm = ops::rms_norm(x, w, kEps);
+    auto gw = placed(at::ones({dim}, statistics()));
+    const auto gx = ops::rms_norm_backward(gy, x, w, norm.rstd_N, residual, gw);
     const auto lx = leaf(x), lw = leaf(w);
     const auto y = reference::rms_norm(lx, lw, kEps);
     y.backward(gy.to(at::kDouble));
@@ -84,8 +100,8 @@ TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
     expect_close(norm.rstd_N, (x.to(at::kDouble).square().mean(-1) + kEps).rsqrt(),
                  test::tolerance(statistics()));
     expect_close(gx, lx.grad() + residual.to(at::kDouble), allowed(), "gx");
-    auto again = at::ones({dim}, statistics());
-    const auto alone = device::rms_norm_backward(gy, x, w, norm.rstd_N, {}, again);
+    auto again = placed(at::ones({dim}, statistics()));
+    const auto alone = ops::rms_norm_backward(gy, x, w, norm.rstd_N, {}, again);
     expect_close(alone.to(at::kDouble) + residual.to(at::kDouble), lx.grad() + residual.to(at::kDouble),
                  allowed(), "without residual");
     expect_close(gw, lw.grad() + 1, allowed_of_sums(), "gw");
@@ -94,10 +110,11 @@ TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
 
 TEST_P(DeviceTest, RotaryEqualsTheFormulaLeavesOtherHeadsAloneAndIsUndoneByItsInverse) {
   constexpr std::int64_t kRows = 6, kHeads = 3, kHeadDim = 10, kStride = 45;
-  const auto tables = ops::rotary_tables(at::arange(kRows) * 11, ops::rotary_frequencies(kHeadDim, 10000.0));
+  const auto tables =
+      ops::rotary_tables(placed(at::arange(kRows) * 11), placed(ops::rotary_frequencies(kHeadDim, 10000.0)));
   const auto before = random({kRows, kStride});
   const auto turned = before.clone();
-  device::apply_rotary(turned, kHeads, kHeadDim, tables, 1);
+  ops::apply_rotary(turned, kHeads, kHeadDim, tables, 1);
   const auto part = [&](const at::Tensor& x) {
     return x.narrow(1, 0, kHeads * kHeadDim).reshape({kRows, kHeads, kHeadDim});
   };
@@ -107,7 +124,7 @@ TEST_P(DeviceTest, RotaryEqualsTheFormulaLeavesOtherHeadsAloneAndIsUndoneByItsIn
     return x.narrow(1, kHeads * kHeadDim, kStride - kHeads * kHeadDim);
   };
   test::expect_identical(others(turned), others(before));
-  device::apply_rotary(turned, kHeads, kHeadDim, tables, -1);
+  ops::apply_rotary(turned, kHeads, kHeadDim, tables, -1);
   expect_close(turned, before, std::max(allowed(), test::kThroughFloatTables));
 }
 
@@ -118,8 +135,8 @@ TEST_P(DeviceTest, SwigluEqualsTheFormulaAndItsBackwardInPlaceAutograd) {
     const auto x = leaf(gate_up);
     const auto y = reference::swiglu(x);
     y.backward(gout.to(at::kDouble));
-    expect_close(device::swiglu(gate_up), y, allowed(), "forward");
-    const auto result = device::swiglu_backward_(gout, gate_up);
+    expect_close(ops::swiglu(gate_up), y, allowed(), "forward");
+    const auto result = ops::swiglu_backward_(gout, gate_up);
     expect_close(result.out_NI, y, allowed(), "output again");
     expect_close(gate_up, x.grad(), allowed(), "gradient");
     EXPECT_TRUE(result.gate_up_N2I.is_same(gate_up));
@@ -133,17 +150,17 @@ TEST_P(DeviceTest, GegluEqualsTheFormulaAndItsBackwardInPlaceAutograd) {
     const auto x = leaf(gate_up);
     const auto y = reference::geglu(x);
     y.backward(gout.to(at::kDouble));
-    expect_close(device::geglu(gate_up), y, allowed(), "forward");
-    const auto result = device::geglu_backward_(gout, gate_up);
+    expect_close(ops::geglu(gate_up), y, allowed(), "forward");
+    const auto result = ops::geglu_backward_(gout, gate_up);
     expect_close(result.out_NI, y, allowed(), "output again");
     expect_close(gate_up, x.grad(), allowed(), "gradient");
   }
 }
 
 TEST_P(DeviceTest, AccumulateAddsInTheTypeOfTheSum) {
-  const auto x = random({3, 700}), sum = at::randn({3, 700}, statistics());
+  const auto x = random({3, 700}), sum = placed(at::randn({3, 700}, statistics()));
   const auto expected = sum + x.to(statistics());
-  device::accumulate(x, sum);
+  ops::accumulate(x, sum);
   test::expect_identical(sum, expected);
 }
 
@@ -171,11 +188,11 @@ TEST_P(DeviceTest, AttentionEqualsTheFormulaAndItsBackwardAutogradInEverySegment
     const auto rule = test::rules()[static_cast<std::size_t>(&in - kPacked)].of_heads(in.head_dim);
     const auto out = reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
     out.backward(gout.to(at::kDouble));
-    const auto forward = device::attention(in.q(fused), in.k(fused), in.v(fused), in.starts, rule);
+    const auto forward = ops::attention(in.q(fused), in.k(fused), in.v(fused), in.starts, rule);
     expect_close(forward.out_NHE, out, allowed(), "out");
     const auto grad = at::full_like(fused, 77);
-    device::attention_backward(gout, in.q(fused), in.k(fused), in.v(fused), forward, in.starts, in.q(grad),
-                               in.k(grad), in.v(grad), rule);
+    ops::attention_backward(gout, in.q(fused), in.k(fused), in.v(fused), forward, in.starts, in.q(grad),
+                            in.k(grad), in.v(grad), rule);
     expect_close(grad, x.grad(), allowed(), "gradient");
     EXPECT_FALSE(grad.requires_grad());
   }
@@ -185,7 +202,7 @@ TEST_P(DeviceTest, AttentionEqualsTheFormulaAndItsBackwardAutogradInEverySegment
 at::Tensor some_targets(std::int64_t rows, std::int64_t vocab) {
   auto targets = at::randint(0, vocab, {rows}, at::kLong);
   for (std::int64_t row = 3; row < rows; row += 4) targets[row] = -1;
-  return targets;
+  return placed(targets);
 }
 
 ops::LogitTerm divergence(double temperature, bool reverse, double gradient_scale) {
@@ -200,7 +217,7 @@ TEST_P(DeviceTest, CrossEntropyAndItsGradientEqualAutograd) {
     const auto targets = some_targets(rows, vocab);
     const auto student = logits(rows, vocab, at::randn({rows, 1}, at::kDouble) * 20);
     const auto grad = at::full_like(student, 77);
-    const auto values = device::logit_losses(student, {}, targets, {{.gradient_scale = 0.7}}, grad);
+    const auto values = ops::logit_losses(student, {}, targets, {{.gradient_scale = 0.7}}, grad);
     const auto x = leaf(student);
     const auto expected = reference::cross_entropy(x, targets).sum();
     expected.backward();
@@ -220,8 +237,8 @@ TEST_P(DeviceTest, KlDivergenceAndItsGradientEqualAutogradInBothDirections) {
         const auto teacher = logits(rows, vocab, offset).narrow(1, 0, shared);
         const auto grad = at::full_like(student, 77);
         const auto values =
-            device::logit_losses(student, teacher, targets,
-                                 {{.gradient_scale = 0.3}, divergence(temperature, reverse, 0.7)}, grad);
+            ops::logit_losses(student, teacher, targets,
+                              {{.gradient_scale = 0.3}, divergence(temperature, reverse, 0.7)}, grad);
         const auto x = leaf(student);
         const auto expected = reference::kl_divergence(x.narrow(1, 0, shared), teacher.to(at::kDouble),
                                                        targets, temperature, reverse, true)
@@ -233,14 +250,14 @@ TEST_P(DeviceTest, KlDivergenceAndItsGradientEqualAutogradInBothDirections) {
 }
 
 TEST_P(DeviceTest, LossesDoNotCountRowsWithoutTarget) {
-  const auto targets = at::tensor({2, -1, 0}, at::kLong);
+  const auto targets = placed(at::tensor({2, -1, 0}, at::kLong));
   auto student = random({3, 50});
   const auto teacher = random({3, 50});
   student[1].fill_(std::numeric_limits<double>::quiet_NaN());
   for (const bool reverse : {false, true}) {
-    const auto grad = at::full({3, 50}, 0.5, GetParam());
-    const auto values = device::logit_losses(student, teacher, targets,
-                                             {{.gradient_scale = 1}, divergence(1, reverse, 1)}, grad);
+    const auto grad = at::full_like(student, 0.5);
+    const auto values = ops::logit_losses(student, teacher, targets,
+                                          {{.gradient_scale = 1}, divergence(1, reverse, 1)}, grad);
     EXPECT_TRUE(values.isfinite().all().item<bool>());
     EXPECT_TRUE(grad.isfinite().all().item<bool>());
     EXPECT_TRUE(grad[1].eq(0).all().item<bool>());
@@ -250,30 +267,52 @@ TEST_P(DeviceTest, LossesDoNotCountRowsWithoutTarget) {
 TEST_P(DeviceTest, SquareSumsAndScaledDifferenceEqualTheFormulas) {
   const auto s = random({70, 33}), t = random({70, 33}), out = at::empty_like(s);
   const auto sd = s.to(at::kDouble), td = t.to(at::kDouble);
-  const auto sums = device::square_sums(s, t);
+  const auto sums = ops::square_sums(s, t);
   const double error = (sd - td).square().sum().item<double>(), teacher = td.square().sum().item<double>();
   EXPECT_NEAR(sums.error.item<double>(), error, test::tolerance(statistics()) * error);
   EXPECT_NEAR(sums.teacher.item<double>(), teacher, test::tolerance(statistics()) * teacher);
-  device::scaled_difference(s, t, at::scalar_tensor(-0.3, at::kDouble), out);
+  ops::scaled_difference(s, t, placed(at::scalar_tensor(-0.3, at::kDouble)), out);
   expect_close(out, -0.3 * (sd - td), allowed());
+}
+
+TEST_P(DeviceTest, RelativeErrorsAndTheirGradientEqualAutogradInEverySegment) {
+  for (const std::int64_t dim : {33, 2048}) {
+    const auto s = random({70, dim}), t = random({70, dim}), grad = at::full_like(s, 77);
+    const std::vector<std::int64_t> bounds = {0, 1, 40, 70};
+    const auto value = ops::relative_errors(
+        s, t, bounds, {.eps = 0.1, .blocks = 3, .step_tokens = 140, .weight = 0.7}, grad);
+    const auto x = leaf(s);
+    auto expected = at::zeros({}, x.options());
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const auto part = [&](const at::Tensor& all) {
+        return all.narrow(0, bounds[i], bounds[i + 1] - bounds[i]).to(at::kDouble);
+      };
+      const auto relative = (part(x) - part(t)).square().mean() / (part(t).square().mean() + 0.1);
+      expected = expected + relative * static_cast<double>(bounds[i + 1] - bounds[i]) / 3;
+    }
+    (expected * (0.7 / 140)).backward();
+    EXPECT_NEAR(value.item<double>(), expected.item<double>(),
+                test::tolerance(statistics()) * expected.item<double>());
+    expect_close(grad, x.grad(), allowed());
+  }
 }
 
 TEST(DeviceAdamW, EqualsTheFormulaInDoubleOverManyStepsWithMaskAndCopy) {
   at::manual_seed(6);
-  const auto mask = at::arange(1003).remainder(4).lt(2).to(at::kByte);
-  auto p = at::randn({1003}) * mask, m = at::zeros({1003}), v = at::zeros({1003});
+  const auto mask = placed(at::arange(1003).remainder(4).lt(2).to(at::kByte));
+  auto p = placed(at::randn({1003})) * mask, m = at::zeros_like(p), v = at::zeros_like(p);
   auto exact_p = p.to(at::kDouble), exact_m = m.to(at::kDouble), exact_v = v.to(at::kDouble);
-  const auto copy = at::zeros({1003}, at::kBFloat16);
+  const auto copy = at::zeros_like(p, at::kBFloat16);
   for (std::int64_t step = 1; step <= 20; ++step) {
-    const auto g = at::randn({1003});
-    device::adamw_(p, g, m, v, copy, mask,
-                   {.lr = 3e-3,
-                    .beta1 = 0.9,
-                    .beta2 = 0.95,
-                    .eps = 1e-8,
-                    .weight_decay = 0.1,
-                    .step = step,
-                    .gradient_scale = 0.5});
+    const auto g = placed(at::randn({1003}));
+    ops::adamw_(p, g, m, v, copy, mask,
+                {.lr = 3e-3,
+                 .beta1 = 0.9,
+                 .beta2 = 0.95,
+                 .eps = 1e-8,
+                 .weight_decay = 0.1,
+                 .step = step,
+                 .gradient_scale = 0.5});
     reference::adamw(exact_p, (g * mask).to(at::kDouble) * 0.5, exact_m, exact_v, 3e-3, 0.9, 0.95, 1e-8, 0.1,
                      step);
   }
@@ -285,13 +324,13 @@ TEST(DeviceAdamW, EqualsTheFormulaInDoubleOverManyStepsWithMaskAndCopy) {
 
 TEST(DeviceSumOfSquares, IsExactToDoubleAndShowsNonFiniteValues) {
   at::manual_seed(8);
-  auto x = at::randn({device::kPieceElements + 77});
+  auto x = placed(at::randn({ops::device::kPieceElements + 77}));
   const double expected = x.to(at::kDouble).square().sum().item<double>();
-  EXPECT_NEAR(device::sum_of_squares(x).item<double>(), expected, 1e-10 * expected);
-  x[device::kPieceElements + 5] = 3e38f;
-  EXPECT_TRUE(std::isfinite(device::sum_of_squares(x).item<double>()));
+  EXPECT_NEAR(ops::sum_of_squares(x).item<double>(), expected, 1e-10 * expected);
+  x[ops::device::kPieceElements + 5] = 3e38f;
+  EXPECT_TRUE(std::isfinite(ops::sum_of_squares(x).item<double>()));
   x[7] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(device::sum_of_squares(x).item<double>()));
+  EXPECT_TRUE(std::isnan(ops::sum_of_squares(x).item<double>()));
 }
 
 // Bytes that `body` holds at its peak beside what was there and what it returns.
@@ -311,45 +350,43 @@ void expect_work(const char* what, std::int64_t held, std::int64_t told) {
 }
 
 TEST(WorkMemory, IsWhatTheCompositionsHold) {
-  constexpr auto kPath = ops::Path::device;
+  const auto kPath = ops::path_of(place());
   for (const auto type : {at::kFloat, at::kBFloat16})
-    for (const std::int64_t rows : {1000, 9000}) {  // of one piece, and of several
+    // Of one piece, and of several; a kernel has no pieces.
+    for (const std::int64_t rows : kPath == ops::Path::cuda ? std::vector{64} : std::vector{1000, 9000}) {
       SCOPED_TRACE(testing::Message() << at::toString(type) << ", " << rows << " rows");
       constexpr std::int64_t kDim = 1024;
       const auto item = static_cast<std::int64_t>(at::elementSize(type));
       const auto x = at::ones({rows, kDim}, type), y = at::ones({rows, kDim}, type),
                  z = at::ones({rows, kDim}, type);
       const auto w = at::ones({kDim}, type);
-      const auto rstd = device::rms_norm(x, w, kEps).rstd_N;
+      const auto rstd = ops::rms_norm(x, w, kEps).rstd_N;
       auto gw = at::zeros({kDim});
       const auto targets = at::zeros({rows}, at::kLong);
       const auto norm = ops::rms_norm_work_bytes(kPath, rows, kDim, item);
-      EXPECT_LE(work_of([&] { return device::rms_norm(x, w, kEps); }), norm + (1 << 18));
-      expect_work("rms_norm_backward",
-                  work_of([&] { return device::rms_norm_backward(y, x, w, rstd, z, gw); }), norm);
+      EXPECT_LE(work_of([&] { return ops::rms_norm(x, w, kEps); }), norm + (1 << 18));
+      expect_work("rms_norm_backward", work_of([&] { return ops::rms_norm_backward(y, x, w, rstd, z, gw); }),
+                  norm);
+      const auto table = at::ones({rows, 32});
       expect_work("rotary", work_of([&] {
-                    device::apply_rotary(
-                        x, 16, 64,
-                        {at::ones({1, 32}).expand({rows, 32}), at::ones({1, 32}).expand({rows, 32})}, 1);
+                    ops::apply_rotary(x, 16, 64, {table, table}, 1);
                     return 0;
                   }),
                   ops::rotary_work_bytes(kPath, rows, kDim, item));
       const auto half = y.narrow(0, 0, rows / 2).view({rows, kDim / 2});
-      expect_work("swiglu_backward", work_of([&] {
-                                       return device::swiglu_backward_(half, x.clone()).out_NI;
-                                     }) - item * rows * kDim,
+      expect_work("swiglu_backward",
+                  work_of([&] { return ops::swiglu_backward_(half, x.clone()).out_NI; }) - item * rows * kDim,
                   ops::swiglu_backward_work_bytes(kPath, rows, kDim / 2, item));
       expect_work("cross_entropy",
-                  work_of([&] { return device::logit_losses(x, {}, targets, {{.gradient_scale = 1}}, z); }),
+                  work_of([&] { return ops::logit_losses(x, {}, targets, {{.gradient_scale = 1}}, z); }),
                   ops::logit_loss_work_bytes(kPath, rows, kDim, item, false));
       for (const bool reverse : {false, true})
-        expect_work("kl_divergence", work_of([&] {
-                      return device::logit_losses(x, y, targets, {divergence(1, reverse, 1)}, z);
-                    }),
+        expect_work("kl_divergence",
+                    work_of([&] { return ops::logit_losses(x, y, targets, {divergence(1, reverse, 1)}, z); }),
                     ops::logit_loss_work_bytes(kPath, rows, kDim, item, true));
       const auto sum = at::zeros({rows, kDim});
       expect_work("accumulate", work_of([&] {
-                    device::accumulate(x, sum);
+                    ops::accumulate(x, sum);
                     return 0;
                   }),
                   ops::accumulate_work_bytes(kPath, rows, kDim, item));
@@ -369,13 +406,13 @@ TEST(WorkMemory, OfAttentionHasNoMatrixOfLengthTimesLength) {
         .segment = kLength, .heads = kHeads, .queries = kHeads * kHeadDim, .keys = kKvHeads * kHeadDim};
     // The library's kernels have buffers of blocks for each thread, whatever the length.
     constexpr std::int64_t kBlocks = std::int64_t{4} << 20;
-    const auto forward = work_of([&] { return device::attention(q, k, v, {0, kLength}, kRule); });
-    EXPECT_LE(forward, ops::attention_work_bytes(ops::Path::device, sizes, item) + kBlocks);
+    const auto forward = work_of([&] { return ops::attention(q, k, v, {0, kLength}, kRule); });
+    EXPECT_LE(forward, ops::attention_work_bytes(ops::path_of(place()), sizes, item) + kBlocks);
     const auto backward = work_of([&] {
-      device::attention_backward(gout, q, k, v, {}, {0, kLength}, gq, gk, gv, kRule);
+      ops::attention_backward(gout, q, k, v, {}, {0, kLength}, gq, gk, gv, kRule);
       return 0;
     });
-    EXPECT_LE(backward, ops::attention_backward_work_bytes(ops::Path::device, sizes, item) + kBlocks);
+    EXPECT_LE(backward, ops::attention_backward_work_bytes(ops::path_of(place()), sizes, item) + kBlocks);
     EXPECT_LT(backward, kLength * kLength * kHeads * item / 8);
   }
 }

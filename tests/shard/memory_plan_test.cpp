@@ -65,11 +65,12 @@ TEST(MemoryPlan, NamesTheRanksThatWouldFit) {
 }
 
 TEST(MemoryPlan, ChoosesRowsOfTheHeadByVocabularyAndType) {
-  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4), 512);    // 2^24 / 32000 = 524
-  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2), 1024);   // 2^25 / 32000 = 1048
-  EXPECT_EQ(shard::choose_head_rows(1000000, 4096, 4), 128);  // never fewer
-  EXPECT_EQ(shard::choose_head_rows(256, 4096, 4), 1024);     // never more
-  EXPECT_EQ(shard::choose_head_rows(256, 96, 4), 96);         // than a micro-batch has
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4, ops::Path::cpu), 512);    // 2^24 / 32000 = 524
+  EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2, ops::Path::cpu), 1024);   // 2^25 / 32000 = 1048
+  EXPECT_EQ(shard::choose_head_rows(1000000, 4096, 4, ops::Path::cpu), 128);  // never fewer
+  EXPECT_EQ(shard::choose_head_rows(256, 4096, 4, ops::Path::cpu), 1024);     // never more
+  EXPECT_EQ(shard::choose_head_rows(256, 96, 4, ops::Path::cpu), 96);         // than a micro-batch has
+  EXPECT_EQ(shard::choose_head_rows(32000, 8192, 2, ops::Path::cuda), 4160);  // 2^27 / 32000 = 4194
 }
 
 }  // namespace

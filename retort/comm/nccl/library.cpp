@@ -1,13 +1,13 @@
 #include "retort/comm/nccl/library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "retort/base/error.h"
+#include "retort/base/loaded_library.h"
 
 namespace retort::comm::nccl {
 namespace {
@@ -15,27 +15,13 @@ namespace {
 constexpr int kOldest = 21400;  // the first whose calls need not block
 constexpr const char* kNames[] = {"libnccl.so.2", "librccl.so.1"};
 
-// The folder of libtorch in this process; empty where it is not loaded.
-std::filesystem::path folder_of_torch() {
-  std::filesystem::path found;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* result) {
-        const std::filesystem::path file(info->dlpi_name);
-        if (file.filename() != "libtorch_cpu.so") return 0;
-        *static_cast<std::filesystem::path*>(result) = file.parent_path();
-        return 1;
-      },
-      &found);
-  return found;
-}
-
 // Two of them in a process would not know of each other, so one that is there is taken first.
 void* opened(std::string& file) {
   for (const char* name : kNames)
     if (void* loaded = ::dlopen((file = name).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); loaded)
       return loaded;
   std::vector<std::filesystem::path> files;
-  if (const auto torch = folder_of_torch(); !torch.empty()) {
+  if (const auto torch = base::folder_of_library("libtorch_cpu.so"); !torch.empty()) {
     const auto packages = torch.parent_path().parent_path();
     files = {packages / "nvidia/nccl/lib" / kNames[0], torch / kNames[0], torch / kNames[1]};
   }

@@ -1,0 +1,12 @@
+#pragma once
+// Shared libraries that are in this process.
+
+#include <filesystem>
+#include <string_view>
+
+namespace retort::base {
+
+/// The folder that the library of this file name was loaded from; empty where it is not in the process.
+std::filesystem::path folder_of_library(std::string_view file_name);
+
+}  // namespace retort::base

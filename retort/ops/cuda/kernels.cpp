@@ -1,0 +1,22 @@
+#include "retort/ops/cuda/kernels.h"
+
+#include <algorithm>
+
+namespace retort::ops::cuda {
+
+Grid shared_grid(std::int64_t items) {
+  constexpr std::int64_t kMostBlocks = 4096;
+  const Grid grid;
+  return {.blocks = std::clamp<std::int64_t>((items + grid.threads - 1) / grid.threads, 1, kMostBlocks),
+          .threads = grid.threads};
+}
+
+// An undefined tensor has no rows.
+bool begins_rows_aligned(const at::Tensor& x) {
+  constexpr std::int64_t kBytes = 16;
+  if (!x.defined()) return true;
+  const auto row_bytes = (x.dim() > 1 ? x.stride(0) : x.numel()) * x.element_size();
+  return row_bytes % kBytes == 0 && reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % kBytes == 0;
+}
+
+}  // namespace retort::ops::cuda

@@ -1,0 +1,12 @@
+#pragma once
+// One update and the norm of a gradient, one kernel each; see ops/optimizer_step.h.
+
+#include "retort/ops/optimizer_step.h"
+
+namespace retort::ops::cuda {
+
+void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
+            const at::Tensor& mask, const AdamWSettings& settings);
+at::Tensor sum_of_squares(const at::Tensor& x);
+
+}  // namespace retort::ops::cuda
