@@ -120,7 +120,7 @@ class KernelList {
         {"rotary", shape, rotary_work(heads, n, item), qkv_bytes,
          [=, this] {
            const auto tables = ops::rotary_tables(at::arange(n, options_.dtype(at::kLong)),
-                                                  ops::rotary_frequencies(dim, 1e4));
+                                                  ops::rotary_frequencies(dim, 1e4).to(options_.device()));
            return std::vector{tensor({n, (queries + keys) * dim}), tables.cos_NE2, tables.sin_NE2};
          },
          [=](Set& set) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "retort/ops/device_memory.h"
 #include "retort/ops/matrix_product.h"
 
 namespace retort::bench {
@@ -38,7 +39,10 @@ class Product {
  private:
   double seconds_of(int products) {
     const auto start = Clock::now();
-    for (int i = 0; i < products; ++i) c_ = ops::matrix_product(a_, b_.t());
+    for (int i = 0; i < products; ++i) {
+      c_ = at::Tensor();  // before there is another
+      c_ = ops::matrix_product(a_, b_.t());
+    }
     // Reading one number waits for a device that works asynchronously.
     (void)c_[0][0].item<double>();
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -63,11 +67,17 @@ ProductShape shortened(ProductShape shape) {
 
 double matrix_product_flops(at::ScalarType dtype, at::Device device) {
   constexpr std::int64_t kLargestSide = 8192;
+  // Half of what an accelerator has left, for the next three matrices.
+  const auto fits = [&](std::int64_t side) {
+    const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
+    return device.is_cpu() || 3 * side * side * item_bytes <= ops::free_bytes(device) / 2;
+  };
   for (std::int64_t side = 1024;; side *= 2) {
     Product product({side, side, side}, dtype, device);
     for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.2); ++i) product.run();
     // A product that is over at once does not occupy the device.
-    if (side == kLargestSide || product.best_seconds() >= kTimedSeconds) return product.best_flops();
+    if (side == kLargestSide || product.best_seconds() >= kTimedSeconds || !fits(2 * side))
+      return product.best_flops();
   }
 }
 

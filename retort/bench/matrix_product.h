@@ -7,8 +7,9 @@
 
 namespace retort::bench {
 
-/// Floating-point operations per second of the best of several products of square matrices (about 0.2
-/// seconds).  Their side is 1024, and up to 8192 where such a product takes less than a millisecond.
+/// Floating-point operations per second of the best of several products of square matrices.  Their side is
+/// 1024; where a product takes less than a millisecond it is doubled, up to 8192 and as memory allows.  Each
+/// side takes about 0.2 seconds.
 double matrix_product_flops(at::ScalarType dtype, at::Device device);
 
 /// [rows, inner] times [inner, columns].

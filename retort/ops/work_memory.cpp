@@ -47,7 +47,8 @@ std::int64_t product_work_bytes(Path path) {
 
 // The gradient of the weight, of each block of a kernel.
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes) {
-  if (in_kernels(path, item_bytes)) return std::min(rows, cuda::kNormBlocks) * dim * 4;
+  if (in_kernels(path, item_bytes) && cuda::has_norm_backward(dim, item_bytes))
+    return std::min(rows, cuda::kNormBlocks) * dim * 4;
   return path == Path::cpu ? 0 : piece_bytes(rows, dim, item_bytes, 1, 2);
 }
 
@@ -75,24 +76,29 @@ std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, st
          copies * keys * s.queries * item_bytes;
 }
 
-// The library's kernels for all segments together: in float32 with keys and values of each query head.
+// The library's kernels for all segments together.
 bool in_attention_kernels(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   return in_kernels(path, item_bytes) && !s.capped && s.heads > 0 && cuda::has_attention(s.queries / s.heads);
 }
 
 std::int64_t attention_kernel_backward_bytes(const AttentionSizes& s, std::int64_t item_bytes) {
-  const auto heads = 4 * s.heads;  // one float of each
-  if (item_bytes == 4) return s.tokens * (item_bytes * (5 * s.queries + s.keys) + heads);
+  const auto head_dim = s.queries / s.heads, heads = 4 * s.heads;  // one float of each
+  if (item_bytes == 4)
+    return s.tokens * (item_bytes * (5 + cuda::kMostPadding) * s.queries + item_bytes * s.keys + heads);
   const auto of_shared_keys = s.keys < s.queries ? 2 * s.queries : 0;
-  return s.tokens * (item_bytes * (s.queries + 2 * s.keys + of_shared_keys) + 4 * s.queries + heads);
+  // What is added up in float32 has rows for the gaps behind documents, and whole tiles of columns.
+  const auto columns = (head_dim + 31) / 32 * 32 + (head_dim > 128 ? 32 : 0);
+  return s.tokens * (item_bytes * (s.queries + 2 * s.keys + of_shared_keys) +
+                     cuda::kMostPadding * (4 * columns * s.heads + heads));
 }
 
 }  // namespace
 
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements, cpu::unit_forward_elements);
+  // In float32 with keys and values of each query head, and sums for the gaps behind documents.
   if (in_attention_kernels(path, s, item_bytes))
-    return item_bytes == 4 ? 2 * item_bytes * s.tokens * s.queries : 0;
+    return item_bytes == 4 ? s.tokens * (2 * item_bytes * s.queries + 4 * s.heads * cuda::kMostPadding) : 0;
   // The output of a segment before it is copied to its place.
   if (const auto bytes = composed_bytes(s, item_bytes, 3, 2)) return bytes;
   return item_bytes * s.segment * s.queries;

@@ -11,7 +11,8 @@
 
 namespace retort::ops {
 
-/// What the library keeps for its products from the first one on: 32 MiB of cuBLAS on Hopper, less elsewhere.
+/// What the library keeps for its products from the first one on: 32 MiB of cuBLAS from Hopper on, less
+/// before.
 std::int64_t product_work_bytes(Path path);
 
 /// Of rms_norm and its backward, of which the latter holds more.

@@ -121,6 +121,13 @@ unsigned __float_as_uint(float x) {  // NOLINT
 
 // ---- The kernels, for both types
 
+// A processor takes from everywhere what an accelerator takes from aligned places alone.
+void check_aligned(const void* pointer, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % bytes != 0)
+    ADD_FAILURE() << "a kernel takes " << bytes << " bytes from a place that is not aligned";
+}
+
+#define CHECK_ALIGNED(pointer, bytes) check_aligned(pointer, bytes)
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(threads)

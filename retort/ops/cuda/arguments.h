@@ -27,9 +27,9 @@ struct RelativeErrors {
   double eps, blocks, step_tokens, weight;
 };
 
-/// Of one update.  `first_rest` and `second_rest` hold the scale of the gradient already.
+/// Of one update; the rests are 1 less a beta.
 struct AdamWStep {
-  float beta1, first_rest, beta2, second_rest;
+  float gradient_scale, beta1, first_rest, beta2, second_rest;
   float kept_by_decay, inverse_correction2, eps, step_size;
 };
 

@@ -9,13 +9,17 @@
 
 namespace retort::ops::cuda {
 
+/// The library's kernels hold rows for gaps behind segments.  All rows are at most so many times the tokens:
+/// with more gaps, segments are taken in several calls in bfloat16, and one by one in float32.
+inline constexpr std::int64_t kMostPadding = 2;
+
 /// Whether the library's kernels know heads of this width.
 bool has_attention(std::int64_t head_dim);
 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule);
 
-/// The order in which gradients of queries are added is the kernel's, and differs from run to run.
+/// The order in which gradients are added is the kernel's, and may differ from run to run.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,

@@ -80,6 +80,7 @@ Search search() {
 }
 
 constexpr const char* kPrelude = R"(
+#define CHECK_ALIGNED(pointer, bytes)
 template <typename T>
 __device__ T shuffle_xor(T x, int lanes) {
   return __shfl_xor_sync(0xffffffffu, x, lanes);

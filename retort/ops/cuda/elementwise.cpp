@@ -41,23 +41,29 @@ struct NormGrid {
   Grid grid;
 };
 
+constexpr std::int64_t kMostNormThreads = 512, kMostPacks = 4;
+
 // None where a row is longer than the threads of a block can hold.
 std::optional<NormGrid> norm_grid(std::int64_t rows, std::int64_t dim, std::int64_t width) {
-  constexpr std::int64_t kMostThreads = 512;
   const auto packs = dim / width;
-  for (const std::int64_t of_thread : {1, 2, 4}) {
-    if (packs > of_thread * kMostThreads) continue;
+  for (std::int64_t of_thread = 1; of_thread <= kMostPacks; of_thread *= 2) {
+    if (packs > of_thread * kMostNormThreads) continue;
     const auto rows_of_block = (rows + kNormBlocks - 1) / kNormBlocks;
     return NormGrid{width,
                     of_thread,
                     rows_of_block,
                     {(rows + rows_of_block - 1) / rows_of_block,
-                     threads_of_row((packs + of_thread - 1) / of_thread, kMostThreads)}};
+                     threads_of_row((packs + of_thread - 1) / of_thread, kMostNormThreads)}};
   }
   return {};
 }
 
 }  // namespace
+
+bool has_norm_backward(std::int64_t dim, std::int64_t item_bytes) {
+  const auto width = dim * item_bytes % 16 == 0 ? 16 / item_bytes : 1;
+  return dim <= width * kMostPacks * kMostNormThreads;
+}
 
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {

@@ -1,6 +1,6 @@
 #pragma once
-// RMSNorm, rotary embedding and the gates of an MLP, one kernel each.  What they compute and take is said in
-// ops/elementwise.h; float64 and shapes that no kernel has go to ops/device/.
+// RMSNorm, rotary embedding and the gates of an MLP, in one or two kernels each.  What they compute and take
+// is said in ops/elementwise.h; float64 and shapes that no kernel has go to ops/device/.
 
 #include "retort/ops/elementwise.h"
 
@@ -8,6 +8,9 @@ namespace retort::ops::cuda {
 
 /// Blocks at most that add up the gradient of a norm's weight, each of some rows.
 inline constexpr std::int64_t kNormBlocks = 1024;
+
+/// Whether the backward of a norm of rows of so many elements, of `item_bytes` each, has a kernel.
+bool has_norm_backward(std::int64_t dim, std::int64_t item_bytes);
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,

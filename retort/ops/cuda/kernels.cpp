@@ -15,7 +15,9 @@ Grid shared_grid(std::int64_t items) {
 bool begins_rows_aligned(const at::Tensor& x) {
   constexpr std::int64_t kBytes = 16;
   if (!x.defined()) return true;
-  const auto row_bytes = (x.dim() > 1 ? x.stride(0) : x.numel()) * x.element_size();
+  // One row may have any stride.
+  const auto row = x.dim() < 2 ? x.numel() : x.size(0) == 1 ? x.size(1) : x.stride(0);
+  const auto row_bytes = row * static_cast<std::int64_t>(x.element_size());
   return row_bytes % kBytes == 0 && reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % kBytes == 0;
 }
 

@@ -6,8 +6,8 @@
 // otherwise, and has a multiple of 32 threads.  All sums have an order of their own, so a result does not
 // depend on which block came first.
 //
-// All kernels are templates, because of a template only what is asked for is compiled.  shuffle_xor comes from
-// whoever compiles this.
+// All kernels are templates, because of a template only what is asked for is compiled.  shuffle_xor and
+// CHECK_ALIGNED come from whoever compiles this.
 #include "retort/ops/cuda/arguments.h"
 
 using namespace retort_kernels;
@@ -56,6 +56,7 @@ struct alignas(kWidth * sizeof(Scalar)) Pack {
 
 template <int kWidth>
 __device__ void load(const Scalar* from, float (&to)[kWidth]) {
+  CHECK_ALIGNED(from, sizeof(Pack<kWidth>));
   const Pack<kWidth> pack = *reinterpret_cast<const Pack<kWidth>*>(from);
   for (int k = 0; k < kWidth; ++k) to[k] = to_float(pack.at[k]);
 }
@@ -63,6 +64,7 @@ template <int kWidth>
 __device__ void store(const float (&from)[kWidth], Scalar* to) {
   Pack<kWidth> pack;
   for (int k = 0; k < kWidth; ++k) pack.at[k] = rounded(from[k]);
+  CHECK_ALIGNED(to, sizeof(Pack<kWidth>));
   *reinterpret_cast<Pack<kWidth>*>(to) = pack;
 }
 
@@ -392,7 +394,8 @@ __device__ float gradient_of_logit(const RowSums<kTerms>& sums, const LogitTerms
 
 // A row is read twice and written once; the gradient may lie in the place of the student's logits.
 template <int kWidth, int kTerms>
-__global__ void logit_losses(Scalar* gradient, double* values, const Scalar* student, const Scalar* teacher,
+__global__ void __launch_bounds__(512)
+logit_losses(Scalar* gradient, double* values, const Scalar* student, const Scalar* teacher,
                              const Index* targets, LogitRows shape, LogitTerms terms) {
   const Index row = blockIdx.x, target = targets[row], step = blockDim.x * kWidth;
   const Scalar* of_student = student + row * shape.student_stride;
@@ -499,7 +502,7 @@ template <int kWidth>
 __global__ void adamw(float* p, const float* g, float* m, float* v, unsigned short* copy,
                   const unsigned char* mask, Index count, AdamWStep s) {
   for (Index i = first_of_thread(); i < count; i += threads_of_grid()) {
-    const float gradient = g[i];
+    const float gradient = g[i] * s.gradient_scale;
     float first = m[i] * s.beta1 + gradient * s.first_rest;
     float second = v[i] * s.beta2 + gradient * gradient * s.second_rest;
     float value = p[i] * s.kept_by_decay - s.step_size * first / (sqrtf(second * s.inverse_correction2) + s.eps);

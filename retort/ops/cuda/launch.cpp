@@ -71,30 +71,45 @@ bool wanted() {
 
 }  // namespace
 
-bool has_kernels(c10::Device device) {
-  if (!device.is_cuda() || !wanted()) return false;
-  const auto* found = library();
-  if (!found) return false;
+namespace {
+
+// Why no kernels can be made for the device; empty where one was.
+std::string why_none(const Library& library, c10::DeviceIndex device) try {
+  constexpr int kOldest = 80;  // from which on the library's attention knows bfloat16
+  const int arch = arch_of(library.call, device);
+  if (arch < kOldest) return "the device is older than compute capability 8.0";
+  if (std::ranges::count(library.archs, arch) == 0) return "NVRTC does not know the device";
+  compiled(library.call, "add_rows<1>", false, arch);
+  return {};
+} catch (const base::InternalError& error) {
+  return error.what();
+}
+
+// The same of this process; found out once for each device.
+std::string why_none(c10::Device device) {
+  if (!wanted()) return "RETORT_KERNELS says so";
+  std::string why_not;
+  const auto* found = library(&why_not);
+  if (!found) return why_not;
   static std::mutex mutex;
-  static std::map<c10::DeviceIndex, bool> known;
+  static std::map<c10::DeviceIndex, std::string> known;
   const std::lock_guard lock(mutex);
   const auto index = index_of(device);
-  auto answer = known.find(index);
-  if (answer == known.end())
-    answer = known.emplace(index, std::ranges::count(found->archs, arch_of(found->call, index)) > 0).first;
-  return answer->second;
+  const auto answer = known.find(index);
+  return answer != known.end() ? answer->second : known[index] = why_none(*found, index);
+}
+
+}  // namespace
+
+bool has_kernels(c10::Device device) {
+  return device.is_cuda() && why_none(device).empty();
 }
 
 std::string describe_kernels(c10::Device device) {
-  if (!device.is_cuda()) return "compositions of libtorch's operations";
-  if (!wanted()) return "compositions of libtorch's operations, as RETORT_KERNELS says";
-  std::string why_not;
-  const auto* found = library(&why_not);
-  if (!found) return "compositions of libtorch's operations: " + why_not;
-  const auto version = std::to_string(found->version / 100) + "." + std::to_string(found->version % 100);
-  if (!has_kernels(device))
-    return "compositions of libtorch's operations: NVRTC " + version + " does not know this device";
-  return "own kernels, compiled by NVRTC " + version;
+  const auto why = device.is_cuda() ? why_none(device) : "they are for NVIDIA's alone";
+  if (!why.empty()) return "compositions of libtorch's operations, not own kernels: " + why;
+  const auto version = library()->version;
+  return base::join("own kernels, compiled by NVRTC ", version / 100, ".", version % 100);
 }
 
 void launch(const std::string& name, at::ScalarType type, Grid grid, const at::Tensor& x, void** arguments) {

@@ -1,5 +1,5 @@
 #pragma once
-// Losses on logits and on hidden states, one kernel each.  What they compute and take is said in
+// Losses on logits in one kernel, and on hidden states in two.  What they compute and take is said in
 // ops/logit_losses.h; float64 goes to ops/device/.
 
 #include "retort/ops/logit_losses.h"

@@ -15,15 +15,15 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   const double step = static_cast<double>(s.step);
   const double correction1 = 1 - std::pow(s.beta1, step), correction2 = 1 - std::pow(s.beta2, step);
   const auto narrowed = [](double x) { return static_cast<float>(x); };
-  const retort_kernels::AdamWStep of_step{
-      .beta1 = narrowed(s.beta1),
-      .first_rest = narrowed((1 - s.beta1) * s.gradient_scale),
-      .beta2 = narrowed(s.beta2),
-      .second_rest = narrowed((1 - s.beta2) * s.gradient_scale * s.gradient_scale),
-      .kept_by_decay = narrowed(1 - s.lr * s.weight_decay),
-      .inverse_correction2 = narrowed(1 / correction2),
-      .eps = narrowed(s.eps),
-      .step_size = narrowed(s.lr / correction1)};
+  const retort_kernels::AdamWStep of_step{.gradient_scale = narrowed(s.gradient_scale),
+                                          .beta1 = narrowed(s.beta1),
+                                          .first_rest = narrowed(1 - s.beta1),
+                                          .beta2 = narrowed(s.beta2),
+                                          .second_rest = narrowed(1 - s.beta2),
+                                          .kept_by_decay = narrowed(1 - s.lr * s.weight_decay),
+                                          .inverse_correction2 = narrowed(1 / correction2),
+                                          .eps = narrowed(s.eps),
+                                          .step_size = narrowed(s.lr / correction1)};
   run("adamw<1>", at::kFloat, shared_grid(p.numel()), p, p.mutable_data_ptr(), g.const_data_ptr(),
       m.mutable_data_ptr(), v.mutable_data_ptr(), copy.defined() ? copy.mutable_data_ptr() : nullptr,
       mask.defined() ? mask.const_data_ptr() : nullptr, p.numel(), of_step);

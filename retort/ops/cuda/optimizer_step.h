@@ -1,5 +1,5 @@
 #pragma once
-// One update and the norm of a gradient, one kernel each; see ops/optimizer_step.h.
+// One update in one kernel, and the norm of a gradient in one and a sum; see ops/optimizer_step.h.
 
 #include "retort/ops/optimizer_step.h"
 

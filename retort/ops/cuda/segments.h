@@ -15,7 +15,7 @@ struct Segments {
   std::int64_t count() const { return bounds_S.numel() - 1; }
 };
 
-/// All layers of a batch ask for the same, so the last ones are kept.  Nothing is waited for.
+/// All layers of a batch ask for the same, so the last two are kept.  Nothing is waited for.
 Segments segments_of(const std::vector<std::int64_t>& bounds, at::Device device);
 
 }  // namespace retort::ops::cuda
