@@ -20,12 +20,11 @@ std::vector<std::int64_t> read_list(const Json& config, const char* key, std::si
                                     const std::string& where) {
   const auto found = config.find(key);
   require<ModelError>(found != config.end() && found->is_array() && found->size() == count, where, ": ", key,
-                      " is ", found == config.end() ? "absent" : io::quote(found->dump()),
-                      ", expected a list of ", count, " numbers, one for each layer of a ", kOwnArchitecture,
-                      ".");
+                      " is ", found == config.end() ? "absent" : io::shown(*found), ", expected a list of ",
+                      count, " numbers, one for each layer of a ", kOwnArchitecture, ".");
   std::vector<std::int64_t> numbers;
   for (const Json& number : *found) {
-    require<ModelError>(number.is_number_integer(), where, ": ", key, " holds ", io::quote(number.dump()),
+    require<ModelError>(number.is_number_integer(), where, ": ", key, " holds ", io::shown(number),
                         ", expected whole numbers.");
     numbers.push_back(number.get<std::int64_t>());
   }
@@ -38,7 +37,7 @@ struct Entry {
   std::string where;
 
   std::int64_t integer(const std::string& key, const Json& number) const {
-    require<ModelError>(number.is_number_integer(), where, ".", key, " is ", io::quote(number.dump()),
+    require<ModelError>(number.is_number_integer(), where, ".", key, " is ", io::shown(number),
                         ", expected a whole number.");
     return number.get<std::int64_t>();
   }
@@ -55,10 +54,10 @@ std::size_t layer_number(const std::string& key, std::size_t count, const std::s
 }
 
 void skip(const Json& list, Block& block, const std::string& where) {
-  require<ModelError>(list.is_array(), where, ".skip is ", io::quote(list.dump()), ", expected a list.");
+  require<ModelError>(list.is_array(), where, ".skip is ", io::shown(list), ", expected a list.");
   for (const Json& part : list) {
     const bool attention = part == "attention", mlp = part == "mlp";
-    require<ModelError>(attention || mlp, where, ".skip names ", io::quote(part.dump()),
+    require<ModelError>(attention || mlp, where, ".skip names ", io::shown(part),
                         ", expected \"attention\" or \"mlp\".");
     if (attention) block.attention.reset();
     if (mlp) block.mlp = std::monostate{};
@@ -66,7 +65,7 @@ void skip(const Json& list, Block& block, const std::string& where) {
 }
 
 void change(const Entry& entry, Block& block) {
-  require<ModelError>(entry.value.is_object(), entry.where, " is ", io::quote(entry.value.dump()),
+  require<ModelError>(entry.value.is_object(), entry.where, " is ", io::shown(entry.value),
                       ", expected an object.");
   Attention attention = block.attention.value_or(Attention{});
   DenseMlp mlp = std::get<DenseMlp>(block.mlp);
@@ -91,7 +90,7 @@ void change(const Entry& entry, Block& block) {
 }  // namespace
 
 void apply_per_layer_config(const Json& value, std::vector<Block>& blocks, const std::string& where) {
-  require<ModelError>(value.is_object(), where, ": per_layer_config is ", io::quote(value.dump()),
+  require<ModelError>(value.is_object(), where, ": per_layer_config is ", io::shown(value),
                       ", expected an object.");
   for (const auto& [key, entry] : value.items())
     change({entry, base::join(where, ": per_layer_config.", key)},

@@ -13,9 +13,7 @@
 
 namespace retort::architecture {
 
-inline std::string shown(const base::Json& value) {
-  return io::quote(value.dump());
-}
+using io::shown;
 
 /// Null and absent are the same, as they are for transformers.
 class JsonReader {

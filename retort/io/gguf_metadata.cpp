@@ -11,13 +11,6 @@ namespace retort::io {
 
 using base::Json;
 
-// A text of the file may be anything but UTF-8, and JSON has no word for a number that is not finite.
-std::string shown(const Json& value) {
-  if (value.is_number_float() && !std::isfinite(value.get<double>()))
-    return quote(base::join(value.get<double>()));
-  return quote(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 const Json* MetadataReader::find(std::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;

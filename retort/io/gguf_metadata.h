@@ -10,9 +10,6 @@
 
 namespace retort::io {
 
-/// A value for a message, whatever it holds.
-std::string shown(const base::Json& value);
-
 /// Valid as long as what it is made of.  Absent keys give nothing; functions throw ModelError for a value of
 /// another kind than they are asked for.
 class MetadataReader {

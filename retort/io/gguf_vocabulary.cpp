@@ -34,7 +34,7 @@ Vocabulary read_gguf_vocabulary(const MetadataReader& in) {
     for (std::size_t id = 0; id < kinds->size(); ++id) {
       const Json& kind = (*kinds)[id];
       require<ModelError>(kind.is_number_integer() && kind >= 0 && kind <= 6, in.where(),
-                          ": tokenizer.ggml.token_type of id ", id, " is ", quote(kind.dump()),
+                          ": tokenizer.ggml.token_type of id ", id, " is ", shown(kind),
                           ", expected 0 to 6; convert the model again.");
       vocabulary.kinds[id] = static_cast<TokenKind>(kind.get<int>());
     }

@@ -1,5 +1,8 @@
 #include "retort/io/quote.h"
 
+#include <cmath>
+
+#include "retort/base/error.h"
 #include "retort/base/utf8.h"
 
 namespace retort::io {
@@ -27,6 +30,14 @@ std::string quote(std::string_view text) {
     rest.remove_prefix(bytes > 0 ? bytes : 1);
   }
   return out + (length < text.size() ? "...\"" : "\"");
+}
+
+// JSON has no word for a number that is not finite.
+std::string shown(const base::Json& value) {
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return quote(base::join(value.get<double>()));
+  return quote(value.dump(-1, ' ', false, base::Json::error_handler_t::replace));
 }
 
 }  // namespace retort::io

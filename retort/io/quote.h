@@ -4,10 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "retort/base/json.h"
+
 namespace retort::io {
 
 /// The text in double quotes, control characters and bytes that are not UTF-8 as \xNN, cut after 120 bytes at
 /// the border of a character.
 std::string quote(std::string_view text);
+
+/// The same of a value of JSON, whatever it holds: a text as it reads, anything else as it is written.
+std::string shown(const base::Json& value);
 
 }  // namespace retort::io

@@ -52,7 +52,7 @@ Json header_json(std::string_view text, const std::string& where) {
 }
 
 std::size_t unsigned_value(const Json& value, const std::string& who, const char* what) {
-  require<ModelError>(value.is_number_unsigned(), who, ": ", what, " holds ", quote(value.dump()),
+  require<ModelError>(value.is_number_unsigned(), who, ": ", what, " holds ", shown(value),
                       ", expected whole numbers of at least 0", kAdvice);
   return value.get<std::size_t>();
 }

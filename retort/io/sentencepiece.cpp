@@ -217,8 +217,7 @@ class Beside {
       for (const auto& [id, token] : listed->items()) add(described(id, token), vocabulary, tokens);
     if (added_.is_object())
       for (const auto& [content, id] : added_.items()) {
-        if (!id.is_number_unsigned())
-          fail(base::join("the id of ", quote(content), " is ", quote(id.dump())));
+        if (!id.is_number_unsigned()) fail(base::join("the id of ", quote(content), " is ", shown(id)));
         const AddedToken token{.id = id.get<std::size_t>(), .content = content};
         if (std::ranges::find(tokens, token.id, &AddedToken::id) == tokens.end())
           add(token, vocabulary, tokens);
@@ -239,7 +238,7 @@ class Beside {
   bool flag_in(const Json& object, const char* key, bool otherwise) const {
     const Json* value = find(object, key);
     if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) fail(base::join(key, " is ", quote(value->dump()), ", expected true or false"));
+    if (!value->is_boolean()) fail(base::join(key, " is ", shown(*value), ", expected true or false"));
     return value->get<bool>();
   }
   AddedToken described(const std::string& id, const Json& token) const {

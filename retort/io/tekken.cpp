@@ -112,13 +112,13 @@ class Tekken {
   }
   std::string text(const Json& object, const char* key) const {
     const Json& value = member(object, key);
-    if (!value.is_string()) fail(base::join(key, " is ", quote(value.dump()), ", expected a text"));
+    if (!value.is_string()) fail(base::join(key, " is ", shown(value), ", expected a text"));
     return value.get<std::string>();
   }
   std::int64_t count(const Json& object, const char* key) const {
     const Json& value = member(object, key);
     if (!value.is_number_integer() || value < 0 || value > kMaxTokens)
-      fail(base::join(key, " is ", quote(value.dump()), ", expected a number of tokens"));
+      fail(base::join(key, " is ", shown(value), ", expected a number of tokens"));
     return value.get<std::int64_t>();
   }
   void read_special();

@@ -48,7 +48,7 @@ class Tasks(unittest.TestCase):
         return sums
 
     def compare(self, bos, prefix, model=MODEL):
-        options = argparse.Namespace(program=os.environ["RETORT_PROGRAM"], bos=bos)
+        options = argparse.Namespace(device="cpu", program=os.environ["RETORT_PROGRAM"], bos=bos)
         found = tasks.log_likelihoods(options, str(model), REQUESTS, self.folder)
         for actual, wanted in zip(found, self.expected(prefix), strict=True):
             self.assertAlmostEqual(actual, wanted, delta=1e-3)

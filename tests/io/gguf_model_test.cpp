@@ -200,7 +200,7 @@ TEST_F(GgufModel, RefusesByNameWhatChangesTheMathematics) {
 
 TEST_F(GgufModel, RefusesMetadataOfAnotherKindOrNone) {
   EXPECT_SAYS(refusal_with([](auto& file) { file.text("llama.rope.freq_base", "many"); }),
-              "\"llama.rope.freq_base\" is \"\"many\"\", expected a number");
+              "\"llama.rope.freq_base\" is \"many\", expected a number");
   EXPECT_SAYS(refusal_with([](auto& file) { file.integers("tokenizer.ggml.eos_token_id", {1}); }),
               "expected a whole number");
   GgufWriter file;
