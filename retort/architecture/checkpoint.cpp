@@ -88,13 +88,13 @@ std::optional<io::Dtype> declared_dtype(const io::ModelDirectory& directory) {
   return std::nullopt;
 }
 
-void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
+void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory, bool is_gguf) {
   const std::string& name = tensor.stored.name;
   const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(name));
-  const std::string described = io::is_gguf(directory.path()) ? "the metadata" : "config.json";
+  const std::string described = is_gguf ? "the metadata" : "config.json";
   const auto foreign = base::join("; the weights do not belong to ", described, " beside them.");
   require<ModelError>(directory.contains(name), who, " is missing",
-                      tensor.role == Role::head && !io::is_gguf(directory.path())
+                      tensor.role == Role::head && !is_gguf
                           ? "; if the head is the embedding, config.json needs \"tie_word_embeddings\": true."
                           : foreign);
   const auto expected = tensor.stored_shape();
@@ -110,10 +110,11 @@ void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory) {
 
 void check_tensors(const Config& config, const io::ModelDirectory& directory) {
   const Layout layout = make_layout(config);
+  const bool is_gguf = io::is_gguf(directory.path());
   std::map<std::string_view, const Tensor*> expected;
   for (const Unit& unit : layout.units)
     for (const Tensor& tensor : unit.tensors) {
-      check_tensor(tensor, directory);
+      check_tensor(tensor, directory, is_gguf);
       expected[tensor.stored.name] = &tensor;
     }
   for (const std::string& tensor : directory.names())

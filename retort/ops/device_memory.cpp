@@ -15,13 +15,13 @@ c10::DeviceAllocator& allocator_of(at::Device device) {
   return *c10::getDeviceAllocator(device.type());
 }
 
-c10::DeviceIndex index_of(at::Device device) {
-  return device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
-}
-
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
 }  // namespace
+
+c10::DeviceIndex index_of(at::Device device) {
+  return device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
+}
 
 std::int64_t free_bytes(at::Device device) {
   return static_cast<std::int64_t>(allocator_of(device).getMemoryInfo(index_of(device)).first);

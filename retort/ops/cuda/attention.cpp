@@ -28,18 +28,9 @@ bool has_kernel(const at::Tensor& q_NHE, const Segments& segments, const ScoreRu
          (is_flash(q_NHE) || is_padded_little(segments, q_NHE.size(0)));
 }
 
-// How far back a query sees, and that it sees nothing after itself.
-std::optional<std::int64_t> before(const ScoreRule& rule) {
-  if (rule.window == 0) return {};
-  return rule.window - 1;
-}
-std::optional<std::int64_t> after(const ScoreRule& rule) {
-  if (rule.window == 0) return {};
-  return 0;
-}
-std::optional<std::int64_t> window(const ScoreRule& rule) {
-  if (rule.window == 0) return {};
-  return rule.window;
+// What a kernel is told of a window; nothing without one.
+std::optional<std::int64_t> of_window(const ScoreRule& rule, std::int64_t tokens) {
+  return rule.window > 0 ? std::optional(tokens) : std::nullopt;
 }
 
 // The kernels for float32 take one batch, and as many heads of keys as of queries.
@@ -68,14 +59,14 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   if (is_flash(q_NHE)) {
     auto result = at::_flash_attention_forward(q_NHE, k_NKE, v_NKE, bounds_S, bounds_S, longest, longest, 0.0,
                                                /*is_causal=*/true, /*return_debug_mask=*/false, rule.scale,
-                                               before(rule), after(rule));
+                                               of_window(rule, rule.window - 1), of_window(rule, 0));
     return {std::get<0>(result), std::get<1>(result)};
   }
   const auto heads = q_NHE.size(1);
-  auto result = at::_efficient_attention_forward(q_NHE.unsqueeze(0), of_each_query_head(k_NKE, heads),
-                                                 of_each_query_head(v_NKE, heads), {}, bounds_S, bounds_S,
-                                                 longest, longest, 0.0, kCausalFromTopLeft,
-                                                 /*compute_log_sumexp=*/true, rule.scale, {}, window(rule));
+  auto result = at::_efficient_attention_forward(
+      q_NHE.unsqueeze(0), of_each_query_head(k_NKE, heads), of_each_query_head(v_NKE, heads), {}, bounds_S,
+      bounds_S, longest, longest, 0.0, kCausalFromTopLeft,
+      /*compute_log_sumexp=*/true, rule.scale, {}, of_window(rule, rule.window));
   return {std::get<0>(result).squeeze(0), std::get<1>(result)};
 }
 
@@ -125,7 +116,7 @@ void flash_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const a
     const auto [gq, gk, gv] = at::_flash_attention_backward(
         part(gout_NHE), part(q_NHE), part(k_NKE), part(v_NKE), part(forward.out_NHE),
         part(forward.lse_HN, 1).contiguous(), bounds_S, bounds_S, longest, longest, 0.0, /*is_causal=*/true,
-        seed, seed, rule.scale, before(rule), after(rule));
+        seed, seed, rule.scale, of_window(rule, rule.window - 1), of_window(rule, 0));
     const auto own = to.of(run.begin, run.tokens);
     own.q_NHE.copy_(gq);
     own.k_NKE.copy_(gk);
@@ -143,7 +134,7 @@ void efficient_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
       of_each_query_head(v_NKE, heads), {}, forward.out_NHE.unsqueeze(0), segments.bounds_S,
       segments.bounds_S, segments.longest, segments.longest, forward.lse_HN, 0.0, seed, seed,
       kCausalFromTopLeft,
-      /*bias_requires_grad=*/false, rule.scale, {}, window(rule));
+      /*bias_requires_grad=*/false, rule.scale, {}, of_window(rule, rule.window));
   to.q_NHE.copy_(std::get<0>(gradients).squeeze(0));
   add_heads(std::get<1>(gradients), to.k_NKE);
   add_heads(std::get<2>(gradients), to.v_NKE);

@@ -11,6 +11,7 @@
 #include "retort/base/error.h"
 #include "retort/ops/cuda/compiler.h"
 #include "retort/ops/cuda/kernels.h"
+#include "retort/ops/device_memory.h"
 
 namespace retort::ops::cuda {
 namespace {
@@ -27,10 +28,6 @@ int arch_of(const Functions& call, c10::DeviceIndex device) {
   ensure_done(call, call.cuDeviceGetAttribute(&major, kComputeCapabilityMajor, device), "a device's kind");
   ensure_done(call, call.cuDeviceGetAttribute(&minor, kComputeCapabilityMinor, device), "a device's kind");
   return 10 * major + minor;
-}
-
-c10::DeviceIndex index_of(c10::Device device) {
-  return device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
 }
 
 // libtorch's context, which a thread that launched nothing yet does not have.
