@@ -4,7 +4,9 @@
 
 #include "cli/interrupt.h"
 #include "retort/base/error.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/shared/local_ranks.h"
+#include "retort/record/run_files.h"
 
 namespace retort::cli {
 namespace {
@@ -44,11 +46,16 @@ void say_last_words(const std::string& sentence) {
   std::cerr << "error: " << sentence << std::endl;
 }
 
-base::ExitCode run_ranks(int ranks) {
-  const auto ends = comm::run_local_ranks(ranks, command_line());
+base::ExitCode run_ranks(int ranks, const base::Path& run_directory) {
+  const auto flights = record::RunFiles(run_directory).flights_path();
+  const auto last_place = [&](int rank, int process) -> std::string {
+    for (const auto& record : comm::read_flights(flights))
+      if (record.rank == rank && record.process == process) return comm::last_place(record);
+    return {};
+  };
+  const auto ends = comm::run_local_ranks(ranks, command_line(), last_place);
   const auto& first = ends.front();  // who speaks for all, where it can
-  base::require<base::PeerError>(first.signal == 0, "rank 0 was ended by signal ", first.signal,
-                                 "; start the same command again to go on from what is kept.");
+  base::require<base::PeerError>(first.sentence.empty(), first.sentence);
   return static_cast<base::ExitCode>(first.code);
 }
 

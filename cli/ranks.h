@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "retort/base/files.h"
 #include "retort/comm/group.h"
 
 namespace retort::cli {
@@ -13,8 +14,8 @@ namespace retort::cli {
 void say_last_words(const std::string& sentence);
 
 /// Starts this command on `ranks` processes and waits for them; returns how the job ended, after a sentence
-/// where nobody else can say one.
-base::ExitCode run_ranks(int ranks);
+/// where nobody else can say one.  They note in `run_directory` where they are.
+base::ExitCode run_ranks(int ranks, const base::Path& run_directory);
 
 /// Throws UsageError on every rank where `text` is not the same everywhere; it describes `what`.  Collective.
 void require_same_on_all_ranks(comm::Group& group, const char* what, const std::string& text);

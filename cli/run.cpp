@@ -30,12 +30,15 @@ recipe::Recipe checked_recipe(const Options& options) {
   return recipe;
 }
 
+base::Path run_directory_of(const Options& options) {
+  return options.run_dir.empty() ? base::Path("runs") / name_of(options.source) : base::Path(options.run_dir);
+}
+
 base::ExitCode run_recipe(const recipe::Recipe& recipe, const Options& options, comm::Group& group,
                           record::Observer& observer) {
   pipeline::RunRequest request;
   request.group = &group;
-  request.run_directory =
-      options.run_dir.empty() ? base::Path("runs") / name_of(options.source) : base::Path(options.run_dir);
+  request.run_directory = run_directory_of(options);
   request.only_stage = options.stage;
   request.dry_run = options.dry_run;
   request.command = command_line();
@@ -60,7 +63,7 @@ base::ExitCode run(const Options& options) {
   }
   if (alone && options.ranks > 1) {
     (void)checked_recipe(options);  // so that a mistake starts nothing
-    return run_ranks(options.ranks);
+    return run_ranks(options.ranks, run_directory_of(options));
   }
   const auto group = comm::world_group(say_last_words);
   return as_rank(*group, options.verbosity, [&](record::Observer& observer) {

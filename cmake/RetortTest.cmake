@@ -39,7 +39,7 @@ if(RETORT_SHARED_DATA)
   list(APPEND _retort_oracle_arguments --shared ${RETORT_SHARED_DATA})
 endif()
 
-# One Python process writes the outputs of all oracles before the first C++ test starts.
+# The outputs of all oracles are written before the first C++ test starts, on all processors.
 add_test(NAME oracles COMMAND ${RETORT_PYTHON} ${PROJECT_SOURCE_DIR}/tools/make_oracles.py ${_retort_oracle_arguments})
 # One thread, as in the tests: a matrix product with another number of them has other last bits.
 set_tests_properties(oracles PROPERTIES FIXTURES_SETUP oracles TIMEOUT 1200 RUN_SERIAL ON ENVIRONMENT OMP_NUM_THREADS=1)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the outputs of all oracles (tests/oracles/*.py) below one directory, in one process, before the tests run.
+"""Writes the outputs of all oracles (tests/oracles/*.py) below one directory, before the tests run.
 
 A module's output is kept while its own text, the shared helpers, the versions of the outside packages and the extra
 test data stay what they were; a module that was interrupted or failed is run again.
 """
 
 import argparse
+import concurrent.futures
 import fcntl
 import hashlib
 import importlib
@@ -71,28 +72,40 @@ def run_module(path, out_dir, shared):
     importlib.import_module(f"oracles.{path.stem}").write(out_dir, shared)
 
 
-def make(folder, out_dir, shared, force=False, only=()):
-    """Brings every module's output up to date; returns the names of the modules that failed."""
+def attempt(path, out_dir, shared):
+    """Seconds that a module took, or nothing where it failed: one broken module must not hide the others' result."""
+    start = time.monotonic()
+    try:
+        run_module(path, out_dir, shared)
+    except Exception:
+        traceback.print_exc()
+        return None
+    return time.monotonic() - start
+
+
+def make(folder, out_dir, shared, force=False, only=(), jobs=1):
+    """Brings every module's output up to date, `jobs` at a time; returns the names of the modules that failed."""
     common = common_digest(folder, shared)
-    failed = []
+    wanted = {}
     for path in find_modules(folder):
         if only and path.stem not in only:
             continue
-        stamp = out_dir / f".{path.stem}.stamp"
-        wanted = common + " " + files_digest([path]) + "\n"
-        if not force and stamp.is_file() and stamp.read_text() == wanted:
+        stamp, text = out_dir / f".{path.stem}.stamp", common + " " + files_digest([path]) + "\n"
+        if not force and stamp.is_file() and stamp.read_text() == text:
             print(f"oracles: {path.stem}: up to date", flush=True)
             continue
         stamp.unlink(missing_ok=True)
-        start = time.monotonic()
-        try:
-            run_module(path, out_dir, shared)
-        except Exception:  # one broken module must not hide the others' result
-            traceback.print_exc()
-            failed.append(path.stem)
-            continue
-        stamp.write_text(wanted)
-        print(f"oracles: {path.stem}: {time.monotonic() - start:.1f} s", flush=True)
+        wanted[path] = (stamp, text)
+    failed = []
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        running = {path: pool.submit(attempt, path, out_dir, shared) for path in wanted}
+        for path, (stamp, text) in wanted.items():
+            seconds = running[path].result()
+            if seconds is None:
+                failed.append(path.stem)
+                continue
+            stamp.write_text(text)
+            print(f"oracles: {path.stem}: {seconds:.1f} s", flush=True)
     return failed
 
 
@@ -102,6 +115,7 @@ def main(arguments=None):
     parser.add_argument("--shared", type=Path, help="directory of extra test data")
     parser.add_argument("--force", action="store_true", help="run modules that are up to date, too")
     parser.add_argument("--only", action="append", default=[], metavar="MODULE", help="run this module (may be repeated)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="modules at a time")
     parser.add_argument("--modules", type=Path, default=REPOSITORY / "tests" / "oracles", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
 
@@ -113,7 +127,7 @@ def main(arguments=None):
     with open(options.out / ".lock", "w") as lock:  # two builds may share the outputs
         fcntl.flock(lock, fcntl.LOCK_EX)
         failed = make(options.modules, options.out.resolve(), options.shared and options.shared.resolve(),
-                      options.force, options.only)
+                      options.force, options.only, options.jobs)
     if failed:
         print(f"oracles: {', '.join(failed)} failed with {sys.executable}; what they import is in tools/pins/test.txt.",
               file=sys.stderr)

@@ -3,7 +3,7 @@
 
   benchmarks/families/stages.py build/release/cli/retort [--only NAME] [--keep DIR]
 
-The models are those of recipes/families, from random weights, and the text is made up: a cell says that the program did
+The models are those of recipes/families and of variants/, from random weights, and the text is made up: a cell says that the program did
 what the recipe asks and that the result was read back, not that the result is good.  Standard library only.
 """
 
@@ -29,6 +29,7 @@ TRAINED = ("data: [text], tokens: TOKENS, packing: {sequence_length: 64}, batch:
 TEACHER = "{name: teacher, kind: train, config: model.json, tokenizer: models/europa-5m, " + TRAINED + "}"
 PRUNED = ("{name: small, kind: prune, from: MODEL, data: [text], target: {parameters: 93%}, width_multiple: 8, "
           "calibration_tokens: 1k, sequence_length: 64, search: {tolerance: 0.05}MORE}")
+MODELS = {path.stem: path for folder in (SOURCE / "recipes" / "families", HERE / "variants") for path in folder.glob("*.json")}
 RANKINGS = ["wanda", "activation", "fluctuation", "minitron", "taylor", "obs"]
 
 
@@ -59,6 +60,7 @@ COLUMNS = {
     "sub_blocks": [s.replace("93%", "85%").replace("0.05", "0.12") for s in pruned(units="sub_blocks")],
     "rankings": [s.replace("name: small", f"name: {r}")
                  for r in RANKINGS for s in pruned(units="per_layer", heads="false", channel_ranking=r)],
+    "head rankings": [s.replace("name: small", f"name: {r}") for r in RANKINGS for s in pruned(units="per_layer", head_ranking=r)],
     "2:4": [stage("sparse", "sparsify", "from: MODEL, calibration_tokens: 2k, sequence_length: 64")],
     "distill": ["{name: student, kind: distill, from: MODEL, teacher: MODEL, loss: [{kind: cross_entropy}, "
                 "{kind: kl_divergence}, {kind: squarehead}], %s}" % trained(1024)],
@@ -88,9 +90,10 @@ class Family:
         self.name, self.program, self.folder = name, program, folder
         folder.mkdir()
         (folder / "text.txt").write_text(made_text())
-        (folder / "model.json").write_bytes((SOURCE / "recipes" / "families" / f"{name}.json").read_bytes())
+        (folder / "model.json").write_bytes(MODELS[name].read_bytes())
         (folder / "models").symlink_to(SOURCE / "models")
-        self.heads = ", heads: false" not in (SOURCE / "recipes" / "families" / f"{name}.yaml").read_text()
+        recipe = MODELS[name].with_suffix(".yaml")
+        self.heads = not recipe.exists() or ", heads: false" not in recipe.read_text()
 
     def command(self, run, stages, options=()):
         recipe = self.folder / f"{run}.yaml"
@@ -103,7 +106,7 @@ class Family:
     def stages_of(self, column):
         model = "runs-teacher/models/teacher"
         found = [s.replace("MODEL", model) for s in COLUMNS[column]]
-        if not self.heads and column in ("per_layer", "rankings"):  # they say so themselves under "uniform"
+        if not self.heads and column == "per_layer":  # they say so themselves under "uniform"
             found = [s if "heads:" in s else s[:-1] + ", heads: false}" for s in found]
         return found
 
@@ -168,7 +171,7 @@ def main():
     parser.add_argument("--keep", type=Path, help="a new folder for the runs, instead of a temporary one")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    names = sorted(p.stem for p in (SOURCE / "recipes" / "families").glob("*.json") if arguments.only in p.stem)
+    names = sorted(name for name in MODELS if arguments.only in name)
     rows, notes = collections.OrderedDict(), []
     with tempfile.TemporaryDirectory() as folder:
         base = arguments.keep or Path(folder) / "runs"

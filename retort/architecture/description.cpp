@@ -141,13 +141,28 @@ std::string trait_lines(const Family& family) {
   return text;
 }
 
+std::string key_line(std::string name, std::string_view value) {
+  name.resize(std::max<std::size_t>(name.size() + 2, 26), ' ');
+  return base::join("  ", name, value, "\n");
+}
+
+// What is known to change nothing.
+std::string unread_line(const Family& family) {
+  std::string names;
+  for (const auto name : family.ignored) names.append(names.empty() ? "" : ", ").append(name);
+  return names.empty() ? "" : base::join("  change nothing: ", names, "\n");
+}
+
+std::string rope_lines(const Family& family) {
+  auto text = key_line("rope_theta", base::join(family.rope_theta));
+  if (family.rope) text += key_line("rope_parameters", family.rope);
+  if (family.window_theta_key) text += key_line(family.window_theta_key, base::join(*family.window_theta));
+  return text;
+}
+
 std::string key_lines(std::span<const Key> keys) {
   std::string text;
-  for (const Key& key : keys) {
-    std::string name = key.name;
-    name.resize(std::max<std::size_t>(name.size() + 2, 26), ' ');
-    text += base::join("  ", name, key.absent == nullptr ? "has to be there" : key.absent, "\n");
-  }
+  for (const Key& key : keys) text += key_line(key.name, key.absent ? key.absent : "has to be there");
   return text;
 }
 
@@ -155,11 +170,12 @@ std::string key_lines(std::span<const Key> keys) {
 
 std::string families_text() {
   std::string text =
-      "all families: keys of config.json, and what an absent key means\n" + key_lines(common_keys());
+      "all families: keys of config.json, and what an absent key means\n" + key_lines(common_keys()) +
+      key_line("rope_parameters",
+               "default; or linear, dynamic, llama3, yarn, longrope; rope_scaling is its older name");
   for (const Family* family : families()) {
     text += base::join("\n", family->architecture, " (", family->model_type, "): ", family->models, "\n");
-    text += base::join(trait_lines(*family), "  rope_theta                ", family->rope_theta, "\n",
-                       key_lines(family->keys));
+    text += trait_lines(*family) + rope_lines(*family) + key_lines(family->keys) + unread_line(*family);
   }
   for (const Wrapper& wrapper : wrappers())
     text += base::join("\n", wrapper.architecture, " (", wrapper.model_type,

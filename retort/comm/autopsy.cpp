@@ -56,6 +56,10 @@ const FlightRecord* first_gone(const Records& gone) {
 
 }  // namespace
 
+std::string last_place(const FlightRecord& record) {
+  return base::join(place_of(record), "; ", last_call(record));
+}
+
 Autopsy autopsy(const std::vector<FlightRecord>& records,
                 const std::function<bool(const std::string& host, int process)>& is_running) {
   const auto all_finished =
@@ -76,8 +80,8 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
                        " ended at the same time without a word; their machines or the launcher ended them.")};
   const bool hangs = is_running(first->host, first->process);
   return {false, first->rank,
-          base::join(described(*first), hangs ? " hangs or was stopped " : " was killed ", place_of(*first),
-                     "; ", last_call(*first), ".")};
+          base::join(described(*first), hangs ? " hangs or was stopped " : " was killed ", last_place(*first),
+                     ".")};
 }
 
 Autopsy autopsy(const std::vector<FlightRecord>& records) {

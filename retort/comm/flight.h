@@ -95,6 +95,8 @@ class Flight {
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 /// The records of a directory that ranks wrote, by rank.  Files that are no records are left out.
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory);
+/// "in step 5, student, forward; its last call was all_reduce of 2 f64, number 8 of 'world'".
+std::string last_place(const FlightRecord& record);
 /// The file of a rank.
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank);
 

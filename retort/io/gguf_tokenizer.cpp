@@ -26,8 +26,11 @@ constexpr std::string_view kLlama3 =
 constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+constexpr std::string_view kO200k =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 // Each of a list cuts further what the one before has left.
-constexpr std::array kLlama3s = {kLlama3}, kQwen2s = {kQwen2};
+constexpr std::array kLlama3s = {kLlama3}, kQwen2s = {kQwen2}, kO200ks = {kO200k};
 constexpr std::string_view kLineBreak = "[\r\n]", kCjk = "[一-龥ࠀ-一가-퟿]+";
 constexpr std::array<std::string_view, 5> kDeepSeekLlm = {
     kLineBreak,
@@ -57,6 +60,7 @@ const std::array kPreTokenizers{
     PreTokenizer{.name = "llama-v3", .patterns = kLlama3s, .ignore_merges = true, .bos = true},
     PreTokenizer{.name = "dbrx", .patterns = kLlama3s},
     PreTokenizer{.name = "smaug-bpe", .patterns = kLlama3s},
+    PreTokenizer{.name = "gpt-4o", .patterns = kO200ks},
     PreTokenizer{.name = "qwen2", .patterns = kQwen2s, .composed = true},
     PreTokenizer{.name = "deepseek-r1-qwen", .patterns = kQwen2s},
     PreTokenizer{.name = "deepseek-llm", .patterns = kDeepSeekLlm, .digits = SingleDigits::last, .bos = true},

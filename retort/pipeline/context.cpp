@@ -14,6 +14,7 @@
 #include "retort/ops/device_memory.h"
 #include "retort/record/provenance.h"
 #include "retort/record/stopped.h"
+#include "retort/text/tokenizer_description.h"
 
 namespace retort::pipeline {
 
@@ -95,7 +96,10 @@ base::Json describe_input(const std::string& name, const base::Path& directory) 
   base::Json files = base::Json::object();
   const auto opened = io::ModelDirectory::open(directory);
   for (const auto& file : opened.weight_files()) files[file.filename().string()] = base::hash_file(file);
-  return {{"name", name}, {"directory", directory.string()}, {"xxh128", files}};
+  return {{"name", name},
+          {"directory", directory.string()},
+          {"xxh128", files},
+          {"tokenizer", text::describe_tokenizer(directory).steps}};
 }
 
 base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs) {

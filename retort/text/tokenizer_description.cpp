@@ -50,8 +50,11 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// That of LlamaTokenizer puts U+2581 before a text that does not begin with it, whatever the file says.
-bool another_class_cuts(const Json& tokenizer, const Json& config, const Json& tokenizer_config) {
+// That of LlamaTokenizer puts U+2581 before a text that does not begin with it, whatever the file says.  A
+// file that speaks of bytes is taken as it is all the same.
+bool another_class_cuts(const std::string& file, const Json& tokenizer, const Json& config,
+                        const Json& tokenizer_config) {
+  if (file.find("\"ByteLevel\"") != std::string::npos) return false;
   const std::string name = text_of(tokenizer_config, "tokenizer_class");
   const auto normalizer = tokenizer.find("normalizer");
   return (name == "LlamaTokenizer" || name == "LlamaTokenizerFast") &&
@@ -79,7 +82,7 @@ TokenizerDescription describe_tokenizer(const fs::path& path) {
   for (const char* part : {"normalizer", "pre_tokenizer", "model"})
     if (const auto node = root.find(part)) add_steps(*node, description.steps);
   const Json config = read_beside(path, "config.json");
-  if (another_class_cuts(json, config, read_beside(path, "tokenizer_config.json")))
+  if (another_class_cuts(file.text, json, config, read_beside(path, "tokenizer_config.json")))
     description.notes.emplace_back(
         "tokenizer_config.json names the class LlamaTokenizer, for which transformers leaves out the steps "
         "of "

@@ -26,6 +26,60 @@ void overwrite(const fs::path& file, std::size_t offset, const std::string& byte
   base::write_file_atomically(file, content.replace(offset, bytes.size(), bytes));
 }
 
+// Other values of keys of config.json.
+void configure(const fs::path& model, const base::Json& values) {
+  auto config = base::Json::parse(base::read_file(model / "config.json"));
+  config.update(values);
+  base::write_file_atomically(model / "config.json", config.dump());
+}
+
+std::function<void(const fs::path&)> with(const base::Json& values) {
+  return [values](const fs::path& model) { configure(model, values); };
+}
+std::function<void(const fs::path&)> as(const char* architecture, const char* type, base::Json values = {}) {
+  values["architectures"] = {architecture};
+  values["model_type"] = type;
+  return with(values);
+}
+
+// One more tensor, without elements.
+void add_tensor(const fs::path& weights, const char* name) {
+  const std::string file = base::read_file(weights);
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), 8);
+  const auto body = file.substr(8 + header_bytes);
+  auto header = base::Json::parse(file.substr(8, header_bytes));
+  header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  auto text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  header_bytes = text.size();
+  const std::string length(reinterpret_cast<const char*>(&header_bytes), 8);
+  base::write_file_atomically(weights, length + text + body);
+}
+
+// A tokenizer in another format than tokenizer.json.
+void replace_tokenizer(const fs::path& model, const char* file, const std::string& content) {
+  fs::remove(model / "tokenizer.json");
+  base::write_file_atomically(model / file, content);
+}
+
+std::string tekken_with_a_hole() {
+  const auto token = [](int rank, const char* bytes) {
+    return base::Json{{"rank", rank}, {"token_bytes", bytes}, {"token_str", nullptr}};
+  };
+  return base::Json{
+      {"config",
+       {{"pattern", "x"}, {"default_vocab_size", 3}, {"default_num_special_tokens", 1}, {"version", "v3"}}},
+      {"vocab", {token(0, "AA=="), token(2, "AQ==")}},
+      {"special_tokens", base::Json::array({base::Json{{"rank", 0}, {"token_str", "<unk>"}}})}}
+      .dump();
+}
+
+// Fields of a protocol buffer: a piece "a" and a trainer of model_type 1.
+std::string unigram_pieces() {
+  return std::string("\x0a\x08\x0a\x01\x61\x15\x00\x00\x00\x00\x12\x02\x18\x01", 14);
+}
+
 struct BadModel {
   const char* what;
   std::function<void(const fs::path& model)> damage;
@@ -89,6 +143,37 @@ const std::vector<BadModel>& bad_models() {
        4, "attention_bias is \"yes\", expected true or false"},
       {"experts", [](const auto& m) { replace(m / "config.json", "{", R"({"num_local_experts": 8,)"); }, 4,
        "a mixture of experts, which is not supported"},
+      {"state spaces", as("MambaForCausalLM", "mamba", {{"state_size", 16}}), 4, "state-space layers"},
+      {"latent attention", as("DeepseekV3ForCausalLM", "deepseek_v3", {{"kv_lora_rank", 512}}), 4,
+       "kv_lora_rank"},
+      {"linear attention",
+       as("Qwen3ForCausalLM", "qwen3",
+          {{"layer_types", {"full_attention", "linear_attention", "full_attention"}}}),
+       4, "linear_attention"},
+      {"types of other layers", as("Qwen3ForCausalLM", "qwen3", {{"layer_types", {"full_attention"}}}), 4,
+       "layer_types names 1 layers"},
+      {"two bases of the positions",
+       with({{"rope_theta", 5e5}, {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 1e4}}}}), 4,
+       "rope_theta is 10000, but 500000 at the top"},
+      {"positions divided by nothing",
+       with({{"rope_parameters", {{"rope_type", "linear"}, {"rope_theta", 1e4}, {"factor", 0.0}}}}), 4,
+       "factor"},
+      {"factors of other positions",
+       as("Phi3ForCausalLM", "phi3",
+          {{"rope_parameters",
+            {{"rope_type", "longrope"},
+             {"rope_theta", 1e4},
+             {"original_max_position_embeddings", 32},
+             {"short_factor", base::Json::array({1.0})},
+             {"long_factor", {1.0, 1.0}}}}}),
+       4, "have 1 and 2 numbers, expected 4"},
+      {"a bias that is not there", with({{"attention_bias", true}}), 4, "q_proj.bias\" is missing"},
+      {"a bias that nothing promises",
+       [](const auto& m) { add_tensor(m / "model.safetensors", "model.layers.0.self_attn.q_proj.bias"); }, 4,
+       "q_proj.bias\" has no place"},
+      {"a tensor of a model that sees",
+       [](const auto& m) { add_tensor(m / "model.safetensors", "vision_tower.patch_embedding.weight"); }, 4,
+       "vision_tower.patch_embedding.weight\" has no place"},
       {"configuration that is not JSON", [](const auto& m) { fs::resize_file(m / "config.json", 40); }, 4,
        "config.json"},
       {"configuration nested without end",
@@ -103,6 +188,12 @@ const std::vector<BadModel>& bad_models() {
       {"tokenizer with ids beyond the model",
        [](const auto& m) { replace(m / "tokenizer.json", "\"vocab\": {", "\"vocab\": {\"~~~\": 70000,"); }, 4,
        "70001 ids, the model 4096"},
+      {"tekken with a hole in its ranks",
+       [](const auto& m) { replace_tokenizer(m, "tekken.json", tekken_with_a_hole()); }, 4,
+       "ranks of vocab have a hole before 1"},
+      {"SentencePiece of another kind",
+       [](const auto& m) { replace_tokenizer(m, "tokenizer.model", unigram_pieces()); }, 4,
+       "is of kind unigram, expected bpe"},
       {"no tokenizer", [](const auto& m) { fs::remove(m / "tokenizer.json"); }, 4, "has no tokenizer.json"},
       {"no directory", [](const auto& m) { fs::remove_all(m); }, 4, "no such directory"},
   };

@@ -41,6 +41,10 @@ TEST(FamilyRecipes, OfEveryFamilyGoThroughEveryKindOfStage) {
     ASSERT_EQ(done.code, 0) << done.err;
     EXPECT_EQ(done.err.find("is not known"), std::string::npos) << done.err;
     EXPECT_SAYS(done.out, "student: the package");
+    const auto info = project.run({"info", "run/models/student"});
+    EXPECT_EQ(info.code, 0) << info.err;
+    for (const char* part : {"\n  positions", "\nmay_be_pruned", "\n  kv_groups", "\n  hidden"})
+      EXPECT_SAYS(info.out, part);
   }
 }
 

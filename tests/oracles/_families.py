@@ -1,7 +1,7 @@
 """Small random models of every family, drawn from a seed over all that its configuration may say.
 
 Each becomes a case of tests/oracles/model.py, with what the gradients of a text's loss are:
-gradients.safetensors   of the mean cross-entropy of the last document's next tokens, by the file's names of tensors
+gradients.safetensors   of the mean cross-entropy of the next tokens of all documents, by the file's names of tensors
 bfloat16.safetensors    "logits" of the same documents, computed in bfloat16
 """
 
@@ -183,6 +183,8 @@ def drawn():
         for number in range(EACH):
             draw = random.Random(f"{family.__name__} {number}")
             name, values = family(draw)
+            activation = random.Random(f"activation {family.__name__} {number}").choice(["silu", "silu", "gelu_pytorch_tanh"])
+            values["hidden_activation" if name.startswith("Gemma") else "hidden_act"] = activation
             config = getattr(transformers, name + "Config")(**even_head_dim(values))
             yield f"{family.__name__}_{number}", config, draw.choice([torch.float32, torch.float32, torch.bfloat16])
 
@@ -192,11 +194,19 @@ def documents_of(config):
     return [torch.randint(3, config.vocab_size, (length,)).tolist() for length in (1, 37, 5, 2 * CONTEXT + 3)]
 
 
-def gradients(model, ids):
-    model.zero_grad()
-    logits = model(torch.tensor([ids])).logits[0, :-1]
-    torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:])).backward()
-    return {name: parameter.grad.contiguous() for name, parameter in model.named_parameters()}
+def gradients(load, documents):
+    """Of the mean over the next tokens of all documents, each read on its own, by a fresh model."""
+    targets = sum(len(ids) - 1 for ids in documents)
+    total = {}
+    for ids in documents:
+        if len(ids) == 1:
+            continue
+        model = load(torch.float32)
+        logits = model(torch.tensor([ids])).logits[0, :-1]
+        (torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="sum") / targets).backward()
+        for name, parameter in model.named_parameters():
+            total[name] = total.get(name, 0) + parameter.grad
+    return {name: gradient.contiguous() for name, gradient in total.items()}
 
 
 def make(config, dtype, folder):
@@ -211,7 +221,7 @@ def make(config, dtype, folder):
 def write_more(folder, documents):
     """What a case of this module has beside those of the module `model`; a fresh model for each long document."""
     load = lambda dtype: transformers.AutoModelForCausalLM.from_pretrained(folder / "model", dtype=dtype).eval()
-    save_file(gradients(load(torch.float32), documents[-1]), folder / "gradients.safetensors")
+    save_file(gradients(load, documents), folder / "gradients.safetensors")
     coarse = load(torch.bfloat16)
     with torch.no_grad():
         logits = torch.cat([coarse(torch.tensor([ids])).logits[0] for ids in documents])

@@ -217,6 +217,7 @@ def standalone_tokenizers() -> dict[str, Tokenizer]:
         "llama3": llama3_style(),
         "tekken": llama3_style(TEKKEN),
         "o200k": llama3_style(O200K),
+        "o200k-plain": byte_level(split_then_bytes(O200K)),
         "deepseek3": byte_level(splits_then_bytes(DEEPSEEK3)),
         "deepseek-llm": byte_level(splits_then_bytes(DEEPSEEK_LLM, digits(individual_digits=True))),
         "deepseek-coder": byte_level(splits_then_bytes(DEEPSEEK_CODER, digits(individual_digits=True))),

@@ -51,11 +51,15 @@ inline std::vector<OracleCase> oracle_cases() {
   return cases;
 }
 
-/// Those of tests/oracles/_families.py: small models of every family.
-inline std::vector<OracleCase> family_cases() {
+/// Small models of each family that tests/oracles/_families.py draws.
+constexpr int kDrawsOfFamily = 6;
+
+/// All of them, or one of each family by its number.
+inline std::vector<OracleCase> family_cases(int draw = -1) {
+  const std::string end = draw < 0 ? "" : "_" + std::to_string(draw);
   std::vector<OracleCase> cases;
   for (auto& c : oracle_cases())
-    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors"))
+    if (std::filesystem::exists(c.directory.parent_path() / "gradients.safetensors") && c.name.ends_with(end))
       cases.push_back(std::move(c));
   return cases;
 }

@@ -124,7 +124,7 @@ TEST(GgufTokenizer, GivesTheIdsOfTheOriginalForEveryKindThatItKnows) {
   for (const auto& [folder, pre] :
        {Named{"gpt2", "gpt-2"}, Named{"digits", "smollm"}, Named{"digits", "starcoder"},
         Named{"cl100k", "dbrx"}, Named{"llama3", "llama-bpe"}, Named{"qwen2-nfc", "qwen2"},
-        Named{"tekken", "tekken"}, Named{"deepseek-llm", "deepseek-llm"},
+        Named{"o200k-plain", "gpt-4o"}, Named{"tekken", "tekken"}, Named{"deepseek-llm", "deepseek-llm"},
         Named{"deepseek-coder", "deepseek-coder"}, Named{"spm-fallback", ""}, Named{"spm-some-bytes", ""}}) {
     SCOPED_TRACE(folder + " as " + pre);
     test::expect_cases(through_gguf(made / folder / "tokenizer.json", pre), made / folder / "cases.jsonl",

@@ -41,6 +41,7 @@ TEST_F(Description, SaysWhereTransformersTakesAnotherTokenizer) {
   EXPECT_TRUE(of("spm-fallback", llama, {}).notes.empty());
   EXPECT_TRUE(of("spm-fallback", {{"model_type", "mistral"}}, named).notes.empty());
   EXPECT_TRUE(of("metaspace-first-whole", llama, named).notes.empty());
+  EXPECT_TRUE(of("qwen2-nfc", llama, named).notes.empty()) << "of bytes, with a normalizer";
 }
 
 // A tokenizer of 100,001 tokens, most of which nothing makes.

@@ -92,19 +92,25 @@ int number_of(const char* variable) {
   return std::atoi(text);
 }
 
-RankEnd end_of(int status) {
-  if (WIFSIGNALED(status)) return {.code = 0, .signal = WTERMSIG(status)};
-  return {.code = WEXITSTATUS(status), .signal = 0};
+RankEnd end_of(int status, int rank, int process, const LastPlace& last_place) {
+  if (!WIFSIGNALED(status)) return {.code = WEXITSTATUS(status), .sentence = {}};
+  const auto place = last_place ? last_place(rank, process) : "";
+  return {
+      .code = 0,
+      .sentence = base::join("rank ", rank, " (process ", process, ") was ended by signal ", WTERMSIG(status),
+                             " (", ::strsignal(WTERMSIG(status)), ")", place.empty() ? "" : " ", place,
+                             "; start the same command again to go on from what is kept.")};
 }
 
 bool failed(const RankEnd& end) {
   const auto code = static_cast<base::ExitCode>(end.code);
-  return end.signal != 0 || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
+  return !end.sentence.empty() || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
 }
 
 }  // namespace
 
-std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command) {
+std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command,
+                                     const LastPlace& last_place) {
   base::require<base::UsageError>(ranks >= 1 && ranks <= kMostLocalRanks, "--ranks: expected 1 to ",
                                   kMostLocalRanks, ", found ", ranks, ".");
   const auto arena = Arena::create();
@@ -128,13 +134,10 @@ std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& 
     if (child == std::end(children)) continue;
     *child = 0;
     --running;
-    const auto rank = child - children;
-    const auto end = ends[static_cast<std::size_t>(rank)] = end_of(status);
+    const auto rank = static_cast<int>(child - children);
+    const auto& end = ends[static_cast<std::size_t>(rank)] = end_of(status, rank, process, last_place);
     if (!failed_at && failed(end)) failed_at = base::monotonic_seconds();
-    if (end.signal != 0)
-      arena->abort(base::join("rank ", rank, " (process ", process, ") was ended by signal ", end.signal,
-                              " (", ::strsignal(end.signal),
-                              "); start the same command again to go on from what is kept."));
+    if (!end.sentence.empty()) arena->abort(end.sentence);
   }
   return ends;
 }

@@ -12,14 +12,18 @@ namespace retort::comm {
 
 /// How a rank ended.
 struct RankEnd {
-  int code = 0;    ///< exit code, where it ended by itself
-  int signal = 0;  ///< what ended it otherwise
+  int code = 0;          ///< exit code, where it ended by itself
+  std::string sentence;  ///< what ended it otherwise, and where it was
 };
+
+/// Where a rank was when its process ended, as last_place() says it; empty where that is not known.
+using LastPlace = std::function<std::string(int rank, int process)>;
 
 /// Starts this program `ranks` times with the same command line and returns when all have ended.  A signal to
 /// this process that asks to stop goes on to all.  Each rank has its share of the processors, unless
 /// OMP_NUM_THREADS says otherwise.  Throws UsageError, EnvironmentError.
-std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command);
+std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& command,
+                                     const LastPlace& last_place = {});
 
 /// Whether run_local_ranks() started this process.
 bool is_local_rank();
