@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "retort/base/error.h"
 #include "retort/ops/optimizer_step.h"
 
 namespace retort::optim {
@@ -40,6 +41,7 @@ void AdamW::mask_gradient(std::int64_t unit, const at::Tensor& g) const {
 
 void AdamW::update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy,
                    std::int64_t step, double rate_factor, double gradient_scale) {
+  base::ensure(options_.lr > 0, "a learning rate is chosen before training");
   auto& state = units_[static_cast<std::size_t>(unit)];
   for (const auto& tensor : layout_.units[static_cast<std::size_t>(unit)].tensors) {
     const auto begin = std::max(tensor.offset, state.range.begin);

@@ -14,7 +14,7 @@ constexpr auto words_of(ScheduleKind) {
 }
 
 struct OptimOptions {
-  double lr = 2.0e-5;
+  double lr = -1;            ///< negative: by the width of the model, see learning_rate.h
   double embedding_lr = -1;  ///< of embedding and head; negative: same as lr
   double beta1 = 0.9;
   double beta2 = 0.95;

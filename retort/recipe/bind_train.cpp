@@ -30,9 +30,14 @@ void bind_batch(Binder& b, train::BatchOptions& batch) {
 }
 
 void bind_optim(Binder& b, optim::OptimOptions& optim) {
-  b.number("lr", optim.lr, {.doc = "learning rate", .above = 0});
+  b.number("lr", optim.lr,
+           {.doc = "learning rate",
+            .above = 0,
+            .unset = "0.12 / hidden_size, of random weights 1.2 / hidden_size",
+            .written = optim.lr > 0});
   if (b.fills()) optim.embedding_lr = optim.lr;
-  b.number("embedding_lr", optim.embedding_lr, {.doc = "of embedding and head", .above = 0, .unset = "lr"});
+  b.number("embedding_lr", optim.embedding_lr,
+           {.doc = "of embedding and head", .above = 0, .unset = "lr", .written = optim.embedding_lr > 0});
   b.number("beta1", optim.beta1, {.doc = "decay of the first moment", .at_least = 0, .below = 1});
   b.number("beta2", optim.beta2, {.doc = "decay of the second moment", .at_least = 0, .below = 1});
   b.number("eps", optim.eps, {.doc = "added to the root of the second moment", .above = 0});

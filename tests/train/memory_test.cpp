@@ -176,6 +176,7 @@ class MemoryTest : public test::TrainingTest {
     given.options.batch = test.batch;
     given.options.recompute = test.keep ? train::Recompute::never : train::Recompute::always;
     given.options.tokens = test.length * test.batch.sequences * test.batch.accumulate;  // a step
+    given.options.optim.lr = 1e-3;
     given.options.evaluate_every_steps = test.evaluate ? 1 : 0;
     given.sources = {source("one", {std::string(5000, 'x'), std::string(3000, 'y')})};
     return given;

@@ -16,6 +16,7 @@
 #include "retort/model/saved_units.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
+#include "retort/optim/learning_rate.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
@@ -303,10 +304,24 @@ void check(const PlanContext& context, const Stage& stage) {
   inspect_config(stage, context.observer);
 }
 
+// Says which learning rate it took, where the recipe gives none.
+train::TrainOptions with_learning_rate(const Context& context, const Stage& stage, std::int64_t hidden_size) {
+  auto options = options_of(stage);
+  const bool given = options.optim.lr > 0;
+  options.optim = optim::with_learning_rate(
+      options.optim, hidden_size,
+      stage.origins().empty() ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
+  if (!given)
+    context.observer.message(record::Level::info,
+                             base::join(stage.name, ": learning rate ", options.optim.lr,
+                                        ", by the width of the model; optim.lr sets another"));
+  return options;
+}
+
 base::Json run(const Context& context, const Stage& stage) {
-  const auto& options = options_of(stage);
-  const auto loss_options = losses_of(stage, options);
-  auto models = load_models(context, stage, options, loss_options);
+  const auto loss_options = losses_of(stage, options_of(stage));
+  auto models = load_models(context, stage, options_of(stage), loss_options);
+  const auto options = with_learning_rate(context, stage, models.student->config().hidden_size);
   const auto losses = loss::make_losses(loss_options, models.blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   std::optional<data::SequenceStream> stream;
