@@ -58,7 +58,7 @@ def row(model, whole):
 
 def table(out, options, hidden):
     for tokens in options.tokens:
-        result = json.loads((out / "results" / f"scores_{tokens}.json").read_text())
+        result = json.loads((out / "stages" / f"scores_{tokens}.json").read_text())
         whole, *students = result["models"]
         names = [source["name"] for source in whole["sources"]]
         print(f"\n{Path(options.model).name}, hidden size {hidden}, {tokens} tokens\n")
