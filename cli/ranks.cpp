@@ -49,8 +49,11 @@ void say_last_words(const std::string& sentence) {
 base::ExitCode run_ranks(int ranks, const base::Path& run_directory) {
   const auto flights = record::RunFiles(run_directory).flights_path();
   const auto last_place = [&](int rank, int process) -> std::string {
-    for (const auto& record : comm::read_flights(flights))
-      if (record.rank == rank && record.process == process) return comm::last_place(record);
+    try {
+      for (const auto& record : comm::read_flights(flights))
+        if (record.rank == rank && record.process == process) return comm::last_place(record);
+    } catch (const std::exception&) {  // a rank that begins may be making the records anew
+    }
     return {};
   };
   const auto ends = comm::run_local_ranks(ranks, command_line(), last_place);

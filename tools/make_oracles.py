@@ -98,15 +98,17 @@ def make(folder, out_dir, shared, force=False, only=(), jobs=1):
         wanted[path] = (stamp, text)
     failed = []
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-        running = {path: pool.submit(attempt, path, out_dir, shared) for path in wanted}
-        for path, (stamp, text) in wanted.items():
-            seconds = running[path].result()
+        running = {pool.submit(attempt, path, out_dir, shared): path for path in wanted}
+        for done in concurrent.futures.as_completed(running):
+            path = running[done]
+            seconds = None if done.exception() else done.result()  # an exception: its process was killed
             if seconds is None:
                 failed.append(path.stem)
                 continue
+            stamp, text = wanted[path]
             stamp.write_text(text)
             print(f"oracles: {path.stem}: {seconds:.1f} s", flush=True)
-    return failed
+    return sorted(failed)
 
 
 def main(arguments=None):

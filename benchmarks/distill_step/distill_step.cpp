@@ -195,7 +195,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
   std::vector<optim::UnitRange> ranges;
   for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
     ranges.push_back(student->range(unit));
-  optim::AdamW optimizer(student->layout(), ranges, {}, s.device());
+  optim::AdamW optimizer(student->layout(), ranges, {.lr = 2e-5}, s.device());
   const auto tokens = s.sequences * s.length;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{.student = student_config,

@@ -7,7 +7,7 @@ MODEL loses a fifth of its parameters (`units: per_layer`, `additive`), or --pru
 learns the same tokens by the default losses with one rate of --factors / hidden_size.  With --random, models of its shape begin
 with random weights.  --sequences is of a step, 512 tokens each.
 Prints a Markdown table of the losses above the whole model on held-out documents, nats per token.  Goes on where it was
-stopped: runs lie in --out.
+stopped: runs lie in --out, which is of one choice of --tokens, --factors and --pruned.
 """
 
 import argparse
@@ -24,10 +24,14 @@ def hidden_size(options):
     return json.loads(shown.stdout)["hidden_size"]
 
 
+def config_of(model):
+    return Path(model) / "config.json" if Path(model).is_dir() else Path(model)
+
+
 def student(options, start, name, tokens, rate):
     trained = {"data": ["text"], "tokens": tokens, "evaluate_every_steps": 0, "batch": {"sequences": options.sequences}, "optim": {"lr": rate}}
     if options.random:
-        return {"name": name, "kind": "train", "config": f"{options.model}/config.json", "tokenizer": options.model, **trained}
+        return {"name": name, "kind": "train", "config": str(config_of(options.model)), "tokenizer": options.model, **trained}
     return {"name": name, "kind": "distill", "from": start, "teacher": options.model, **trained}
 
 
@@ -79,7 +83,7 @@ def main():
     parser.add_argument("--other", help="text of another kind, to measure on")
     parser.add_argument("--tokens", nargs="+", default=["40k", "300k"])
     parser.add_argument("--measured", default="16k", help="tokens of each kind of text that students are measured on")
-    parser.add_argument("--factors", nargs="+", type=float, default=[0.013, 0.04, 0.12, 0.36, 1.1])
+    parser.add_argument("--factors", nargs="+", type=float, default=[0.012, 0.04, 0.12, 0.36, 1.1])
     parser.add_argument("--sequences", type=int, default=4)
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--device", default="cpu")
@@ -87,8 +91,8 @@ def main():
     options = parser.parse_args()
     hidden = hidden_size(options)
     options.out.mkdir(parents=True, exist_ok=True)
-    run = options.out / (Path(options.model).stem + ("-random" if options.random else ""))
-    file = run.with_suffix(".json")
+    run = options.out / (Path(options.model).name.removesuffix(".gguf") + ("-random" if options.random else ""))
+    file = options.out / (run.name + ".json")
     file.write_text(json.dumps(recipe(options, hidden), indent=1))
     done = subprocess.run([options.program, "run", file, "--run-dir", run, "--dtype", options.dtype, "--device", options.device],
                           stdout=sys.stderr)

@@ -51,7 +51,7 @@ std::string text_of(const Json& json, const char* key) {
 }
 
 // That of LlamaTokenizer puts U+2581 before a text that does not begin with it, whatever the file says.  A
-// file that speaks of bytes is taken as it is all the same.
+// file with this word anywhere is taken as it is: transformers looks for no more.
 bool another_class_cuts(const std::string& file, const Json& tokenizer, const Json& config,
                         const Json& tokenizer_config) {
   if (file.find("\"ByteLevel\"") != std::string::npos) return false;

@@ -69,6 +69,20 @@ TEST_F(EndToEnd, LeavesASelfContainedRunDirectory) {
     EXPECT_EQ(name.find("unfinished"), std::string::npos) << name;
 }
 
+TEST_F(EndToEnd, TakesTheLearningRateOfTheWidthWhereTheRecipeGivesNone) {
+  EXPECT_SAYS(finished_->err, "tuned: learning rate 0.00375, by the width of the model");
+  EXPECT_EQ(finished_->err.find("born: learning rate"), std::string::npos);
+  EXPECT_EQ(base::Json::parse(base::read_file(run_path("stages/tuned.json"))).at("lr"), 0.12 / 32);
+  const TinyProject project;
+  project.write_recipe(
+      {"{name: born, kind: train, config: config.json, tokenizer: models/europa-5m, data: [text], tokens: "
+       "128, "
+       "packing: {sequence_length: 64}, batch: {sequences: 2}, evaluate_every_steps: 0}"});
+  const auto random = project.run_recipe();
+  ASSERT_EQ(random.code, 0) << random.err;
+  EXPECT_SAYS(random.err, "born: learning rate 0.0375, by the width of the model");
+}
+
 TEST_F(EndToEnd, PrintsResultsOnStandardOutputAndProgressOnStandardError) {
   EXPECT_SAYS(finished_->out, "student ");
   EXPECT_SAYS(finished_->out, "perplexity");

@@ -13,10 +13,11 @@ namespace retort::comm {
 /// How a rank ended.
 struct RankEnd {
   int code = 0;          ///< exit code, where it ended by itself
-  std::string sentence;  ///< what ended it otherwise, and where it was
+  std::string sentence;  ///< of one that a signal ended: which, and where it was; else empty
 };
 
-/// Where a rank was when its process ended, as last_place() says it; empty where that is not known.
+/// Where a rank was when its process ended, as last_place() says it; empty where that is not known.  Throws
+/// nothing.
 using LastPlace = std::function<std::string(int rank, int process)>;
 
 /// Starts this program `ranks` times with the same command line and returns when all have ended.  A signal to

@@ -21,6 +21,7 @@
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
+#include "retort/record/keys.h"
 #include "retort/record/stopped.h"
 #include "retort/train/batches.h"
 #include "retort/train/memory_shape.h"
@@ -307,11 +308,10 @@ void check(const PlanContext& context, const Stage& stage) {
 // Says which learning rate it took, where the recipe gives none.
 train::TrainOptions with_learning_rate(const Context& context, const Stage& stage, std::int64_t hidden_size) {
   auto options = options_of(stage);
-  const bool given = options.optim.lr > 0;
   options.optim = optim::with_learning_rate(
       options.optim, hidden_size,
       stage.origins().empty() ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
-  if (!given)
+  if (options.optim.lr != options_of(stage).optim.lr)
     context.observer.message(record::Level::info,
                              base::join(stage.name, ": learning rate ", options.optim.lr,
                                         ", by the width of the model; optim.lr sets another"));
@@ -356,6 +356,7 @@ base::Json run(const Context& context, const Stage& stage) {
   context.group.agree([&] { save_trained(context, stage, models); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
+  result[record::keys::kLr] = options.optim.lr;
   return result;
 }
 
