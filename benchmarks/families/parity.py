@@ -55,6 +55,8 @@ def options_of(config):
         "soft cap of scores": config.get("attn_logit_softcapping") and config["model_type"] == "gemma2",
         "soft cap of logits": config.get("final_logit_softcapping"),
         "multipliers": config["model_type"] == "granite",
+        "GELU in place of SiLU, or the reverse":
+            config.get("hidden_activation", config.get("hidden_act")) != ("gelu_pytorch_tanh" if "gemma" in config["model_type"] else "silu"),
         "tied head": config.get("tie_word_embeddings"),
         "stored in bfloat16": config.get("dtype") == "bfloat16",
     }
