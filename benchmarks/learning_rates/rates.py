@@ -69,8 +69,8 @@ def table(out, options, hidden):
         print("| learning rate | x hidden size | " + " | ".join(names) + " |\n|---|---|" + "---:|" * len(names))
         if not options.random:
             print(f"| none: pruned | | {row(students.pop(0), whole)} |")
-        for factor, student in zip(options.factors, students):
-            print(f"| {factor / hidden:.2g} | {factor:g} | {row(student, whole)} |")
+        for factor, model in zip(options.factors, students):
+            print(f"| {factor / hidden:.2g} | {factor:g} | {row(model, whole)} |")
 
 
 def main():

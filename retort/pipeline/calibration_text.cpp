@@ -73,7 +73,7 @@ void save_compressed(const Context& context, const recipe::Stage& stage, const b
 }
 
 base::Json model_fingerprint(const base::Path& model) {
-  auto files = describe_input("", model).at("xxh128");
+  auto files = weight_checksums(model);
   if (!io::is_gguf(model)) files["config.json"] = base::hash_file(model / "config.json");
   return files;
 }

@@ -92,13 +92,17 @@ ModelText read_model_text(const base::Path& directory, const architecture::Confi
   return text;
 }
 
-base::Json describe_input(const std::string& name, const base::Path& directory) {
+base::Json weight_checksums(const base::Path& directory) {
   base::Json files = base::Json::object();
   const auto opened = io::ModelDirectory::open(directory);
   for (const auto& file : opened.weight_files()) files[file.filename().string()] = base::hash_file(file);
+  return files;
+}
+
+base::Json describe_input(const std::string& name, const base::Path& directory) {
   return {{"name", name},
           {"directory", directory.string()},
-          {"xxh128", files},
+          {"xxh128", weight_checksums(directory)},
           {"tokenizer", text::describe_tokenizer(directory).steps}};
 }
 

@@ -71,7 +71,9 @@ struct ModelText {
 /// Throws ModelError when the tokenizer has ids beyond the model's vocabulary.
 ModelText read_model_text(const base::Path& directory, const architecture::Config& config);
 
-/// Name, path and checksums of a model that a stage reads, for its provenance.
+/// Checksums of a model's weight files, by name.
+base::Json weight_checksums(const base::Path& directory);
+/// Name, path, checksums and the tokenizer's steps of a model that a stage reads, for its provenance.
 base::Json describe_input(const std::string& name, const base::Path& directory);
 /// Provenance of the model that a stage writes.
 base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs);

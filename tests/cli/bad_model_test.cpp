@@ -42,19 +42,31 @@ std::function<void(const fs::path&)> as(const char* architecture, const char* ty
   return with(values);
 }
 
+// A file of weights, taken apart so that its header can be changed.
+struct WeightFile {
+  explicit WeightFile(const fs::path& path) {
+    const std::string file = base::read_file(path);
+    std::uint64_t header_bytes = 0;
+    std::memcpy(&header_bytes, file.data(), 8);
+    header = base::Json::parse(file.substr(8, header_bytes));
+    body = file.substr(8 + header_bytes);
+  }
+  void write(const fs::path& path) const {
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    const std::uint64_t header_bytes = text.size();
+    const std::string length(reinterpret_cast<const char*>(&header_bytes), 8);
+    base::write_file_atomically(path, length + text + body);
+  }
+  base::Json header;
+  std::string body;
+};
+
 // One more tensor, without elements.
 void add_tensor(const fs::path& weights, const char* name) {
-  const std::string file = base::read_file(weights);
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, file.data(), 8);
-  const auto body = file.substr(8 + header_bytes);
-  auto header = base::Json::parse(file.substr(8, header_bytes));
-  header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
-  auto text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  header_bytes = text.size();
-  const std::string length(reinterpret_cast<const char*>(&header_bytes), 8);
-  base::write_file_atomically(weights, length + text + body);
+  WeightFile file(weights);
+  file.header[name] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  file.write(weights);
 }
 
 // A tokenizer in another format than tokenizer.json.
@@ -236,26 +248,18 @@ TEST(BadModel, DoesNotTakeAPromptOrContextLongerThanItWasMadeFor) {
 // The same model with 128 rows more in its head that are no tokens.
 void widen_vocabulary(const fs::path& model) {
   replace(model / "config.json", "\"vocab_size\": 4096", "\"vocab_size\": 4224");
-  const std::string file = base::read_file(model / "model.safetensors");
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, file.data(), 8);
-  base::Json header = base::Json::parse(file.substr(8, header_bytes));
-  const std::string body = file.substr(8 + header_bytes);
+  WeightFile file(model / "model.safetensors");
   const std::size_t more = 128 * 32 * 4;
-  const std::size_t end = header.at("model.embed_tokens.weight").at("data_offsets")[1];
-  for (auto& [name, tensor] : header.items()) {
+  const std::size_t end = file.header.at("model.embed_tokens.weight").at("data_offsets")[1];
+  for (auto& [name, tensor] : file.header.items()) {
     if (name == "__metadata__") continue;
     auto& offsets = tensor.at("data_offsets");
     if (offsets[0] >= end) offsets[0] = offsets[0].get<std::size_t>() + more;
     if (offsets[1] >= end) offsets[1] = offsets[1].get<std::size_t>() + more;
   }
-  header.at("model.embed_tokens.weight").at("shape")[0] = 4224;
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  header_bytes = text.size();
-  std::string widened(reinterpret_cast<const char*>(&header_bytes), 8);
-  widened += text + body.substr(0, end) + std::string(more, '\0') + body.substr(end);
-  base::write_file_atomically(model / "model.safetensors", widened);
+  file.header.at("model.embed_tokens.weight").at("shape")[0] = 4224;
+  file.body.insert(end, more, '\0');
+  file.write(model / "model.safetensors");
 }
 
 // As many tokens, two of which change places.

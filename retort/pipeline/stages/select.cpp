@@ -58,8 +58,7 @@ const train::TrainOptions& options_of(const Stage& stage) {
 
 // By the contents of both models, so that a student is not taken for that of another.
 base::Json started_from(const Context& context, const Stage& stage, const Contender& contender) {
-  return {describe_input(contender.name, contender.path).at("xxh128"),
-          describe_input(stage.teacher, context.model_path(stage.teacher)).at("xxh128")};
+  return {weight_checksums(contender.path), weight_checksums(context.model_path(stage.teacher))};
 }
 
 // The stage that distils one of the models.
