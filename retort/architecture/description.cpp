@@ -169,10 +169,10 @@ std::string key_lines(std::span<const Key> keys) {
 }  // namespace
 
 std::string families_text() {
-  std::string text =
-      "all families: keys of config.json, and what an absent key means\n" + key_lines(common_keys()) +
-      key_line("rope_parameters",
-               "default; or linear, dynamic, llama3, yarn, longrope; rope_scaling is its older name");
+  std::string text = "all families: keys of config.json, and what an absent key means\n" +
+                     key_lines(common_keys()) +
+                     key_line("rope_parameters", "default, linear, dynamic, llama3, yarn or longrope") +
+                     key_line("rope_scaling", "the older name of rope_parameters");
   for (const Family* family : families()) {
     text += base::join("\n", family->architecture, " (", family->model_type, "): ", family->models, "\n");
     text += trait_lines(*family) + rope_lines(*family) + key_lines(family->keys) + unread_line(*family);
