@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 
 #include "cli/command.h"
 #include "retort/architecture/description.h"
@@ -10,10 +11,13 @@ Action declare_families(CLI::App& app) {
   app.footer(
       "Examples:\n"
       "  retort families                               all families\n"
+      "  retort families --keys                        what each reads of config.json\n"
       "  retort info DIRECTORY                         what one model computes, and what may be pruned of "
       "it");
-  return [] {
-    std::cout << architecture::families_text();
+  const auto keys = std::make_shared<bool>(false);
+  app.add_flag("--keys", *keys, "Print the keys of config.json instead, with what an absent one means");
+  return [keys] {
+    std::cout << (*keys ? architecture::family_keys_text() : architecture::families_text());
     return base::ExitCode::ok;
   };
 }

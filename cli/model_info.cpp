@@ -6,6 +6,7 @@
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/counts.h"
 #include "retort/architecture/description.h"
+#include "retort/architecture/families.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
@@ -113,8 +114,10 @@ Json pruning(const Config& config) {
 }
 
 /// Nothing where there is none, or none that Retort reads.
-Json tokenizer(const base::Path& path, std::vector<std::string>& notes) try {
-  const text::TokenizerDescription found = text::describe_tokenizer(path);
+Json tokenizer(const base::Path& path, const architecture::Family& family,
+               std::vector<std::string>& notes) try {
+  const text::TokenizerDescription found = text::describe_tokenizer(
+      path, {.rebuilt_class = family.rebuilt_tokenizer, .cuts_by_tekken = family.cuts_by_tekken});
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   return {{"file", found.file}, {"steps", found.steps}};
 } catch (const base::ModelError& error) {
@@ -164,7 +167,7 @@ Json describe_model(const base::Path& path) {
                {"may_be_pruned", pruning(config)},
                {"context", context},
                {"tied", config.tie_word_embeddings},
-               {"tokenizer", tokenizer(path, notes)},
+               {"tokenizer", tokenizer(path, architecture::family_of(config.architecture), notes)},
                {"flops_per_token", architecture::flops_per_token(config, context)},
                {"kv_cache_bytes_per_token", architecture::kv_cache_bytes_per_token(config, item_bytes)},
                {"sparsity", sparsity(config, directory)},

@@ -26,8 +26,8 @@ REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
 # What a family of models is called, in the tables of families; no other code asks for it.
 FAMILY_TABLES = "retort/architecture/families"
 FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
-# A default, the names of a file format and of a pattern, and what another program asks for.
-MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp", "retort/text/tokenizer_description.cpp")
+# A default, the names of a file format, and of a pattern.
+MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp")
 KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "TORCH"}
 
 

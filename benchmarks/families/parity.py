@@ -17,7 +17,7 @@ from pathlib import Path
 
 TESTS = [("model", "Logits.EqualThoseOfTransformers*"), ("loss", "*Families.*")]
 MEASURES = {"logits": r"largest difference ([\d.e+-]+)", "gradients": r"gradients, largest relative difference ([\d.e+-]+)",
-            "bf16": r"bfloat16, error beside theirs ([\d.]+)"}
+            "bf16": r"bfloat16, error beside theirs ([\d.]+)", "bf16 gradients": r"bfloat16 gradients, error beside theirs ([\d.]+)"}
 
 
 def printed_by(build, test, cases):
@@ -64,11 +64,11 @@ def options_of(config):
 
 
 def print_table(first, groups):
-    print(f"| {first} | models | logits, largest difference | gradients, largest relative | bf16, error beside theirs |")
-    print("|---|---:|---:|---:|---:|")
+    print(f"| {first} | models | logits, largest difference | gradients, largest relative | bf16, error of logits beside theirs | of gradients |")
+    print("|---|---:|---:|---:|---:|---:|")
     for name, cases in sorted(groups.items()):
         worst = {m: max((case[m] for case in cases if m in case), default=None) for m in MEASURES}
-        cells = [f"{worst['logits']:.1e}", f"{worst['gradients']:.1e}", f"{worst['bf16']:.2f}"]
+        cells = [f"{worst['logits']:.1e}", f"{worst['gradients']:.1e}", f"{worst['bf16']:.2f}", f"{worst['bf16 gradients']:.2f}"]
         print(f"| {name} | {len(cases)} | " + " | ".join(cells) + " |")
     print()
 

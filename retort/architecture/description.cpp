@@ -160,15 +160,51 @@ std::string rope_lines(const Family& family) {
   return text;
 }
 
+// What a family without the key accepts.
+std::string elsewhere(const Key& key) {
+  if (key.neutral == nullptr) return "";
+  const std::string_view neutral = key.neutral;
+  return neutral == "null" ? ", elsewhere refused" : base::join(", elsewhere only ", neutral);
+}
+
 std::string key_lines(std::span<const Key> keys) {
   std::string text;
-  for (const Key& key : keys) text += key_line(key.name, key.absent ? key.absent : "has to be there");
+  for (const Key& key : keys)
+    text += key_line(key.name, base::join(key.absent ? key.absent : "has to be there", elsewhere(key)));
+  return text;
+}
+
+constexpr std::size_t kNameColumn = 34;
+
+std::string family_line(std::string name, std::string_view what) {
+  name.resize(kNameColumn, ' ');
+  return base::join(name, what, "\n");
+}
+
+std::string kept_line(const Family& family) {
+  std::string text;
+  const auto add = [&](bool said, const char* what) {
+    if (said) text += family_line("", base::join("pruning leaves ", what));
+  };
+  add(family.norm == QueryKeyNorm::across_heads, "heads: norms of queries and keys go across them");
+  add(family.embedding_times_root,
+      "hidden features: the embedding is multiplied by the root of their number");
+  add(family.longrope_by_hidden, "heads and hidden features with longrope: its factors are counted by them");
   return text;
 }
 
 }  // namespace
 
 std::string families_text() {
+  std::string text;
+  for (const Family* family : families())
+    text += family_line(family->architecture, family->models) + kept_line(*family);
+  for (const Wrapper& wrapper : wrappers())
+    text += family_line(wrapper.architecture, "the language part, as its text_config says");
+  return text;
+}
+
+std::string family_keys_text() {
   std::string text = "all families: keys of config.json, and what an absent key means\n" +
                      key_lines(common_keys()) +
                      key_line("rope_parameters", "default, linear, dynamic, llama3, yarn or longrope") +
@@ -177,9 +213,6 @@ std::string families_text() {
     text += base::join("\n", family->architecture, " (", family->model_type, "): ", family->models, "\n");
     text += trait_lines(*family) + rope_lines(*family) + key_lines(family->keys) + unread_line(*family);
   }
-  for (const Wrapper& wrapper : wrappers())
-    text += base::join("\n", wrapper.architecture, " (", wrapper.model_type,
-                       "): the language part, as its text_config says\n");
   return text;
 }
 

@@ -16,8 +16,11 @@ std::vector<std::pair<std::string, std::string>> described(const Config& config)
 std::string why_heads_stay(const Config& config);
 std::string why_hidden_stays(const Config& config);
 
-/// The tables of all families as text: models, what all of them compute, and keys of config.json with what an
-/// absent key means.
+/// All families as text: which models they are, and what pruning has to leave.
 std::string families_text();
+
+/// Their keys of config.json: what an absent key means, what no key tells of, and which values a family
+/// without the key accepts.
+std::string family_keys_text();
 
 }  // namespace retort::architecture

@@ -53,6 +53,9 @@ struct Key {
   const char* name;
   Member member;
   const char* absent;  ///< JSON of what an absent key means to transformers; null: it has to be there
+  /// JSON of the value, or of each element of a list, that changes nothing in a family without this key.
+  /// "null": no value does.  Null: every value does, because such a family never looks at the key.
+  const char* neutral = nullptr;
 };
 
 /// The name of a tensor, within its block or the model, that differs from that of most families.
@@ -89,6 +92,9 @@ struct Family {
   /// former is asked when settings.no_rope_layers is there.
   bool (*windowed)(const Settings& settings, std::int64_t layer) = nullptr;
   bool (*turned)(const Settings& settings, std::int64_t layer) = nullptr;
+
+  const char* rebuilt_tokenizer = "";  ///< a tokenizer_class whose steps transformers makes anew
+  bool cuts_by_tekken = false;  ///< transformers warns where another expression cuts for a large vocabulary
 
   std::span<const TensorName> tensors = {};
   std::span<const TensorName> stored = {};         ///< under which several tensors lie in a file as one

@@ -67,17 +67,15 @@ const Family& find_family(const JsonReader& in) {
 }
 
 void refuse_unhonoured(const JsonReader& in, const Family& family) {
-  for (const RefusedKey& key : refused_keys()) {
-    const Json* value = in.find(key.name);
-    if (value != nullptr && !is_key_of(family, key.name) && !key.is_neutral(*value))
-      in.refuse(key.name, *value, key.reason);
-  }
+  for (const auto& [key, value] : in.json().items())
+    if (const std::string reason = why_refused(family, key, value); !reason.empty())
+      in.refuse(key, value, reason);
 }
 
 void collect_notes(const JsonReader& in, const Family& family, std::vector<std::string>* notes) {
   if (notes == nullptr) return;
   for (const auto& [key, value] : in.json().items())
-    if (!is_key_of(family, key) && !is_known_key(key))
+    if (!is_known_key(family, key))
       notes->push_back(base::join(in.where(), ": key ", io::quote(key), " is not known and was not used."));
   const double dropout = in.optional_number("attention_dropout").value_or(0);
   if (dropout != 0.0)

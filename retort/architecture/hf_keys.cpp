@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "retort/architecture/families.h"
 #include "retort/architecture/hf_rope.h"
+#include "retort/base/error.h"
 
 namespace retort::architecture {
 namespace {
@@ -35,24 +38,12 @@ bool is_false_or_zero(const Json& value) {
 bool is_empty(const Json& value) {
   return (value.is_array() || value.is_object()) && value.empty();
 }
-bool is_silu(const Json& value) {
-  return value == "silu" || value == "swish";
-}
 bool is_rotary(const Json& value) {
   return value == "rope" || value == "rotary";
-}
-bool is_full_attention(const Json& value) {
-  return value.is_array() &&
-         std::all_of(value.begin(), value.end(), [](const Json& type) { return type == "full_attention"; });
-}
-bool is_all_rotary(const Json& value) {  // SmolLM3 and Llama 4: 1 stands for a layer with positions
-  return value.is_array() &&
-         std::all_of(value.begin(), value.end(), [](const Json& layer) { return is_one(layer); });
 }
 
 constexpr std::string_view kBias = "a bias";
 constexpr std::string_view kScale = "a scaling factor";
-constexpr std::string_view kSoftcap = "soft-capping";
 constexpr std::string_view kNorm = "another normalisation";
 constexpr std::string_view kAttention = "another kind of attention";
 constexpr std::string_view kExperts = "a mixture of experts";
@@ -64,22 +55,16 @@ constexpr std::string_view kShapes = "blocks of different shapes in a form that 
 constexpr bool kAnotherModel = true;
 
 constexpr std::array kRefused{
-    RefusedKey{"attention_bias", is_false, kBias},
-    RefusedKey{"mlp_bias", is_false, kBias},
     RefusedKey{"bias", is_false, kBias},
     RefusedKey{"use_bias", is_false, kBias},
     RefusedKey{"qkv_bias", is_false, kBias},
     RefusedKey{"use_qkv_bias", is_false, kBias},
     RefusedKey{"attention_out_bias", is_false, kBias},
     RefusedKey{"lm_head_bias", is_false, kBias},
-    RefusedKey{"hidden_act", is_silu, "an activation other than silu"},
-    RefusedKey{"hidden_activation", is_silu, "an activation other than silu"},
     RefusedKey{"rotary_pct", is_one, kPositions},
     RefusedKey{"rope_interleaved", is_false, kPositions},
     RefusedKey{"position_embedding_type", is_rotary, kPositions},
     RefusedKey{"alibi", is_false, kPositions},
-    RefusedKey{"no_rope_layers", is_all_rotary, kPositions},
-    RefusedKey{"layer_types", is_full_attention, kAttention},
     RefusedKey{"attention_chunk_size", never, kAttention},
     RefusedKey{"attn_temperature_tuning", is_false_or_zero, kAttention},
     RefusedKey{"clip_qkv", never, kAttention},
@@ -102,13 +87,6 @@ constexpr std::array kRefused{
     RefusedKey{"use_mrope", is_false, kPositions},
     RefusedKey{"use_bidirectional_attention", is_false, "attention that looks ahead"},
     RefusedKey{"is_causal", is_true, "attention that looks ahead"},
-    RefusedKey{"attn_logit_softcapping", never, kSoftcap},
-    RefusedKey{"final_logit_softcapping", never, kSoftcap},
-    RefusedKey{"query_pre_attn_scalar", never, kScale},
-    RefusedKey{"attention_multiplier", never, kScale},
-    RefusedKey{"embedding_multiplier", is_one, kScale},
-    RefusedKey{"residual_multiplier", is_one, kScale},
-    RefusedKey{"logits_scaling", is_one, kScale},
     RefusedKey{"logit_scale", is_one, kScale},
     RefusedKey{"lm_head_multiplier", is_one, kScale},
     RefusedKey{"scale_emb", is_one, kScale},
@@ -156,26 +134,55 @@ constexpr std::array<std::string_view, 27> kHarmless{"torch_dtype",
                                                      "num_experts_per_tok",
                                                      "router_aux_loss_coef"};
 
+template <typename List>
+bool is_among(std::string_view key, const List& list) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+template <typename List>
+auto* row_of(std::string_view key, const List& list) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [key](const auto& row) { return key == row.name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+bool is_key_of(const Family& family, std::string_view key) {
+  return row_of(key, keys_of(family)) != nullptr || is_among(key, family.ignored);
+}
+
+// The first family that computes something else by a key.
+std::pair<const Family*, const Key*> owner_of(std::string_view key) {
+  for (const Family* family : families())
+    if (const Key* row = row_of(key, family->keys); row != nullptr && row->neutral != nullptr)
+      return {family, row};
+  return {};
+}
+
+bool is_neutral(const Key& key, const Json& value) {
+  const Json neutral = base::parse_json(key.neutral);
+  if (!value.is_array()) return value == neutral;
+  return std::all_of(value.begin(), value.end(), [&](const Json& element) { return element == neutral; });
+}
+
 }  // namespace
 
 std::span<const RefusedKey> refused_keys() {
   return kRefused;
 }
 
-bool is_key_of(const Family& family, std::string_view key) {
-  const auto own = keys_of(family);
-  return std::any_of(own.begin(), own.end(), [key](const Key& row) { return key == row.name; }) ||
-         std::find(family.ignored.begin(), family.ignored.end(), key) != family.ignored.end();
+std::string why_refused(const Family& family, std::string_view key, const Json& value) {
+  if (value.is_null() || is_key_of(family, key)) return {};
+  if (const RefusedKey* row = row_of(key, kRefused))
+    return row->is_neutral(value) ? std::string() : std::string(row->reason);
+  const auto [owner, row] = owner_of(key);
+  if (owner == nullptr || is_neutral(*row, value)) return {};
+  return base::join("a setting of ", owner->architecture, " beyond those of ", family.architecture);
 }
 
-bool is_known_key(std::string_view key) {
+bool is_known_key(const Family& family, std::string_view key) {
   if (!key.empty() && key.front() == '_') return true;  // transformers' own notes, for example _name_or_path
-  const auto among = [key](const auto& list) {
-    return std::find(list.begin(), list.end(), key) != list.end();
-  };
-  return among(kHonoured) || among(kHarmless) || is_rope_key(key) ||
-         std::any_of(kRefused.begin(), kRefused.end(),
-                     [key](const RefusedKey& refused) { return key == refused.name; });
+  return is_key_of(family, key) || is_among(key, kHonoured) || is_among(key, kHarmless) || is_rope_key(key) ||
+         row_of(key, kRefused) != nullptr || owner_of(key).first != nullptr;
 }
 
 }  // namespace retort::architecture

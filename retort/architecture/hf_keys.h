@@ -2,6 +2,7 @@
 // Which keys of config.json change the mathematics, and which are known to be harmless.
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "retort/architecture/family.h"
@@ -9,7 +10,7 @@
 
 namespace retort::architecture {
 
-/// A key that is refused unless its value leaves the decoder as it is.
+/// A key that no family has, and that is refused unless its value leaves the decoder as it is.
 struct RefusedKey {
   const char* name;
   bool (*is_neutral)(const base::Json& value);
@@ -19,10 +20,11 @@ struct RefusedKey {
 
 std::span<const RefusedKey> refused_keys();
 
-/// One that a family has, or that transformers ignores in it.
-bool is_key_of(const Family& family, std::string_view key);
+/// Why a model of a family cannot have this value of a key: nobody has the key, or another family.  Empty
+/// where it can.
+std::string why_refused(const Family& family, std::string_view key, const base::Json& value);
 
-/// Honoured in every family, refused or harmless: anything but unknown.
-bool is_known_key(std::string_view key);
+/// Honoured or ignored by a family, refused unless neutral, or harmless: anything but unknown.
+bool is_known_key(const Family& family, std::string_view key);
 
 }  // namespace retort::architecture

@@ -1,7 +1,6 @@
 #include "retort/text/tokenizer_description.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "retort/base/error.h"
@@ -50,30 +49,27 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// That of LlamaTokenizer puts U+2581 before a text that does not begin with it, whatever the file says.  A
-// file with this word anywhere is taken as it is: transformers looks for no more.
-bool another_class_cuts(const std::string& file, const Json& tokenizer, const Json& config,
-                        const Json& tokenizer_config) {
-  if (file.find("\"ByteLevel\"") != std::string::npos) return false;
-  const std::string name = text_of(tokenizer_config, "tokenizer_class");
+// Such a class puts U+2581 before a text that does not begin with it.  A file with this word anywhere is
+// taken as it is: transformers looks for no more.
+bool is_rebuilt(const std::string& file, const Json& tokenizer, const std::string& tokenizer_class,
+                const std::string& rebuilt_class) {
+  if (rebuilt_class.empty() || file.find("\"ByteLevel\"") != std::string::npos) return false;
   const auto normalizer = tokenizer.find("normalizer");
-  return (name == "LlamaTokenizer" || name == "LlamaTokenizerFast") &&
-         text_of(config, "model_type") == "llama" && normalizer != tokenizer.end() && !normalizer->is_null();
+  return (tokenizer_class == rebuilt_class || tokenizer_class == rebuilt_class + "Fast") &&
+         normalizer != tokenizer.end() && !normalizer->is_null();
 }
 
 // The conditions under which transformers warns.
-bool cuts_unlike_mistral(const std::vector<std::string>& steps, const Json& config, std::int64_t tokens) {
-  constexpr std::array kTypes{"mistral", "mistral3", "voxtral", "ministral", "pixtral"};
-  constexpr std::int64_t kOldVocabulary = 100'000;  // Mistral's vocabularies without tekken are smaller
-  const std::string version = text_of(config, "transformers_version");
-  return tokens > kOldVocabulary && (version.empty() || version < "5") &&
-         std::ranges::find(kTypes, text_of(config, "model_type")) != kTypes.end() &&
+bool is_cut_otherwise(const std::vector<std::string>& steps, const std::string& version,
+                      std::int64_t tokens) {
+  constexpr std::int64_t kLargestOther = 100'000;  // vocabularies that are not cut by tekken are smaller
+  return tokens > kLargestOther && (version.empty() || version < "5") &&
          std::ranges::find(steps, "Split (tekken)") == steps.end();
 }
 
 }  // namespace
 
-TokenizerDescription describe_tokenizer(const fs::path& path) {
+TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHabits& habits) {
   const Tokenizer tokenizer = Tokenizer::from_file(path);
   const io::TokenizerText file = io::read_tokenizer_text(path, kLargestTokenizerFile);
   const Json json = base::parse_json(file.text, {.max_bytes = kLargestTokenizerFile});
@@ -81,17 +77,17 @@ TokenizerDescription describe_tokenizer(const fs::path& path) {
   TokenizerDescription description{fs::path(file.where).filename().string(), {}, {}};
   for (const char* part : {"normalizer", "pre_tokenizer", "model"})
     if (const auto node = root.find(part)) add_steps(*node, description.steps);
-  const Json config = read_beside(path, "config.json");
-  if (another_class_cuts(file.text, json, config, read_beside(path, "tokenizer_config.json")))
+  const std::string tokenizer_class = text_of(read_beside(path, "tokenizer_config.json"), "tokenizer_class");
+  if (is_rebuilt(file.text, json, tokenizer_class, habits.rebuilt_class))
+    description.notes.push_back(base::join(
+        "tokenizer_config.json names the class ", habits.rebuilt_class,
+        ", for which transformers leaves out the steps of tokenizer.json: a text that begins with a "
+        "space has other ids there."));
+  const std::string version = text_of(read_beside(path, "config.json"), "transformers_version");
+  if (habits.cuts_by_tekken && is_cut_otherwise(description.steps, version, tokenizer.vocab_size()))
     description.notes.emplace_back(
-        "tokenizer_config.json names the class LlamaTokenizer, for which transformers leaves out the steps "
-        "of "
-        "tokenizer.json: a text that begins with a space has other ids there.");
-  if (cuts_unlike_mistral(description.steps, config, tokenizer.vocab_size()))
-    description.notes.emplace_back(
-        "the tokenizer cuts text by another expression than Mistral's own (tekken); set fix_mistral_regex to "
-        "true "
-        "in tokenizer_config.json to cut as the model was trained.");
+        "the tokenizer cuts text by another expression than Mistral's own (tekken); set fix_mistral_regex "
+        "to true in tokenizer_config.json to cut as the model was trained.");
   return description;
 }
 

@@ -1,5 +1,8 @@
 #include "retort/architecture/families.h"
 
+#include <map>
+#include <sstream>
+
 #include "configs_for_tests.h"
 #include "retort/architecture/description.h"
 #include "retort/architecture/hf_config.h"
@@ -100,6 +103,32 @@ TEST(Families, TellWhatLayersComputeWhereNoListSaysSo) {
   const auto blocks = made_of("SmolLM3ForCausalLM").blocks;
   EXPECT_TRUE(blocks[2].attention->kind.rope);
   EXPECT_FALSE(blocks[3].attention->kind.rope);
+}
+
+// What `retort families` says of each: its line and those below it.
+std::map<std::string, std::string> printed_families() {
+  std::map<std::string, std::string> texts;
+  std::istringstream lines(families_text());
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.front() != ' ') name = line.substr(0, line.find(' '));
+    texts[name] += line + "\n";
+  }
+  return texts;
+}
+
+TEST(Families, ArePrintedWithThePartsThatStay) {
+  auto texts = printed_families();
+  EXPECT_EQ(texts.size(), families().size() + wrappers().size());
+  for (const Family* family : families()) {
+    SCOPED_TRACE(family->architecture);
+    const Config config = made_of(family->architecture);  // without longrope
+    const std::string& text = texts[family->architecture];
+    EXPECT_EQ(text.find("pruning leaves heads:") != std::string::npos, !why_heads_stay(config).empty());
+    EXPECT_EQ(text.find("pruning leaves hidden features:") != std::string::npos,
+              !why_hidden_stays(config).empty());
+  }
+  EXPECT_SAYS(texts["Phi3ForCausalLM"], "pruning leaves heads and hidden features with longrope");
 }
 
 TEST(Families, SayWhichPartsStayAndWhy) {

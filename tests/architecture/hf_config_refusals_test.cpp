@@ -69,11 +69,46 @@ TEST(HfConfigRefusals, NamesEveryKeyThatItDoesNotHonour) {
 
 TEST(HfConfigRefusals, EveryRefusedKeyIsRefusedWithAValueNobodyKnows) {
   for (const RefusedKey& key : refused_keys()) {
-    if (is_key_of(family_of("LlamaForCausalLM"), key.name)) continue;
     const std::string message = refusal(key.name, "something else");
     EXPECT_SAYS(message, key.name);
     EXPECT_SAYS(message, "would change what the model computes");
   }
+}
+
+bool has(const Family& family, std::string_view name) {
+  const auto is_it = [name](const auto& row) { return name == row.name; };
+  const auto keys = keys_of(family);
+  return std::any_of(keys.begin(), keys.end(), is_it) ||
+         std::find(family.ignored.begin(), family.ignored.end(), name) != family.ignored.end();
+}
+
+TEST(HfConfigRefusals, AKeyOfAnotherFamilyIsRefusedUnlessNeutral) {
+  for (const Family* reader : families())
+    for (const Family* owner : families())
+      for (const Key& key : owner->keys) {
+        if (key.neutral == nullptr || has(*reader, key.name)) continue;
+        SCOPED_TRACE(base::join(key.name, " in a ", reader->architecture));
+        const Json neutral = Json::parse(key.neutral);
+        EXPECT_EQ(why_refused(*reader, key.name, neutral), "");
+        EXPECT_EQ(why_refused(*reader, key.name, Json::array({neutral, neutral})), "");
+        EXPECT_SAYS(why_refused(*reader, key.name, "something else"), reader->architecture);
+        EXPECT_SAYS(why_refused(*reader, key.name, Json::array({neutral, 0.5})), "a setting of ");
+      }
+  EXPECT_SAYS(refusal("logits_scaling", 8.0),
+              "logits_scaling is \"8.0\": a setting of GraniteForCausalLM beyond those of LlamaForCausalLM");
+}
+
+TEST(HfConfigRefusals, TablesAgreeOnTheNeutralValueOfAKey) {
+  for (const Family* one : families())
+    for (const Family* other : families())
+      for (const Key& key : one->keys)
+        for (const Key& same : other->keys)
+          if (std::string_view(key.name) == same.name) {
+            ASSERT_EQ(key.neutral == nullptr, same.neutral == nullptr) << key.name;
+            if (key.neutral != nullptr) {
+              EXPECT_STREQ(key.neutral, same.neutral) << key.name;
+            }
+          }
 }
 
 TEST(HfConfigRefusals, AcceptsTheSameKeysWhereTheyChangeNothing) {

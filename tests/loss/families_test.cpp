@@ -64,6 +64,10 @@ model::Weights gradients_of(const model::Weights& weights, const test::OracleCas
 // A model of each family.
 class Families : public testing::TestWithParam<int> {};
 
+double root_mean_square(const at::Tensor& x) {
+  return x.to(at::kDouble).square().mean().sqrt().item<double>();
+}
+
 TEST_P(Families, GradientsOfEveryTensorAreThoseOfTransformers) {
   const auto cases = test::family_cases(GetParam());
   EXPECT_EQ(cases.size(), architecture::families().size());
@@ -92,6 +96,34 @@ TEST_P(Families, GradientsOfEveryTensorAreThoseOfTransformers) {
   }
 }
 
+// Of each tensor that has a gradient: the error that either makes, of the tensor's own size.
+TEST_P(Families, GradientsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
+  const auto cases = test::family_cases(GetParam());
+  EXPECT_EQ(cases.size(), architecture::families().size());
+  bool keep = GetParam() % 2 == 0;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto folder = c.directory.parent_path();
+    const auto weights = model::load_weights(c.directory, at::kBFloat16, at::kCPU);
+    const auto gradients = gradients_of(weights, c, keep = !keep);
+    double ours = 0, theirs = 0;
+    for (std::size_t unit = 0; unit < gradients.layout.units.size(); ++unit)
+      for (const auto& tensor : gradients.layout.units[unit].tensors) {
+        const auto in_file = [&](const char* file) {
+          return test::tensor_of_file(folder / file, tensor.stored.name)
+              .narrow(0, tensor.stored.first_row, tensor.shape.front());
+        };
+        const auto exact = in_file("gradients.safetensors");
+        if (exact.abs().max().item<double>() <= test::kNoGradient) continue;
+        const double size = root_mean_square(exact);
+        ours += root_mean_square(gradients.tensor(unit, tensor) - exact) / size;
+        theirs += root_mean_square(in_file("bfloat16_gradients.safetensors") - exact) / size;
+      }
+    EXPECT_LE(ours, test::kTimesTheirBfloat16GradientError * theirs);
+    std::printf("  %-20s bfloat16 gradients, error beside theirs %.2f\n", c.name.c_str(), ours / theirs);
+  }
+}
+
 TEST_P(Families, LogitsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
   const auto cases = test::family_cases(GetParam());
   EXPECT_EQ(cases.size(), architecture::families().size());
@@ -106,7 +138,7 @@ TEST_P(Families, LogitsInBfloat16AreAsNearToThoseInFloatAsTransformersOwn) {
                       model::logit_rule(weights.config), hidden_ND);
     const auto theirs_NV = test::tensor_of_file(c.directory.parent_path() / "bfloat16.safetensors", "logits");
     const auto error = [&](const at::Tensor& x) {
-      return (x.to(at::kDouble) - c.logits_NV.to(at::kDouble)).square().mean().sqrt().item<double>();
+      return root_mean_square(x.to(at::kDouble) - c.logits_NV.to(at::kDouble));
     };
     EXPECT_LE(error(logits_NV), test::kTimesTheirBfloat16Error * error(theirs_NV)) << error(theirs_NV);
     std::printf("  %-20s bfloat16, error beside theirs %.2f\n", c.name.c_str(),

@@ -75,7 +75,7 @@ TEST(Logits, OfTheLanguagePartOfAModelEqualThoseOfTransformers) {
     EXPECT_EQ(again.config, weights.config) << "a model of text alone";
     ++cases;
   }
-  EXPECT_EQ(cases, 3U);
+  EXPECT_EQ(cases, 5U);
 }
 
 TEST(Logits, OfGgufFilesEqualThoseOfTransformersWithin1e4) {

@@ -3,6 +3,7 @@
 Each becomes a case of tests/oracles/model.py, with what the gradients of a text's loss are:
 gradients.safetensors   of the mean cross-entropy of the next tokens of all documents, by the file's names of tensors
 bfloat16.safetensors    "logits" of the same documents, computed in bfloat16
+bfloat16_gradients.safetensors  the same gradients, computed in bfloat16
 """
 
 import random
@@ -194,18 +195,18 @@ def documents_of(config):
     return [torch.randint(3, config.vocab_size, (length,)).tolist() for length in (1, 37, 5, 2 * CONTEXT + 3)]
 
 
-def gradients(load, documents):
-    """Of the mean over the next tokens of all documents, each read on its own, by a fresh model."""
+def gradients(load, documents, dtype=torch.float32):
+    """Of the mean over the next tokens of all documents, each read on its own, by a fresh model; added up in float32."""
     targets = sum(len(ids) - 1 for ids in documents)
     total = {}
     for ids in documents:
         if len(ids) == 1:
             continue
-        model = load(torch.float32)
-        logits = model(torch.tensor([ids])).logits[0, :-1]
+        model = load(dtype)
+        logits = model(torch.tensor([ids])).logits[0, :-1].float()
         (torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="sum") / targets).backward()
         for name, parameter in model.named_parameters():
-            total[name] = total.get(name, 0) + parameter.grad
+            total[name] = total.get(name, 0) + parameter.grad.float()
     return {name: gradient.contiguous() for name, gradient in total.items()}
 
 
@@ -222,24 +223,40 @@ def write_more(folder, documents):
     """What a case of this module has beside those of the module `model`; a fresh model for each long document."""
     load = lambda dtype: transformers.AutoModelForCausalLM.from_pretrained(folder / "model", dtype=dtype).eval()
     save_file(gradients(load, documents), folder / "gradients.safetensors")
+    save_file(gradients(load, documents, torch.bfloat16), folder / "bfloat16_gradients.safetensors")
     coarse = load(torch.bfloat16)
     with torch.no_grad():
         logits = torch.cat([coarse(torch.tensor([ids])).logits[0] for ids in documents])
     save_file({"logits": logits.float().contiguous()}, folder / "bfloat16.safetensors")
 
 
+VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
+
+
+def mistral3(text):
+    vision = transformers.PixtralVisionConfig(head_dim=8, **VISION)
+    return transformers.Mistral3ForConditionalGeneration(
+        transformers.Mistral3Config(text_config=text, vision_config=vision, tie_word_embeddings=text.tie_word_embeddings))
+
+
+def gemma3_of(text):
+    config = transformers.Gemma3Config(text_config=text, vision_config=transformers.SiglipVisionConfig(**VISION),
+                                       mm_tokens_per_image=4, boi_token_index=3, eoi_token_index=4, image_token_index=5)
+    return transformers.Gemma3ForConditionalGeneration(config)
+
+
 def wrapped():
     """(name, whole model, whether its files have the tensor names of transformers 4) of models that also see."""
-    vision = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, head_dim=8,
-                  image_size=28, patch_size=14)
-    for family, old_names in ((mistral, False), (mistral, True), (ministral3, False)):
+    for family, whole, old_names in ((mistral, mistral3, False), (mistral, mistral3, True), (ministral3, mistral3, False),
+                                     (gemma3, gemma3_of, False), (gemma3, gemma3_of, True)):
         name, values = family(random.Random(f"wrapped {family.__name__}"))
-        text = getattr(transformers, name + "Config")(**{**values, "tie_word_embeddings": False})
-        config = transformers.Mistral3Config(text_config=text, vision_config=transformers.PixtralVisionConfig(**vision),
-                                             tie_word_embeddings=False)
-        model = transformers.Mistral3ForConditionalGeneration(config)
+        kinds = ["sliding_attention", "full_attention", "sliding_attention"]
+        told = {"num_hidden_layers": 3, "layer_types": kinds} if family is gemma3 else {"tie_word_embeddings": False}
+        text = getattr(transformers, name + "Config")(**even_head_dim({**values, **told}))
+        model = whole(text)
         random_parameters(model, 0.2)
-        yield f"mistral3_of_{family.__name__}{'_4' if old_names else ''}", model.eval(), old_names
+        wrapper = "gemma3" if family is gemma3 else "mistral3"
+        yield f"{wrapper}_of_{family.__name__}{'_4' if old_names else ''}", model.eval(), old_names
 
 
 def save_wrapped(model, folder, old_names):

@@ -16,32 +16,35 @@ using Steps = std::vector<std::string>;
 
 class Description : public ::testing::Test {
  protected:
-  TokenizerDescription of(const std::string& made, const Json& config, const Json& tokenizer_config) const {
+  TokenizerDescription of(const std::string& made, const Json& tokenizer_config = {},
+                          const TokenizerHabits& habits = {}, const Json& config = {}) const {
     base::write_file_atomically(directory_ / "tokenizer.json",
                                 base::read_file(test::oracles("text") / "made" / made / "tokenizer.json"));
     base::write_file_atomically(directory_ / "config.json", config.dump());
     base::write_file_atomically(directory_ / "tokenizer_config.json", tokenizer_config.dump());
-    return describe_tokenizer(directory_.path());
+    return describe_tokenizer(directory_.path(), habits);
   }
   test::TemporaryDirectory directory_;
 };
 
 TEST_F(Description, NamesTheStepsFromTextToIds) {
-  EXPECT_EQ(of("qwen2-nfc", {}, {}).steps, (Steps{"NFC", "Split (qwen2)", "ByteLevel", "BPE"}));
-  EXPECT_EQ(of("digits", {}, {}).steps, (Steps{"Digits", "ByteLevel (gpt2)", "BPE"}));
-  EXPECT_EQ(of("spm-fallback", {}, {}).steps, (Steps{"Prepend", "Replace \" \"", "BPE"}));
-  EXPECT_EQ(of("deepseek3", {}, {}).steps.at(2), "Split (deepseek3)");
-  EXPECT_EQ(of("deepseek3", {}, {}).file, "tokenizer.json");
+  EXPECT_EQ(of("qwen2-nfc").steps, (Steps{"NFC", "Split (qwen2)", "ByteLevel", "BPE"}));
+  EXPECT_EQ(of("digits").steps, (Steps{"Digits", "ByteLevel (gpt2)", "BPE"}));
+  EXPECT_EQ(of("spm-fallback").steps, (Steps{"Prepend", "Replace \" \"", "BPE"}));
+  EXPECT_EQ(of("deepseek3").steps.at(2), "Split (deepseek3)");
+  EXPECT_EQ(of("deepseek3").file, "tokenizer.json");
 }
 
 TEST_F(Description, SaysWhereTransformersTakesAnotherTokenizer) {
-  const Json llama = {{"model_type", "llama"}}, named = {{"tokenizer_class", "LlamaTokenizer"}};
-  ASSERT_EQ(of("spm-fallback", llama, named).notes.size(), 1U);
-  EXPECT_SAYS(of("spm-fallback", llama, named).notes.front(), "begins with a space has other ids");
-  EXPECT_TRUE(of("spm-fallback", llama, {}).notes.empty());
-  EXPECT_TRUE(of("spm-fallback", {{"model_type", "mistral"}}, named).notes.empty());
-  EXPECT_TRUE(of("metaspace-first-whole", llama, named).notes.empty());
-  EXPECT_TRUE(of("qwen2-nfc", llama, named).notes.empty()) << "of bytes, with a normalizer";
+  const Json named = {{"tokenizer_class", "LlamaTokenizer"}};
+  const TokenizerHabits rebuilds{.rebuilt_class = "LlamaTokenizer"};
+  ASSERT_EQ(of("spm-fallback", named, rebuilds).notes.size(), 1U);
+  EXPECT_SAYS(of("spm-fallback", named, rebuilds).notes.front(), "begins with a space has other ids");
+  EXPECT_EQ(of("spm-fallback", {{"tokenizer_class", "LlamaTokenizerFast"}}, rebuilds).notes.size(), 1U);
+  EXPECT_TRUE(of("spm-fallback", {}, rebuilds).notes.empty());
+  EXPECT_TRUE(of("spm-fallback", named).notes.empty());
+  EXPECT_TRUE(of("metaspace-first-whole", named, rebuilds).notes.empty());
+  EXPECT_TRUE(of("qwen2-nfc", named, rebuilds).notes.empty()) << "of bytes, with a normalizer";
 }
 
 // A tokenizer of 100,001 tokens, most of which nothing makes.
@@ -57,18 +60,18 @@ std::string large(const std::string& made) {
 }
 
 TEST_F(Description, SaysWhereTextIsCutUnlikeMistralDoes) {
-  const auto notes = [&](const std::string& made, const Json& config, const Json& tokenizer_config) {
-    (void)of(made, config, tokenizer_config);
+  const auto notes = [&](const std::string& made, const std::string& version, bool cuts_by_tekken,
+                         const Json& tokenizer_config) {
+    (void)of(made, tokenizer_config, {}, {{"transformers_version", version}});
     base::write_file_atomically(directory_ / "tokenizer.json", large(made));
-    return describe_tokenizer(directory_.path()).notes;
+    return describe_tokenizer(directory_.path(), {.cuts_by_tekken = cuts_by_tekken}).notes;
   };
-  const Json old = {{"model_type", "mistral"}, {"transformers_version", "4.57.1"}};
-  ASSERT_EQ(notes("llama3", old, {}).size(), 1U);
-  EXPECT_SAYS(notes("llama3", old, {}).front(), "set fix_mistral_regex to true");
-  EXPECT_TRUE(notes("tekken", old, {}).empty());
-  EXPECT_TRUE(notes("llama3", {{"model_type", "llama"}}, {}).empty());
-  EXPECT_TRUE(notes("llama3", {{"model_type", "mistral"}, {"transformers_version", "5.1.0"}}, {}).empty());
-  EXPECT_TRUE(notes("llama3", old, {{"fix_mistral_regex", true}}).empty());
+  ASSERT_EQ(notes("llama3", "4.57.1", true, {}).size(), 1U);
+  EXPECT_SAYS(notes("llama3", "4.57.1", true, {}).front(), "set fix_mistral_regex to true");
+  EXPECT_TRUE(notes("tekken", "4.57.1", true, {}).empty());
+  EXPECT_TRUE(notes("llama3", "4.57.1", false, {}).empty());
+  EXPECT_TRUE(notes("llama3", "5.1.0", true, {}).empty());
+  EXPECT_TRUE(notes("llama3", "4.57.1", true, {{"fix_mistral_regex", true}}).empty());
   EXPECT_EQ(describe_tokenizer(directory_.path()).steps, (Steps{"Split (tekken)", "ByteLevel", "BPE"}));
 }
 

@@ -10,16 +10,16 @@ constexpr Key kKeys[] = {{"vocab_size", &Settings::vocab_size, "262208"},
                          {"num_key_value_heads", &Settings::num_key_value_heads, "4"},
                          {"head_dim", &Settings::head_dim, "256"},
                          {"tie_word_embeddings", &Settings::tie_word_embeddings, "true"},
-                         {"hidden_activation", &Settings::hidden_act, "\"gelu_pytorch_tanh\""},
+                         {"hidden_activation", &Settings::hidden_act, "\"gelu_pytorch_tanh\"", "\"silu\""},
                          {"bos_token_id", &Settings::bos_token_id, "2"},
                          {"eos_token_id", &Settings::eos_token_id, "1"},
                          {"pad_token_id", &Settings::pad_token_id, "0"},
-                         {"attention_bias", &Settings::attention_bias, "false"},
-                         {"query_pre_attn_scalar", &Settings::query_pre_attn_scalar, "256"},
+                         {"attention_bias", &Settings::attention_bias, "false", "false"},
+                         {"query_pre_attn_scalar", &Settings::query_pre_attn_scalar, "256", "null"},
                          {"sliding_window", &Settings::sliding_window, "4096"},
                          {"sliding_window_pattern", &Settings::sliding_window_pattern, "6"},
-                         {"layer_types", &Settings::layer_types, "null"},
-                         {"final_logit_softcapping", &Settings::final_logit_softcapping, "null"}};
+                         {"layer_types", &Settings::layer_types, "null", "\"full_attention\""},
+                         {"final_logit_softcapping", &Settings::final_logit_softcapping, "null", "null"}};
 constexpr TensorName kTensors[] = {{Role::mlp_norm, "pre_feedforward_layernorm.weight"}};
 constexpr std::string_view kIgnored[] = {"hidden_act", "cache_implementation", "attn_logit_softcapping"};
 

@@ -7,7 +7,7 @@ constexpr Key kKeys[] = {{"rms_norm_eps", &Settings::rms_norm_eps, "1e-05"},
                          {"bos_token_id", &Settings::bos_token_id, "null"},
                          {"eos_token_id", &Settings::eos_token_id, "50279"},
                          {"pad_token_id", &Settings::pad_token_id, "1"},
-                         {"attention_bias", &Settings::attention_bias, "false"}};
+                         {"attention_bias", &Settings::attention_bias, "false", "false"}};
 
 const Family kOlmo2{.architecture = "Olmo2ForCausalLM",
                     .model_type = "olmo2",

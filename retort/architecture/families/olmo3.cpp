@@ -7,9 +7,9 @@ constexpr Key kKeys[] = {{"rms_norm_eps", &Settings::rms_norm_eps, "1e-05"},
                          {"bos_token_id", &Settings::bos_token_id, "null"},
                          {"eos_token_id", &Settings::eos_token_id, "50279"},
                          {"pad_token_id", &Settings::pad_token_id, "1"},
-                         {"attention_bias", &Settings::attention_bias, "false"},
+                         {"attention_bias", &Settings::attention_bias, "false", "false"},
                          {"sliding_window", &Settings::sliding_window, "4096"},
-                         {"layer_types", &Settings::layer_types, "null"}};
+                         {"layer_types", &Settings::layer_types, "null", "\"full_attention\""}};
 
 const Family kOlmo3{.architecture = "Olmo3ForCausalLM",
                     .model_type = "olmo3",

@@ -9,7 +9,7 @@ constexpr Key kKeys[] = {{"num_key_value_heads", &Settings::num_key_value_heads,
                          {"use_sliding_window", &Settings::use_sliding_window, "false"},
                          {"sliding_window", &Settings::sliding_window, "4096"},
                          {"max_window_layers", &Settings::max_window_layers, "28"},
-                         {"layer_types", &Settings::layer_types, "null"}};
+                         {"layer_types", &Settings::layer_types, "null", "\"full_attention\""}};
 constexpr std::string_view kIgnored[] = {"attention_bias", "mlp_bias"};
 
 const Family kQwen2{

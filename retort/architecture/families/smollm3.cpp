@@ -9,12 +9,12 @@ constexpr Key kKeys[] = {{"num_key_value_heads", &Settings::num_key_value_heads,
                          {"bos_token_id", &Settings::bos_token_id, "128000"},
                          {"eos_token_id", &Settings::eos_token_id, "128001"},
                          {"pad_token_id", &Settings::pad_token_id, "128004"},
-                         {"attention_bias", &Settings::attention_bias, "false"},
-                         {"mlp_bias", &Settings::mlp_bias, "false"},
+                         {"attention_bias", &Settings::attention_bias, "false", "false"},
+                         {"mlp_bias", &Settings::mlp_bias, "false", "false"},
                          {"use_sliding_window", &Settings::use_sliding_window, "false"},
                          {"sliding_window", &Settings::sliding_window, "null"},
-                         {"layer_types", &Settings::layer_types, "null"},
-                         {"no_rope_layers", &Settings::no_rope_layers, "null"},
+                         {"layer_types", &Settings::layer_types, "null", "\"full_attention\""},
+                         {"no_rope_layers", &Settings::no_rope_layers, "null", "1"},
                          {"no_rope_layer_interval", &Settings::no_rope_layer_interval, "4"}};
 constexpr std::string_view kIgnored[] = {"max_window_layers"};
 
