@@ -9,6 +9,7 @@ what the recipe asks and that the result was read back, not that the result is g
 
 import argparse
 import collections
+import json
 import os
 import re
 import signal
@@ -123,28 +124,50 @@ def cell_of(done, notes):
     return f"no ({notes.index(sentence) + 1})"
 
 
+# One stage of every kind, each from the one before.
+ALL_KINDS = ["teacher", "seen", "small", "sparse", "student", "best", "scores"]
+
+
+def all_kinds(family):
+    heads = "" if family.heads else ", heads: false"
+    pruned_from = [s.replace("MODEL", "teacher")[:-1] + f", profile: seen{heads}}}" for s in pruned(units="per_layer", compensate="true")]
+    return [TEACHER.replace("TOKENS", "4k"), stage("seen", "profile", "from: teacher, calibration_tokens: 1k, sequence_length: 64"),
+            *pruned_from, stage("sparse", "sparsify", "from: small, calibration_tokens: 2k, sequence_length: 64"),
+            "{name: student, kind: distill, from: sparse, teacher: teacher, %s}" % trained("2k"),
+            "{name: best, kind: select, models: [student, small], teacher: teacher, %s}" % trained(512),
+            stage("scores", "evaluate", "models: [teacher, small, best], context: 64, tokens: 1k")]
+
+
+def stopped_in(process, log, name):
+    """Sends a signal as soon as the stage has begun; whether the program then stopped and left the rest for later."""
+    while process.poll() is None and f" stage {name} (" not in log.read_text():
+        time.sleep(0.002)
+    if process.poll() is None:
+        process.send_signal(signal.SIGUSR1)
+    return process.wait() == 85
+
+
 def resumed(family):
-    """Stopped in the middle and started again: the weights of a run that was not stopped."""
-    train = [TEACHER.replace("TOKENS", "20k")]
-    files = []
-    for run in ("runs-whole", "runs-stopped"):
-        process = subprocess.Popen(family.command(run, train), cwd=family.folder, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        metrics = family.folder / run / "metrics.jsonl"
-        while run == "runs-stopped" and process.poll() is None:
-            if metrics.exists() and metrics.read_text().count("\n") > 12:
-                process.send_signal(signal.SIGUSR1)
-                break
-            time.sleep(0.002)
-        code = process.wait()
-        if code == 85:
-            code = family.run(run, train).returncode
-        elif run == "runs-stopped":
-            return "was not stopped"
-        if code:
-            return f"**fails** ({code})"
-        files.append((family.folder / run / "models" / "teacher" / "model.safetensors").read_bytes())
-    return "yes, same bits" if files[0] == files[1] else "**other bits**"
+    """Stopped in every stage and started again: the weights and scores of a run that was not stopped."""
+    stages, stops = all_kinds(family), 0
+    done = family.run("runs-whole", stages)
+    if done.returncode:
+        return f"**fails** ({done.returncode}: {done.stderr[-300:]})"
+    log = family.folder / "stopped.log"
+    for name in ALL_KINDS:
+        with open(log, "w") as errors:
+            process = subprocess.Popen(family.command("runs-stopped", stages), cwd=family.folder, stdout=subprocess.DEVNULL, stderr=errors)
+            stops += stopped_in(process, log, name)
+    if family.run("runs-stopped", stages).returncode:
+        return "**fails**"
+    return f"same bits, {stops} stops" if ends_of(family, "runs-whole") == ends_of(family, "runs-stopped") else "**other bits**"
+
+
+def ends_of(family, run):
+    folder = family.folder / run
+    weights = {path.parent.name: path.read_bytes() for path in folder.glob("models/*/model.safetensors")}
+    scores = json.loads((folder / "stages" / "scores.json").read_text())
+    return weights, [(source["nll"], source["tokens"]) for model in scores["models"] for source in model["sources"]]
 
 
 def row_of(family, notes):
