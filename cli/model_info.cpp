@@ -117,7 +117,7 @@ Json pruning(const Config& config) {
 Json tokenizer(const base::Path& path, const architecture::Family& family,
                std::vector<std::string>& notes) try {
   const text::TokenizerDescription found = text::describe_tokenizer(
-      path, {.rebuilt_class = family.rebuilt_tokenizer, .cuts_by_tekken = family.cuts_by_tekken});
+      path, {.tokenizer_class = family.tokenizer_class, .cuts_by_tekken = family.cuts_by_tekken});
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   return {{"file", found.file}, {"steps", found.steps}};
 } catch (const base::ModelError& error) {

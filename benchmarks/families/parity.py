@@ -35,10 +35,13 @@ def printed_by(build, test, cases):
         raise SystemExit(f"{name}_test failed:\n{done.stdout[-2000:]}")
 
 
-def ropes_of(config):
+def tables_of(config):
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    tables = rope.values() if rope and all(isinstance(v, dict) for v in rope.values()) else [rope]
-    return {table.get("rope_type", "default") for table in tables}
+    return list(rope.values()) if rope and all(isinstance(v, dict) for v in rope.values()) else [rope]
+
+
+def ropes_of(config):
+    return {table.get("rope_type", "default") for table in tables_of(config)}
 
 
 def options_of(config):
@@ -54,7 +57,14 @@ def options_of(config):
         "bias of the MLP": config.get("mlp_bias"),
         "soft cap of scores": config.get("attn_logit_softcapping") and config["model_type"] == "gemma2",
         "soft cap of logits": config.get("final_logit_softcapping"),
-        "multipliers": config["model_type"] == "granite",
+        "multipliers of embedding, residual and logits": config["model_type"] == "granite",
+        "scale of scores": config["model_type"] == "granite" or "query_pre_attn_scalar" in config,
+        "norms of queries and keys, head by head": config["model_type"] in ("qwen3", "gemma3_text"),
+        "norms of queries and keys, across heads": config["model_type"] in ("olmo2", "olmo3"),
+        "norms after": config["model_type"] in ("olmo2", "olmo3"),
+        "norms before and after, by 1 + w": "gemma" in config["model_type"],
+        "queries that grow with the position": any("llama_4_scaling_beta" in table for table in tables_of(config)),
+        "a rotary embedding of each type of layer": config["model_type"] in ("olmo3", "gemma3_text"),
         "GELU in place of SiLU, or the reverse":
             config.get("hidden_activation", config.get("hidden_act")) != ("gelu_pytorch_tanh" if "gemma" in config["model_type"] else "silu"),
         "tied head": config.get("tie_word_embeddings"),

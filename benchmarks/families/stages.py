@@ -170,6 +170,12 @@ def ends_of(family, run):
     return weights, [(source["nll"], source["tokens"]) for model in scores["models"] for source in model["sources"]]
 
 
+def ratio_of(log):
+    """Of the peak of tensors to the plan, as the log has both."""
+    found = re.search(r"peak of tensors ([\d.]+) (\w+) \(planned ([\d.]+) (\w+)\)", log)
+    return f"{float(found[1]) / float(found[3]):.2f}" if found and found[2] == found[4] else "?"
+
+
 def row_of(family, notes):
     done = family.run("runs-teacher", [TEACHER.replace("TOKENS", "2k")])
     if done.returncode:
@@ -178,9 +184,8 @@ def row_of(family, notes):
     for column in COLUMNS:
         done = family.run(f"runs-{column.replace(':', '-')}", family.stages_of(column))
         cells[column] = cell_of(done, notes)
-        if column == "distill":
-            ratio = re.search(r"peak of tensors ([\d.]+) (\w+) \(planned ([\d.]+) (\w+)\)", done.stderr)
-            cells["peak / plan"] = f"{float(ratio[1]) / float(ratio[3]):.2f}" if ratio and ratio[2] == ratio[4] else "?"
+        if column in ("finetune", "distill"):
+            cells[f"peak / plan, {column}"] = ratio_of(done.stderr)
     done = family.run("runs-ranks", family.stages_of("distill") + family.stages_of("2:4"), ["--ranks", "2"])
     cells["2 ranks"] = cell_of(done, notes)
     cells["resumed"] = resumed(family)

@@ -1,5 +1,6 @@
 #include "retort/architecture/counts.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -116,6 +117,15 @@ std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_by
   return elements * item_bytes;
 }
 
+std::int64_t kv_cache_bytes(const Config& config, std::int64_t item_bytes, std::int64_t context) {
+  std::int64_t elements = 0;
+  for (const Block& block : config.blocks)
+    if (block.attention)
+      elements += 2 * block.attention->num_kv_heads * block.attention->head_dim *
+                  std::min(context, block.attention->kind.window.value_or(context));
+  return elements * item_bytes;
+}
+
 std::int64_t rotary_values_per_token(const Config& config) {
   std::map<std::pair<std::size_t, std::int64_t>, double> tables;
   for (const Block& block : config.blocks)
@@ -135,7 +145,7 @@ Cost cost_of(const Config& config, std::int64_t context, std::int64_t batch, std
   for (const Block& block : config.blocks)
     cost.active_parameters -=
         matrices(block, config.hidden_size, false) - matrices(block, config.hidden_size, true);
-  cost.bytes = cost.parameters * item_bytes + batch * context * kv_cache_bytes_per_token(config, item_bytes);
+  cost.bytes = cost.parameters * item_bytes + batch * kv_cache_bytes(config, item_bytes, context);
   return cost;
 }
 

@@ -30,6 +30,10 @@ double head_flops_per_token(const Config& config);
 /// Bytes of keys and values per token of context.
 std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes);
 
+/// Bytes of keys and values that the token after `context` others sees: of a layer with a window no more than
+/// that.
+std::int64_t kv_cache_bytes(const Config& config, std::int64_t item_bytes, std::int64_t context);
+
 /// Values of all tables of rotary embeddings, per position.
 std::int64_t rotary_values_per_token(const Config& config);
 

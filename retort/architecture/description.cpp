@@ -121,6 +121,15 @@ std::string why_unsayable(const Config& changed, const char* change) {
   }
 }
 
+constexpr const char* kLongropeCounts =
+    "the factors of longrope are counted by the hidden size and the heads";
+
+bool counts_longrope(const Config& config) {
+  const auto is_longrope = [](const Rope& rope) { return rope.kind == Rope::Kind::longrope; };
+  return family_of(config.architecture).longrope_by_hidden &&
+         std::any_of(config.ropes.begin(), config.ropes.end(), is_longrope);
+}
+
 // What no key tells of.
 std::string trait_lines(const Family& family) {
   std::string text;
@@ -236,10 +245,15 @@ std::string why_heads_stay(const Config& config) {
     attention.num_heads -= attention.num_heads / attention.num_kv_heads;
     attention.num_kv_heads -= 1;
   }
+  if (counts_longrope(config)) return kLongropeCounts;
   return why_unsayable(narrower, "fewer heads and the same hidden size");
 }
 
 std::string why_hidden_stays(const Config& config) {
+  if (family_of(config.architecture).embedding_times_root)
+    return "the embedding is multiplied by the root of the hidden size, so with fewer features all would "
+           "change";
+  if (counts_longrope(config)) return kLongropeCounts;
   Config narrower = config;
   narrower.hidden_size = std::max<std::int64_t>(1, config.hidden_size - 1);
   return why_unsayable(narrower, "another hidden size and the same heads");

@@ -93,7 +93,9 @@ struct Family {
   bool (*windowed)(const Settings& settings, std::int64_t layer) = nullptr;
   bool (*turned)(const Settings& settings, std::int64_t layer) = nullptr;
 
-  const char* rebuilt_tokenizer = "";  ///< a tokenizer_class whose steps transformers makes anew
+  /// The class with which transformers builds its tokenizers: "" that which tokenizer_config.json names;
+  /// "TokenizersBackend" takes tokenizer.json as it is.
+  const char* tokenizer_class = "";
   bool cuts_by_tekken = false;  ///< transformers warns where another expression cuts for a large vocabulary
 
   std::span<const TensorName> tensors = {};

@@ -173,7 +173,7 @@ std::span<const RefusedKey> refused_keys() {
 std::string why_refused(const Family& family, std::string_view key, const Json& value) {
   if (value.is_null() || is_key_of(family, key)) return {};
   if (const RefusedKey* row = row_of(key, kRefused))
-    return row->is_neutral(value) ? std::string() : std::string(row->reason);
+    return row->is_neutral(value) ? "" : base::join(row->reason, " in a ", family.architecture);
   const auto [owner, row] = owner_of(key);
   if (owner == nullptr || is_neutral(*row, value)) return {};
   return base::join("a setting of ", owner->architecture, " beyond those of ", family.architecture);

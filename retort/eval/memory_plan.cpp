@@ -4,6 +4,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/ops/attention.h"
 #include "retort/ops/work_memory.h"
 
 namespace retort::eval {
@@ -75,7 +76,8 @@ std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t it
   std::int64_t bytes = 0;
   for (const auto& block : config.blocks)
     if (block.attention)
-      bytes += 2 * tokens * block.attention->num_kv_heads * block.attention->head_dim * item_bytes;
+      bytes += 2 * ops::cache_room(tokens, block.attention->kind.window.value_or(0)) *
+               block.attention->num_kv_heads * block.attention->head_dim * item_bytes;
   return bytes;
 }
 

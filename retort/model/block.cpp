@@ -288,8 +288,8 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
 ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
                               const at::TensorOptions& options) {
   if (!shape.attention) return {};
-  const std::vector<std::int64_t> size = {max_tokens, shape.attention->num_kv_heads,
-                                          shape.attention->head_dim};
+  const auto room = ops::cache_room(max_tokens, shape.attention->kind.window.value_or(0));
+  const std::vector<std::int64_t> size = {room, shape.attention->num_kv_heads, shape.attention->head_dim};
   return {at::empty(size, options), at::empty(size, options), 0};
 }
 

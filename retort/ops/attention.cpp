@@ -58,16 +58,52 @@ at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, co
                                                 k_MKE.size(0) - q_NHE.size(0), rule));
 }
 
+// Forgets what the window of the next token does not reach, where room for `count` more is wanted.
+void make_room(KeyValueCache& cache, std::int64_t count, std::int64_t window) {
+  if (window == 0 || cache.tokens + count <= cache.k_MKE.size(0)) return;
+  const auto stay = std::min(cache.tokens, window - 1), first = cache.tokens - stay;
+  for (const auto& x_MKE : {cache.k_MKE, cache.v_MKE})
+    x_MKE.narrow(0, 0, stay).copy_(x_MKE.narrow(0, first, stay).clone());
+  cache.tokens = stay;
+}
+
+// Of more tokens than there is room for, of which the end is kept.
+at::Tensor attention_beyond(const Parts& parts, KeyValueCache& cache, const ScoreRule& rule) {
+  const auto before = cache.tokens;
+  const auto joined = [before](const at::Tensor& old_MKE, const at::Tensor& new_NKE) {
+    return before == 0 ? new_NKE : at::cat({old_MKE.narrow(0, 0, before), new_NKE});
+  };
+  const auto k_SKE = joined(cache.k_MKE, parts.k_NKE), v_SKE = joined(cache.v_MKE, parts.v_NKE);
+  const auto out_NHE = before == 0 ? attention(parts.q_NHE, k_SKE, v_SKE, {0, k_SKE.size(0)}, rule).out_NHE
+                                   : attention_to_all(parts.q_NHE, k_SKE, v_SKE, rule);
+  cache.tokens = std::min(k_SKE.size(0), rule.window - 1);
+  const auto keep = [&](const at::Tensor& from_SKE, const at::Tensor& to_MKE) {
+    to_MKE.narrow(0, 0, cache.tokens)
+        .copy_(from_SKE.narrow(0, from_SKE.size(0) - cache.tokens, cache.tokens));
+  };
+  keep(k_SKE, cache.k_MKE);
+  keep(v_SKE, cache.v_MKE);
+  return out_NHE.flatten(1);
+}
+
 }  // namespace
+
+std::int64_t cache_room(std::int64_t text_tokens, std::int64_t window) {
+  return window > 0 ? std::min(text_tokens, 2 * window) : text_tokens;
+}
 
 at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& given) {
   const InOperation timed(Operation::attention);
-  const auto before = cache.tokens, count = qkv_NX.size(0);
-  base::ensure(qkv_NX.is_contiguous() && before + count <= cache.k_MKE.size(0),
-               "attention_cached takes dense rows, and a cache with room for them");
+  const auto count = qkv_NX.size(0), room = cache.k_MKE.size(0);
   const auto rule = given.of_heads(cache.k_MKE.size(2));
+  make_room(cache, count, rule.window);
+  const auto before = cache.tokens;
+  const bool fits = before + count <= room, forgets = rule.window > 0 && rule.window <= room;
+  base::ensure(qkv_NX.is_contiguous() && (fits || forgets),
+               "attention_cached takes dense rows, and a cache with room for them");
   if (count == 1 && path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_cached(qkv_NX, cache, rule);
   const auto parts = parts_of(qkv_NX, cache);
+  if (!fits) return attention_beyond(parts, cache, rule);
   cache.k_MKE.narrow(0, before, count).copy_(parts.k_NKE);
   cache.v_MKE.narrow(0, before, count).copy_(parts.v_NKE);
   cache.tokens += count;

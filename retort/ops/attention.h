@@ -39,14 +39,18 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule = {});
 
-/// Keys and values of the first tokens of a text.
+/// Keys and values of the last tokens of a text.
 struct KeyValueCache {
   at::Tensor k_MKE, v_MKE;  ///< dense, with room for M tokens
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0;  ///< that are in it
 };
 
+/// Room that a cache needs for a text: twice the window, so that moving its end to the front is seldom.
+std::int64_t cache_room(std::int64_t text_tokens, std::int64_t window);
+
 /// Attention of the next N tokens to the text up to each of them, [N, H E].  `qkv_NX` has rows of queries,
-/// keys and values after each other, and the cache has room for N more.
+/// keys and values after each other.  Without a window the cache has room for N more; with one it forgets
+/// what no later token sees.
 at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& rule = {});
 
 }  // namespace retort::ops

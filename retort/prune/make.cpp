@@ -83,27 +83,6 @@ Made made_from(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluato
   return made;
 }
 
-// Without an interval a tenth counts: a search that is wrong by more chose by something else than it meant.
-bool is_behind(const Believed& believed) {
-  constexpr double kClearly = 0.1;
-  const auto& interval = believed.behind.interval;
-  return interval ? interval->low > 0 : believed.behind.value > kClearly * std::abs(believed.candidate);
-}
-
-void warn_where_worse(const PruneSetup& setup, const PruneReport& report) {
-  const auto& [candidate, saved, behind] = report.believed;
-  if (!is_behind(report.believed)) return;
-  const bool refused = report.compensation && !report.compensation->kept;
-  setup.observer.message(
-      record::Level::warning,
-      base::join("prune: the search believed a loss increase of ", candidate, " of what it chose, and the ",
-                 "saved model has ", saved, " on the same documents; ",
-                 refused ? "its compensation was no better there than none, so it was left out: raise "
-                           "calibration_tokens."
-                         : "layers lost more together than each on its own, which the search does not see: "
-                           "prune by less at a time."));
-}
-
 // What was believed beside what was saved.
 void say_outcome(const PruneSetup& setup, const PruneReport& report) {
   const auto human = [](std::int64_t count) { return base::human_count(static_cast<double>(count)); };
@@ -137,6 +116,23 @@ void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
 
 }  // namespace
 
+std::string why_worse(const PruneReport& report) {
+  const auto& [candidate, saved, behind] = report.believed;
+  // Without an interval a tenth counts: a search that is wrong by more chose by something else than it meant.
+  constexpr double kClearly = 0.1;
+  const bool is_worse =
+      behind.interval ? behind.interval->low > 0 : behind.value > kClearly * std::abs(candidate);
+  if (!is_worse) return {};
+  const bool refused = report.compensation && !report.compensation->kept;
+  return base::join("the search believed a loss increase of ", candidate,
+                    " of what it chose, and the saved model has ", saved, " on the same documents; ",
+                    refused
+                        ? "its compensation was no better there than none, so it was left out: raise "
+                          "calibration_tokens."
+                        : "layers lost more together than each on its own, which the search does not see: "
+                          "prune by less at a time.");
+}
+
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const MeasuredCandidate& chosen) {
   auto sliced = proved_slice(setup, evaluator, chosen.kept).weights;
@@ -168,7 +164,8 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   report.believed = made.believed;
   report.evaluation = judge.evaluate_exactly(made.weights);
   say_outcome(setup, report);
-  warn_where_worse(setup, report);
+  if (const auto why = why_worse(report); !why.empty())
+    setup.observer.message(record::Level::warning, "prune: " + why);
   return {.weights = std::move(made.weights), .report = std::move(report)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The chosen candidate as a model of its own.
 
+#include <string>
 #include <vector>
 
 #include "retort/eval/speed_table.h"
@@ -20,6 +21,10 @@ model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, c
 /// was chosen.  The caller adds the course of the search, the speed and the time.
 PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                         const MeasuredCandidate& chosen);
+
+/// One sentence where the saved model is worse than the search believed, beyond the interval, with the cause;
+/// empty where it is not.
+std::string why_worse(const PruneReport& report);
 
 /// Times the parts of the input and of `models`, on sequences as long as the calibration text's.
 eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models);

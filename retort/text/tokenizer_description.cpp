@@ -49,14 +49,47 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Such a class puts U+2581 before a text that does not begin with it.  A file with this word anywhere is
-// taken as it is: transformers looks for no more.
-bool is_rebuilt(const std::string& file, const Json& tokenizer, const std::string& tokenizer_class,
-                const std::string& rebuilt_class) {
-  if (rebuilt_class.empty() || file.find("\"ByteLevel\"") != std::string::npos) return false;
+// Classes of transformers that take the vocabulary and the merges of tokenizer.json, and steps of their own.
+struct BuiltClass {
+  std::string_view name;
+  std::vector<std::string> steps;
+};
+
+const std::vector<BuiltClass>& built_classes() {
+  static const std::vector<BuiltClass> classes{
+      {"GPT2Tokenizer", {"ByteLevel (gpt2)", "BPE"}},
+      {"Qwen2Tokenizer", {"NFC", "Split (qwen2)", "ByteLevel", "BPE"}},
+      {"GemmaTokenizer", {"Replace \" \"", "Split at \" \"", "BPE"}}};
+  return classes;
+}
+
+std::string in_a_row(const std::vector<std::string>& steps) {
+  std::string text;
+  for (const auto& step : steps) text += (text.empty() ? "" : ", ") + step;
+  return text;
+}
+
+// Which steps a class has in place of those of the file; empty where it has none of its own, or the same.
+// That of Llama puts U+2581 before a text that does not begin with it.  A file with the word ByteLevel
+// anywhere is taken as it is there: transformers looks for no more.
+std::string steps_of_class(const std::string& name, const std::string& file, const Json& tokenizer,
+                           const std::vector<std::string>& steps) {
+  for (const auto& built : built_classes())
+    if (name == built.name) return steps == built.steps ? "" : in_a_row(built.steps);
   const auto normalizer = tokenizer.find("normalizer");
-  return (tokenizer_class == rebuilt_class || tokenizer_class == rebuilt_class + "Fast") &&
-         normalizer != tokenizer.end() && !normalizer->is_null();
+  const bool has_one = normalizer != tokenizer.end() && !normalizer->is_null();
+  return name == "LlamaTokenizer" && has_one && file.find("\"ByteLevel\"") == std::string::npos
+             ? "Metaspace, BPE"
+             : "";
+}
+
+// As transformers looks it up: the fast ones are the only ones.
+std::string class_of(const TokenizerHabits& habits, const Json& tokenizer_config) {
+  std::string name =
+      habits.tokenizer_class.empty() ? text_of(tokenizer_config, "tokenizer_class") : habits.tokenizer_class;
+  constexpr std::string_view kFast = "Fast";
+  if (name.ends_with(kFast)) name.resize(name.size() - kFast.size());
+  return name;
 }
 
 // The conditions under which transformers warns.
@@ -77,12 +110,12 @@ TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHab
   TokenizerDescription description{fs::path(file.where).filename().string(), {}, {}};
   for (const char* part : {"normalizer", "pre_tokenizer", "model"})
     if (const auto node = root.find(part)) add_steps(*node, description.steps);
-  const std::string tokenizer_class = text_of(read_beside(path, "tokenizer_config.json"), "tokenizer_class");
-  if (is_rebuilt(file.text, json, tokenizer_class, habits.rebuilt_class))
+  const std::string name = class_of(habits, read_beside(path, "tokenizer_config.json"));
+  const auto steps = steps_of_class(name, file.text, json, description.steps);
+  if (description.file == "tokenizer.json" && !steps.empty())
     description.notes.push_back(base::join(
-        "tokenizer_config.json names the class ", habits.rebuilt_class,
-        ", for which transformers leaves out the steps of tokenizer.json: a text that begins with a "
-        "space has other ids there."));
+        "transformers makes this tokenizer as a ", name, ", with the steps ", steps, " in place of those of ",
+        description.file, ", which Retort follows: some texts have other ids there."));
   const std::string version = text_of(read_beside(path, "config.json"), "transformers_version");
   if (habits.cuts_by_tekken && is_cut_otherwise(description.steps, version, tokenizer.vocab_size()))
     description.notes.emplace_back(

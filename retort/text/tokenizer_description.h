@@ -13,10 +13,12 @@ struct TokenizerDescription {
   std::vector<std::string> notes;  ///< whole sentences: where transformers 5.23 gives other ids
 };
 
-/// What transformers does with the tokenizers of some families, whatever tokenizer.json says.
+/// What transformers does with the tokenizers of a family, whatever tokenizer.json says.
 struct TokenizerHabits {
-  std::string rebuilt_class = {};  ///< a tokenizer_class whose steps it makes anew; empty where it makes none
-  bool cuts_by_tekken = false;     ///< it warns where another expression cuts text for a large vocabulary
+  /// The class that builds them: "" that which tokenizer_config.json names, else its own name.
+  /// "TokenizersBackend" takes the file as it is.
+  std::string tokenizer_class = {};
+  bool cuts_by_tekken = false;  ///< it warns where another expression cuts text for a large vocabulary
 };
 
 /// Of a model directory or a GGUF file.  Throws what Tokenizer::from_file throws.

@@ -20,6 +20,9 @@ TEST(Config, IsUniformWhenAllBlocksAreAlike) {
   Config config = small_config();
   EXPECT_TRUE(config.uniform());
   validate(config, "here");
+  config.blocks[1].attention->kind.window = 16;
+  config.blocks[2].attention->kind.rope.reset();
+  EXPECT_TRUE(config.uniform()) << "sizes count, not what layers compute";
   config.blocks[1].mlp = DenseMlp{80};
   EXPECT_FALSE(config.uniform());
   config.blocks.assign(3, {std::nullopt, DenseMlp{80}});

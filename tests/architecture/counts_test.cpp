@@ -64,6 +64,11 @@ TEST(Counts, ACostHasWhatAModelHoldsAndComputes) {
   EXPECT_EQ(dense.parameters, num_parameters(config));
   EXPECT_EQ(dense.active_parameters, dense.parameters);
   EXPECT_EQ(dense.bytes, 2 * num_parameters(config) + 3 * 100 * kv_cache_bytes_per_token(config, 2));
+  Config windowed = config;
+  for (Block& block : windowed.blocks)
+    if (block.attention) block.attention->kind.window = 10;
+  EXPECT_EQ(kv_cache_bytes(windowed, 2, 100), 10 * kv_cache_bytes_per_token(config, 2));
+  EXPECT_EQ(kv_cache_bytes(windowed, 2, 4), 4 * kv_cache_bytes_per_token(config, 2));
   EXPECT_EQ(dense.flops, flops_per_token(config, 100));
   config.blocks[1].mlp = ExpertsMlp{8, 2, 10};
   const Cost experts = cost_of(config, 100, 3, 2);

@@ -147,14 +147,14 @@ const std::vector<BadModel>& bad_models() {
        "hidden_act is \"relu\", expected \"silu\" or \"gelu_pytorch_tanh\""},
       {"quantized weights",
        [](const auto& m) { replace(m / "config.json", "{", R"({"quantization_config": {"bits": 4},)"); }, 4,
-       "quantized weights, which is not supported"},
+       "quantized weights in a LlamaForCausalLM, which is not supported"},
       {"a key of the wrong kind",
        [](const auto& m) {
          replace(m / "config.json", "\"attention_bias\": false", "\"attention_bias\": \"yes\"");
        },
        4, "attention_bias is \"yes\", expected true or false"},
       {"experts", [](const auto& m) { replace(m / "config.json", "{", R"({"num_local_experts": 8,)"); }, 4,
-       "a mixture of experts, which is not supported"},
+       "a mixture of experts in a LlamaForCausalLM, which is not supported"},
       {"state spaces", as("MambaForCausalLM", "mamba", {{"state_size", 16}}), 4, "state-space layers"},
       {"latent attention", as("DeepseekV3ForCausalLM", "deepseek_v3", {{"kv_lora_rank", 512}}), 4,
        "kv_lora_rank"},

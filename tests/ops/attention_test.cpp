@@ -81,13 +81,15 @@ TEST_P(AttentionTest, BackwardEqualsAutogradAndFillsViewsOfOneBuffer) {
 // The tokens of `fused` in turn, so many at once.
 at::Tensor through_a_cache(const Inputs& in, const std::vector<std::int64_t>& counts,
                            const ops::ScoreRule& rule = {}) {
-  const auto room = [&] {
-    return at::full({in.fused.size(0), in.kv_heads, in.head_dim}, 77, in.fused.options());
-  };
+  const auto tokens = ops::cache_room(in.fused.size(0), rule.window);
+  const auto room = [&] { return at::full({tokens, in.kv_heads, in.head_dim}, 77, in.fused.options()); };
   ops::KeyValueCache cache{room(), room(), 0};
   std::vector<at::Tensor> outputs;
-  for (const auto count : counts)
-    outputs.push_back(ops::attention_cached(in.fused.narrow(0, cache.tokens, count), cache, rule));
+  std::int64_t done = 0;
+  for (const auto count : counts) {
+    outputs.push_back(ops::attention_cached(in.fused.narrow(0, done, count), cache, rule));
+    done += count;
+  }
   return at::cat(outputs).view({in.fused.size(0), in.heads, in.head_dim});
 }
 
@@ -101,6 +103,23 @@ TEST_P(AttentionTest, OfACacheEqualsAttentionOfTheWholeText) {
       std::vector<std::int64_t> counts(static_cast<std::size_t>((tokens - first + 1) / 2), 1);
       if (first > 0) counts.insert(counts.begin(), first);
       if (const auto left = (tokens - first) / 2; left > 0) counts.push_back(left);
+      expect_close(through_a_cache(in, counts, rule), expected, test::tolerance(GetParam()));
+    }
+  }
+}
+
+// Pieces that fit, that make it forget, and that are longer than all of it.
+TEST_P(AttentionTest, OfACacheWithAWindowKeepsTwiceTheWindow) {
+  at::manual_seed(6);
+  const Inputs in{4, 2, 16, {0, 100}, at::randn({100, 8 * 16}, at::kDouble).to(GetParam())};
+  const auto x = in.fused.to(at::kDouble);
+  for (const std::int64_t window : {1, 2, 7, 30, 64}) {
+    const ops::ScoreRule rule{.window = window};
+    EXPECT_EQ(ops::cache_room(100, window), std::min<std::int64_t>(100, 2 * window));
+    const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
+    for (const std::vector<std::int64_t>& counts :
+         {std::vector<std::int64_t>(100, 1), {40, 1, 1, 1, 57}, {3, 5, 1, 1, 80, 1, 1, 8}, {100}, {1, 99}}) {
+      SCOPED_TRACE(testing::Message() << "window " << window << ", pieces " << counts.size());
       expect_close(through_a_cache(in, counts, rule), expected, test::tolerance(GetParam()));
     }
   }

@@ -4,6 +4,11 @@ data is at hand, also its tokenizers on its texts.
 text/<tokenizer>/tokenizer.json, cases.jsonl: {"text", "ids", "ids_no_special", "decoded", "decoded_with_special"} or,
 for ids drawn at random, {"ids", "decoded", "decoded_with_special"}.
 text/sentencepiece/<name>/tokenizer.model, cases.jsonl: {"text", "ids", "decoded"} by SentencePiece itself.
+text/classes.json: {"tokenizer", "model_type", "tokenizer_class", "follows_file"}: whether transformers gives the ids of
+tokenizer.json, by the kind of model and the class that tokenizer_config.json names.
+text/bos.json: {"tokenizer", "tokenizer_config", "text", "ids"}: what transformers makes of add_bos_token beside a tokenizer.json.
+text/mended.json: {"text", "ids"}: those of transformers where it is asked to mend the expression of a Mistral, whose tokenizer
+is made/llama3 with tokens "x<id>" up to 100,000.
 text/documents/<group>.bin: documents; text/parity/<tokenizer>/<group>.bin: their ids and decoded texts.  A row is
 uint32 size, then so many bytes (int32 for ids), little-endian.
 """
@@ -11,10 +16,12 @@ uint32 size, then so many bytes (int32 for ids), little-endian.
 import ctypes
 import ctypes.util
 import io
+import itertools
 import json
 import random
 import shutil
 import struct
+import tempfile
 from pathlib import Path
 
 import sentencepiece
@@ -420,6 +427,56 @@ def write_sentencepiece(folder: Path, model: bytes) -> None:
             out.write(json.dumps(sentencepiece_case(processor, text), ensure_ascii=False) + "\n")
 
 
+CLASSES = ["GPT2Tokenizer", "GPT2TokenizerFast", "Qwen2Tokenizer", "LlamaTokenizerFast", "PreTrainedTokenizerFast", None]
+MODEL_TYPES = ["llama", "smollm3", "qwen2", "qwen3", "granite", "olmo2", "phi3", "mistral", "gemma2"]
+REVEALING = ["a  1", " hello", "hello", "e\u0301", "12345", "I'LL", "a\n b", "\u180e x", "don't 10%"]
+
+
+def write_classes(out: Path, folder: Path) -> None:
+    import transformers
+    transformers.logging.set_verbosity_error()
+    rows = []
+    for name, model_type, of_class in itertools.product(["gpt2", "digits", "qwen2-nfc", "spm-fallback"], MODEL_TYPES, CLASSES):
+        Tokenizer.from_file(str(out / "made" / name / "tokenizer.json")).save(str(folder / "tokenizer.json"))  # merges as they are now
+        (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": of_class} if of_class else {}))
+        if of_class is None and model_type not in ("qwen2", "granite", "mistral"):
+            continue  # the class goes by the type then, which those of Retort's files always name
+        theirs, file = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
+        same = all(theirs(text, add_special_tokens=False).input_ids == file.encode(text, add_special_tokens=False).ids
+                   for text in REVEALING)
+        rows.append({"tokenizer": name, "model_type": model_type, "tokenizer_class": of_class, "follows_file": same})
+    (out / "classes.json").write_text(json.dumps(rows))
+
+
+def write_bos(out: Path, folder: Path) -> None:
+    import transformers
+    rows = []
+    for name, adds, text in itertools.product(["gpt2", "template-both-sides"], [True, False], ["hello", ""]):
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": adds, "add_eos_token": adds,
+                  "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
+        Tokenizer.from_file(str(out / "made" / name / "tokenizer.json")).save(str(folder / "tokenizer.json"))
+        (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        ids = transformers.AutoTokenizer.from_pretrained(folder)(text).input_ids
+        rows.append({"tokenizer": name, "tokenizer_config": config, "text": text, "ids": ids})
+    (out / "bos.json").write_text(json.dumps(rows))
+
+
+def write_mended(out: Path, folder: Path) -> None:
+    import transformers
+    tokenizer = json.loads(Tokenizer.from_file(str(out / "made" / "llama3" / "tokenizer.json")).to_str())
+    vocabulary = tokenizer["model"]["vocab"]
+    known = [*vocabulary.values(), *(token["id"] for token in tokenizer["added_tokens"])]
+    vocabulary.update({f"x{number}": number for number in range(max(known) + 1, 100_001)})  # transformers looks at large ones
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "config.json").write_text(json.dumps({"model_type": "mistral", "transformers_version": "4.57.1"}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    theirs = transformers.AutoTokenizer.from_pretrained(folder, fix_mistral_regex=True)
+    texts = ["CamelCase HTTPServer 12345", "I'LL a/b//c/", *REVEALING]
+    (out / "mended.json").write_text(json.dumps([{"text": text, "ids": theirs(text).input_ids} for text in texts]))
+
+
 def write(out_dir: Path, shared: Path | None) -> None:
     out = out_dir / "text"
     for name, options in SENTENCEPIECE.items():
@@ -440,5 +497,9 @@ def write(out_dir: Path, shared: Path | None) -> None:
     folder.mkdir(parents=True)
     shutil.copy(europa, folder / "tokenizer.json")
     write_cases(folder, Tokenizer.from_file(str(europa)), texts)
+    with tempfile.TemporaryDirectory() as scratch:
+        write_classes(out, Path(scratch))
+        write_bos(out, Path(scratch))
+        write_mended(out, Path(scratch))
     if shared is not None:
         write_parity(out, shared)

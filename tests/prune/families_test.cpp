@@ -31,6 +31,11 @@ bool heads_stand_alone(const architecture::Config& config) {
   return config.blocks.front().attention->kind.norm != architecture::QueryKeyNorm::across_heads;
 }
 
+bool every_block_has_groups(const architecture::Config& config) {
+  return std::all_of(config.blocks.begin(), config.blocks.end(),
+                     [](const auto& block) { return architecture::kv_groups(block) > 1; });
+}
+
 std::vector<Candidate> candidates_of(const architecture::Config& config) {
   const auto whole = architecture::whole(config);
   const auto groups = architecture::kv_groups(config.blocks[1]);
@@ -45,6 +50,10 @@ std::vector<Candidate> candidates_of(const architecture::Config& config) {
   for (const auto& block : whole.blocks)
     uniform = architecture::with_channels(uniform, block.number, channels);
   list.push_back({"uniform", uniform});
+  if (heads_stand_alone(config) && every_block_has_groups(config)) {
+    for (const auto& block : whole.blocks) uniform = architecture::with_kv_groups(uniform, block.number, {0});
+    list.push_back({"uniform_heads", uniform});
+  }
   auto hidden = whole;
   hidden.hidden = every_other(config.hidden_size);
   list.push_back({"hidden", hidden});
@@ -81,10 +90,11 @@ at::Tensor masked_logits(const model::Weights& weights, const calibrate::Batch& 
                        model::logit_rule(config), hidden_ND);
 }
 
+// The second document is longer than what each model was made for, so that positions stretch.
 TEST(PrunedFamilies, SlicedComputesWhatMaskedDoes) {
   for (const auto& c : test::family_cases()) {
     const auto weights = model::load_weights(c.directory, at::kDouble, at::kCPU);
-    const auto sources = test::one_document(weights.config.vocab_size);
+    const auto sources = test::documents(weights.config.vocab_size, {24, 101});
     const auto batch = calibrate::calibration_batches(sources, weights.config, at::kCPU).front();
     for (const auto& [name, kept] : candidates_of(weights.config)) {
       SCOPED_TRACE(c.name + " " + name);
@@ -106,9 +116,10 @@ TEST(PrunedFamilies, EachIsWrittenForTransformersToLoad) {
     for (const auto& [name, kept] : candidates_of(weights.config)) {
       SCOPED_TRACE(c.name + " " + name);
       const auto sliced = compress::sliced(weights, kept);
-      const bool by_hidden = weights.config.embedding_factor != 1 ||
-                             weights.config.ropes.front().kind == architecture::Rope::Kind::longrope;
-      const bool sayable = name != "hidden" || !by_hidden;
+      const bool is_longrope = weights.config.ropes.front().kind == architecture::Rope::Kind::longrope;
+      const bool sayable = name == "hidden"          ? weights.config.embedding_factor == 1 && !is_longrope
+                           : name == "uniform_heads" ? !is_longrope
+                                                     : true;
       if (sayable) {
         test::save_case(sliced, directory / (c.name + "_" + name));
         EXPECT_EQ(architecture::read_config(directory / (c.name + "_" + name) / "model").blocks,

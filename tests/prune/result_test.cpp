@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/prune/make.h"
 #include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -65,6 +66,21 @@ TEST(PruneReport, TellsCompensationThatDidNothingFromNone) {
                                   "held_out_objective_after": 0.25,
                                   "layers": [{"name": "o_proj", "kept": true, "held_out_gain": 2.0,
                                               "singular": false}]})"));
+}
+
+TEST(PruneReport, WarnsWithTheCauseWhereTheSavedModelIsWorseThanWasBelieved) {
+  auto report = whole_report();
+  report.believed = {.candidate = 1.0, .saved = 1.05, .behind = {0.05, {}}};
+  EXPECT_EQ(prune::why_worse(report), "") << "within a tenth, without an interval";
+  report.believed = {.candidate = 1.0, .saved = 1.2, .behind = {0.2, {}}};
+  EXPECT_SAYS(prune::why_worse(report),
+              "believed a loss increase of 1 of what it chose, and the saved model has 1.2");
+  EXPECT_SAYS(prune::why_worse(report), "layers lost more together");
+  report.believed.behind.interval = {{-0.1, 0.5}};
+  EXPECT_EQ(prune::why_worse(report), "") << "within the interval";
+  report.believed.behind.interval = {{0.1, 0.3}};
+  report.compensation = {.kept = false, .layers = {}};
+  EXPECT_SAYS(prune::why_worse(report), "its compensation was no better there than none");
 }
 
 TEST(PruneReport, NamesASearchAsARecipeDoes) {

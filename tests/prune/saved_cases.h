@@ -23,11 +23,23 @@ inline std::filesystem::path saved(const char* folder) {
   return directory / folder;
 }
 
-inline std::vector<calibrate::SourceText> one_document(std::int64_t vocab_size) {
+// A document of each length, in one sequence.
+inline std::vector<calibrate::SourceText> documents(std::int64_t vocab_size,
+                                                    const std::vector<std::int32_t>& lengths) {
   base::Random random(5, 7);
-  auto sequence = random_sequence(vocab_size, 24, random);
-  sequence.starts = {0};
+  std::int32_t all = 0;
+  std::vector<std::int32_t> starts;
+  for (const auto length : lengths) {
+    starts.push_back(all);
+    all += length;
+  }
+  auto sequence = random_sequence(vocab_size, static_cast<std::size_t>(all), random);
+  sequence.starts = starts;
   return {{"text", {sequence}}};
+}
+
+inline std::vector<calibrate::SourceText> one_document(std::int64_t vocab_size) {
+  return documents(vocab_size, {24});
 }
 
 // The model, with ids and what it makes of them here.

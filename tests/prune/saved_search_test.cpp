@@ -24,8 +24,8 @@ std::size_t lines_of(const base::Path& path) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// The same search again measures nothing; one with another seed begins with the same probes; of another model
-// nothing is known.
+// The same search again measures nothing; one with a larger budget measures the rest; one with another seed
+// begins with the same probes; of another model nothing is known.
 TEST(SavedSearch, ServesWhereCandidatesAgree) {
   const test::TemporaryDirectory directory;
   const auto path = directory / "search.jsonl";
@@ -48,13 +48,22 @@ TEST(SavedSearch, ServesWhereCandidatesAgree) {
   EXPECT_EQ(run(), once);
   EXPECT_EQ(lines_of(path), lines);
 
+  options.search.budget_tokens *= 2;
+  const auto longer = run();
+  const auto rest = lines_of(path) - lines;
+  EXPECT_GT(rest, 0U);
+  EXPECT_EQ(objective_of(directory / "longer.jsonl"), longer) << "as without what was measured";
+  EXPECT_EQ(lines_of(directory / "longer.jsonl"), lines + rest);
+  options.search.budget_tokens /= 2;
+  const auto before = lines_of(path);
+
   options.seed = 5;
   const auto other = run();
   const auto both = lines_of(path);
-  EXPECT_GT(both, lines);
+  EXPECT_GT(both, before);
   const auto fresh = directory / "fresh.jsonl";
   EXPECT_EQ(objective_of(fresh), other);
-  EXPECT_LT(both, lines + lines_of(fresh) - 1) << "probes are common";
+  EXPECT_LT(both, before + lines_of(fresh) - 1) << "probes are common";
   EXPECT_EQ(listener.warnings, "");
 
   input.tensor("model.norm.weight").mul_(1.001);

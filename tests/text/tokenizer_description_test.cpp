@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "retort/architecture/families.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/text/tokenizer.h"
 #include "support/message_of.h"
 #include "support/outside_data.h"
 #include "support/temporary_directory.h"
@@ -35,16 +39,49 @@ TEST_F(Description, NamesTheStepsFromTextToIds) {
   EXPECT_EQ(of("deepseek3").file, "tokenizer.json");
 }
 
+// By kind of model and class, as transformers loaded the same files.
+TEST_F(Description, SaysOfEveryClassWhetherTransformersFollowsTheFile) {
+  std::size_t rows = 0, others = 0;
+  for (const Json& row : base::parse_json(base::read_file(test::oracles("text") / "classes.json"))) {
+    SCOPED_TRACE(row.dump());
+    const auto families = architecture::families();
+    const auto family = std::find_if(families.begin(), families.end(), [&](const auto* f) {
+      return row.at("model_type").get<std::string>() == f->model_type;
+    });
+    ASSERT_NE(family, families.end());
+    Json tokenizer_config = Json::object();
+    if (!row.at("tokenizer_class").is_null())
+      tokenizer_config = {{"tokenizer_class", row.at("tokenizer_class")}};
+    const auto notes =
+        of(row.at("tokenizer"), tokenizer_config, {.tokenizer_class = (*family)->tokenizer_class}).notes;
+    EXPECT_EQ(notes.empty(), row.at("follows_file").get<bool>());
+    ++rows;
+    others += notes.size();
+  }
+  EXPECT_GT(others, 20U);
+  EXPECT_GT(rows, 2 * others);
+}
+
+// Beside a tokenizer.json transformers reads neither, and takes the post-processor of the file.
+TEST_F(Description, TokensAroundATextAreThoseOfTransformersWhateverAddBosTokenSays) {
+  for (const Json& row : base::parse_json(base::read_file(test::oracles("text") / "bos.json"))) {
+    SCOPED_TRACE(row.dump());
+    (void)of(row.at("tokenizer"), row.at("tokenizer_config"));
+    const auto ids = Tokenizer::from_file(directory_.path()).encode(row.at("text").get<std::string>());
+    EXPECT_EQ(Json(ids), row.at("ids"));
+  }
+}
+
 TEST_F(Description, SaysWhereTransformersTakesAnotherTokenizer) {
   const Json named = {{"tokenizer_class", "LlamaTokenizer"}};
-  const TokenizerHabits rebuilds{.rebuilt_class = "LlamaTokenizer"};
-  ASSERT_EQ(of("spm-fallback", named, rebuilds).notes.size(), 1U);
-  EXPECT_SAYS(of("spm-fallback", named, rebuilds).notes.front(), "begins with a space has other ids");
-  EXPECT_EQ(of("spm-fallback", {{"tokenizer_class", "LlamaTokenizerFast"}}, rebuilds).notes.size(), 1U);
-  EXPECT_TRUE(of("spm-fallback", {}, rebuilds).notes.empty());
-  EXPECT_TRUE(of("spm-fallback", named).notes.empty());
-  EXPECT_TRUE(of("metaspace-first-whole", named, rebuilds).notes.empty());
-  EXPECT_TRUE(of("qwen2-nfc", named, rebuilds).notes.empty()) << "of bytes, with a normalizer";
+  ASSERT_EQ(of("spm-fallback", named).notes.size(), 1U);
+  EXPECT_SAYS(of("spm-fallback", named).notes.front(),
+              "as a LlamaTokenizer, with the steps Metaspace, BPE in place of those of tokenizer.json");
+  EXPECT_TRUE(of("spm-fallback", {}).notes.empty());
+  EXPECT_TRUE(of("metaspace-first-whole", named).notes.empty());
+  EXPECT_TRUE(of("qwen2-nfc", named).notes.empty()) << "of bytes, with a normalizer";
+  EXPECT_SAYS(of("digits", {{"tokenizer_class", "GPT2TokenizerFast"}}).notes.at(0),
+              "as a GPT2Tokenizer, with the steps ByteLevel (gpt2), BPE in place");
 }
 
 // A tokenizer of 100,001 tokens, most of which nothing makes.
@@ -57,6 +94,16 @@ std::string large(const std::string& made) {
   for (std::size_t id = json["added_tokens"].back()["id"].get<std::size_t>() + 1; id <= 100'000; ++id)
     vocab.emplace_back("x" + std::to_string(id), id);
   return json.dump();
+}
+
+TEST_F(Description, AMendedExpressionCutsAsTransformersDoes) {
+  (void)of("llama3", {{"fix_mistral_regex", true}});
+  base::write_file_atomically(directory_ / "tokenizer.json", large("llama3"));
+  const auto tokenizer = Tokenizer::from_file(directory_.path());
+  for (const Json& row : base::parse_json(base::read_file(test::oracles("text") / "mended.json"))) {
+    SCOPED_TRACE(row.dump());
+    EXPECT_EQ(Json(tokenizer.encode(row.at("text").get<std::string>())), row.at("ids"));
+  }
 }
 
 TEST_F(Description, SaysWhereTextIsCutUnlikeMistralDoes) {

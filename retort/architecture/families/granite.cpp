@@ -13,6 +13,7 @@ constexpr Key kKeys[] = {{"attention_bias", &Settings::attention_bias, "false", 
 const Family kGranite{.architecture = "GraniteForCausalLM",
                       .model_type = "granite",
                       .models = "Granite 3, dense",
-                      .keys = kKeys};
+                      .keys = kKeys,
+                      .tokenizer_class = "TokenizersBackend"};
 
 }  // namespace retort::architecture

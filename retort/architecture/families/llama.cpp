@@ -12,7 +12,6 @@ const Family kLlama{.architecture = "LlamaForCausalLM",
                     .models = "Llama 2 to 3.3, SmolLM2, TinyLlama, DeepSeek-R1-Distill-Llama",
                     .keys = kKeys,
                     .heads_divide_hidden = true,
-                    .rebuilt_tokenizer = "LlamaTokenizer",
                     .ignored = kIgnored};
 
 }  // namespace retort::architecture

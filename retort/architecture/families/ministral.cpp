@@ -11,6 +11,7 @@ const Family kMinistral{.architecture = "MinistralForCausalLM",
                         .model_type = "ministral",
                         .models = "Ministral 8B with windows",
                         .keys = kKeys,
+                        .tokenizer_class = "TokenizersBackend",
                         .cuts_by_tekken = true};
 
 }  // namespace retort::architecture

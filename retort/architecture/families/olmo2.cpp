@@ -14,6 +14,7 @@ const Family kOlmo2{.architecture = "Olmo2ForCausalLM",
                     .models = "OLMo 2",
                     .keys = kKeys,
                     .norm = QueryKeyNorm::across_heads,
-                    .norms = NormPlacement::after};
+                    .norms = NormPlacement::after,
+                    .tokenizer_class = "TokenizersBackend"};
 
 }  // namespace retort::architecture

@@ -19,6 +19,7 @@ const Family kOlmo3{.architecture = "Olmo3ForCausalLM",
                     .norms = NormPlacement::after,
                     .rope_theta = 5e5,
                     .window_theta = 5e5,
-                    .windowed = [](const Settings&, std::int64_t layer) { return (layer + 1) % 4 != 0; }};
+                    .windowed = [](const Settings&, std::int64_t layer) { return (layer + 1) % 4 != 0; },
+                    .tokenizer_class = "TokenizersBackend"};
 
 }  // namespace retort::architecture

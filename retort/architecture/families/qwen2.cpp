@@ -19,6 +19,7 @@ const Family kQwen2{
     .keys = kKeys,
     .query_key_value_bias = true,
     .windowed = [](const Settings& s, std::int64_t layer) { return layer >= s.max_window_layers; },
+    .tokenizer_class = "Qwen2Tokenizer",
     .ignored = kIgnored};
 
 }  // namespace retort::architecture
