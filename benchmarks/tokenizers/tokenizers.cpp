@@ -7,6 +7,7 @@
 #include <iostream>
 #include <span>
 
+#include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
@@ -78,6 +79,11 @@ int main(int argc, char** argv) {
   app.add_option("--threads", s.threads, "Documents encoded at once");
   app.add_option("--ids", s.ids, "Write the ids to this file");
   CLI11_PARSE(app, argc, argv);
-  std::cout << measure(s).dump() << "\n";
+  try {
+    std::cout << measure(s).dump() << "\n";
+  } catch (const retort::base::Error& error) {
+    std::cerr << "tokenizers: error: " << error.what() << "\n";
+    return static_cast<int>(error.code());
+  }
   return 0;
 }
