@@ -12,8 +12,23 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string shown(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dumped(value);
+bool is_list_of_texts(const Json& value) {
+  return value.is_array() &&
+         std::all_of(value.begin(), value.end(), [](const Json& x) { return x.is_string(); });
+}
+
+// Texts of a list stand side by side, and each on a line of its own where they are sentences.
+std::string shown(const Json& value, std::size_t indent) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "none";
+  if (!is_list_of_texts(value)) return dumped(value);
+  constexpr std::size_t kLine = 100;
+  std::string row, lines;
+  for (const Json& text : value) {
+    row += (row.empty() ? "" : ", ") + text.get<std::string>();
+    lines += "\n" + std::string(indent + 2, ' ') + text.get<std::string>();
+  }
+  return row.empty() ? "none" : row.size() < kLine ? row : lines;
 }
 
 void print_object(std::ostream& out, const Json& object, std::size_t indent) {
@@ -26,7 +41,9 @@ void print_object(std::ostream& out, const Json& object, std::size_t indent) {
       out << '\n';
       print_object(out, value, indent + 2);
     } else {
-      out << std::string(width - key.size() + 2, ' ') << shown(value) << '\n';
+      const std::string text = shown(value, indent);
+      if (text.empty() || text.front() != '\n') out << std::string(width - key.size() + 2, ' ');
+      out << text << '\n';
     }
   }
 }
