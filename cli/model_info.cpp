@@ -116,8 +116,10 @@ Json pruning(const Config& config) {
 /// Nothing where there is none, or none that Retort reads.
 Json tokenizer(const base::Path& path, const architecture::Family& family,
                std::vector<std::string>& notes) try {
-  const text::TokenizerDescription found = text::describe_tokenizer(
-      path, {.tokenizer_class = family.tokenizer_class, .cuts_by_tekken = family.cuts_by_tekken});
+  const text::TokenizerDescription found =
+      text::describe_tokenizer(path, {.tokenizer_class = family.tokenizer_class,
+                                      .tokenizer_class_is_fixed = family.tokenizer_class_is_fixed,
+                                      .cuts_by_tekken = family.cuts_by_tekken});
   notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   return {{"file", found.file}, {"steps", found.steps}};
 } catch (const base::ModelError& error) {

@@ -17,18 +17,19 @@ bool is_list_of_texts(const Json& value) {
          std::all_of(value.begin(), value.end(), [](const Json& x) { return x.is_string(); });
 }
 
-// Texts of a list stand side by side, and each on a line of its own where they are sentences.
-std::string shown(const Json& value, std::size_t indent) {
+bool holds_sentences(const Json& value) {
+  return is_list_of_texts(value) && std::any_of(value.begin(), value.end(), [](const Json& x) {
+           return x.get<std::string>().ends_with('.');
+         });
+}
+
+std::string shown(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "none";
   if (!is_list_of_texts(value)) return dumped(value);
-  constexpr std::size_t kLine = 100;
-  std::string row, lines;
-  for (const Json& text : value) {
-    row += (row.empty() ? "" : ", ") + text.get<std::string>();
-    lines += "\n" + std::string(indent + 2, ' ') + text.get<std::string>();
-  }
-  return row.empty() ? "none" : row.size() < kLine ? row : lines;
+  std::string row;
+  for (const Json& text : value) row += (row.empty() ? "" : ", ") + text.get<std::string>();
+  return value.empty() ? "none" : row;
 }
 
 void print_object(std::ostream& out, const Json& object, std::size_t indent) {
@@ -40,10 +41,11 @@ void print_object(std::ostream& out, const Json& object, std::size_t indent) {
     if (value.is_object()) {
       out << '\n';
       print_object(out, value, indent + 2);
+    } else if (holds_sentences(value)) {
+      out << '\n';
+      for (const Json& text : value) out << std::string(indent + 2, ' ') << text.get<std::string>() << '\n';
     } else {
-      const std::string text = shown(value, indent);
-      if (text.empty() || text.front() != '\n') out << std::string(width - key.size() + 2, ' ');
-      out << text << '\n';
+      out << std::string(width - key.size() + 2, ' ') << shown(value) << '\n';
     }
   }
 }

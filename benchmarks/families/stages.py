@@ -138,13 +138,21 @@ def all_kinds(family):
             stage("scores", "evaluate", "models: [teacher, small, best], context: 64, tokens: 1k")]
 
 
-def stopped_in(process, log, name):
-    """Sends a signal as soon as the stage has begun; whether the program then stopped and left the rest for later."""
+def lines_of(path):
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def stopped_in(process, folder, log, name):
+    """Sends a signal once the stage has begun, or has made a few steps; whether it then stopped before its end."""
+    metrics = folder / "metrics.jsonl"
     while process.poll() is None and f" stage {name} (" not in log.read_text():
+        time.sleep(0.002)
+    before = lines_of(metrics)
+    while name in ("teacher", "student") and process.poll() is None and lines_of(metrics) < before + 5:
         time.sleep(0.002)
     if process.poll() is None:
         process.send_signal(signal.SIGUSR1)
-    return process.wait() == 85
+    return process.wait() == 85 and not (folder / "stages" / f"{name}.json").exists()
 
 
 def resumed(family):
@@ -157,7 +165,7 @@ def resumed(family):
     for name in ALL_KINDS:
         with open(log, "w") as errors:
             process = subprocess.Popen(family.command("runs-stopped", stages), cwd=family.folder, stdout=subprocess.DEVNULL, stderr=errors)
-            stops += stopped_in(process, log, name)
+            stops += stopped_in(process, family.folder / "runs-stopped", log, name)
     if family.run("runs-stopped", stages).returncode:
         return "**fails**"
     return f"same bits, {stops} stops" if ends_of(family, "runs-whole") == ends_of(family, "runs-stopped") else "**other bits**"

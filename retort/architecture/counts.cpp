@@ -111,10 +111,7 @@ double head_flops_per_token(const Config& config) {
 }
 
 std::int64_t kv_cache_bytes_per_token(const Config& config, std::int64_t item_bytes) {
-  std::int64_t elements = 0;
-  for (const Block& block : config.blocks)
-    if (block.attention) elements += 2 * block.attention->num_kv_heads * block.attention->head_dim;
-  return elements * item_bytes;
+  return kv_cache_bytes(config, item_bytes, 1);
 }
 
 std::int64_t kv_cache_bytes(const Config& config, std::int64_t item_bytes, std::int64_t context) {

@@ -122,7 +122,7 @@ std::string why_unsayable(const Config& changed, const char* change) {
 }
 
 constexpr const char* kLongropeCounts =
-    "the factors of longrope are counted by the hidden size and the heads";
+    "how many factors longrope has follows from the hidden size and the heads";
 
 bool counts_longrope(const Config& config) {
   const auto is_longrope = [](const Rope& rope) { return rope.kind == Rope::Kind::longrope; };
@@ -198,7 +198,8 @@ std::string kept_line(const Family& family) {
   add(family.norm == QueryKeyNorm::across_heads, "heads: norms of queries and keys go across them");
   add(family.embedding_times_root,
       "hidden features: the embedding is multiplied by the root of their number");
-  add(family.longrope_by_hidden, "heads and hidden features with longrope: its factors are counted by them");
+  add(family.longrope_by_hidden,
+      "heads and hidden features with longrope: the number of its factors follows from them");
   return text;
 }
 

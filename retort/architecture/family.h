@@ -53,8 +53,8 @@ struct Key {
   const char* name;
   Member member;
   const char* absent;  ///< JSON of what an absent key means to transformers; null: it has to be there
-  /// JSON of the value, or of each element of a list, that changes nothing in a family without this key.
-  /// "null": no value does.  Null: every value does, because such a family never looks at the key.
+  /// JSON of the value, or of each element of what is a list, that changes nothing in a family without this
+  /// key.  "null": no value does.  Null: every value does, because such a family never looks at the key.
   const char* neutral = nullptr;
 };
 
@@ -93,9 +93,10 @@ struct Family {
   bool (*windowed)(const Settings& settings, std::int64_t layer) = nullptr;
   bool (*turned)(const Settings& settings, std::int64_t layer) = nullptr;
 
-  /// The class with which transformers builds its tokenizers: "" that which tokenizer_config.json names;
+  /// The class with which transformers builds a tokenizer whose files name none, or, where it is fixed, any.
   /// "TokenizersBackend" takes tokenizer.json as it is.
-  const char* tokenizer_class = "";
+  const char* tokenizer_class = "TokenizersBackend";
+  bool tokenizer_class_is_fixed = false;
   bool cuts_by_tekken = false;  ///< transformers warns where another expression cuts for a large vocabulary
 
   std::span<const TensorName> tensors = {};

@@ -158,10 +158,18 @@ std::pair<const Family*, const Key*> owner_of(std::string_view key) {
   return {};
 }
 
+// A list has the value for each layer.
+bool is_list(const Key& key) {
+  return std::holds_alternative<std::optional<std::vector<std::string>> Settings::*>(key.member) ||
+         std::holds_alternative<std::optional<std::vector<std::int64_t>> Settings::*>(key.member);
+}
+
 bool is_neutral(const Key& key, const Json& value) {
   const Json neutral = base::parse_json(key.neutral);
-  if (!value.is_array()) return value == neutral;
-  return std::all_of(value.begin(), value.end(), [&](const Json& element) { return element == neutral; });
+  if (neutral.is_null()) return false;
+  if (!is_list(key)) return value == neutral;
+  return value.is_array() &&
+         std::all_of(value.begin(), value.end(), [&](const Json& element) { return element == neutral; });
 }
 
 }  // namespace

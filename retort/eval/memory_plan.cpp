@@ -87,7 +87,7 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
   std::int64_t attention = 0;
   for (const auto& block : config.blocks) {
     if (!block.attention) continue;
-    const ops::AttentionSizes sizes{.segment = all,
+    const ops::AttentionSizes sizes{.segment = std::min(all, block.attention->kind.window.value_or(all)),
                                     .tokens = all,
                                     .heads = block.attention->num_heads,
                                     .queries = block.attention->num_heads * block.attention->head_dim};

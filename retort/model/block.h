@@ -85,7 +85,8 @@ at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, B
                           const at::Tensor& gout_ND, const TokenLayout& layout,
                           const BlockWeights& gradients);
 
-/// An empty cache of a block, of the options' type; nothing where the block has no attention.
+/// An empty cache of a block for a text of `max_tokens`, of the options' type; smaller where the block has a
+/// window, and nothing where it has no attention.
 ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
                               const at::TensorOptions& options);
 

@@ -62,28 +62,23 @@ at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, co
 void make_room(KeyValueCache& cache, std::int64_t count, std::int64_t window) {
   if (window == 0 || cache.tokens + count <= cache.k_MKE.size(0)) return;
   const auto stay = std::min(cache.tokens, window - 1), first = cache.tokens - stay;
-  for (const auto& x_MKE : {cache.k_MKE, cache.v_MKE})
-    x_MKE.narrow(0, 0, stay).copy_(x_MKE.narrow(0, first, stay).clone());
+  for (const auto& x_MKE : {cache.k_MKE, cache.v_MKE}) {
+    const auto end_SKE = x_MKE.narrow(0, first, stay);
+    x_MKE.narrow(0, 0, stay).copy_(first < stay ? end_SKE.clone() : end_SKE);  // not onto itself
+  }
   cache.tokens = stay;
 }
 
-// Of more tokens than there is room for, of which the end is kept.
+// Of the beginning of a text that is longer than the room, of which the end is kept.
 at::Tensor attention_beyond(const Parts& parts, KeyValueCache& cache, const ScoreRule& rule) {
-  const auto before = cache.tokens;
-  const auto joined = [before](const at::Tensor& old_MKE, const at::Tensor& new_NKE) {
-    return before == 0 ? new_NKE : at::cat({old_MKE.narrow(0, 0, before), new_NKE});
+  const auto count = parts.k_NKE.size(0);
+  cache.tokens = rule.window - 1;
+  const auto keep = [&](const at::Tensor& from_NKE, const at::Tensor& to_MKE) {
+    to_MKE.narrow(0, 0, cache.tokens).copy_(from_NKE.narrow(0, count - cache.tokens, cache.tokens));
   };
-  const auto k_SKE = joined(cache.k_MKE, parts.k_NKE), v_SKE = joined(cache.v_MKE, parts.v_NKE);
-  const auto out_NHE = before == 0 ? attention(parts.q_NHE, k_SKE, v_SKE, {0, k_SKE.size(0)}, rule).out_NHE
-                                   : attention_to_all(parts.q_NHE, k_SKE, v_SKE, rule);
-  cache.tokens = std::min(k_SKE.size(0), rule.window - 1);
-  const auto keep = [&](const at::Tensor& from_SKE, const at::Tensor& to_MKE) {
-    to_MKE.narrow(0, 0, cache.tokens)
-        .copy_(from_SKE.narrow(0, from_SKE.size(0) - cache.tokens, cache.tokens));
-  };
-  keep(k_SKE, cache.k_MKE);
-  keep(v_SKE, cache.v_MKE);
-  return out_NHE.flatten(1);
+  keep(parts.k_NKE, cache.k_MKE);
+  keep(parts.v_NKE, cache.v_MKE);
+  return attention(parts.q_NHE, parts.k_NKE, parts.v_NKE, {0, count}, rule).out_NHE.flatten(1);
 }
 
 }  // namespace
@@ -98,8 +93,8 @@ at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, cons
   const auto rule = given.of_heads(cache.k_MKE.size(2));
   make_room(cache, count, rule.window);
   const auto before = cache.tokens;
-  const bool fits = before + count <= room, forgets = rule.window > 0 && rule.window <= room;
-  base::ensure(qkv_NX.is_contiguous() && (fits || forgets),
+  const bool fits = before + count <= room, begins = before == 0 && rule.window > 0;
+  base::ensure(qkv_NX.is_contiguous() && (fits || begins),
                "attention_cached takes dense rows, and a cache with room for them");
   if (count == 1 && path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_cached(qkv_NX, cache, rule);
   const auto parts = parts_of(qkv_NX, cache);

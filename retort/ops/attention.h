@@ -49,8 +49,8 @@ struct KeyValueCache {
 std::int64_t cache_room(std::int64_t text_tokens, std::int64_t window);
 
 /// Attention of the next N tokens to the text up to each of them, [N, H E].  `qkv_NX` has rows of queries,
-/// keys and values after each other.  Without a window the cache has room for N more; with one it forgets
-/// what no later token sees.
+/// keys and values after each other.  With a window the cache forgets what no later token sees.  It has room
+/// for N more, unless these are the first and there is a window.
 at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& rule = {});
 
 }  // namespace retort::ops

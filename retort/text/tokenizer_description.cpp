@@ -1,6 +1,7 @@
 #include "retort/text/tokenizer_description.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "retort/base/error.h"
@@ -59,7 +60,10 @@ const std::vector<BuiltClass>& built_classes() {
   static const std::vector<BuiltClass> classes{
       {"GPT2Tokenizer", {"ByteLevel (gpt2)", "BPE"}},
       {"Qwen2Tokenizer", {"NFC", "Split (qwen2)", "ByteLevel", "BPE"}},
-      {"GemmaTokenizer", {"Replace \" \"", "Split at \" \"", "BPE"}}};
+      {"GPTNeoXTokenizer", {"NFC", "ByteLevel (gpt2)", "BPE"}},
+      {"GemmaTokenizer", {"Replace \" \"", "Split at \" \"", "BPE"}},
+      {"LlamaTokenizer", {"Metaspace", "BPE"}},
+      {"CodeLlamaTokenizer", {"Metaspace", "BPE"}}};
   return classes;
 }
 
@@ -72,21 +76,19 @@ std::string in_a_row(const std::vector<std::string>& steps) {
 // Which steps a class has in place of those of the file; empty where it has none of its own, or the same.
 // That of Llama puts U+2581 before a text that does not begin with it.  A file with the word ByteLevel
 // anywhere is taken as it is there: transformers looks for no more.
-std::string steps_of_class(const std::string& name, const std::string& file, const Json& tokenizer,
+std::string steps_of_class(const std::string& name, const std::string& file,
                            const std::vector<std::string>& steps) {
+  if (name == "LlamaTokenizer" && file.find("\"ByteLevel\"") != std::string::npos) return "";
   for (const auto& built : built_classes())
     if (name == built.name) return steps == built.steps ? "" : in_a_row(built.steps);
-  const auto normalizer = tokenizer.find("normalizer");
-  const bool has_one = normalizer != tokenizer.end() && !normalizer->is_null();
-  return name == "LlamaTokenizer" && has_one && file.find("\"ByteLevel\"") == std::string::npos
-             ? "Metaspace, BPE"
-             : "";
+  return "";
 }
 
 // As transformers looks it up: the fast ones are the only ones.
-std::string class_of(const TokenizerHabits& habits, const Json& tokenizer_config) {
-  std::string name =
-      habits.tokenizer_class.empty() ? text_of(tokenizer_config, "tokenizer_class") : habits.tokenizer_class;
+std::string class_of(const TokenizerHabits& habits, const Json& tokenizer_config, const Json& config) {
+  std::string name = habits.tokenizer_class_is_fixed ? "" : text_of(tokenizer_config, "tokenizer_class");
+  if (name.empty() && !habits.tokenizer_class_is_fixed) name = text_of(config, "tokenizer_class");
+  if (name.empty()) name = habits.tokenizer_class;
   constexpr std::string_view kFast = "Fast";
   if (name.ends_with(kFast)) name.resize(name.size() - kFast.size());
   return name;
@@ -96,7 +98,7 @@ std::string class_of(const TokenizerHabits& habits, const Json& tokenizer_config
 bool is_cut_otherwise(const std::vector<std::string>& steps, const std::string& version,
                       std::int64_t tokens) {
   constexpr std::int64_t kLargestOther = 100'000;  // vocabularies that are not cut by tekken are smaller
-  return tokens > kLargestOther && (version.empty() || version < "5") &&
+  return tokens > kLargestOther && std::strtol(version.c_str(), nullptr, 10) < 5 &&
          std::ranges::find(steps, "Split (tekken)") == steps.end();
 }
 
@@ -110,13 +112,14 @@ TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHab
   TokenizerDescription description{fs::path(file.where).filename().string(), {}, {}};
   for (const char* part : {"normalizer", "pre_tokenizer", "model"})
     if (const auto node = root.find(part)) add_steps(*node, description.steps);
-  const std::string name = class_of(habits, read_beside(path, "tokenizer_config.json"));
-  const auto steps = steps_of_class(name, file.text, json, description.steps);
+  const Json config = read_beside(path, "config.json");
+  const std::string name = class_of(habits, read_beside(path, "tokenizer_config.json"), config);
+  const auto steps = steps_of_class(name, file.text, description.steps);
   if (description.file == "tokenizer.json" && !steps.empty())
     description.notes.push_back(base::join(
         "transformers makes this tokenizer as a ", name, ", with the steps ", steps, " in place of those of ",
         description.file, ", which Retort follows: some texts have other ids there."));
-  const std::string version = text_of(read_beside(path, "config.json"), "transformers_version");
+  const std::string version = text_of(config, "transformers_version");
   if (habits.cuts_by_tekken && is_cut_otherwise(description.steps, version, tokenizer.vocab_size()))
     description.notes.emplace_back(
         "the tokenizer cuts text by another expression than Mistral's own (tekken); set fix_mistral_regex "

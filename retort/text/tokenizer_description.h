@@ -15,9 +15,8 @@ struct TokenizerDescription {
 
 /// What transformers does with the tokenizers of a family, whatever tokenizer.json says.
 struct TokenizerHabits {
-  /// The class that builds them: "" that which tokenizer_config.json names, else its own name.
-  /// "TokenizersBackend" takes the file as it is.
-  std::string tokenizer_class = {};
+  std::string tokenizer_class = "TokenizersBackend";  ///< that it takes where the files name none
+  bool tokenizer_class_is_fixed = false;              ///< whatever they name
   bool cuts_by_tekken = false;  ///< it warns where another expression cuts text for a large vocabulary
 };
 

@@ -78,10 +78,10 @@ TEST_P(AttentionTest, BackwardEqualsAutogradAndFillsViewsOfOneBuffer) {
   }
 }
 
-// The tokens of `fused` in turn, so many at once.
+// The tokens of `fused` in turn, so many at once; the cache has room for `tokens`, or for all.
 at::Tensor through_a_cache(const Inputs& in, const std::vector<std::int64_t>& counts,
-                           const ops::ScoreRule& rule = {}) {
-  const auto tokens = ops::cache_room(in.fused.size(0), rule.window);
+                           const ops::ScoreRule& rule = {}, std::int64_t tokens = 0) {
+  if (tokens == 0) tokens = in.fused.size(0);
   const auto room = [&] { return at::full({tokens, in.kv_heads, in.head_dim}, 77, in.fused.options()); };
   ops::KeyValueCache cache{room(), room(), 0};
   std::vector<at::Tensor> outputs;
@@ -108,19 +108,27 @@ TEST_P(AttentionTest, OfACacheEqualsAttentionOfTheWholeText) {
   }
 }
 
-// Pieces that fit, that make it forget, and that are longer than all of it.
+// A beginning of a hundred tokens, and the rest in turn.
+std::vector<std::int64_t> one_by_one_after(std::int64_t count) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(100 - count), 1);
+  counts.insert(counts.begin(), count);
+  return counts;
+}
+
+// Pieces that fit, that make it forget, and a beginning that is longer than all of it.
 TEST_P(AttentionTest, OfACacheWithAWindowKeepsTwiceTheWindow) {
   at::manual_seed(6);
   const Inputs in{4, 2, 16, {0, 100}, at::randn({100, 8 * 16}, at::kDouble).to(GetParam())};
   const auto x = in.fused.to(at::kDouble);
   for (const std::int64_t window : {1, 2, 7, 30, 64}) {
     const ops::ScoreRule rule{.window = window};
-    EXPECT_EQ(ops::cache_room(100, window), std::min<std::int64_t>(100, 2 * window));
+    const auto room = ops::cache_room(100, window);
+    EXPECT_EQ(room, std::min<std::int64_t>(100, 2 * window));
     const auto expected = ops::reference::attention(in.q(x), in.k(x), in.v(x), in.starts, rule);
-    for (const std::vector<std::int64_t>& counts :
-         {std::vector<std::int64_t>(100, 1), {40, 1, 1, 1, 57}, {3, 5, 1, 1, 80, 1, 1, 8}, {100}, {1, 99}}) {
+    for (const std::vector<std::int64_t>& counts : {std::vector<std::int64_t>(100, 1), one_by_one_after(40),
+                                                    one_by_one_after(3), one_by_one_after(100)}) {
       SCOPED_TRACE(testing::Message() << "window " << window << ", pieces " << counts.size());
-      expect_close(through_a_cache(in, counts, rule), expected, test::tolerance(GetParam()));
+      expect_close(through_a_cache(in, counts, rule, room), expected, test::tolerance(GetParam()));
     }
   }
 }

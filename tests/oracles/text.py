@@ -427,8 +427,9 @@ def write_sentencepiece(folder: Path, model: bytes) -> None:
             out.write(json.dumps(sentencepiece_case(processor, text), ensure_ascii=False) + "\n")
 
 
-CLASSES = ["GPT2Tokenizer", "GPT2TokenizerFast", "Qwen2Tokenizer", "LlamaTokenizerFast", "PreTrainedTokenizerFast", None]
-MODEL_TYPES = ["llama", "smollm3", "qwen2", "qwen3", "granite", "olmo2", "phi3", "mistral", "gemma2"]
+CLASSES = ["GPT2Tokenizer", "GPT2TokenizerFast", "GPTNeoXTokenizerFast", "Qwen2Tokenizer", "GemmaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizer",
+           "PreTrainedTokenizerFast", None]
+MODEL_TYPES = ["llama", "smollm3", "qwen2", "qwen3", "granite", "mistral", "gemma2"]
 REVEALING = ["a  1", " hello", "hello", "e\u0301", "12345", "I'LL", "a\n b", "\u180e x", "don't 10%"]
 
 
@@ -440,9 +441,9 @@ def write_classes(out: Path, folder: Path) -> None:
         Tokenizer.from_file(str(out / "made" / name / "tokenizer.json")).save(str(folder / "tokenizer.json"))  # merges as they are now
         (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
         (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": of_class} if of_class else {}))
-        if of_class is None and model_type not in ("qwen2", "granite", "mistral"):
-            continue  # the class goes by the type then, which those of Retort's files always name
         theirs, file = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if type(theirs).__name__ in ("GemmaTokenizer", "CodeLlamaTokenizer") and name != "spm-fallback":
+            continue  # which want the token <unk>
         same = all(theirs(text, add_special_tokens=False).input_ids == file.encode(text, add_special_tokens=False).ids
                    for text in REVEALING)
         rows.append({"tokenizer": name, "model_type": model_type, "tokenizer_class": of_class, "follows_file": same})

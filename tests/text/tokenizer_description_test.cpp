@@ -52,8 +52,10 @@ TEST_F(Description, SaysOfEveryClassWhetherTransformersFollowsTheFile) {
     Json tokenizer_config = Json::object();
     if (!row.at("tokenizer_class").is_null())
       tokenizer_config = {{"tokenizer_class", row.at("tokenizer_class")}};
-    const auto notes =
-        of(row.at("tokenizer"), tokenizer_config, {.tokenizer_class = (*family)->tokenizer_class}).notes;
+    const auto notes = of(row.at("tokenizer"), tokenizer_config,
+                          {.tokenizer_class = (*family)->tokenizer_class,
+                           .tokenizer_class_is_fixed = (*family)->tokenizer_class_is_fixed})
+                           .notes;
     EXPECT_EQ(notes.empty(), row.at("follows_file").get<bool>());
     ++rows;
     others += notes.size();
@@ -78,6 +80,7 @@ TEST_F(Description, SaysWhereTransformersTakesAnotherTokenizer) {
   EXPECT_SAYS(of("spm-fallback", named).notes.front(),
               "as a LlamaTokenizer, with the steps Metaspace, BPE in place of those of tokenizer.json");
   EXPECT_TRUE(of("spm-fallback", {}).notes.empty());
+  EXPECT_EQ(of("spm-fallback", {}, {}, named).notes.size(), 1U) << "named by config.json";
   EXPECT_TRUE(of("metaspace-first-whole", named).notes.empty());
   EXPECT_TRUE(of("qwen2-nfc", named).notes.empty()) << "of bytes, with a normalizer";
   EXPECT_SAYS(of("digits", {{"tokenizer_class", "GPT2TokenizerFast"}}).notes.at(0),

@@ -28,6 +28,7 @@ const Family kGemma2{.architecture = "Gemma2ForCausalLM",
                      .embedding_times_root = true,
                      .heads_divide_hidden = true,
                      .windowed = [](const Settings&, std::int64_t layer) { return (layer + 1) % 2 != 0; },
+                     .tokenizer_class = "GemmaTokenizer",
                      .tensors = kTensors,
                      .ignored = kIgnored};
 

@@ -44,6 +44,7 @@ const Family kGemma3{.architecture = "Gemma3ForCausalLM",
                      .window_theta = 1e4,
                      .window_theta_key = "rope_local_base_freq",
                      .windowed = windowed,
+                     .tokenizer_class = "GemmaTokenizer",
                      .tensors = kTensors,
                      .ignored = kIgnored};
 

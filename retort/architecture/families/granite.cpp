@@ -14,6 +14,6 @@ const Family kGranite{.architecture = "GraniteForCausalLM",
                       .model_type = "granite",
                       .models = "Granite 3, dense",
                       .keys = kKeys,
-                      .tokenizer_class = "TokenizersBackend"};
+                      .tokenizer_class_is_fixed = true};
 
 }  // namespace retort::architecture

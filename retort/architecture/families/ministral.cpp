@@ -11,7 +11,7 @@ const Family kMinistral{.architecture = "MinistralForCausalLM",
                         .model_type = "ministral",
                         .models = "Ministral 8B with windows",
                         .keys = kKeys,
-                        .tokenizer_class = "TokenizersBackend",
+                        .tokenizer_class_is_fixed = true,
                         .cuts_by_tekken = true};
 
 }  // namespace retort::architecture

@@ -17,7 +17,7 @@ const Family kMinistral3{.architecture = "Ministral3ForCausalLM",
                 "original_max_position_embeddings": 16384, "beta_fast": 32.0, "beta_slow": 1.0,
                 "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1})",
                          .queries_grow = true,
-                         .tokenizer_class = "TokenizersBackend",
+                         .tokenizer_class_is_fixed = true,
                          .cuts_by_tekken = true};
 
 }  // namespace retort::architecture

@@ -11,7 +11,7 @@ const Family kMistral{.architecture = "MistralForCausalLM",
                       .model_type = "mistral",
                       .models = "Mistral 7B, Nemo, Small 24B",
                       .keys = kKeys,
-                      .tokenizer_class = "TokenizersBackend",
+                      .tokenizer_class_is_fixed = true,
                       .cuts_by_tekken = true,
                       .ignored = kIgnored};
 

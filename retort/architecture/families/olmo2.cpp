@@ -15,6 +15,6 @@ const Family kOlmo2{.architecture = "Olmo2ForCausalLM",
                     .keys = kKeys,
                     .norm = QueryKeyNorm::across_heads,
                     .norms = NormPlacement::after,
-                    .tokenizer_class = "TokenizersBackend"};
+                    .tokenizer_class_is_fixed = true};
 
 }  // namespace retort::architecture

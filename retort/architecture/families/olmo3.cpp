@@ -20,6 +20,6 @@ const Family kOlmo3{.architecture = "Olmo3ForCausalLM",
                     .rope_theta = 5e5,
                     .window_theta = 5e5,
                     .windowed = [](const Settings&, std::int64_t layer) { return (layer + 1) % 4 != 0; },
-                    .tokenizer_class = "TokenizersBackend"};
+                    .tokenizer_class_is_fixed = true};
 
 }  // namespace retort::architecture

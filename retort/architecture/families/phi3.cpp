@@ -24,7 +24,7 @@ const Family kPhi3{.architecture = "Phi3ForCausalLM",
                    .longrope_starts_anew = true,
                    .longrope_by_hidden = true,
                    .original_context = 4096,
-                   .tokenizer_class = "TokenizersBackend",
+                   .tokenizer_class_is_fixed = true,
                    .stored = kStored,
                    .ignored = kIgnored};
 

@@ -20,6 +20,7 @@ const Family kQwen2{
     .query_key_value_bias = true,
     .windowed = [](const Settings& s, std::int64_t layer) { return layer >= s.max_window_layers; },
     .tokenizer_class = "Qwen2Tokenizer",
+    .tokenizer_class_is_fixed = true,
     .ignored = kIgnored};
 
 }  // namespace retort::architecture

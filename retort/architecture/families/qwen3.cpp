@@ -19,6 +19,7 @@ const Family kQwen3{
     .models = "Qwen3, dense",
     .keys = kKeys,
     .norm = QueryKeyNorm::per_head,
-    .windowed = [](const Settings& s, std::int64_t layer) { return layer >= s.max_window_layers; }};
+    .windowed = [](const Settings& s, std::int64_t layer) { return layer >= s.max_window_layers; },
+    .tokenizer_class = "Qwen2Tokenizer"};
 
 }  // namespace retort::architecture
