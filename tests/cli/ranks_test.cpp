@@ -183,6 +183,16 @@ TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
   EXPECT_SAYS(ended.err, "rank 2 ");
 }
 
+// Nobody wakes it, and it is the one that speaks for all.
+TEST_F(Ranks, TheFirstThatIsStoppedIsNamedAndEnded) {
+  project_.write_recipe({train_of(400)});
+  const auto ended =
+      disturb(12, [](Running& running, pid_t) { ::kill(children_of(running.pid()).front(), SIGSTOP); });
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_SAYS(ended.err, "rank 0 (process ");
+  EXPECT_SAYS(ended.err, "is stopped while others waited for it");
+}
+
 // Stops a process while its record says that it is in a phase; false: the phase did not come.
 bool stop_in_phase(const std::function<comm::FlightRecord()>& record, pid_t process,
                    const std::string& phase) {

@@ -138,16 +138,18 @@ std::string Arena::missing(std::span<const int> local_ranks) const {
   return {};
 }
 
+bool stands_still(int process) {
+  std::ifstream file(base::join("/proc/", process, "/stat"));
+  std::string text;
+  if (process <= 0 || !std::getline(file, text)) return false;
+  const auto state = text.rfind(')') + 2;  // the name before it may have any characters
+  return state < text.size() && (text[state] == 'T' || text[state] == 't');
+}
+
 std::string Arena::stopped(std::span<const int> local_ranks) const {
-  for (const int rank : local_ranks) {
-    const int process = header().processes[rank];
-    std::ifstream file(base::join("/proc/", process, "/stat"));
-    std::string text;
-    if (process <= 0 || !std::getline(file, text)) continue;
-    const auto state = text.rfind(')') + 2;  // the name before it may have any characters
-    if (state < text.size() && (text[state] == 'T' || text[state] == 't'))
+  for (const int rank : local_ranks)
+    if (const int process = header().processes[rank]; stands_still(process))
       return base::join("rank ", name_of(rank), " (process ", process, ") is stopped");
-  }
   return {};
 }
 

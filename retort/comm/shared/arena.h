@@ -15,6 +15,9 @@ namespace retort::comm {
 /// Ranks that one machine may have.
 inline constexpr int kMostLocalRanks = 256;
 
+/// Whether a process is stopped, by SIGSTOP or a debugger.
+bool stands_still(int process);
+
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   /// A new one.  Throws EnvironmentError.
@@ -47,7 +50,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   /// What became of the first of these ranks that died or left; empty as long as all that joined are here.
   std::string missing(std::span<const int> local_ranks) const;
 
-  /// The first of these ranks whose process is stopped, by SIGSTOP or a debugger; empty: none.
+  /// The first of these ranks whose process stands still; empty: none.
   std::string stopped(std::span<const int> local_ranks) const;
 
   /// The first sentence that anybody aborted with; empty: none.

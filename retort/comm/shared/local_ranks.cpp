@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -13,11 +14,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
+#include "retort/comm/shared/arena.h"
 #include "retort/comm/shared/shared_group.h"
 
 namespace retort::comm {
@@ -27,7 +30,7 @@ constexpr const char* kRank = "RETORT_RANK";
 constexpr const char* kRanks = "RETORT_RANKS";
 constexpr const char* kFile = "RETORT_COMMON_MEMORY";
 constexpr const char* kControl = "RETORT_COMMON_CONTROL";
-constexpr double kGrace_seconds = 20;
+constexpr double kGrace_seconds = 20, kGraceOfStopped_seconds = 1;
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 // The ranks that a signal goes on to.
@@ -102,6 +105,19 @@ RankEnd end_of(int status, int rank, int process, const LastPlace& last_place) {
                              "; start the same command again to go on from what is kept.")};
 }
 
+// Ends those that do not end by themselves after another has failed.  One that is stopped does not hear that
+// the others have gone.
+void end_the_rest(double seconds_since, std::span<bool> ended_here) {
+  for (std::size_t rank = 0; rank < ended_here.size(); ++rank) {
+    const int process = children[rank];
+    const bool waits =
+        seconds_since < kGraceOfStopped_seconds || (seconds_since < kGrace_seconds && !stands_still(process));
+    if (process <= 0 || waits) continue;
+    ended_here[rank] = true;
+    ::kill(process, SIGKILL);
+  }
+}
+
 bool failed(const RankEnd& end) {
   const auto code = static_cast<base::ExitCode>(end.code);
   return !end.sentence.empty() || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
@@ -120,14 +136,16 @@ std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& 
     children[rank] = start(command, environment_of(rank, ranks, arena->file(), control), arena->file());
 
   std::vector<RankEnd> ends(static_cast<std::size_t>(ranks));
+  std::array<bool, kMostLocalRanks> ended_here{};
   std::optional<double> failed_at;
   for (int running = ranks; running > 0;) {
     int status = 0;
     const int process = ::waitpid(-1, &status, WNOHANG);
     if (process <= 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      // One that is stopped does not hear that the others have gone.
-      if (failed_at && base::monotonic_seconds() - *failed_at > kGrace_seconds) pass_on(SIGKILL);
+      if (failed_at)
+        end_the_rest(base::monotonic_seconds() - *failed_at,
+                     {ended_here.data(), static_cast<std::size_t>(ranks)});
       continue;
     }
     const auto child = std::ranges::find(children, process, [](const auto& one) { return one.load(); });
@@ -135,7 +153,9 @@ std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& 
     *child = 0;
     --running;
     const auto rank = static_cast<int>(child - children);
-    const auto& end = ends[static_cast<std::size_t>(rank)] = end_of(status, rank, process, last_place);
+    auto& end = ends[static_cast<std::size_t>(rank)] = end_of(status, rank, process, last_place);
+    if (ended_here[static_cast<std::size_t>(rank)] && !arena->abort_sentence().empty())
+      end.sentence = arena->abort_sentence();  // why, in place of the signal that came from here
     if (!failed_at && failed(end)) failed_at = base::monotonic_seconds();
     if (!end.sentence.empty()) arena->abort(end.sentence);
   }
