@@ -75,7 +75,7 @@ TEST(Logits, OfTheLanguagePartOfAModelEqualThoseOfTransformers) {
     EXPECT_EQ(again.config, weights.config) << "a model of text alone";
     ++cases;
   }
-  EXPECT_EQ(cases, 5U);
+  EXPECT_EQ(cases, 6U);
 }
 
 TEST(Logits, OfGgufFilesEqualThoseOfTransformersWithin1e4) {

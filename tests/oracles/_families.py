@@ -6,6 +6,7 @@ bfloat16.safetensors    "logits" of the same documents, computed in bfloat16
 bfloat16_gradients.safetensors  the same gradients, computed in bfloat16
 """
 
+import itertools
 import random
 
 import torch
@@ -247,11 +248,11 @@ def gemma3_of(text):
 
 def wrapped():
     """(name, whole model, whether its files have the tensor names of transformers 4) of models that also see."""
-    for family, whole, old_names in ((mistral, mistral3, False), (mistral, mistral3, True), (ministral3, mistral3, False),
-                                     (gemma3, gemma3_of, False), (gemma3, gemma3_of, True)):
+    kinds = [(mistral, mistral3), (ministral3, mistral3), (gemma3, gemma3_of)]
+    for (family, whole), old_names in itertools.product(kinds, (False, True)):
         name, values = family(random.Random(f"wrapped {family.__name__}"))
-        kinds = ["sliding_attention", "full_attention", "sliding_attention"]
-        told = {"num_hidden_layers": 3, "layer_types": kinds} if family is gemma3 else {"tie_word_embeddings": False}
+        layers = ["sliding_attention", "full_attention", "sliding_attention"]
+        told = {"num_hidden_layers": 3, "layer_types": layers} if family is gemma3 else {"tie_word_embeddings": False}
         text = getattr(transformers, name + "Config")(**even_head_dim({**values, **told}))
         model = whole(text)
         random_parameters(model, 0.2)
