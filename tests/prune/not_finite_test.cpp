@@ -53,7 +53,7 @@ PruneOptions options_of(SearchMethod method) {
   options.units = prune::Units::per_layer;
   options.width_multiple = 4;
   options.compensate = false;
-  options.search = {.method = method, .budget_tokens = 400'000, .tolerance = 0.15};
+  options.search = {.method = method, .budget_tokens = 200'000, .tolerance = 0.15};
   return options;
 }
 

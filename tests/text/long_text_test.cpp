@@ -1,5 +1,5 @@
 // Texts that make naive tokenizers quadratic or overflow their stack, and bytes that are no text at all.  No
-// time is measured: quadratic work on ten million characters would run into the test's time limit.
+// time is measured: quadratic work on four million characters would run into the test's time limit.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace retort::text {
 namespace {
 
-constexpr std::size_t kLong = 10'000'000;
+constexpr std::size_t kLong = 4'000'000;
 
 Tokenizer made(const std::string& name) {
   return Tokenizer::from_file(test::oracles("text") / "made" / name);
@@ -39,7 +39,7 @@ void expect_round_trip(const Tokenizer& tokenizer, const std::string& text) {
   EXPECT_LT(ids.size(), text.size() + 10);
 }
 
-TEST(LongText, ByteLevelTakesTenMillionBytesWithoutSpace) {
+TEST(LongText, ByteLevelTakesFourMillionBytesWithoutSpace) {
   for (const char* name : {"europa-5m", "gpt2"}) {
     SCOPED_TRACE(name);
     const Tokenizer tokenizer = made(name);
@@ -48,7 +48,7 @@ TEST(LongText, ByteLevelTakesTenMillionBytesWithoutSpace) {
   }
 }
 
-TEST(LongText, ByteLevelTakesTenMillionSpacesAndNewlines) {
+TEST(LongText, ByteLevelTakesFourMillionSpacesAndNewlines) {
   for (const char* name : {"europa-5m", "gpt2"}) {
     SCOPED_TRACE(name);
     const Tokenizer tokenizer = made(name);
@@ -64,7 +64,7 @@ TEST(LongText, TekkenDoesNotBacktrackOverLongRuns) {
   expect_round_trip(tokenizer, "\u65e5" + repeated("A"));
 }
 
-TEST(LongText, SentencePieceStyleTakesTenMillionBytesWithoutSpace) {
+TEST(LongText, SentencePieceStyleTakesFourMillionBytesWithoutSpace) {
   const Tokenizer tokenizer = made("spm-fallback");
   expect_round_trip(tokenizer, random_letters());
   expect_round_trip(tokenizer, repeated("A"));

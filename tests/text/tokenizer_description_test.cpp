@@ -61,7 +61,7 @@ TEST_F(Description, SaysOfEveryClassWhetherTransformersFollowsTheFile) {
     others += notes.size();
   }
   EXPECT_GT(others, 20U);
-  EXPECT_GT(rows, 2 * others);
+  EXPECT_GT(rows, others + 20U);
 }
 
 // Beside a tokenizer.json transformers reads neither, and takes the post-processor of the file.
@@ -116,8 +116,9 @@ TEST_F(Description, SaysWhereTextIsCutUnlikeMistralDoes) {
     base::write_file_atomically(directory_ / "tokenizer.json", large(made));
     return describe_tokenizer(directory_.path(), {.cuts_by_tekken = cuts_by_tekken}).notes;
   };
-  ASSERT_EQ(notes("llama3", "4.57.1", true, {}).size(), 1U);
-  EXPECT_SAYS(notes("llama3", "4.57.1", true, {}).front(), "set fix_mistral_regex to true");
+  const auto of_old = notes("llama3", "4.57.1", true, {});
+  ASSERT_EQ(of_old.size(), 1U);
+  EXPECT_SAYS(of_old.front(), "set fix_mistral_regex to true");
   EXPECT_TRUE(notes("tekken", "4.57.1", true, {}).empty());
   EXPECT_TRUE(notes("llama3", "4.57.1", false, {}).empty());
   EXPECT_TRUE(notes("llama3", "5.1.0", true, {}).empty());
