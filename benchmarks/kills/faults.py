@@ -10,7 +10,6 @@ start goes on.  A full disk needs the right to mount a small file system and is 
 ends with 1 where a run ended otherwise than it should, or where one in which nothing happened warned of something.
 """
 
-import argparse
 import os
 import random
 import re
@@ -23,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kills import EVERY, RECIPE, command, ended_all, last_checkpoint, last_step, processes_of
+from kills import EVERY, command, ended_all, last_checkpoint, last_step, parser_of, processes_of, write_recipe
 
 STEPS = 60
 
@@ -33,60 +32,86 @@ class Trial:
 
     def __init__(self, options, folder, draw):
         self.options, self.folder, self.draw = options, folder, draw
+        self.log = folder / "stderr"
         self.text, self.code, self.seconds, self.culprit = "", None, None, None
-        self.named = self.went_on = True
 
     def start(self):
-        log = open(self.folder / "stderr", "a+")
-        return subprocess.Popen(command(self.options, "run", self.options.ranks), cwd=self.folder, stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log)
-
-    def after_steps(self, running, steps):
-        while running.poll() is None and last_step(self.folder, "run") < steps:
-            time.sleep(0.005)
+        with open(self.log, "a+") as log:
+            return subprocess.Popen(command(self.options, "run", self.options.ranks), cwd=self.folder, stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log)
 
     def finish(self, running, pids):
         self.seconds = ended_all(running, pids)
         self.code = running.wait() if self.seconds is not None else None
-        self.text = (self.folder / "stderr").read_text()
+        self.text = self.log.read_text()
+
+    def disturb(self, act):
+        """Starts a run, and acts on it and its processes a few steps later."""
+        running = self.start()
+        steps = self.draw.randint(EVERY + 1, 3 * EVERY)
+        while running.poll() is None and last_step(self.folder, "run") < steps:
+            time.sleep(0.005)
+        pids = processes_of(running.pid)
+        act(running, pids)
+        self.finish(running, pids)
 
     def signal_rank(self, number):
-        running = self.start()
-        self.after_steps(running, self.draw.randint(EVERY + 1, 3 * EVERY))
-        pids = processes_of(running.pid)
-        self.culprit = self.draw.randrange(len(pids))
-        os.kill(pids[self.culprit], number)
-        self.finish(running, pids)
+        def act(_, pids):
+            self.culprit = self.draw.randrange(len(pids))
+            os.kill(pids[self.culprit], number)
+        self.disturb(act)
 
-    def stop(self, ask):
-        running = self.start()
-        self.after_steps(running, self.draw.randint(EVERY + 1, 3 * EVERY))
-        pids = processes_of(running.pid)
-        ask(running)
-        self.finish(running, pids)
+    def signal_starter(self, number):
+        self.disturb(lambda running, _: running.send_signal(number))
+
+    def ask_by_file(self):
+        self.disturb(lambda *_: (self.folder / "run/stop").write_text(""))
+
+    def leave_alone(self):
+        self.disturb(lambda *_: None)
 
     def damage(self, change):
         """Stops a run, damages a part of its last checkpoint, and starts it again."""
-        self.stop(lambda running: running.send_signal(signal.SIGUSR1))
+        self.signal_starter(signal.SIGUSR1)
         last = max((self.folder / "run/checkpoints/born").glob("step-*"))
         parts = sorted(path for path in last.iterdir() if path.name != "manifest.json")
         change(self.draw.choice(parts))
-        (self.folder / "stderr").write_text("")
+        self.log.write_text("")
         begun = time.monotonic()
         running = self.start()
-        while running.poll() is None and "going on after step" not in (self.folder / "stderr").read_text():
+        while running.poll() is None and "going on after step" not in self.log.read_text():
             time.sleep(0.005)
         noticed = time.monotonic() - begun
         self.finish(running, [])
         self.seconds = noticed
 
-    def names_culprit(self):
+    def fill_disk(self):
+        """Has room for two checkpoints, and for no third beside them; then there is room again."""
+        run = self.folder / "run"
+        run.mkdir()
+        size = self.draw.randint(150, 190) << 20
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(run)], capture_output=True).returncode:
+            raise PermissionError
+        self.leave_alone()
+        subprocess.run(["mount", "-o", "remount,size=2g", str(run)], check=True)
+
+    def clear(self):
+        if os.path.ismount(self.folder / "run"):
+            subprocess.run(["umount", str(self.folder / "run")], check=True)
+        shutil.rmtree(self.folder)
+
+    def blames_right(self):
+        """Whether message and autopsy name the culprit; where there is none, whether a run to the end was left in peace."""
+        if self.culprit is None:
+            return self.code != 0 or not re.search("error:", self.text)
         told = subprocess.run([self.options.program, "autopsy", "run"], cwd=self.folder, capture_output=True, text=True)
         mark = f"rank {self.culprit} "
         return mark in self.text and mark in told.stdout + told.stderr
 
     def goes_on(self):
-        """The same command ends the run, from a checkpoint that lies no more than two behind."""
+        """The same command ends the run, from a checkpoint that lies no more than two behind; or it had ended."""
+        if self.code == 0:
+            return True
         before = last_checkpoint(self.folder, "run")
         done = subprocess.run(command(self.options, "run", self.options.ranks), cwd=self.folder, capture_output=True, text=True)
         found = re.search(r"going on after step (\d+)", done.stderr)
@@ -103,96 +128,67 @@ def cut(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def ask_by_file(running_folder):
-    return lambda running: (running_folder / "run/stop").write_text("")
-
-
-# What is done, the exit code that has to come, and whether a rank is to blame.
+# What is done, and the exit codes that may come.
 FAULTS = {
-    "a rank gets SIGKILL": (lambda t: t.signal_rank(signal.SIGKILL.value), {75}, True),
-    "a rank gets SIGSEGV": (lambda t: t.signal_rank(signal.SIGSEGV.value), {75}, True),
-    "a rank stands still (SIGSTOP)": (lambda t: t.signal_rank(signal.SIGSTOP.value), {75}, True),
-    "the starter gets SIGTERM": (lambda t: t.stop(lambda running: running.send_signal(signal.SIGTERM)), {85}, False),
-    "a file asks to stop": (lambda t: t.stop(ask_by_file(t.folder)), {85}, False),
-    "a part of the last checkpoint is cut": (lambda t: t.damage(cut), {0}, False),
-    "a bit of a part is flipped": (lambda t: t.damage(flip), {0}, False),
-    "a part is missing": (lambda t: t.damage(Path.unlink), {0}, False),
-    "the disk is full": (None, {0, 7}, False),
-    "nothing": (lambda t: t.stop(lambda running: None), {0}, False),
+    "a rank gets SIGKILL": (lambda t: t.signal_rank(signal.SIGKILL), {75}),
+    "a rank gets SIGSEGV": (lambda t: t.signal_rank(signal.SIGSEGV), {75}),
+    "a rank stands still (SIGSTOP)": (lambda t: t.signal_rank(signal.SIGSTOP), {75}),
+    "the starter gets SIGTERM": (lambda t: t.signal_starter(signal.SIGTERM), {85}),
+    "a file asks to stop": (Trial.ask_by_file, {85}),
+    "a part of the last checkpoint is cut": (lambda t: t.damage(cut), {0}),
+    "a bit of a part is flipped": (lambda t: t.damage(flip), {0}),
+    "a part is missing": (lambda t: t.damage(Path.unlink), {0}),
+    "the disk is full": (Trial.fill_disk, {0, 7}),
+    "nothing": (Trial.leave_alone, {0}),
 }
 
 
-def mounted(folder, size):
-    (folder / "run").mkdir()
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder / "run")], capture_output=True).returncode == 0
-
-
-def full_disk(trial):
-    """Room for two checkpoints, and for no third beside them."""
-    if not mounted(trial.folder, trial.draw.randint(150, 190) << 20):
-        return False
-    try:
-        trial.stop(lambda running: None)
-        subprocess.run(["mount", "-o", "remount,size=2g", str(trial.folder / "run")], check=True)
-        trial.went_on = trial.code == 0 or trial.goes_on()
-    finally:
-        subprocess.run(["umount", str(trial.folder / "run")], check=True)
-    return True
-
-
 def row_of(name, options, draw):
-    act, codes, has_culprit = FAULTS[name]
+    """Cells of the row, and what went otherwise than it should."""
+    act, codes = FAULTS[name]
     trials, wrong = [], []
     for number in range(options.trials):
         folder = options.folder / f"{name.replace(' ', '_')}-{number}"
-        folder.mkdir()
-        (folder / "recipe.yaml").write_text(RECIPE.format(text=options.text, model=options.model, tokens=STEPS * 6 * 64, every=EVERY))
+        write_recipe(options, folder, STEPS)
         trial = Trial(options, folder, draw)
-        if name == "the disk is full":
-            if not full_disk(trial):
-                return None
-        else:
+        try:
             act(trial)
-            trial.named = not has_culprit or trial.names_culprit()
-            if name == "nothing":
-                trial.named = not re.search("warning:|error:", trial.text)
-            trial.went_on = trial.code == 0 or trial.goes_on()
+            trial.named, trial.went_on = trial.blames_right(), trial.goes_on()
+            if name == "nothing" and "warning:" in trial.text:
+                trial.named = False
+        finally:
+            trial.clear()
         trials.append(trial)
         if trial.code not in codes or not trial.went_on or not trial.named:
-            wrong.append(f"{name}, trial {number}: code {trial.code}, went on {trial.went_on}, culprit named, or no alarm {trial.named}: "
-                         f"{trial.text[-300:]}")
-        shutil.rmtree(folder)
+            wrong.append(f"{name}, trial {number}: code {trial.code}, went on {trial.went_on}, blamed right {trial.named}: {trial.text[-300:]}")
     seconds = [trial.seconds for trial in trials if trial.seconds is not None]
-    codes = " ".join(str(code) for code in sorted({trial.code for trial in trials}))
-    culprit = f"{sum(trial.named for trial in trials)} of {len(trials)}" if has_culprit else ""
+    codes = " ".join(sorted({str(trial.code) for trial in trials}))
+    culprit = f"{sum(trial.named for trial in trials)} of {len(trials)}" if trials[0].culprit is not None else ""
     return [name, len(trials), codes, f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}", culprit,
             f"{sum(trial.went_on for trial in trials)} of {len(trials)}"], wrong
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--text", required=True, type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--model", default="models/europa-5m", type=lambda text: str(Path(text).resolve()))
+    parser = parser_of(__doc__)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     temporary = None if options.folder else tempfile.mkdtemp(prefix="faults-")
-    options.folder = options.folder or Path(temporary)
+    options.folder = Path(options.folder or temporary)
     options.folder.mkdir(exist_ok=True)
     print("| fault | trials | exit code | seconds, median | longest | culprit named | goes on |\n|---|---:|---:|---:|---:|---:|---:|")
     faults = []
     for name in FAULTS:
-        if options.only in name:
-            found = row_of(name, options, random.Random(f"{options.seed} {name}"))
-            if found is None:
-                print(f"| {name} | not tried: needs the right to mount | | | | | |")
-                continue
-            print("| " + " | ".join(str(cell) for cell in found[0]) + " |", flush=True)
-            faults += found[1]
+        if options.only not in name:
+            continue
+        try:
+            cells, wrong = row_of(name, options, random.Random(f"{options.seed} {name}"))
+        except PermissionError:
+            print(f"| {name} | not tried: needs the right to mount | | | | | |")
+            continue
+        print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+        faults += wrong
     for fault in faults:
         print(fault, file=sys.stderr)
     if temporary:

@@ -139,21 +139,34 @@ class Kills:
             self.fault(f"rank {victim} was killed; autopsy: {(told.stdout + told.stderr).strip()[:200]}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--text", required=True, type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--model", default="models/europa-5m", type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
+def parser_of(description):
+    """With the arguments that faults.py has too."""
+    def resolved(text):
+        return str(Path(text).resolve())
+
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, type=resolved)
+    parser.add_argument("--text", required=True, type=resolved)
+    parser.add_argument("--model", default="models/europa-5m", type=resolved)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder")
-    options = parser.parse_args()
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="kills-"))
+    return parser
+
+
+def write_recipe(options, folder, steps):
     folder.mkdir(exist_ok=True)
-    steps = options.kills * 2 * EVERY
     (folder / "recipe.yaml").write_text(
         RECIPE.format(text=options.text, model=options.model, tokens=steps * 6 * 64, every=EVERY))
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
+    options = parser.parse_args()
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="kills-"))
+    steps = options.kills * 2 * EVERY
+    write_recipe(options, folder, steps)
     subprocess.run(command(options, "straight", 1), cwd=folder, check=True, capture_output=True)
     kills = Kills(options, folder)
     while kills.kills < options.kills and kills.one():

@@ -236,6 +236,7 @@ std::vector<std::pair<std::string, std::string>> described(const Config& config)
 }
 
 std::string why_heads_stay(const Config& config) {
+  if (counts_longrope(config)) return kLongropeCounts;
   Config narrower = config;
   for (Block& block : narrower.blocks) {
     if (!block.attention) continue;
@@ -246,7 +247,6 @@ std::string why_heads_stay(const Config& config) {
     attention.num_heads -= attention.num_heads / attention.num_kv_heads;
     attention.num_kv_heads -= 1;
   }
-  if (counts_longrope(config)) return kLongropeCounts;
   return why_unsayable(narrower, "fewer heads and the same hidden size");
 }
 

@@ -1,7 +1,11 @@
 #pragma once
 // Small configurations.
 
+#include <algorithm>
+#include <string_view>
+
 #include "retort/architecture/config.h"
+#include "retort/architecture/family.h"
 #include "support/message_of.h"
 
 namespace retort::test {
@@ -16,6 +20,11 @@ inline architecture::Config small_config(bool tied = false) {
   config.eos_token_ids = {2};
   config.blocks.assign(3, {architecture::Attention{4, 2, 8}, architecture::DenseMlp{88}});
   return config;
+}
+
+inline bool has_key(const architecture::Family& family, std::string_view name) {
+  const auto keys = architecture::keys_of(family);
+  return std::any_of(keys.begin(), keys.end(), [name](const auto& key) { return name == key.name; });
 }
 
 }  // namespace retort::test

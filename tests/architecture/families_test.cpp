@@ -73,11 +73,6 @@ Config made_of(const char* architecture) {
   return parse_hf_config(json.dump(), "config.json");
 }
 
-bool has_key(const Family& family, std::string_view name) {
-  const auto keys = keys_of(family);
-  return std::any_of(keys.begin(), keys.end(), [name](const Key& key) { return name == key.name; });
-}
-
 TEST(Families, ComeBackFromWhatTheyWriteWithoutKeysOfOthers) {
   for (const Family* family : families()) {
     SCOPED_TRACE(family->architecture);
@@ -89,8 +84,8 @@ TEST(Families, ComeBackFromWhatTheyWriteWithoutKeysOfOthers) {
     const Json written = Json::parse(text);
     for (const auto& [key, value] : written.items()) {
       const bool others = std::any_of(families().begin(), families().end(),
-                                      [&](const Family* other) { return has_key(*other, key); });
-      EXPECT_TRUE(!others || has_key(*family, key)) << key << " is of other families";
+                                      [&](const Family* other) { return test::has_key(*other, key); });
+      EXPECT_TRUE(!others || test::has_key(*family, key)) << key << " is of other families";
     }
     Config different = config;
     different.blocks[2].mlp = std::monostate{};

@@ -75,10 +75,8 @@ TEST(HfConfigRefusals, EveryRefusedKeyIsRefusedWithAValueNobodyKnows) {
   }
 }
 
-bool has(const Family& family, std::string_view name) {
-  const auto is_it = [name](const auto& row) { return name == row.name; };
-  const auto keys = keys_of(family);
-  return std::any_of(keys.begin(), keys.end(), is_it) ||
+bool has_or_ignores(const Family& family, std::string_view name) {
+  return test::has_key(family, name) ||
          std::find(family.ignored.begin(), family.ignored.end(), name) != family.ignored.end();
 }
 
@@ -86,7 +84,7 @@ TEST(HfConfigRefusals, AKeyOfAnotherFamilyIsRefusedUnlessNeutral) {
   for (const Family* reader : families())
     for (const Family* owner : families())
       for (const Key& key : owner->keys) {
-        if (key.neutral == nullptr || has(*reader, key.name)) continue;
+        if (key.neutral == nullptr || has_or_ignores(*reader, key.name)) continue;
         SCOPED_TRACE(base::join(key.name, " in a ", reader->architecture));
         const Json neutral = Json::parse(key.neutral);
         const bool is_list =

@@ -433,47 +433,55 @@ MODEL_TYPES = ["llama", "qwen2", "qwen3", "granite", "gemma2"]
 REVEALING = ["a  1", " hello", "hello", "e\u0301", "12345", "I'LL", "a\n b", "\u180e x", "don't 10%"]
 
 
-def write_classes(out: Path, folder: Path) -> None:
+def by_transformers(folder: Path, config: dict, tokenizer_config: dict, **more):
+    """The tokenizer that transformers makes of the tokenizer.json in a folder, of a model with these two files."""
     import transformers
     transformers.logging.set_verbosity_error()
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    return transformers.AutoTokenizer.from_pretrained(folder, **more)
+
+
+def put_made(out: Path, name: str, folder: Path) -> Tokenizer:
+    """Copies a tokenizer with its merges as they are written today."""
+    tokenizer = Tokenizer.from_file(str(out / "made" / name / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
+
+
+def write_classes(out: Path, folder: Path) -> None:
     rows = []
-    for name, model_type, of_class in itertools.product(["gpt2", "digits", "qwen2-nfc", "spm-fallback"], MODEL_TYPES, CLASSES):
-        Tokenizer.from_file(str(out / "made" / name / "tokenizer.json")).save(str(folder / "tokenizer.json"))  # merges as they are now
-        (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
-        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": of_class} if of_class else {}))
-        theirs, file = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
-        if type(theirs).__name__ in ("GemmaTokenizer", "CodeLlamaTokenizer") and name != "spm-fallback":
-            continue  # which want the token <unk>
-        same = all(theirs(text, add_special_tokens=False).input_ids == file.encode(text, add_special_tokens=False).ids
-                   for text in REVEALING)
-        rows.append({"tokenizer": name, "model_type": model_type, "tokenizer_class": of_class, "follows_file": same})
+    for name in ["gpt2", "digits", "qwen2-nfc", "spm-fallback"]:
+        file = put_made(out, name, folder)
+        expected = [file.encode(text, add_special_tokens=False).ids for text in REVEALING]
+        for model_type, of_class in itertools.product(MODEL_TYPES, CLASSES):
+            theirs = by_transformers(folder, {"model_type": model_type}, {"tokenizer_class": of_class} if of_class else {})
+            if type(theirs).__name__ in ("GemmaTokenizer", "CodeLlamaTokenizer") and name != "spm-fallback":
+                continue  # which want the token <unk>
+            same = [theirs(text, add_special_tokens=False).input_ids for text in REVEALING] == expected
+            rows.append({"tokenizer": name, "model_type": model_type, "tokenizer_class": of_class, "follows_file": same})
     (out / "classes.json").write_text(json.dumps(rows))
 
 
 def write_bos(out: Path, folder: Path) -> None:
-    import transformers
     rows = []
-    for name, adds, text in itertools.product(["gpt2", "template-both-sides"], [True, False], ["hello", ""]):
+    for name, adds in itertools.product(["gpt2", "template-both-sides"], [True, False]):
+        put_made(out, name, folder)
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": adds, "add_eos_token": adds,
                   "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
-        Tokenizer.from_file(str(out / "made" / name / "tokenizer.json")).save(str(folder / "tokenizer.json"))
-        (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
-        (folder / "tokenizer_config.json").write_text(json.dumps(config))
-        ids = transformers.AutoTokenizer.from_pretrained(folder)(text).input_ids
-        rows.append({"tokenizer": name, "tokenizer_config": config, "text": text, "ids": ids})
+        theirs = by_transformers(folder, {"model_type": "llama"}, config)
+        rows += [{"tokenizer": name, "tokenizer_config": config, "text": text, "ids": theirs(text).input_ids} for text in ["hello", ""]]
     (out / "bos.json").write_text(json.dumps(rows))
 
 
 def write_mended(out: Path, folder: Path) -> None:
-    import transformers
-    tokenizer = json.loads(Tokenizer.from_file(str(out / "made" / "llama3" / "tokenizer.json")).to_str())
+    tokenizer = json.loads(put_made(out, "llama3", folder).to_str())
     vocabulary = tokenizer["model"]["vocab"]
     known = [*vocabulary.values(), *(token["id"] for token in tokenizer["added_tokens"])]
     vocabulary.update({f"x{number}": number for number in range(max(known) + 1, 100_001)})  # transformers looks at large ones
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    (folder / "config.json").write_text(json.dumps({"model_type": "mistral", "transformers_version": "4.57.1"}))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
-    theirs = transformers.AutoTokenizer.from_pretrained(folder, fix_mistral_regex=True)
+    theirs = by_transformers(folder, {"model_type": "mistral", "transformers_version": "4.57.1"},
+                             {"tokenizer_class": "PreTrainedTokenizerFast"}, fix_mistral_regex=True)
     texts = ["CamelCase HTTPServer 12345", "I'LL a/b//c/", *REVEALING]
     (out / "mended.json").write_text(json.dumps([{"text": text, "ids": theirs(text).input_ids} for text in texts]))
 
