@@ -147,7 +147,10 @@ void Engine::wait_for_counts() {
 // Of each loss, over the whole step and the whole group.
 loss::LossSums Engine::means() {
   auto sums = on_host(sums_L_);
-  group_.all_sum(sums);
+  {
+    const Waiting waiting(*this);
+    group_.all_sum(sums);
+  }
   loss::LossSums means;
   for (std::size_t i = 0; const auto* loss : losses_.all())
     means[loss->name()] =

@@ -9,8 +9,9 @@
 namespace retort::train {
 namespace {
 
+// An update is not work on sequences.
 constexpr shard::Phase kOwnWork[] = {shard::Phase::student_forward, shard::Phase::teacher_forward,
-                                     shard::Phase::head};
+                                     shard::Phase::hidden_losses, shard::Phase::head, shard::Phase::backward};
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -181,10 +181,12 @@ class Loop {
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
     static_assert(sizeof(Said) == (2 + shard::kPhases) * sizeof(double), "numbers, nothing between them");
     constexpr auto kNumbers = static_cast<std::int64_t>(sizeof(Said) / sizeof(double));
+    if (s_.group.size() > 1) clock_.enter(shard::Phase::exchange);
     s_.group
         .all_gather({&said_, kNumbers, comm::Type::f64},
                     {all.data(), kNumbers * s_.group.size(), comm::Type::f64})
         .wait();
+    clock_.enter(shard::Phase::update);
     double squares = 0;
     std::vector<shard::PerPhase> phases;
     for (const auto& said : all) {

@@ -5,16 +5,15 @@
 namespace retort::train {
 namespace {
 
-constexpr auto kHead = static_cast<std::size_t>(shard::Phase::head);
-
-// Steps of four ranks: `slow` takes `factor` times as long for the head.
-std::vector<Straggler> steps(Stragglers& stragglers, int count, int slow, double factor) {
+// Steps of four ranks: `slow` takes `factor` times as long for a phase.
+std::vector<Straggler> steps(Stragglers& stragglers, int count, int slow, double factor,
+                             shard::Phase phase = shard::Phase::head) {
   std::vector<Straggler> found;
   for (int step = 0; step < count; ++step) {
     std::vector<shard::PerPhase> ranks(4);
     for (int rank = 0; rank < 4; ++rank) {
       ranks[static_cast<std::size_t>(rank)].fill(0.1 + 0.001 * ((step + rank) % 3));
-      if (rank == slow) ranks[static_cast<std::size_t>(rank)][kHead] *= factor;
+      if (rank == slow) ranks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(phase)] *= factor;
     }
     for (const auto& one : stragglers.add(ranks)) found.push_back(one);
   }
@@ -30,6 +29,14 @@ TEST(Stragglers, AreToldOnceWithinFiftySteps) {
   EXPECT_NE(described(found[0]).find("rank 2 is slow: head takes 0.2"), std::string::npos)
       << described(found[0]);
   EXPECT_TRUE(steps(stragglers, 100, 2, 2.0).empty());
+}
+
+TEST(Stragglers, AreThoseThatAreSlowInWorkOfTheirOwn) {
+  Stragglers backward(4), exchange(4);
+  const auto found = steps(backward, 50, 1, 2.0, shard::Phase::backward);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].phase, shard::Phase::backward);
+  EXPECT_TRUE(steps(exchange, 100, 1, 2.0, shard::Phase::exchange).empty());
 }
 
 TEST(Stragglers, AreNotSeenInRanksThatAreAlike) {
