@@ -19,10 +19,6 @@
 namespace retort::model {
 namespace {
 
-at::Tensor tensor_of(const io::TensorView& view) {
-  return model::tensor_of(view.dtype, view.shape, view.bytes);
-}
-
 UnitSource source_for(architecture::Config config) {
   UnitSource source;
   source.layout = architecture::make_layout(config);
@@ -31,10 +27,32 @@ UnitSource source_for(architecture::Config config) {
   return source;
 }
 
-// The values that a file has for a tensor, maybe as rows of one that several share.
-at::Tensor tensor_in(const io::ModelDirectory& files, const architecture::Tensor& tensor) {
-  const auto& stored = tensor.stored;
-  return tensor_of(files.find(stored.name)).narrow(0, stored.first_row, tensor.shape.front());
+// What of a tensor lies in a part of its unit: elements of the tensor, from `begin` up to `end`.
+struct Piece {
+  std::int64_t begin = 0, end = 0;
+  bool empty() const { return begin >= end; }
+};
+
+Piece piece_in(const architecture::Tensor& tensor, std::int64_t begin, const at::Tensor& part) {
+  return {std::max<std::int64_t>(0, begin - tensor.offset),
+          std::min(tensor.numel, begin + part.numel() - tensor.offset)};
+}
+
+at::Tensor place_of(const Piece& piece, const architecture::Tensor& tensor, std::int64_t begin,
+                    const at::Tensor& part) {
+  return part.narrow(0, tensor.offset + piece.begin - begin, piece.end - piece.begin);
+}
+
+// Rows of a tensor as a file has them, maybe among those of others; a row of a vector is a value.
+at::Tensor rows_in(const io::ModelDirectory& files, const architecture::Tensor& tensor, std::int64_t first,
+                   std::int64_t count) {
+  const auto view = files.find(tensor.stored.name);
+  const auto row_bytes = view.bytes.size() / static_cast<std::size_t>(view.shape.front());
+  auto shape = tensor.shape;
+  shape.front() = count;
+  return tensor_of(view.dtype, shape,
+                   view.bytes.subspan(static_cast<std::size_t>(tensor.stored.first_row + first) * row_bytes,
+                                      static_cast<std::size_t>(count) * row_bytes));
 }
 
 at::Tensor tensor_in(const at::Tensor& flat, const architecture::Tensor& tensor) {
@@ -81,9 +99,9 @@ void check_saved(const SavedUnits& model, const base::Path& directory) {
   for (std::size_t unit = 0; unit < model.layout.units.size(); ++unit) {
     const auto flat = model.values(unit);
     for (const auto& tensor : model.layout.units[unit].tensors)
-      base::require<base::ValidationError>(at::equal(tensor_in(again, tensor), to_store(model, flat, tensor)),
-                                           directory.string(), ": ", tensor.name,
-                                           " read back differs from what was written; check the disk.");
+      base::require<base::ValidationError>(
+          at::equal(rows_in(again, tensor, 0, tensor.shape.front()), to_store(model, flat, tensor)),
+          directory.string(), ": ", tensor.name, " read back differs from what was written; check the disk.");
   }
 }
 
@@ -121,9 +139,12 @@ UnitSource open_weights(const base::Path& directory) {
   source.lineage = read_lineage(directory, source.config);
   source.file_dtype = architecture::weight_dtype(source.config, *files);
   source.read = [files, directory, units = source.layout.units, dtype = source.file_dtype](
-                    std::size_t unit, const at::Tensor& flat) {
+                    std::size_t unit, std::int64_t begin, const at::Tensor& part) {
     for (const auto& tensor : units[unit].tensors) {
-      const auto values = tensor_in(*files, tensor);
+      const auto piece = piece_in(tensor, begin, part);
+      if (piece.empty()) continue;
+      const auto row = tensor.numel / tensor.shape.front(), first = piece.begin / row;
+      const auto values = rows_in(*files, tensor, first, (piece.end + row - 1) / row - first);
       base::require<base::ModelError>(
           values.isfinite().all().item<bool>(), directory.string(), ": ", tensor.name,
           " holds values that are not finite (NaN or infinity); the file is damaged or the "
@@ -132,7 +153,8 @@ UnitSource open_weights(const base::Path& directory) {
         base::require<base::ModelError>(values.to(saved).isfinite().all().item<bool>(), directory.string(),
                                         ": ", tensor.name, " holds values beyond ", io::long_name(dtype),
                                         ", in which the model would be saved; correct dtype in config.json.");
-      auto place = tensor_in(flat, tensor).copy_(values);
+      auto place = place_of(piece, tensor, begin, part);
+      place.copy_(values.flatten().narrow(0, piece.begin - first * row, place.numel()));
       if (tensor.stored.subtracted != 0) place.add_(tensor.stored.subtracted);
     }
   };
@@ -142,20 +164,23 @@ UnitSource open_weights(const base::Path& directory) {
 UnitSource random_source(const architecture::Config& config, std::uint64_t seed) {
   auto source = source_for(config);
   source.read = [units = source.layout.units, seed, range = config.initializer_range](
-                    std::size_t unit, const at::Tensor& flat) {
+                    std::size_t unit, std::int64_t begin, const at::Tensor& part) {
     for (const auto& tensor : units[unit].tensors) {
+      const auto piece = piece_in(tensor, begin, part);
+      if (piece.empty()) continue;
+      auto place = place_of(piece, tensor, begin, part);
       if (architecture::is_norm(tensor.role) || architecture::is_bias(tensor.role)) {
-        tensor_in(flat, tensor).fill_(architecture::is_norm(tensor.role) ? 1 : 0);
+        place.fill_(architecture::is_norm(tensor.role) ? 1 : 0);
         continue;
       }
-      auto values = at::empty(tensor.shape, at::kFloat);
+      auto values = at::empty({place.numel()}, at::kFloat);
       auto* out = values.mutable_data_ptr<float>();
-      at::parallel_for(0, tensor.numel, std::int64_t{1} << 14, [&](std::int64_t begin, std::int64_t end) {
+      at::parallel_for(0, place.numel(), std::int64_t{1} << 14, [&](std::int64_t from, std::int64_t to) {
         base::Random random(seed, base::stream_of(tensor.name));
-        random.set_position(static_cast<std::uint64_t>(begin) * base::Random::kDrawsOfNormal);
-        for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(random.next_normal() * range);
+        random.set_position(static_cast<std::uint64_t>(piece.begin + from) * base::Random::kDrawsOfNormal);
+        for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<float>(random.next_normal() * range);
       });
-      tensor_in(flat, tensor).copy_(values);
+      place.copy_(values);
     }
   };
   return source;
@@ -163,7 +188,9 @@ UnitSource random_source(const architecture::Config& config, std::uint64_t seed)
 
 UnitSource source_of(const Weights& weights) {
   return {weights.config, weights.layout, weights.lineage, weights.file_dtype,
-          [&weights](std::size_t unit, const at::Tensor& flat) { flat.copy_(weights.units[unit]); }};
+          [&weights](std::size_t unit, std::int64_t begin, const at::Tensor& part) {
+            part.copy_(weights.units[unit].narrow(0, begin, part.numel()));
+          }};
 }
 
 Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device device) {
@@ -171,7 +198,7 @@ Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device dev
   for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
     weights.units.push_back(
         at::zeros({source.layout.units[unit].size}, at::TensorOptions().dtype(dtype).device(device)));
-    source.read(unit, weights.units.back());
+    source.read(unit, 0, weights.units.back());
   }
   return weights;
 }

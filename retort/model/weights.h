@@ -35,14 +35,15 @@ struct Weights {
   std::string content_hash() const;
 };
 
-/// A model that is read unit by unit, so that nobody has to hold all of it.
+/// A model that is read in parts of units, so that nobody has to hold all of it.
 struct UnitSource {
   architecture::Config config;
   architecture::Layout layout;
   Lineage lineage;
   io::Dtype file_dtype = io::Dtype::bf16;  ///< of the matrices in the file, and of what is made of it
-  /// Fills `flat`, a whole unit of zeros of any floating type on any device.  Throws ModelError.
-  std::function<void(std::size_t unit, const at::Tensor& flat)> read;
+  /// Fills `part`, zeros of any floating type on any device, with the elements of a unit from `begin` on.
+  /// Reads no more of a file than the rows that they lie in.  Throws ModelError.
+  std::function<void(std::size_t unit, std::int64_t begin, const at::Tensor& part)> read;
 };
 
 /// A model directory.  Throws as load_weights() does; values are looked at when they are read.

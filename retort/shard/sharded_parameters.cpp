@@ -350,23 +350,26 @@ class ShardedParameters final : public Parameters {
     u.gathering = shard_.all_gather(buffer_of(u.part), buffer_of(u.gathered));
   }
 
-  // In common memory one rank of a shard group reads a unit for all of it.
+  // In common memory one rank of a shard group reads a unit for all of it, else each rank its own part.
   void read(const model::UnitSource& source) {
     const auto shards = static_cast<std::size_t>(shard_.size());
+    const std::int64_t first = common_ ? 0 : shard_.rank(), count = common_ ? shard_.size() : 1;
     world_.agree([&] {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
         if (common_ && unit % shards != at(shard_.rank())) continue;
         auto& u = units_[unit];
-        const auto flat = at::zeros({u.cut.total}, options(use_ == Use::frozen ? compute_ : master_type_));
-        source.read(unit, flat.narrow(0, 0, u.cut.size));
-        for (std::int64_t rank = 0; rank < shard_.size(); ++rank)
-          if (common_ || rank == shard_.rank()) keep(u, rank, flat);
+        const auto begin = first * u.cut.part;
+        const auto values =
+            at::zeros({count * u.cut.part}, options(use_ == Use::frozen ? compute_ : master_type_));
+        source.read(unit, begin,
+                    values.narrow(0, 0, std::clamp<std::int64_t>(u.cut.size - begin, 0, values.numel())));
+        for (std::int64_t i = 0; i < count; ++i)
+          keep(u, first + i, values.narrow(0, i * u.cut.part, u.cut.part));
       }
     });
   }
 
-  void keep(Unit& u, std::int64_t shard_rank, const at::Tensor& flat) {
-    const auto part = flat.narrow(0, shard_rank * u.cut.part, u.cut.part);
+  void keep(Unit& u, std::int64_t shard_rank, const at::Tensor& part) {
     (common_ ? u.whole.narrow(0, shard_rank * u.cut.part, u.cut.part) : u.part).copy_(part);
     if (use_ == Use::frozen || compute_ == master_type_) return;
     const auto master = common_ ? u.masters.narrow(0, shard_rank * u.cut.piece, u.cut.piece) : u.master;

@@ -26,7 +26,7 @@ MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarTyp
     for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
       weights.units.push_back(tensors.take(source.layout.units[unit].size));
       if (static_cast<int>(unit % static_cast<std::size_t>(machine->size())) == machine->rank())
-        source.read(unit, weights.units.back());
+        source.read(unit, 0, weights.units.back());
     }
   });
   return {std::move(weights), !block || machine->rank() == 0};

@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/comm/recorded/recorded_group.h"
 #include "retort/shard/engine.h"
+#include "support/ranks.h"
 #include "support/reference_model.h"
 
 // What libtorch has for such tensors in Python only.
@@ -57,7 +58,7 @@ comm::RecordedRank place_of(const Cluster& c, int rank, std::int64_t shard_ranks
 
 model::UnitSource without_values(const architecture::Config& config) {
   auto source = model::random_source(config, 1);
-  source.read = [](std::size_t, const at::Tensor&) {};
+  source.read = [](std::size_t, std::int64_t, const at::Tensor&) {};
   return source;
 }
 
@@ -69,39 +70,47 @@ architecture::Config teacher_of(const Cluster&) {
 }
 
 // A rank has one to three of the step's batches.
-std::vector<shard::MicroBatch> batches_of(int rank) {
+std::vector<shard::MicroBatch> batches_of(int rank, at::Device device) {
   std::vector<shard::MicroBatch> batches;
   for (int i = 0; i <= rank % kMostBatches; ++i) {
-    const auto ids = at::empty({kLength}, at::TensorOptions().dtype(at::kLong).device(at::kMeta));
+    const auto ids = at::zeros({kLength}, at::TensorOptions().dtype(at::kLong).device(device));
     batches.push_back({ids, ids, {0, kLength}, {0, 3, kLength}, kLength});
   }
   return batches;
 }
 
-// The calls of a rank's last step, and of the update of its weights.
+// Steps of a rank with the update of its weights; `begins` is called before each.
+void take_steps(const Cluster& c, comm::Group& world, const shard::Groups& for_student,
+                const shard::Groups& for_teacher, at::Device device, int steps,
+                const std::function<void()>& begins) {
+  const auto student = shard::sharded_parameters(without_values(student_of(c)), shard::Use::trained,
+                                                 at::kBFloat16, device, for_student);
+  const auto teacher = shard::sharded_parameters(without_values(teacher_of(c)), shard::Use::frozen,
+                                                 at::kBFloat16, device, for_teacher);
+  const auto losses = loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
+                                         {.kind = loss::LossKind::kl_divergence, .temperature = 3},
+                                         {.kind = loss::LossKind::squarehead}},
+                                        {.student = 2, .teacher = 3, .survivors = {}});
+  shard::PhaseClock clock;
+  shard::Engine engine(*student, teacher.get(), losses, world, clock, {.wave = c.wave, .head_rows = 16});
+  const auto batches = batches_of(world.rank(), device);
+  for (int step = 0; step < steps; ++step) {
+    begins();
+    engine.step(batches, kMostBatches);
+    for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) student->updated(unit);
+  }
+}
+
+// The calls of a rank's last step.
 std::vector<comm::RecordedCall> calls_of(const Cluster& c, int rank, int steps = 1) {
   const auto recording = std::make_shared<comm::Recording>();
   const auto world = comm::recorded_group(recording, place_of(c, rank, c.student_ranks));
   const auto teachers = comm::recorded_group(recording, place_of(c, rank, c.teacher_ranks));
   const auto for_student = shard::make_groups(*world, c.student_ranks);
   const auto for_teacher = shard::make_groups(*teachers, c.teacher_ranks);
-  const auto student = shard::sharded_parameters(without_values(student_of(c)), shard::Use::trained,
-                                                 at::kBFloat16, at::kMeta, for_student);
-  const auto teacher = shard::sharded_parameters(without_values(teacher_of(c)), shard::Use::frozen,
-                                                 at::kBFloat16, at::kMeta, for_teacher);
-  const auto losses = loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
-                                         {.kind = loss::LossKind::kl_divergence, .temperature = 3},
-                                         {.kind = loss::LossKind::squarehead}},
-                                        {.student = 2, .teacher = 3, .survivors = {}});
-  shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), losses, *world, clock, {.wave = c.wave, .head_rows = 16});
-  const auto batches = batches_of(rank);
   std::size_t before = 0;
-  for (int step = 0; step < steps; ++step) {
-    before = recording->calls().size();
-    engine.step(batches, kMostBatches);
-    for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) student->updated(unit);
-  }
+  take_steps(c, *world, for_student, for_teacher, at::kMeta, steps,
+             [&] { before = recording->calls().size(); });
   return {recording->calls().begin() + static_cast<std::ptrdiff_t>(before), recording->calls().end()};
 }
 
@@ -187,6 +196,37 @@ TEST(RecordedStep, MakesTheCallsOfTheClosedFormulaInOtherLayouts) {
     for (const int rank : {1, 5, cluster.ranks / 2 + 1, cluster.ranks - 1})
       EXPECT_EQ(calls_of(cluster, rank), first) << "rank " << rank;
   }
+}
+
+// What ranks that are there note of a step, of all their groups.
+TrafficOf noted_traffic(const Cluster& c, comm::Group& world) {
+  const auto for_student = shard::make_groups(world, c.student_ranks);
+  const auto for_teacher = shard::make_groups(world, c.teacher_ranks);
+  comm::Group* const groups[] = {&world, for_student.shard.get(), for_student.replica.get(),
+                                 for_teacher.shard.get(), for_teacher.replica.get()};
+  take_steps(c, world, for_student, for_teacher, at::kCPU, 1, [&] {
+    world.barrier();
+    for (auto* group : groups) group->log().clear();
+  });
+  TrafficOf traffic;
+  for (const auto* group : groups)
+    for (const auto& count : group->log().counts()) {
+      if (count.calls == 0 || count.op == comm::Op::barrier) continue;
+      auto& of = traffic[base::join(group->level(), " ", base::word(count.op))];
+      of.calls += count.calls;
+      of.bytes += count.moved_bytes;
+    }
+  return traffic;
+}
+
+// To the byte; ranks with memory in common would move less.
+TEST(RecordedStep, HasTheTrafficOfRanksThatAreThere) {
+  for (const auto& cluster : {Cluster{.ranks = 4, .student_ranks = 2, .teacher_ranks = 4},
+                              Cluster{.ranks = 4, .student_ranks = 4, .teacher_ranks = 2, .tied = true},
+                              Cluster{.ranks = 3, .ranks_per_node = 3, .wave = 1}})
+    test::on_ranks(
+        cluster.ranks,
+        [&](comm::Group& world) { EXPECT_EQ(noted_traffic(cluster, world), formula(cluster)); }, false);
 }
 
 // The sum over machines of a unit begins while units before it still go backward: at once where a step is one
