@@ -117,6 +117,7 @@ inline Values own_values(const Group& group, Type type, std::int64_t count) {
 struct Check {
   const char* name;
   void (*act)(Group& group);
+  bool needs_others = true;  ///< asks what another rank gave
 };
 
 inline constexpr Type kTypes[] = {Type::f32, Type::f64, Type::bf16};
@@ -229,6 +230,10 @@ inline void a_part_of_the_ranks_is_a_group(Group& group) {
   EXPECT_EQ(part->level(), "parity");
   EXPECT_EQ(part->size(), (group.size() + 1 - group.rank() % 2) / 2);
   EXPECT_EQ(part->rank(), group.rank() / 2);
+}
+
+inline void a_part_of_the_ranks_adds_up_alone(Group& group) {
+  const auto part = group.split(group.rank() % 2, "parity");
   double sum[1] = {static_cast<double>(group.rank())};
   part->all_sum(sum);
   double expected = 0;
@@ -346,7 +351,7 @@ inline void requests_end_with_an_error(Group& group) {
 }
 
 inline constexpr Check kContract[] = {
-    {"RanksCountFromZero", ranks_count_from_zero},
+    {"RanksCountFromZero", ranks_count_from_zero, false},
     {"AllGatherIsInTheOrderOfRanks", all_gather_is_in_the_order_of_ranks},
     {"AllGatherTakesItsPartFromItsPlace", all_gather_takes_its_part_from_its_place},
     {"ReduceScatterLeavesTheSumOfItsPart", reduce_scatter_leaves_the_sum_of_its_part},
@@ -356,11 +361,12 @@ inline constexpr Check kContract[] = {
     {"SumsAreInTheOrderOfRanks", sums_are_in_the_order_of_ranks},
     {"BroadcastSpreadsTheRootsValues", broadcast_spreads_the_roots_values},
     {"CallsUnderWayEndInTheirOrder", calls_under_way_end_in_their_order},
-    {"APartOfTheRanksIsAGroup", a_part_of_the_ranks_is_a_group},
+    {"APartOfTheRanksIsAGroup", a_part_of_the_ranks_is_a_group, false},
+    {"APartOfTheRanksAddsUpAlone", a_part_of_the_ranks_adds_up_alone},
     {"EveryRankThrowsWhatTheFirstThatFailedThrew", every_rank_throws_what_the_first_that_failed_threw},
-    {"PartsThatDoNotFitAreRefused", parts_that_do_not_fit_are_refused},
+    {"PartsThatDoNotFitAreRefused", parts_that_do_not_fit_are_refused, false},
     {"CommonMemoryIsSeenByAll", common_memory_is_seen_by_all},
-    {"TheLogCountsCallsAndBytes", the_log_counts_calls_and_bytes},
+    {"TheLogCountsCallsAndBytes", the_log_counts_calls_and_bytes, false},
     {"TextsOfAllRanksKeepTheirLengths", texts_of_all_ranks_keep_their_lengths},
     {"AllRanksAnswerWhatRank0Asks", all_ranks_answer_what_rank_0_asks},
     {"RequestsEndWithAnError", requests_end_with_an_error},

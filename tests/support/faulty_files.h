@@ -140,11 +140,15 @@ class ForgetfulDisk : public FaultyFileSystem {
   ForgetfulDisk(const ForgetfulDisk&) = delete;
   ForgetfulDisk& operator=(const ForgetfulDisk&) = delete;
 
-  bool power_is_gone() const { return gone_; }
+  bool power_is_gone() const {
+    const std::scoped_lock lock(mutex_);
+    return gone_;
+  }
 
   int sync(int descriptor) override {
     const int result = FaultyFileSystem::sync(descriptor);
-    if (result == 0) remember("/proc/self/fd/" + std::to_string(descriptor));
+    const std::scoped_lock lock(mutex_);
+    if (result == 0 && !gone_) remember("/proc/self/fd/" + std::to_string(descriptor));
     return result;
   }
 
@@ -162,10 +166,13 @@ class ForgetfulDisk : public FaultyFileSystem {
 
  protected:
   bool fails(Call call) override {
-    if (gone_) return errno = EIO, true;
-    if (last_call_ > 0 && ++calls_ == last_call_) {
-      gone_ = true;
-      throw PowerLoss{};
+    {
+      const std::scoped_lock lock(mutex_);
+      if (gone_) return errno = EIO, true;
+      if (last_call_ > 0 && ++calls_ == last_call_) {
+        gone_ = true;
+        throw PowerLoss{};
+      }
     }
     return FaultyFileSystem::fails(call);
   }
@@ -223,6 +230,7 @@ class ForgetfulDisk : public FaultyFileSystem {
   }
 
   std::filesystem::path root_;
+  mutable std::mutex mutex_;  // ranks are threads here
   int last_call_, calls_ = 0;
   bool gone_ = false;
   std::map<ino_t, Safe> safe_;
@@ -249,6 +257,8 @@ inline void for_each_power_loss(const std::filesystem::path& root, const std::fu
           work();
           done = !disk.power_is_gone();
         } catch (const PowerLoss&) {
+        } catch (const base::StorageError&) {  // of another rank, which found no disk any more
+          if (!disk.power_is_gone()) throw;
         }
         disk.start_again(names);
       }

@@ -27,6 +27,9 @@ inline void on_ranks(int size, const std::function<void(comm::Group&)>& act, boo
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
         arena->abort(std::string("rank ") + std::to_string(rank) + ": " + error.what());
+      } catch (...) {  // what stands for the end of the machine
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+        arena->abort(std::string("rank ") + std::to_string(rank) + " is gone");
       }
     });
   for (auto& thread : threads) thread.join();
