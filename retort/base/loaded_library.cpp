@@ -1,5 +1,6 @@
 #include "retort/base/loaded_library.h"
 
+#include <dlfcn.h>
 #include <link.h>
 
 namespace retort::base {
@@ -11,6 +12,12 @@ struct Search {
 };
 
 }  // namespace
+
+std::filesystem::path file_of_function(const void* function) {
+  Dl_info info{};
+  if (::dladdr(function, &info) == 0 || !info.dli_fname) return {};
+  return info.dli_fname;
+}
 
 std::filesystem::path folder_of_library(std::string_view file_name) {
   Search search{file_name, {}};

@@ -225,12 +225,7 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
         request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
                                 provenance_of_start(request, dtype, group.size()), open_keys()});
   });
-  group.agree([&] {
-    base::require<base::StorageError>(
-        std::filesystem::exists(request.run_directory), "rank ", group.rank(), ": the run directory ",
-        request.run_directory.string(),
-        ", which rank 0 has opened, is not there; use a directory that all machines share.");
-  });
+  if (group.size() > 1) require_same_directory(request.run_directory, group);
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
   if (!directory->lock_warning().empty()) observer.message(record::Level::warning, directory->lock_warning());

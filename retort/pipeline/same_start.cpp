@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <fstream>
+#include <optional>
 #include <system_error>
+#include <thread>
 
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/hash.h"
+#include "retort/base/loaded_library.h"
 #include "retort/base/machine.h"
+#include "retort/comm/watchdog.h"
 
 namespace retort::pipeline {
 namespace {
@@ -50,6 +55,26 @@ void add_files(const base::Path& model, base::Json& has) {
     if (is_read(entry.path())) has[entry.path().string()] = checksum(entry.path());
 }
 
+// The program may be a small one that loads the library, which loads others.
+void add_program(base::Json& has) {
+  has["the program"] = base::hash_file("/proc/self/exe");
+  const auto own = base::file_of_function(reinterpret_cast<const void*>(&start_of_rank));
+  has[own.filename().string()] = base::hash_file(own);
+  for (const char* library : {"libretort_openmpi.so", "libretort_mpich.so", "libtorch_cpu.so"})
+    if (const auto folder = base::folder_of_library(library); !folder.empty())
+      has[library] = checksum(folder / library);
+}
+
+bool appears(const base::Path& path) {
+  const double end = base::monotonic_seconds() + comm::least_patience_seconds();
+  std::error_code ignored;
+  while (!std::filesystem::exists(path, ignored)) {
+    if (base::monotonic_seconds() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
 std::string word(const base::Json& has, const std::string& what) {
   return has.contains(what) ? has.at(what).get<std::string>() : "none";
 }
@@ -57,8 +82,8 @@ std::string word(const base::Json& has, const std::string& what) {
 }  // namespace
 
 base::Json start_of_rank(const recipe::Recipe& recipe) {
-  base::Json has{{"the program", base::hash_file("/proc/self/exe")},
-                 {"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
+  base::Json has{{"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
+  add_program(has);
   for (const auto& stage : recipe.stages) {
     auto paths = stage.models_read();
     paths.insert(paths.end(), {stage.config, stage.tokenizer});
@@ -93,6 +118,23 @@ void require_same_start(const recipe::Recipe& recipe, comm::Group& group) {
   for (const auto& text : group.all_texts(own)) ranks.push_back(base::Json::parse(text));
   const auto difference = difference_of_starts(ranks);
   group.together([&] { base::require<base::UsageError>(difference.empty(), difference); });
+}
+
+void require_same_directory(const base::Path& directory, comm::Group& group) {
+  std::optional<base::UnfinishedDirectory> mark;  // of a name that no earlier run has left elsewhere
+  group.agree([&] {
+    if (group.rank() == 0)
+      mark.emplace(directory /
+                   base::join("ranks-", std::chrono::system_clock::now().time_since_epoch().count()));
+  });
+  std::string name = mark ? mark->path().filename().string() : "";
+  group.share(name);
+  group.agree([&] {
+    base::require<base::StorageError>(appears(directory / name), "rank ", group.rank(), " on ",
+                                      base::host_name(), ": the run directory ", directory.string(),
+                                      " is not the one that rank 0 has opened; use a directory that all "
+                                      "machines share.");
+  });
 }
 
 }  // namespace retort::pipeline

@@ -23,36 +23,38 @@ std::pair<std::int64_t, std::int64_t> least_and_most(const std::vector<int>& nod
   return {least->second, most->second};
 }
 
-// Ranks of every machine.
-std::int64_t equal_share(const std::vector<int>& nodes) {
+RankCounts counts_of(const std::vector<int>& nodes, at::Device device) {
   const auto [least, most] = least_and_most(nodes);
-  base::require<base::UsageError>(least == most, "shard: expected as many ranks on every machine, found ",
-                                  least, " on one and ", most, " on another; start the same number on each.");
-  return least;
-}
-
-// Ranks of a shard group.
-std::int64_t shard_size(const std::vector<int>& nodes, std::int64_t asked) {
-  const auto ranks = std::ssize(nodes), of_node = equal_share(nodes), size = asked > 0 ? asked : of_node;
-  base::require<base::UsageError>(ranks % size == 0, "shard groups of ", size, " ranks do not divide ", ranks,
-                                  " ranks; use a number that does.");
-  base::require<base::UsageError>(of_node % size == 0 || size % of_node == 0, "shard groups of ", size,
-                                  " ranks lie across machines of ", of_node,
-                                  " ranks; use a divisor or a multiple of that number.");
-  return size;
+  return {.all = std::ssize(nodes),
+          .of_machine = most,
+          .least_of_machine = least,
+          .of_memory = device.is_cpu() ? most : 1};
 }
 
 }  // namespace
 
 RankCounts count_ranks(comm::Group& world, at::Device device) {
-  const auto of_machine = least_and_most(world.nodes()).second;
-  return {.all = world.size(), .of_machine = of_machine, .of_memory = device.is_cpu() ? of_machine : 1};
+  return counts_of(world.nodes(), device);
+}
+
+std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked) {
+  if (ranks.all == 1) return 1;
+  const auto of_machine = ranks.of_machine, size = asked > 0 ? asked : of_machine;
+  base::require<base::UsageError>(
+      of_machine == ranks.least_of_machine, "shard: expected as many ranks on every machine, found ",
+      ranks.least_of_machine, " on one and ", of_machine, " on another; start the same number on each.");
+  base::require<base::UsageError>(ranks.all % size == 0, "shard groups of ", size, " ranks do not divide ",
+                                  ranks.all, " ranks; use a number that does.");
+  base::require<base::UsageError>(of_machine % size == 0 || size % of_machine == 0, "shard groups of ", size,
+                                  " ranks lie across machines of ", of_machine,
+                                  " ranks; use a divisor or a multiple of that number.");
+  return size;
 }
 
 Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard) {
   const auto nodes = world.nodes();
   std::int64_t size = 0;
-  world.together([&] { size = shard_size(nodes, ranks_per_shard); });
+  world.together([&] { size = shard_size(counts_of(nodes, at::kCPU), ranks_per_shard); });
   const auto place = place_by_node(nodes, world.rank());
   Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
   groups.shard = world.split(static_cast<int>(place / size), "shard");

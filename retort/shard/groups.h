@@ -24,13 +24,17 @@ struct Groups {
 struct RankCounts {
   std::int64_t all = 1;
   std::int64_t of_machine = 1;  ///< of the machine with most
-  std::int64_t of_memory = 1;   ///< that share one memory: those of a machine, or 1 with an accelerator each
+  std::int64_t least_of_machine = 1;
+  std::int64_t of_memory = 1;  ///< that share one memory: those of a machine, or 1 with an accelerator each
 };
 /// Of ranks that compute on such devices.  Collective.
 RankCounts count_ranks(comm::Group& world, at::Device device);
 
-/// Shard groups of `ranks_per_shard` neighbours; 0: of the ranks of each machine.
-/// Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.  Collective.
+/// Ranks of a shard group where `asked` are wanted; 0: those of each machine.  A rank alone has a group of
+/// one. Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.
+std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked);
+
+/// Shard groups of shard_size(`ranks_per_shard`) neighbours; throws what it throws.  Collective.
 Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard);
 
 }  // namespace retort::shard

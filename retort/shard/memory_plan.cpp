@@ -7,6 +7,7 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/comm/nccl/exchange.h"
 #include "retort/loss/head_loop.h"
 #include "retort/ops/work_memory.h"
 
@@ -144,6 +145,31 @@ std::int64_t whole_gradients(const architecture::Layout& layout) {
   return 2 * block + others;
 }
 
+// The unit at hand and the next one, which arrives beside it.
+std::int64_t neighbours(const architecture::Layout& layout) {
+  std::int64_t most = layout.units.front().size;
+  for (std::size_t i = 1; i < layout.units.size(); ++i)
+    most = std::max(most, layout.units[i - 1].size + layout.units[i].size);
+  return most;
+}
+
+std::int64_t largest_of(const architecture::Layout& layout) {
+  return std::ranges::max(layout.units, {}, &architecture::Unit::size).size;
+}
+
+// What ranks that share no memory hold of each other's parts.
+void add_gathered(const MemoryShape& shape, const architecture::Layout& student, std::int64_t master,
+                  MemoryPlan& plan) {
+  const auto is_gathered = [&](std::int64_t ranks) { return ranks > shape.ranks_of_memory; };
+  std::int64_t gathered = is_gathered(shape.student_ranks) ? neighbours(student) : 0;
+  if (shape.teacher && is_gathered(shape.teacher_ranks))
+    gathered += neighbours(architecture::make_layout(*shape.teacher));
+  if (gathered > 0) plan.items.push_back({"gathered units", gathered * shape.item_bytes});
+  if (shape.path != ops::Path::cpu && shape.ranks > 1)
+    plan.items.push_back({"gradients that wait to be added",
+                          std::min(comm::nccl::kMostReceived, largest_of(student) * master)});
+}
+
 }  // namespace
 
 void MemoryPlan::share(std::string_view what, std::int64_t ranks) {
@@ -180,6 +206,7 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                               : elements * master / shape.student_ranks});
   plan.items.push_back({"gradients", elements * master / shape.student_ranks});
   if (shape.ranks > 1) plan.items.push_back({"gradients on their way", whole_gradients(layout) * master});
+  add_gathered(shape, layout, master, plan);
   plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0)) / shape.ranks});
   if (shape.teacher)
     plan.items.push_back(
@@ -221,9 +248,7 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
                         over_blocks(shape, student, &BlockBytes::backward) -
                         (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
-  std::int64_t largest_unit = 0;
-  for (const auto& unit : layout.units) largest_unit = std::max(largest_unit, unit.size);
-  const auto update = ops::optimizer_work_bytes(shape.path, largest_unit);
+  const auto update = ops::optimizer_work_bytes(shape.path, largest_of(layout));
   const auto evaluation = shape.evaluation_bytes - (plan.total_bytes() - kept_between_steps);
   plan.items.push_back(
       {"work of a block, or of head and losses",

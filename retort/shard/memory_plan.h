@@ -30,6 +30,7 @@ struct MemoryShape {
   std::int64_t evaluation_bytes = 0;  ///< of a loss on held-out text between two steps, beside weights
   ops::Path path = ops::Path::cpu;    ///< what the operations hold beside their results goes by it
   std::int64_t ranks = 1;             ///< of the group
+  std::int64_t ranks_of_memory = 1;   ///< that share one: within them nothing is gathered
   std::int64_t student_ranks = 1, teacher_ranks = 1;  ///< that hold one copy between them
 };
 

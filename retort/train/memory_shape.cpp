@@ -46,8 +46,9 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
       .path = ops::path_of(device),
       .ranks = ranks.all,
-      .student_ranks = options.shard.student_ranks > 0 ? options.shard.student_ranks : ranks.of_machine,
-      .teacher_ranks = options.shard.teacher_ranks > 0 ? options.shard.teacher_ranks : ranks.of_machine};
+      .ranks_of_memory = ranks.of_memory,
+      .student_ranks = shard::shard_size(ranks, options.shard.student_ranks),
+      .teacher_ranks = shard::shard_size(ranks, options.shard.teacher_ranks)};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.
   if (options.recompute == Recompute::automatic)
     shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "pipeline/project.h"
@@ -46,6 +47,8 @@ TEST(SameStart, SeesTheProgramTheRecipeAndFilesThatModelsAreReadFrom) {
   EXPECT_EQ(start_of_rank(recipe), before);
   const auto& has = before.at("has");
   EXPECT_TRUE(has.contains("the program") && has.contains("the recipe"));
+  EXPECT_TRUE(has.contains("pipeline_test"));  // the code itself, which users have in a library
+  EXPECT_TRUE(has.contains("libtorch_cpu.so"));
   const auto model = project.path("model");
   EXPECT_TRUE(has.contains((model / "config.json").string()));
 
@@ -69,6 +72,23 @@ TEST(SameStart, IsRefusedOnEveryRank) {
                 "the recipe: rank 2 on ");
     EXPECT_TRUE(group.failed_together());
   });
+}
+
+// An old one of the same name is there.
+TEST(SameDirectory, IsTheOneThatRank0Sees) {
+  const Project project;
+  ::setenv("RETORT_PATIENCE_SECONDS", "0.3", 1);
+  for (const auto* name : {"run", "old"}) std::filesystem::create_directory(project.path(name));
+  test::on_ranks(3, [&](comm::Group& group) {
+    require_same_directory(project.path("run"), group);
+    const auto seen = project.path(group.rank() == 2 ? "old" : "run");
+    const auto said = test::message_of<base::StorageError>([&] { require_same_directory(seen, group); });
+    EXPECT_SAYS(said, "rank 2 on ");
+    EXPECT_SAYS(said, "is not the one that rank 0 has opened; use a directory that all machines share.");
+    EXPECT_TRUE(group.failed_together());
+  });
+  ::unsetenv("RETORT_PATIENCE_SECONDS");
+  EXPECT_TRUE(std::filesystem::is_empty(project.path("run")));
 }
 
 }  // namespace

@@ -64,6 +64,22 @@ TEST(MemoryPlan, NamesTheRanksThatWouldFit) {
   EXPECT_EQ(shard::plan_memory_within(shape(), 1).advice, shard::MemoryPlan().advice) << "no number would do";
 }
 
+// Two ranks of one memory read each other's parts in place; ranks of several gather the unit at hand and the
+// next.
+TEST(MemoryPlan, CountsWhatIsGathered) {
+  auto together = shape();
+  together.ranks = together.student_ranks = together.ranks_of_memory = 2;
+  auto apart = together;
+  apart.ranks_of_memory = 1;
+  EXPECT_EQ(shard::plan_memory(together).bytes_of("gathered units"), 0);
+  const auto units = architecture::make_layout(apart.student).units;
+  std::int64_t most = 0;
+  for (std::size_t i = 1; i < units.size(); ++i) most = std::max(most, units[i - 1].size + units[i].size);
+  EXPECT_EQ(shard::plan_memory(apart).bytes_of("gathered units"), most * apart.item_bytes);
+  apart.path = ops::Path::device;
+  EXPECT_GT(shard::plan_memory(apart).bytes_of("gradients that wait to be added"), 0);
+}
+
 TEST(MemoryPlan, ChoosesRowsOfTheHeadByVocabularyAndType) {
   EXPECT_EQ(shard::choose_head_rows(32000, 4096, 4, ops::Path::cpu), 512);    // 2^24 / 32000 = 524
   EXPECT_EQ(shard::choose_head_rows(32000, 4096, 2, ops::Path::cpu), 1024);   // 2^25 / 32000 = 1048

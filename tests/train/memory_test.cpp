@@ -1,5 +1,6 @@
 // The plan of a stage against what libtorch's allocator really gave out.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include "retort/base/error.h"
@@ -7,6 +8,7 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/train/batches.h"
 #include "support/message_of.h"
+#include "support/ranks.h"
 #include "train/training.h"
 
 namespace retort {
@@ -210,6 +212,38 @@ TEST_F(MemoryTest, ThePlanIsWithinATenthOfThePeak) {
     EXPECT_LT(ratio, 1.1) << test.what << ", " << at::toString(test.dtype) << "\n"
                           << witness.messages.front();
   }
+}
+
+// Ranks that share no memory hold units of each other's parts: their peaks, which come at the same time,
+// together.
+TEST_F(MemoryTest, ThePlanOfRanksThatGatherIsWithinATenthOfThePeak) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const int ranks : {2, 4}) {
+      auto given = this->given({.what = "ranks",
+                                .student = kStudent,
+                                .teacher = kTeacher,
+                                .batch = {2, ranks, 0},
+                                .dtype = dtype});
+      given.options.shard = {ranks, ranks};
+      const auto name = base::join("ranks-", ranks, at::toString(dtype));
+      const auto before = ops::live_tensor_bytes();
+      std::atomic<std::int64_t> planned = 0, peak = 0;
+      test::on_ranks(
+          ranks,
+          [&](comm::Group& world) {
+            Training training(given, place(base::join(name, "-", world.rank())), world);
+            Witness witness;
+            const auto result = training.run(witness).result;
+            planned += result.plan.total_bytes() - result.plan.bytes_of("sequences that wait for their step");
+            if (world.rank() == 0) peak = result.peak_tensor_bytes - before;
+          },
+          false);
+      const double ratio = static_cast<double>(planned) / static_cast<double>(peak);
+      std::printf("  %-28s planned %10lld, peak %10lld bytes, ratio %.3f\n", name.c_str(),
+                  static_cast<long long>(planned), static_cast<long long>(peak), ratio);
+      EXPECT_GT(ratio, 0.9) << name;
+      EXPECT_LT(ratio, 1.1) << name;
+    }
 }
 
 TEST_F(MemoryTest, AStageThatCannotFitIsRefusedBeforeItsFirstStep) {

@@ -16,6 +16,7 @@
 #include "retort/comm/group.h"
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
+#include "retort/shard/groups.h"
 #include "retort/train/trainer.h"
 #include "support/temporary_directory.h"
 
@@ -144,9 +145,23 @@ class Training {
     if (wrap && teacher_) teacher_ = wrap(std::move(teacher_));
   }
 
+  /// A rank that shares nothing with others, and has its part of both models.
+  Training(const Given& given, const base::Path& directory, comm::Group& world)
+      : given_(given), directory_(directory), metrics_(directory / "metrics.jsonl"), world_(&world) {
+    student_groups_ = shard::make_groups(world, world.size());
+    student_ = shard::sharded_parameters(model::random_source(config_of(given.student), 1),
+                                         shard::Use::trained, given.dtype, at::kCPU, student_groups_);
+    teacher_groups_ = shard::make_groups(world, world.size());
+    teacher_ = shard::sharded_parameters(model::random_source(config_of(given.teacher), 2),
+                                         shard::Use::frozen, given.dtype, at::kCPU, teacher_groups_);
+    losses_ = loss::make_losses(losses_of(given),
+                                {student_->layout().num_blocks(), teacher_->layout().num_blocks()});
+  }
+
   train::TrainOutcome run(record::Observer& observer, std::vector<train::HeldOutSet> held_out = {}) {
     data::SequenceStream stream(given_.sources, given_.options.packing, given_.encode, kSpecial,
                                 given_.options.seed);
+    const bool leads = !world_ || world_->rank() == 0;
     train::TrainSetup setup{
         .stage = "stage",
         .options = given_.options,
@@ -154,12 +169,12 @@ class Training {
         .teacher = teacher_.get(),
         .losses = losses_,
         .masks = masks_,
-        .stream = &stream,
+        .stream = leads ? &stream : nullptr,
         .held_out = std::move(held_out),
         .checkpoints = {checkpoints(), {{"stage", "stage"}}, given_.options.keep_checkpoints},
-        .metrics = &metrics_,
+        .metrics = leads ? &metrics_ : nullptr,
         .observer = observer,
-        .group = *group_,
+        .group = world_ ? *world_ : *group_,
         .device = at::kCPU,
         .dtype = given_.dtype,
         .available_bytes = given_.available_bytes};
@@ -192,6 +207,8 @@ class Training {
   base::Path directory_;
   record::Metrics metrics_;
   std::unique_ptr<comm::Group> group_;
+  comm::Group* world_ = nullptr;
+  shard::Groups student_groups_, teacher_groups_;
   std::unique_ptr<shard::Parameters> student_, teacher_;
   std::vector<at::Tensor> masks_;
   model::Lineage lineage_;

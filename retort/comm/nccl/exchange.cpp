@@ -9,7 +9,6 @@
 namespace retort::comm::nccl {
 namespace {
 
-constexpr std::int64_t kMostReceived = std::int64_t{256} << 20;  // bytes that wait to be added
 constexpr auto kLook = std::chrono::milliseconds(2);
 
 // Bytes of each rank that are added at once: whole numbers of any type.
