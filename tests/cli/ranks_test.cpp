@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "cli/tiny_project.h"
+#include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/comm/flight.h"
@@ -34,14 +36,28 @@ std::string distil() {
 
 class Ranks : public testing::Test {
  protected:
-  Finished run_in(const std::string& directory, int ranks) const {
+  Finished run_in(const std::string& directory, int ranks, int student_ranks = 0) const {
     std::vector<std::string> command{"run", "recipe.yaml", "--run-dir", directory};
     if (ranks > 1) command.insert(command.end(), {"--ranks", std::to_string(ranks)});
+    if (student_ranks > 0)
+      command.insert(command.end(), {"--set", base::join("stages.born.shard.student_ranks=", student_ranks)});
     return project_.run(command);
   }
   int last_step(const std::string& directory) const {
     const auto lines = metrics_of(project_.path(directory));
     return lines.empty() ? -1 : lines.back().at("step").get<int>();
+  }
+  /// A copy of what is in `run` goes on to the loss of `whole`.
+  void expect_goes_on(const std::string& run, const std::string& directory, int ranks,
+                      int student_ranks = 0) {
+    fs::copy(project_.path(run), project_.path(directory), fs::copy_options::recursive);
+    const auto finished = run_in(directory, ranks, student_ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_SAYS(finished.err, "going on after step");
+    const auto lines = metrics_of(project_.path(directory)), expected = metrics_of(project_.path("whole"));
+    ASSERT_EQ(lines.size(), expected.size());
+    const double loss = expected.back().at("loss");
+    EXPECT_NEAR(lines.back().at("loss").get<double>(), loss, 1e-3 * loss) << directory;
   }
   /// Starts a run of three ranks and does something to the process of the last one at a step.
   template <typename Action>
@@ -132,24 +148,25 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   }
 }
 
-TEST_F(Ranks, GoOnOnAnyNumber) {
-  project_.write_recipe({train_of(60)});
-  const auto whole = run_in("whole", 1);
-  ASSERT_EQ(whole.code, 0) << whole.err;
+TEST_F(Ranks, GoOnOnAnyNumberAndLayout) {
+  project_.write_recipe({train_of(36)});
+  for (const auto& [directory, ranks] : {std::pair{"whole", 1}, std::pair{"three", 3}}) {
+    const auto whole = run_in(directory, ranks);
+    ASSERT_EQ(whole.code, 0) << whole.err;
+  }
   const auto stopped = disturb(10, [](Running& running, pid_t) { running.signal(SIGUSR1); });
   EXPECT_EQ(stopped.code, 85) << stopped.err;
-  // The same checkpoint with two ranks, with four and with one.
-  for (const int ranks : {2, 4, 1}) {
-    const auto directory = "run" + std::to_string(ranks);
-    fs::copy(project_.path("run"), project_.path(directory), fs::copy_options::recursive);
-    const auto finished = run_in(directory, ranks);
-    ASSERT_EQ(finished.code, 0) << finished.err;
-    EXPECT_SAYS(finished.err, "going on after step");
-    const auto lines = metrics_of(project_.path(directory)), expected = metrics_of(project_.path("whole"));
-    ASSERT_EQ(lines.size(), expected.size());
-    const double loss = expected.back().at("loss");
-    EXPECT_NEAR(lines.back().at("loss").get<double>(), loss, 1e-3 * loss) << ranks;
-  }
+  expect_goes_on("run", "two", 2);
+  expect_goes_on("run", "two_by_two", 4, 2);
+  expect_goes_on("run", "alone", 1);
+  expect_goes_on("run", "as_before", 3);
+  EXPECT_TRUE(weights_of(project_.path("as_before"), "born") == weights_of(project_.path("three"), "born"));
+
+  Running one({"run", "recipe.yaml", "--run-dir", "one"}, "", project_.path());
+  EXPECT_TRUE(wait_until(one, [&] { return last_step("one") >= 10; })) << one.err();
+  one.signal(SIGUSR1);
+  EXPECT_EQ(one.wait().code, 85);
+  expect_goes_on("one", "one_by_two", 2);
 }
 
 TEST_F(Ranks, OneThatIsKilledEndsAllAndIsNamed) {
@@ -247,8 +264,7 @@ pid_t process_of_rank(pid_t mpirun, int rank) {
   return -1;
 }
 
-// Starts mpirun with three ranks, each taken for a machine of its own.
-void start_machines(const fs::path& directory) {
+void enter_machines(const fs::path& directory) {
   fs::current_path(directory);
   for (const auto* variable : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                                "OMPI_MCA_rmaps_base_oversubscribe", "RETORT_RANKS_PER_NODE"})
@@ -256,7 +272,12 @@ void start_machines(const fs::path& directory) {
   ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
   ::setenv("OMPI_MCA_btl", "self,vader", 1);
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
-  ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", "3", ::getenv("RETORT_PROGRAM"), "run", "recipe.yaml",
+}
+
+// Starts mpirun with ranks of which each is taken for a machine of its own.
+void start_machines(const fs::path& directory, const char* ranks = "3") {
+  enter_machines(directory);
+  ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", ranks, ::getenv("RETORT_PROGRAM"), "run", "recipe.yaml",
           "--run-dir", "run", nullptr);
 }
 
@@ -278,11 +299,84 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedEndsAllAndIsNamed) {
       << ended.err;
 }
 
+// The program of both is the same small one; what differs is the library that it loads.
+TEST_F(Ranks, OfMachinesWithOtherLibrariesAreRefused) {
+  project_.write_recipe({train_of(4)});
+  const fs::path own = ::getenv("RETORT_PROGRAM");
+  const auto copy = project_.path("copy");
+  fs::create_directory(copy);
+  fs::create_directory(copy / "cli");
+  fs::copy_file(own, copy / "cli" / own.filename());
+  fs::copy(own.parent_path().parent_path() / "retort", copy / "retort");
+  std::ofstream(copy / "retort" / RETORT_LIBRARY, std::ios::app) << 'x';
+  Running running({}, "", {}, [&, directory = project_.path()] {
+    enter_machines(directory);
+    ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", "1", own.c_str(), "run", "recipe.yaml", "--run-dir", "run",
+            ":", "-n", "1", (copy / "cli" / own.filename()).c_str(), "run", "recipe.yaml", "--run-dir", "run",
+            nullptr);
+  });
+  const auto refused = running.wait();
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, RETORT_LIBRARY ": rank 1 on ");
+  EXPECT_SAYS(refused.err, "give all machines the same.");
+}
+
+// Each of two machines distils a contender; a file stops both, and what both made is what one rank makes.
+TEST_F(Ranks, OfTwoMachinesDistilAContenderEach) {
+  project_.write_recipe(
+      {train_of(12),
+       "{name: narrow, kind: prune, from: born, data: [text], target: {parameters: 92%}, units: uniform, "
+       "width_multiple: 16, calibration_tokens: 4k, sequence_length: 64}",
+       "{name: chosen, kind: select, models: [born, narrow], teacher: born, data: [text], tokens: 30k, "
+       "packing: "
+       "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 1k, optim: {lr: "
+       "1.0e-2}}"});
+  const auto one = run_in("one", 1);
+  ASSERT_EQ(one.code, 0) << one.err;
+  fs::copy(project_.path("one"), project_.path("run"), fs::copy_options::recursive);
+  for (const std::string stage : {"chosen", "chosen.1", "chosen.2"}) {
+    for (const auto* part : {"models", "checkpoints", "stages"})
+      fs::remove_all(project_.path("run") / part / stage);
+    fs::remove(project_.path("run/stages") / (stage + ".json"));
+  }
+  const auto of_team = project_.path("run/stages/chosen.2/metrics.jsonl");
+  const auto start = [directory = project_.path()] { start_machines(directory, "2"); };
+  Running running({}, "", {}, start);
+  ASSERT_TRUE(wait_until(running, [&] { return fs::exists(of_team) && fs::file_size(of_team) > 2000; }))
+      << running.err();
+  project_.write("run/stop", "");
+  const auto stopped = running.wait();
+  EXPECT_EQ(stopped.code, 85) << stopped.err;
+  EXPECT_SAYS(stopped.err, "2 teams of 1 ranks distil a model each at the same time");
+  EXPECT_FALSE(fs::exists(of_team));
+
+  Running again({}, "", {}, start);
+  const auto finished = again.wait();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_SAYS(finished.err, "chosen.1: going on after step");
+  const auto result = [&](const char* run) {
+    return base::parse_json(base::read_file(project_.path(run) / "stages/chosen.json"));
+  };
+  const auto expected = result("one"), found = result("run");
+  EXPECT_EQ(found.at("chosen"), expected.at("chosen"));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double nll = expected.at("models")[i].at("nll");
+    EXPECT_NEAR(found.at("models")[i].at("nll").get<double>(), nll, 1e-3 * nll) << i;
+  }
+  for (const auto* student : {"chosen.1", "chosen.2"}) {
+    const auto lines = [&](const char* run) {
+      const auto all = metrics_of(project_.path(run));
+      return std::ranges::count_if(all, [&](const auto& line) { return line.at("stage") == student; });
+    };
+    EXPECT_EQ(lines("run"), lines("one")) << student;
+  }
+}
+
 // What a scheduler sends before its limit, and what Ctrl-C makes of mpirun: the checkpoint is the only one.
 TEST_F(Ranks, ASignalToMpirunStopsAllRanksAtACheckpoint) {
   for (const int signal : {SIGUSR1, SIGINT}) {
     project_.write_recipe(
-        {train_stage(150 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100000")});
+        {train_stage(80 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100000")});
     Running running({}, "", {}, [directory = project_.path()] { start_machines(directory); });
     ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
     running.signal(signal);
@@ -332,6 +426,7 @@ TEST_F(Ranks, OfALayoutThatDoesNotDivideThemAreRefused) {
   const auto refused = run_in("run", 3);
   EXPECT_EQ(refused.code, 2) << refused.err;
   EXPECT_SAYS(refused.err, "shard groups of 2 ranks do not divide 3 ranks");
+  EXPECT_FALSE(fs::exists(project_.path("run")));
 }
 
 TEST_F(Ranks, OfOtherLaunchersAreToldTheCommandToUse) {

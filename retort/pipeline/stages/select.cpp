@@ -12,6 +12,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/teams.h"
 #include "retort/record/keys.h"
 
 namespace retort::pipeline {
@@ -190,14 +191,69 @@ void check(const PlanContext& context, const Stage& stage) {
                    "out more."));
 }
 
-// The largest among the models, which are distilled one after the other.
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+// The largest among the models, of which so many ranks distil one after the other.
+std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanContext context,
+                                          const Stage& stage) {
+  context.ranks = ranks;
   std::optional<shard::MemoryPlan> largest;
   for (const auto& model : stage.models)
     if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model));
         plan && (!largest || plan->total_bytes() > largest->total_bytes()))
       largest = std::move(plan);
   return largest;
+}
+
+// As many as there are contenders and machines for, if each has the memory and the ranks of a shard group.
+std::int64_t teams_for(const PlanContext& context, const Stage& stage, std::int64_t contenders) {
+  const auto& shard = options_of(stage).shard;
+  return count_teams(context.ranks, contenders, [&](const shard::RankCounts& ranks) {
+    const auto divides = [&](std::int64_t asked) { return asked == 0 || ranks.all % asked == 0; };
+    if (!divides(shard.student_ranks) || !divides(shard.teacher_ranks)) return false;
+    const auto plan = plan_for(ranks, context, stage);
+    return plan && plan->total_bytes() <= context.available_bytes / ranks.of_memory;
+  });
+}
+
+// At most: with all finalists that its prune stages may keep.
+std::int64_t planned_contenders(const PlanContext& context, const Stage& stage) {
+  std::int64_t contenders = 0;
+  for (const auto& model : stage.models) {
+    const auto* from = context.recipe.find_stage(model);
+    const auto* pruning = from ? std::get_if<prune::PruneOptions>(&from->options) : nullptr;
+    contenders += pruning ? pruning->search.finalists : 1;
+  }
+  return contenders;
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+  const auto teams = teams_for(context, stage, planned_contenders(context, stage));
+  return plan_for(ranks_of_team(context.ranks, teams), context, stage);
+}
+
+// Decided by rank 0; fewer contenders than planned give a team more machines, never fewer.
+std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64_t contenders) {
+  std::string teams;
+  context.group.agree([&] {
+    if (!context.leads()) return;
+    const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
+    teams = std::to_string(teams_for({context.recipe, models, context.observer, context.device, context.dtype,
+                                      context.available_bytes, context.ranks},
+                                     stage, contenders));
+  });
+  context.group.share(teams);
+  return std::stoll(teams);
+}
+
+void distil_all(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
+  const auto teams = agreed_teams(context, stage, std::ssize(contenders));
+  if (teams > 1)
+    context.observer.message(record::Level::info,
+                             base::join("select: ", teams, " teams of ", context.group.size() / teams,
+                                        " ranks distil a model each at the same time"));
+  std::vector<std::string> students;
+  for (const auto& contender : contenders) students.push_back(contender.student);
+  in_teams(context, teams, students,
+           [&](const Context& of_team, std::size_t place) { distil(of_team, stage, contenders[place]); });
 }
 
 // Saves the best and says how all did.
@@ -235,7 +291,7 @@ base::Json run(const Context& context, const Stage& stage) {
         (void)require_documents(stage, context.recipe.sources(stage),
                                 read_model_text(contender.path, contender.config));
   });
-  for (const auto& contender : contenders) distil(context, stage, contender);
+  distil_all(context, stage, contenders);
   const auto scores = scores_of(context, stage, contenders);
   base::Json result;
   context.group.agree([&] {

@@ -1,0 +1,143 @@
+#include "retort/pipeline/teams.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "retort/base/error.h"
+#include "retort/base/files.h"
+#include "retort/record/stopped.h"
+
+namespace retort::pipeline {
+namespace {
+
+// Machines are taken in the order of their numbers.
+std::int64_t team_of(const std::vector<int>& nodes, int rank, std::int64_t teams) {
+  const std::set<int> machines(nodes.begin(), nodes.end());
+  const auto place = std::distance(machines.begin(), machines.find(nodes[static_cast<std::size_t>(rank)]));
+  return place / (std::ssize(machines) / teams);
+}
+
+// Of a team that rank 0 is not in: keeps what the user must know; its first rank sees the file that asks to
+// stop.
+class TeamObserver final : public record::Observer {
+ public:
+  TeamObserver(const record::Observer& of_rank, base::Path stop_file)
+      : of_rank_(of_rank), stop_file_(std::move(stop_file)) {}
+
+  void message(record::Level level, std::string_view text) override {
+    if (level >= record::Level::warning) warnings_ += base::join(text, "\n");
+  }
+  bool stop_requested() const override {
+    std::error_code none;
+    return of_rank_.stop_requested() || std::filesystem::exists(stop_file_, none);
+  }
+  const std::string& warnings() const { return warnings_; }
+
+ private:
+  const record::Observer& of_rank_;
+  base::Path stop_file_;
+  std::string warnings_;
+};
+
+base::Path metrics_of_team(const Context& context, const std::string& stage) {
+  return context.directory.stage_directory(stage) / "metrics.jsonl";
+}
+
+void copy_metrics(const base::Path& from, const std::string& stage, record::Metrics& to) {
+  for (const auto& line : record::read_metrics(from))
+    if (line.value("stage", "") == stage) to.append(line);
+}
+
+// A stage that goes on has lines already.
+record::Metrics begun_metrics(const Context& context, const std::string& stage) {
+  const auto path = metrics_of_team(context, stage);
+  base::make_directories(path.parent_path());
+  record::Metrics metrics(path);
+  copy_metrics(context.directory.metrics_path(), stage, metrics);
+  return metrics;
+}
+
+// Lines that teams wrote go into the file of the run, also those of a run that ended early.
+void take_over_metrics(const Context& context, const std::vector<std::string>& stages) {
+  context.group.agree([&] {
+    if (!context.metrics) return;
+    for (const auto& stage : stages) {
+      const auto of_team = metrics_of_team(context, stage);
+      if (!std::filesystem::exists(of_team)) continue;
+      context.metrics->drop_after(stage, -1);
+      copy_metrics(of_team, stage, *context.metrics);
+      context.metrics->sync(context.observer);
+      base::remove_all(of_team);
+      std::error_code ignored;
+      std::filesystem::remove(of_team.parent_path(), ignored);
+    }
+  });
+}
+
+// Returns why the team stopped, or nothing.
+std::string work(const Context& context, comm::Group& group, std::int64_t team, std::int64_t teams,
+                 record::Observer& observer, const std::vector<std::string>& stages,
+                 const std::function<void(const Context&, std::size_t)>& act) {
+  try {
+    for (auto place = static_cast<std::size_t>(team); place < stages.size();
+         place += static_cast<std::size_t>(teams)) {
+      std::optional<record::Metrics> metrics;
+      group.agree([&] {
+        if (team > 0 && group.rank() == 0) metrics = begun_metrics(context, stages[place]);
+      });
+      const Context of_team{context.recipe,
+                            context.directory,
+                            team > 0 && metrics ? &*metrics : context.metrics,
+                            observer,
+                            group,
+                            context.device,
+                            context.dtype,
+                            context.available_bytes,
+                            ranks_of_team(context.ranks, teams)};
+      act(of_team, place);
+    }
+  } catch (const record::StoppedError& stopped) {
+    return stopped.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+shard::RankCounts ranks_of_team(const shard::RankCounts& ranks, std::int64_t teams) {
+  auto of_team = ranks;
+  of_team.all /= teams;
+  return of_team;
+}
+
+std::int64_t count_teams(const shard::RankCounts& ranks, std::int64_t most,
+                         const std::function<bool(const shard::RankCounts& of_team)>& fits) {
+  if (ranks.of_machine != ranks.least_of_machine) return 1;
+  const auto machines = ranks.all / ranks.of_machine;
+  for (auto teams = std::min(machines, most); teams > 1; --teams)
+    if (machines % teams == 0 && fits(ranks_of_team(ranks, teams))) return teams;
+  return 1;
+}
+
+void in_teams(const Context& context, std::int64_t teams, const std::vector<std::string>& stages,
+              const std::function<void(const Context& of_team, std::size_t place)>& act) {
+  take_over_metrics(context, stages);
+  if (teams == 1) {
+    for (std::size_t place = 0; place < stages.size(); ++place) act(context, place);
+    return;
+  }
+  const auto team = team_of(context.group.nodes(), context.group.rank(), teams);
+  const auto group = context.group.split(static_cast<int>(team), "team");
+  TeamObserver apart(context.observer, group->rank() == 0 ? context.directory.stop_path() : base::Path());
+  auto& observer = team == 0 ? context.observer : apart;
+  const auto stopped = work(context, *group, team, teams, observer, stages, act);
+  for (const auto& warnings : context.group.all_texts(apart.warnings()))
+    if (context.leads() && !warnings.empty()) context.observer.message(record::Level::warning, warnings);
+  take_over_metrics(context, stages);
+  context.group.agree([&] { base::require<record::StoppedError>(stopped.empty(), stopped); });
+}
+
+}  // namespace retort::pipeline
