@@ -2,7 +2,7 @@
 """The faults of ranks, one after the other: how a run ends, how soon, whether it names the culprit, and whether the next
 start goes on.
 
-    faults.py --program build/release/cli/retort --text FILE --trials 5 [--ranks 3] [--seed 1] [--only NAME] [--folder DIR]
+    faults.py --program build/release/cli/retort --text FILE --trials 5 [--ranks 3] [--seed 1] [--only NAME] [--mpirun PROGRAM]
 
 A stage trains a small model on several ranks and saves a checkpoint every 4 steps.  Each trial brings one fault into a run of
 its own, at a random step.  Seconds are those until the last process has ended; of a damaged checkpoint those until the next
@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kills import EVERY, command, ended_all, last_checkpoint, last_step, parser_of, processes_of, write_recipe
+from kills import EVERY, command, ended_all, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
 
 STEPS = 60
 
@@ -60,6 +60,22 @@ class Trial:
             self.culprit = self.draw.randrange(len(pids))
             os.kill(pids[self.culprit], number)
         self.disturb(act)
+
+    def slow_rank_down(self):
+        """Lets a rank compute a third of the time, until the run ends."""
+        def act(running, pids):
+            self.culprit = self.draw.randrange(len(pids))
+            while running.poll() is None:
+                for number, seconds in ((signal.SIGSTOP, 0.02), (signal.SIGCONT, 0.01)):
+                    try:
+                        os.kill(pids[self.culprit], number)
+                    except ProcessLookupError:
+                        break
+                    time.sleep(seconds)
+        self.disturb(act)
+
+    def kill_starter(self):
+        self.disturb(lambda running, _: running.kill())
 
     def signal_starter(self, number):
         self.disturb(lambda running, _: running.send_signal(number))
@@ -104,6 +120,8 @@ class Trial:
         """Whether message and autopsy name the culprit; where there is none, whether a run to the end was left in peace."""
         if self.culprit is None:
             return self.code != 0 or not re.search("error:", self.text)
+        if self.code == 0:
+            return f"rank {self.culprit} is slow" in self.text
         told = subprocess.run([self.options.program, "autopsy", "run"], cwd=self.folder, capture_output=True, text=True)
         mark = f"rank {self.culprit} "
         return mark in self.text and mark in told.stdout + told.stderr
@@ -133,6 +151,8 @@ FAULTS = {
     "a rank gets SIGKILL": (lambda t: t.signal_rank(signal.SIGKILL), {75}),
     "a rank gets SIGSEGV": (lambda t: t.signal_rank(signal.SIGSEGV), {75}),
     "a rank stands still (SIGSTOP)": (lambda t: t.signal_rank(signal.SIGSTOP), {75}),
+    "a rank is three times as slow": (Trial.slow_rank_down, {0}),
+    "the starter gets SIGKILL": (Trial.kill_starter, {-9}),
     "the starter gets SIGTERM": (lambda t: t.signal_starter(signal.SIGTERM), {85}),
     "a file asks to stop": (Trial.ask_by_file, {85}),
     "a part of the last checkpoint is cut": (lambda t: t.damage(cut), {0}),
@@ -173,7 +193,7 @@ def main():
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--only", default="")
-    options = parser.parse_args()
+    options = parsed(parser)
     temporary = None if options.folder else tempfile.mkdtemp(prefix="faults-")
     options.folder = Path(options.folder or temporary)
     options.folder.mkdir(exist_ok=True)

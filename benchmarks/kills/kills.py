@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills ranks of a training run at random moments and starts it again, until it ends.
 
-    kills.py --program build/release/cli/retort --text FILE --kills 50 [--ranks 1,2,3] [--seed 1] [--folder DIR]
+    kills.py --program build/release/cli/retort --text FILE --kills 50 [--ranks 1,2,3] [--seed 1] [--mpirun PROGRAM]
 
 A stage trains a small model.  Each time it is started on one of the numbers of ranks; a moment later one of its
 processes gets SIGKILL.  What is looked at:
@@ -40,16 +40,34 @@ stages:
 
 
 def command(options, directory, ranks):
-    return [options.program, "run", "recipe.yaml", "--run-dir", directory, "--dtype", "fp32", "--ranks", str(ranks)]
+    run = [options.program, "run", "recipe.yaml", "--run-dir", directory, "--dtype", "fp32"]
+    return [options.mpirun, "-n", str(ranks), *run] if options.mpirun else [*run, "--ranks", str(ranks)]
+
+
+def as_machines():
+    """What makes each rank that mpirun starts a machine of its own, beside others on few processors."""
+    names = ["RETORT_RANKS_PER_NODE", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"]
+    return {**dict.fromkeys(names, "1"), "OMP_NUM_THREADS": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+            "OMPI_MCA_odls_base_sigkill_timeout": "600"}
+
+
+def rank_of(pid):
+    """As its launcher told it; 0 where it was told nothing."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return 0
+    return next((int(value) for name, _, value in (variable.partition(b"=") for variable in variables)
+                 if name in (b"OMPI_COMM_WORLD_RANK", b"RETORT_RANK")), 0)
 
 
 def processes_of(pid):
-    """The ranks that `retort run --ranks` started; itself where there is one."""
+    """The ranks that a process started, in their order; itself where there is one."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return [int(child) for child in children] or [pid]
+    return sorted((int(child) for child in children), key=rank_of) or [pid]
 
 
 def last_checkpoint(folder, directory):
@@ -150,7 +168,15 @@ def parser_of(description):
     parser.add_argument("--model", default="models/europa-5m", type=resolved)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder")
+    parser.add_argument("--mpirun", help="starts the ranks, each as a machine of its own, instead of the program")
     return parser
+
+
+def parsed(parser):
+    options = parser.parse_args()
+    if options.mpirun:
+        os.environ.update(as_machines())
+    return options
 
 
 def write_recipe(options, folder, steps):
@@ -163,7 +189,7 @@ def main():
     parser = parser_of(__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
-    options = parser.parse_args()
+    options = parsed(parser)
     folder = Path(options.folder or tempfile.mkdtemp(prefix="kills-"))
     steps = options.kills * 2 * EVERY
     write_recipe(options, folder, steps)
