@@ -129,12 +129,18 @@ Finding launched() {
   try {
     const auto by = comm::launcher();
     Finding finding{.what = "launcher", .found = std::string(base::word(by))};
-    if (by == comm::Launcher::open_mpi && !std::getenv("OMPI_MCA_odls_base_sigkill_timeout")) {
+    if (by == comm::Launcher::open_mpi) {
+      const char* const seconds = std::getenv("OMPI_MCA_odls_base_sigkill_timeout");
       finding.verdict = Verdict::note;
       finding.advice =
-          "mpirun of Open MPI 4.1 kills ranks one second after a signal; set "
-          "OMPI_MCA_odls_base_sigkill_timeout=600, so that they can save, or stop a run by a file named stop "
-          "in its directory.";
+          seconds
+              ? base::join("mpirun of Open MPI 4.1 waits ", seconds,
+                           " s (OMPI_MCA_odls_base_sigkill_timeout) at each end that is not code 0; set no "
+                           "more than a step and its checkpoint take.")
+              : "mpirun of Open MPI 4.1 kills ranks one second after Ctrl-C or SIGTERM; stop a run by USR1 "
+                "or "
+                "by a file named stop in its directory, or set OMPI_MCA_odls_base_sigkill_timeout to the "
+                "seconds that a step and its checkpoint take.";
     }
     return finding;
   } catch (const base::Error& error) {

@@ -33,7 +33,7 @@ class Trial:
     def __init__(self, options, folder, draw):
         self.options, self.folder, self.draw = options, folder, draw
         self.log = folder / "stderr"
-        self.text, self.code, self.seconds, self.culprit = "", None, None, None
+        self.text, self.told, self.code, self.seconds, self.culprit = "", "", None, None, None
 
     def start(self):
         with open(self.log, "a+") as log:
@@ -122,9 +122,14 @@ class Trial:
             return self.code != 0 or not re.search("error:", self.text)
         if self.code == 0:
             return f"rank {self.culprit} is slow" in self.text
-        told = subprocess.run([self.options.program, "autopsy", "run"], cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run([self.options.program, "autopsy", "run"], cwd=self.folder, capture_output=True, text=True)
+        self.told = done.stdout + done.stderr
         mark = f"rank {self.culprit} "
-        return mark in self.text and mark in told.stdout + told.stderr
+        return mark in self.text and mark in self.told
+
+    def errors(self):
+        """What was said of the end, and what autopsy says after it."""
+        return " | ".join(re.findall("error: .*", self.text) + [line for line in self.told.splitlines() if "process" in line])
 
     def goes_on(self):
         """The same command ends the run, from a checkpoint that lies no more than two behind; or it had ended."""
@@ -180,7 +185,7 @@ def row_of(name, options, draw):
             trial.clear()
         trials.append(trial)
         if trial.code not in codes or not trial.went_on or not trial.named:
-            wrong.append(f"{name}, trial {number}: code {trial.code}, went on {trial.went_on}, blamed right {trial.named}: {trial.text[-300:]}")
+            wrong.append(f"{name}, trial {number}: code {trial.code}, went on {trial.went_on}, blamed right {trial.named}: rank {trial.culprit}; {trial.errors()}")
     seconds = [trial.seconds for trial in trials if trial.seconds is not None]
     codes = " ".join(sorted({str(trial.code) for trial in trials}))
     culprit = f"{sum(trial.named for trial in trials)} of {len(trials)}" if trials[0].culprit is not None else ""

@@ -47,8 +47,7 @@ def command(options, directory, ranks):
 def as_machines():
     """What makes each rank that mpirun starts a machine of its own, beside others on few processors."""
     names = ["RETORT_RANKS_PER_NODE", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"]
-    return {**dict.fromkeys(names, "1"), "OMP_NUM_THREADS": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-            "OMPI_MCA_odls_base_sigkill_timeout": "600"}
+    return {**dict.fromkeys(names, "1"), "OMP_NUM_THREADS": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
 def rank_of(pid):

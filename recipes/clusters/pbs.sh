@@ -9,8 +9,8 @@
 #PBS -l walltime=12:00:00
 
 cd "$PBS_O_WORKDIR" || exit
-# Open MPI 4.1 kills ranks one second after a signal, unless it is told to wait for their checkpoint.
-export OMPI_MCA_odls_base_sigkill_timeout=600
+# With a patience of mpiexec's own it would wait that long after each early end, perhaps beyond the limit.
+unset OMPI_MCA_odls_base_sigkill_timeout
 retort doctor "$(dirname "$run")" || exit
 (sleep $((12 * 3600 - 600)) && touch "$run/stop") &
 mpiexec retort run "$recipe" --run-dir "$run"

@@ -13,8 +13,6 @@
 #SBATCH --open-mode=append
 
 recipe=$1 run=$2
-# Open MPI 4.1 kills ranks one second after a signal, unless it is told to wait for their checkpoint.
-export OMPI_MCA_odls_base_sigkill_timeout=600
 srun --ntasks=1 retort doctor "$(dirname "$run")" || exit
 srun --mpi=pmix retort run "$recipe" --run-dir "$run"
 code=$?

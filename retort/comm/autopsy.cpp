@@ -1,6 +1,6 @@
 // Which rank a job ended with.  A rank that failed by itself says so.  One that was killed says nothing,
-// while the others end because it is missing; where all were killed, its heart stopped first, or it had made
-// fewer calls than those that waited for it.
+// while the others end because it is missing, and the first of them may say whom it missed.  Where all were
+// killed, its heart stopped first, or it had made fewer calls than those that waited for it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -54,6 +54,16 @@ const FlightRecord* first_gone(const Records& gone) {
   return decided(&FlightRecord::posted, 0);
 }
 
+// Whom the first rank that ended missed; null: it does not say.
+const FlightRecord* missed_first(const std::vector<FlightRecord>& records) {
+  const auto ended = with_state(records, RankState::ended);
+  if (ended.empty()) return nullptr;
+  const auto& first = **std::ranges::min_element(ended, {}, &FlightRecord::failed_ns);
+  const auto missed = std::ranges::find_if(
+      records, [&](const auto& record) { return first.sentence.starts_with(described(record)); });
+  return missed == records.end() ? nullptr : &*missed;
+}
+
 }  // namespace
 
 std::string last_place(const FlightRecord& record) {
@@ -71,14 +81,17 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
             base::join(described(first), " failed ", place_of(first), ": ", first.sentence)};
   }
   const auto gone = with_state(records, RankState::running);
-  if (gone.empty())  // all heard the same: a rank that was late and came in the end, or different calls
+  const auto* first = missed_first(records);
+  if (!first &&
+      gone.empty())  // all heard the same: a rank that was late and came in the end, or different calls
     return {false, -1, with_state(records, RankState::ended).front()->sentence};
-  const auto* first = first_gone(gone);
+  if (!first) first = first_gone(gone);
   if (!first)
     return {false, -1,
             base::join(gone.size(), " ranks of ", records.size(),
                        " ended at the same time without a word; their machines or the launcher ended them.")};
-  const bool hangs = is_running(first->host, first->process);
+  const bool woke = first->state != RankState::running;
+  const bool hangs = woke || is_running(first->host, first->process);
   return {false, first->rank,
           base::join(described(*first), hangs ? " hangs or was stopped " : " was killed ", last_place(*first),
                      ".")};

@@ -62,7 +62,12 @@ TEST(Doctor, KnowsTheLauncherThatStartedIt) {
     ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
   });
   EXPECT_EQ(findings_of(open_mpi).at("launcher").found, "Open MPI");
-  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "OMPI_MCA_odls_base_sigkill_timeout=600");
+  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "stop a run by USR1 or by a file named stop");
+  const auto patient = run({"doctor", "--json"}, "", {}, [] {
+    ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "600", 1);
+    ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+  });
+  EXPECT_SAYS(findings_of(patient).at("launcher").advice, "waits 600 s");
   const auto torchrun = run({"doctor", "--json"}, "", {}, [] { ::setenv("TORCHELASTIC_RUN_ID", "x", 1); });
   EXPECT_EQ(torchrun.code, 5);
   EXPECT_SAYS(findings_of(torchrun).at("launcher").advice, "use mpirun -n N retort run RECIPE");

@@ -372,6 +372,20 @@ TEST_F(Ranks, OfTwoMachinesDistilAContenderEach) {
   }
 }
 
+TEST_F(Ranks, OneOfAnotherMachineThatIsKilledEndsAllAndIsNamed) {
+  project_.write_recipe({train_of(400)});
+  Running running({}, "", {}, [directory = project_.path()] { start_machines(directory); });
+  ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+  const auto rank = process_of_rank(running.pid(), 1);
+  ASSERT_GT(rank, 0);
+  ::kill(rank, SIGKILL);
+  const auto ended = running.wait();  // mpirun ends the others
+  EXPECT_EQ(ended.code, 137) << ended.err;
+  const auto told = project_.run({"autopsy", "run"}).out;
+  EXPECT_SAYS(told, "rank 1 on ");
+  EXPECT_SAYS(told, "was killed in step");
+}
+
 // What a scheduler sends before its limit, and what Ctrl-C makes of mpirun: the checkpoint is the only one.
 TEST_F(Ranks, ASignalToMpirunStopsAllRanksAtACheckpoint) {
   for (const int signal : {SIGUSR1, SIGINT}) {

@@ -179,6 +179,23 @@ TEST(Autopsy, OfRanksThatAllHeardWhySaysWhatTheyHeard) {
   EXPECT_EQ(found.sentence, first.sentence);
 }
 
+// To end it, the launcher wakes a rank that was stopped; it then misses others, or is killed as they are.
+TEST(Autopsy, NamesWhomTheFirstRankThatEndedMissed) {
+  auto first = record(1, RankState::ended, 5000), woken = record(0, RankState::ended, 5200);
+  first.failed_ns = 4;
+  first.sentence = "rank 0 on node7 (process 100) hangs or was stopped in step 12, backward.";
+  woken.failed_ns = 9;
+  woken.sentence = "rank 2 on node7 (process 102) hangs or was stopped in step 12, backward.";
+  for (const auto state : {RankState::running, RankState::ended}) {
+    auto last = record(2, state, 5100);
+    last.failed_ns = 12;
+    const auto found = comm::autopsy({woken, first, last}, nobody_runs);
+    EXPECT_EQ(found.culprit, 0);
+    EXPECT_NE(found.sentence.find("rank 0 on node7 (process 100) hangs or was stopped"), std::string::npos)
+        << found.sentence;
+  }
+}
+
 TEST(Autopsy, GuessesNothing) {
   const auto found =
       comm::autopsy({record(0, RankState::running, 5000), record(1, RankState::running, 5010)}, nobody_runs);

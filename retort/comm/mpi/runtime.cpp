@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,6 +18,8 @@
 
 namespace retort::comm {
 namespace {
+
+constexpr auto kGraceOfAbort = std::chrono::seconds(2);
 
 // What the first rank of a machine says of its arena; the secret stands in it, so that another process with
 // this number, of another container, is not taken for it.
@@ -57,6 +60,21 @@ void require_mpi(int result, const char* call) {
   MPI_Error_string(result, text, &length);
   throw base::PeerError(
       base::join(call, ": ", text, "; start the same command again to go on from what is kept."));
+}
+
+// Open MPI's MPI_Abort waits for a launcher, which may be ending the job already and give ranks minutes for
+// it.
+void abort_all_ranks() noexcept {
+  constexpr int kCode = static_cast<int>(base::ExitCode::temporary);
+  try {
+    std::thread([] {
+      std::this_thread::sleep_for(kGraceOfAbort);
+      ::_exit(kCode);
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is to be had
+    ::_exit(kCode);
+  }
+  MPI_Abort(MPI_COMM_WORLD, kCode);
 }
 
 MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(last_words) {
@@ -121,11 +139,25 @@ std::string MpiRuntime::culprit_of(std::string otherwise, const ReadRecords& rea
   return otherwise;
 }
 
+// The launcher wakes a rank that was stopped, to end it; that one would miss the others.
+std::string MpiRuntime::said_by_another() const {
+  try {
+    if (const auto flight = worker_->flight())
+      for (const auto& record : read_flights(flight->directory()))
+        if (record.rank != rank_ && (record.state == RankState::ended || record.state == RankState::failed))
+          return record.sentence;
+  } catch (const std::exception&) {  // on a watch's thread nothing may be thrown
+  }
+  return {};
+}
+
 void MpiRuntime::end_all(const std::string& sentence) const {
-  if (const auto flight = worker_->flight()) flight->failed(sentence, /*by_another=*/true);
-  if (last_words_) last_words_(sentence);
+  const auto before = said_by_another();
+  if (const auto flight = worker_->flight())
+    flight->failed(before.empty() ? sentence : before, /*by_another=*/true);
+  if (last_words_ && before.empty()) last_words_(sentence);
   // The worker is within a call that never ends, so nothing else of MPI is called in this process.
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(base::ExitCode::temporary));
+  abort_all_ranks();
 }
 
 MpiRuntime::~MpiRuntime() {

@@ -43,7 +43,7 @@ class MpiRuntime {
   void end_job(const std::string& call, double seconds) const;
   /// The same, because the record of one has not changed for so long.
   void end_silent(double seconds) const;
-  /// Says the sentence and ends all ranks.
+  /// Says the sentence, unless another rank has said why all end, and ends all ranks.
   void end_all(const std::string& sentence) const;
 
  private:
@@ -52,6 +52,7 @@ class MpiRuntime {
   void divide_processors() const;
   void agree_on_patience() const;
   using ReadRecords = std::function<std::vector<FlightRecord>(const Flight& own)>;
+  std::string said_by_another() const;
   std::string culprit_of(std::string otherwise, const ReadRecords& read) const;
 
   LastWords last_words_;
@@ -63,6 +64,9 @@ class MpiRuntime {
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<NeighbourWatch> neighbour_;
 };
+
+/// Ends all ranks with the exit code of a PeerError, and this process in any case.
+void abort_all_ranks() noexcept;
 
 /// Throws PeerError unless an MPI call returned MPI_SUCCESS.
 void require_mpi(int result, const char* call);
