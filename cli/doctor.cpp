@@ -137,10 +137,9 @@ Finding launched() {
               ? base::join("mpirun of Open MPI 4.1 waits ", seconds,
                            " s (OMPI_MCA_odls_base_sigkill_timeout) at each end that is not code 0; set no "
                            "more than a step and its checkpoint take.")
-              : "mpirun of Open MPI 4.1 kills ranks one second after Ctrl-C or SIGTERM; stop a run by USR1 "
+              : "mpirun of Open MPI 4.1 kills ranks one second after Ctrl-C or SIGTERM; stop a run by USR1, "
                 "or "
-                "by a file named stop in its directory, or set OMPI_MCA_odls_base_sigkill_timeout to the "
-                "seconds that a step and its checkpoint take.";
+                "by a file named stop in its directory.";
     }
     return finding;
   } catch (const base::Error& error) {

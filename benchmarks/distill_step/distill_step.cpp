@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -133,11 +134,12 @@ std::vector<comm::Group*> groups_of(comm::Group& world, const Models& models) {
   return all;
 }
 
-// Seconds that this rank waited for others.
-double waited_seconds(const std::vector<comm::Group*>& groups) {
-  double seconds = 0;
+// Seconds of a step that this rank waited for others, by level of group.
+std::map<std::string, double> waited_seconds(const std::vector<comm::Group*>& groups, std::int64_t steps) {
+  std::map<std::string, double> seconds;
   for (const auto* group : groups)
-    for (const auto& count : group->log().counts()) seconds += count.exposed_seconds;
+    for (const auto& count : group->log().counts())
+      seconds[group->level()] += count.exposed_seconds / static_cast<double>(steps);
   return seconds;
 }
 
@@ -245,6 +247,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
+  const auto waited = waited_seconds(groups, s.steps);
   const auto phase_seconds = clock.take();  // before the products below, which belong to no phase
   const auto operation_seconds = operations.take();
   const auto peak_tensor_bytes = ops::peak_tensor_bytes(s.device());
@@ -254,7 +257,6 @@ base::Json measure(const Settings& s, comm::Group& group) {
   double sums[] = {bench::matrix_product_flops(dtype, s.device())};
   group.all_sum(sums);
   const double peak = sums[0];
-  const double waited = waited_seconds(groups);
   double memory_bytes[] = {proportional_peak ? static_cast<double>(proportional_peak->bytes()) : 0};
   group.all_sum(memory_bytes);
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
@@ -266,7 +268,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"loss", loss},
           {"tokens_per_second", rate},
           {"best_tokens_per_second", static_cast<double>(tokens) / best_seconds},
-          {"exposed_seconds", waited / static_cast<double>(s.steps)},
+          {"exposed_seconds", waited},
           {"phase_seconds", per_step<shard::Phase>(phase_seconds, s.steps)},
           {"operation_seconds", per_step<ops::Operation>(operation_seconds, s.steps)},
           {"model_flops", rate * flops},

@@ -102,6 +102,10 @@ def run_one(arguments, layout):
     return result
 
 
+def median_waited(rounds, levels):
+    return statistics.median(sum(r["exposed_seconds"].get(level, 0) for level in levels) for r in rounds)
+
+
 def main():
     arguments = parse_arguments()
     names = list(LAYOUTS)[: arguments.layouts]
@@ -114,13 +118,14 @@ def main():
     print(f"{datetime.date.today()}, {machine.described()}, two hosts of {arguments.ranks_per_host} ranks, link of "
           f"{arguments.rate}, {arguments.rounds} rounds\n")
     base = statistics.median(r["tokens_per_second"] for r in results.get(FLAT, results[names[0]]))
-    print("| models lie | tokens/s (median) | range | ratio | over the link, whole run | waited for ranks, s per step | loss |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print("| models lie | tokens/s (median) | range | ratio | over the link, whole run | waited, s per step: weights and gradients | at meetings of all | loss |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, rounds in results.items():
         rates = [r["tokens_per_second"] for r in rounds]
         print(f"| {name} | {statistics.median(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} "
               f"| {statistics.median(rates) / base:.2f} | {statistics.median(r['link_bytes'] for r in rounds) / 1e6:.0f} MB "
-              f"| {statistics.median(r['exposed_seconds'] for r in rounds):.2f} | {rounds[-1]['loss']:.4f} |")
+              f"| {median_waited(rounds, ('shard', 'replica')):.2f} | {median_waited(rounds, ('world',)):.2f} "
+              f"| {rounds[-1]['loss']:.4f} |")
 
 
 if __name__ == "__main__":

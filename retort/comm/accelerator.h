@@ -15,6 +15,9 @@ namespace retort::comm {
 
 enum class Stream { computation, exchange };
 
+/// Of what accelerators add in the order of ranks, so much waits at most.
+inline constexpr std::int64_t kMostReceived_bytes = std::int64_t{256} << 20;
+
 /// A place in a stream.
 class Mark {
  public:

@@ -42,6 +42,12 @@ Records with_state(const std::vector<FlightRecord>& records, RankState state) {
   return found;
 }
 
+bool in_team(const FlightRecord* record) {
+  return std::ranges::any_of(record->calls, [](const FlightCall& call) {
+    return std::string_view(call.level, ::strnlen(call.level, sizeof call.level)) == "team";
+  });
+}
+
 // Of ranks that went without a word, the one that went first; null: not to be told.
 const FlightRecord* first_gone(const Records& gone) {
   if (gone.size() == 1) return gone.front();
@@ -51,6 +57,7 @@ const FlightRecord* first_gone(const Records& gone) {
     return order[0]->*member + gap < order[1]->*member ? order[0] : nullptr;
   };
   if (const auto* first = decided(&FlightRecord::alive_ns, kGap_ns)) return first;
+  if (std::ranges::any_of(gone, in_team)) return nullptr;  // which have made unlike numbers of calls
   return decided(&FlightRecord::posted, 0);
 }
 

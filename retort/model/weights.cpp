@@ -189,7 +189,7 @@ UnitSource random_source(const architecture::Config& config, std::uint64_t seed)
 UnitSource source_of(const Weights& weights) {
   return {weights.config, weights.layout, weights.lineage, weights.file_dtype,
           [&weights](std::size_t unit, std::int64_t begin, const at::Tensor& part) {
-            part.copy_(weights.units[unit].narrow(0, begin, part.numel()));
+            if (part.numel() > 0) part.copy_(weights.units[unit].narrow(0, begin, part.numel()));
           }};
 }
 

@@ -42,7 +42,8 @@ struct UnitSource {
   Lineage lineage;
   io::Dtype file_dtype = io::Dtype::bf16;  ///< of the matrices in the file, and of what is made of it
   /// Fills `part`, zeros of any floating type on any device, with the elements of a unit from `begin` on.
-  /// Reads no more of a file than the rows that they lie in.  Throws ModelError.
+  /// Reads no more of a file than the rows that they lie in; of quantised tensors all values are made.
+  /// Throws ModelError.
   std::function<void(std::size_t unit, std::int64_t begin, const at::Tensor& part)> read;
 };
 

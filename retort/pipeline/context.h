@@ -25,7 +25,7 @@ namespace retort::pipeline {
 struct Context {
   const recipe::Recipe& recipe;
   record::RunDirectory& directory;
-  record::Metrics* metrics;  ///< null but on rank 0
+  record::Metrics* metrics;  ///< null but on rank 0 of the group
   record::Observer& observer;
   comm::Group& group;
   at::Device device;

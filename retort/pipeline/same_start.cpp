@@ -14,6 +14,7 @@
 #include "retort/base/loaded_library.h"
 #include "retort/base/machine.h"
 #include "retort/comm/watchdog.h"
+#include "retort/data/source_files.h"
 
 namespace retort::pipeline {
 namespace {
@@ -65,8 +66,20 @@ void add_program(base::Json& has) {
       has[library] = checksum(folder / library);
 }
 
+// Text that teams on several machines read, which is that of select stages; rank 0 alone reads all other
+// text.
+void add_text(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
+  if (stage.kind != recipe::StageKind::select) return;
+  for (const auto& source : recipe.sources(stage))
+    for (const auto* paths : {&source.paths, &source.held_out.paths})
+      if (!paths->empty())
+        for (const auto& file : data::expand_paths(source.name, *paths)) has[file.string()] = checksum(file);
+}
+
 bool appears(const base::Path& path) {
-  const double end = base::monotonic_seconds() + comm::least_patience_seconds();
+  constexpr double kSeconds = 30;  // where ranks are waited for without end
+  const double patience = comm::least_patience_seconds();
+  const double end = base::monotonic_seconds() + (patience > 0 ? patience : kSeconds);
   std::error_code ignored;
   while (!std::filesystem::exists(path, ignored)) {
     if (base::monotonic_seconds() > end) return false;
@@ -89,6 +102,7 @@ base::Json start_of_rank(const recipe::Recipe& recipe) {
     paths.insert(paths.end(), {stage.config, stage.tokenizer});
     for (const auto& path : paths)
       if (!path.empty() && !recipe.find_stage(path)) add_files(path, has);
+    add_text(recipe, stage, has);
   }
   return {{"host", base::host_name()}, {"has", has}};
 }

@@ -1,6 +1,7 @@
 #include "retort/pipeline/teams.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -20,35 +21,49 @@ std::int64_t team_of(const std::vector<int>& nodes, int rank, std::int64_t teams
   return place / (std::ssize(machines) / teams);
 }
 
-// Of a team that rank 0 is not in: keeps what the user must know; its first rank sees the file that asks to
-// stop.
+// Of a team that rank 0 is not in: its first rank keeps what the user must know, and sees the file that asks
+// to stop.
 class TeamObserver final : public record::Observer {
  public:
-  TeamObserver(const record::Observer& of_rank, base::Path stop_file)
-      : of_rank_(of_rank), stop_file_(std::move(stop_file)) {}
+  TeamObserver(const Context& context, std::int64_t team, bool leads)
+      : of_rank_(context.observer), stop_file_(context.directory.stop_path()), team_(team), leads_(leads) {}
 
   void message(record::Level level, std::string_view text) override {
-    if (level >= record::Level::warning) warnings_ += base::join(text, "\n");
+    if (leads_ && level >= record::Level::warning)
+      warnings_ +=
+          base::join(warnings_.empty() ? "" : "\n", "team ", team_, ", whose ranks count from 0: ", text);
   }
   bool stop_requested() const override {
     std::error_code none;
-    return of_rank_.stop_requested() || std::filesystem::exists(stop_file_, none);
+    return of_rank_.stop_requested() || (leads_ && std::filesystem::exists(stop_file_, none));
   }
   const std::string& warnings() const { return warnings_; }
 
  private:
   const record::Observer& of_rank_;
   base::Path stop_file_;
+  std::int64_t team_;
+  bool leads_;
   std::string warnings_;
 };
 
-base::Path metrics_of_team(const Context& context, const std::string& stage) {
-  return context.directory.stage_directory(stage) / "metrics.jsonl";
+// How a team ended before it had done all of its stages, as all of its ranks know.
+struct Ended {
+  std::string stopped;        ///< why it was stopped
+  std::exception_ptr failed;  ///< what went wrong
+};
+
+// The others are not to work for hours on what ends now.
+void ask_others_to_stop(const Context& context, const comm::Group& team) {
+  if (team.rank() != 0) return;
+  try {
+    base::write_file_atomically(context.directory.stop_path(), "");
+  } catch (const base::Error&) {  // a full disk: then they end when their stages do
+  }
 }
 
-void copy_metrics(const base::Path& from, const std::string& stage, record::Metrics& to) {
-  for (const auto& line : record::read_metrics(from))
-    if (line.value("stage", "") == stage) to.append(line);
+base::Path metrics_of_team(const Context& context, const std::string& stage) {
+  return context.directory.stage_directory(stage) / "metrics.jsonl";
 }
 
 // A stage that goes on has lines already.
@@ -56,7 +71,7 @@ record::Metrics begun_metrics(const Context& context, const std::string& stage) 
   const auto path = metrics_of_team(context, stage);
   base::make_directories(path.parent_path());
   record::Metrics metrics(path);
-  copy_metrics(context.directory.metrics_path(), stage, metrics);
+  metrics.take_over(context.directory.metrics_path(), stage);
   return metrics;
 }
 
@@ -67,9 +82,7 @@ void take_over_metrics(const Context& context, const std::vector<std::string>& s
     for (const auto& stage : stages) {
       const auto of_team = metrics_of_team(context, stage);
       if (!std::filesystem::exists(of_team)) continue;
-      context.metrics->drop_after(stage, -1);
-      copy_metrics(of_team, stage, *context.metrics);
-      context.metrics->sync(context.observer);
+      context.metrics->take_over(of_team, stage);
       base::remove_all(of_team);
       std::error_code ignored;
       std::filesystem::remove(of_team.parent_path(), ignored);
@@ -77,10 +90,9 @@ void take_over_metrics(const Context& context, const std::vector<std::string>& s
   });
 }
 
-// Returns why the team stopped, or nothing.
-std::string work(const Context& context, comm::Group& group, std::int64_t team, std::int64_t teams,
-                 record::Observer& observer, const std::vector<std::string>& stages,
-                 const std::function<void(const Context&, std::size_t)>& act) {
+Ended work(const Context& context, comm::Group& group, std::int64_t team, std::int64_t teams,
+           record::Observer& observer, const std::vector<std::string>& stages,
+           const std::function<void(const Context&, std::size_t)>& act) {
   try {
     for (auto place = static_cast<std::size_t>(team); place < stages.size();
          place += static_cast<std::size_t>(teams)) {
@@ -100,7 +112,12 @@ std::string work(const Context& context, comm::Group& group, std::int64_t team, 
       act(of_team, place);
     }
   } catch (const record::StoppedError& stopped) {
-    return stopped.what();
+    ask_others_to_stop(context, group);
+    return {.stopped = stopped.what(), .failed = {}};
+  } catch (const base::Error&) {
+    if (!group.failed_together()) throw;
+    ask_others_to_stop(context, group);
+    return {.stopped = {}, .failed = std::current_exception()};
   }
   return {};
 }
@@ -131,13 +148,16 @@ void in_teams(const Context& context, std::int64_t teams, const std::vector<std:
   }
   const auto team = team_of(context.group.nodes(), context.group.rank(), teams);
   const auto group = context.group.split(static_cast<int>(team), "team");
-  TeamObserver apart(context.observer, group->rank() == 0 ? context.directory.stop_path() : base::Path());
+  TeamObserver apart(context, team, group->rank() == 0);
   auto& observer = team == 0 ? context.observer : apart;
-  const auto stopped = work(context, *group, team, teams, observer, stages, act);
+  const auto ended = work(context, *group, team, teams, observer, stages, act);
   for (const auto& warnings : context.group.all_texts(apart.warnings()))
     if (context.leads() && !warnings.empty()) context.observer.message(record::Level::warning, warnings);
   take_over_metrics(context, stages);
-  context.group.agree([&] { base::require<record::StoppedError>(stopped.empty(), stopped); });
+  context.group.agree([&] {
+    if (ended.failed) std::rethrow_exception(ended.failed);
+  });
+  context.group.agree([&] { base::require<record::StoppedError>(ended.stopped.empty(), ended.stopped); });
 }
 
 }  // namespace retort::pipeline

@@ -20,8 +20,8 @@ std::int64_t count_teams(const shard::RankCounts& ranks, std::int64_t most,
 shard::RankCounts ranks_of_team(const shard::RankCounts& ranks, std::int64_t teams);
 
 /// Has each stage done by a team: `act` is given the team's context and the stage's place.  The first rank of
-/// a team writes what its stages make.  Throws StoppedError on all ranks where a team was asked to stop; what
-/// else a team throws ends all.  Collective.
+/// a team writes what its stages make.  Throws on all ranks what all ranks of a team threw, else StoppedError
+/// where a team was asked to stop; the others stop after their step.  Collective.
 void in_teams(const Context& context, std::int64_t teams, const std::vector<std::string>& stages,
               const std::function<void(const Context& of_team, std::size_t place)>& act);
 

@@ -69,6 +69,21 @@ void Metrics::sync(Observer& observer) {
   lost_lines_ = 0;
 }
 
+void Metrics::take_over(const base::Path& from, std::string_view stage) {
+  std::string taken;
+  for_each_object(from, [&](const std::string& line, const base::Json& object) {
+    if (object.value("stage", "") == stage) taken += line + '\n';
+  });
+  if (taken.empty()) return;
+  base::AtomicFile kept(path_);
+  for_each_object(path_, [&](const std::string& line, const base::Json& object) {
+    if (object.value("stage", "") != stage) kept.write(line + '\n');
+  });
+  kept.write(taken);
+  kept.commit();
+  file_ = base::LineFile(path_);
+}
+
 void Metrics::drop_after(std::string_view stage, std::int64_t step) {
   base::AtomicFile kept(path_);
   for_each_object(path_, [&](const std::string& line, const base::Json& object) {

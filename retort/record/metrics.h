@@ -27,6 +27,10 @@ class Metrics {
   /// stage. Throws StorageError.
   void drop_after(std::string_view stage, std::int64_t step);
 
+  /// Lines of `stage` in another file take the place of those here; a file without any changes nothing.
+  /// Throws StorageError, and then nothing has changed.
+  void take_over(const base::Path& from, std::string_view stage);
+
   const base::Path& path() const { return path_; }
 
  private:

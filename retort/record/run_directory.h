@@ -28,7 +28,7 @@ class RunDirectory : public RunFiles {
   /// works in it) or UsageError (it holds another recipe, but for open keys: those that differ are named).
   static RunDirectory open(const base::Path& path, const RunStart& start);
 
-  /// The directory that rank 0 of the same job has opened, for its other ranks: its places, to be read.
+  /// The directory that rank 0 of the same job has opened, for its other ranks: its places.
   static RunDirectory opened_by_another(const base::Path& path);
 
   /// What the user must know of a lock that the file system could not give; empty when it is held.

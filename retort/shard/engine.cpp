@@ -132,6 +132,12 @@ AcquiredUnit Engine::acquired(Parameters& parameters, std::int64_t unit) {
   return {parameters, unit};
 }
 
+// It begins when the last update's weights have come.
+void Engine::prefetch(std::int64_t unit) {
+  const Waiting waiting(*this);
+  student_.prefetch(unit);
+}
+
 at::Tensor Engine::gradient(std::int64_t unit) {
   const Waiting waiting(*this);
   return student_.gradient(unit);
@@ -160,7 +166,7 @@ loss::LossSums Engine::means() {
 
 void Engine::embed(Wave& wave) {
   const auto unit = acquired(student_, 0);
-  student_.prefetch(architecture::Layout::block_unit(0));
+  prefetch(architecture::Layout::block_unit(0));
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
     lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
@@ -183,7 +189,7 @@ void Engine::embed_teacher(Wave& wave) {
 void Engine::forward_block(Wave& wave, std::int64_t block) {
   const auto unit = acquired(student_, architecture::Layout::block_unit(block));
   const auto next = unit_after(student_, block), head = student_.layout().head_unit();
-  student_.prefetch(next);
+  prefetch(next);
   if (next == head && teacher_goes_first()) teacher_->prefetch(teacher_->layout().head_unit());
   const auto weights = block_of(student_, block, unit.flat());
   for (auto& lane : wave.lanes) {
@@ -235,7 +241,7 @@ void Engine::head(Wave& wave) {
   const auto unit = student_.layout().head_unit();
   const auto student = acquired(student_, unit);
   if (const auto blocks = student_.layout().num_blocks(); blocks > 0)
-    student_.prefetch(architecture::Layout::block_unit(blocks - 1));
+    prefetch(architecture::Layout::block_unit(blocks - 1));
   const auto weights = model::head_weights(student_.layout(), student.flat());
   const auto gradients = model::head_weights(student_.layout(), gradient(unit));
   std::optional<AcquiredUnit> teacher;
@@ -266,7 +272,7 @@ void Engine::backward_block(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::backward);
   const auto unit_number = architecture::Layout::block_unit(block);
   const auto unit = acquired(student_, unit_number);
-  if (block > 0) student_.prefetch(unit_number - 1);
+  if (block > 0) prefetch(unit_number - 1);
   const auto weights = block_of(student_, block, unit.flat());
   const auto gradients = block_of(student_, block, gradient(unit_number));
   const double eps = student_.config().rms_norm_eps;

@@ -81,6 +81,7 @@ class Engine {
     std::optional<InPhase> phase_;
   };
   AcquiredUnit acquired(Parameters& parameters, std::int64_t unit);
+  void prefetch(std::int64_t unit);
   at::Tensor gradient(std::int64_t unit);
   void embed_teacher(Wave& wave);
   void embed(Wave& wave);

@@ -7,7 +7,7 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
-#include "retort/comm/nccl/exchange.h"
+#include "retort/comm/accelerator.h"
 #include "retort/loss/head_loop.h"
 #include "retort/ops/work_memory.h"
 
@@ -167,7 +167,7 @@ void add_gathered(const MemoryShape& shape, const architecture::Layout& student,
   if (gathered > 0) plan.items.push_back({"gathered units", gathered * shape.item_bytes});
   if (shape.path != ops::Path::cpu && shape.ranks > 1)
     plan.items.push_back({"gradients that wait to be added",
-                          std::min(comm::nccl::kMostReceived, largest_of(student) * master)});
+                          std::min(comm::kMostReceived_bytes, largest_of(student) * master)});
 }
 
 }  // namespace

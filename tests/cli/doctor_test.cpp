@@ -62,7 +62,7 @@ TEST(Doctor, KnowsTheLauncherThatStartedIt) {
     ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
   });
   EXPECT_EQ(findings_of(open_mpi).at("launcher").found, "Open MPI");
-  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "stop a run by USR1 or by a file named stop");
+  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "stop a run by USR1, or by a file named stop");
   const auto patient = run({"doctor", "--json"}, "", {}, [] {
     ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "600", 1);
     ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);

@@ -274,9 +274,10 @@ void enter_machines(const fs::path& directory) {
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
 }
 
-// Starts mpirun with ranks of which each is taken for a machine of its own.
-void start_machines(const fs::path& directory, const char* ranks = "3") {
+// Starts mpirun with ranks, of which so many are taken for a machine of their own.
+void start_machines(const fs::path& directory, const char* ranks = "3", const char* of_machine = "1") {
   enter_machines(directory);
+  ::setenv("RETORT_RANKS_PER_NODE", of_machine, 1);
   ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", ranks, ::getenv("RETORT_PROGRAM"), "run", "recipe.yaml",
           "--run-dir", "run", nullptr);
 }
@@ -384,6 +385,23 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsKilledEndsAllAndIsNamed) {
   const auto told = project_.run({"autopsy", "run"}).out;
   EXPECT_SAYS(told, "rank 1 on ");
   EXPECT_SAYS(told, "was killed in step");
+}
+
+// What all ranks of a team know is wrong all ranks say once, with its own code.
+TEST_F(Ranks, OfTeamsEndWithTheErrorOfATeam) {
+  project_.write_recipe({train_of(4),
+                         "{name: chosen, kind: select, models: [born, born], teacher: born, data: [text], "
+                         "tokens: 30k, packing: "
+                         "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 1k, "
+                         "optim: {lr: 1.0e+30}}"});
+  const auto one = project_.run({"run", "recipe.yaml", "--run-dir", "run", "--stage", "born"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, "4", "2"); });
+  const auto failed = running.wait();
+  EXPECT_EQ(failed.code, 17) << failed.err;
+  EXPECT_SAYS(failed.err, "2 teams of 2 ranks");
+  EXPECT_SAYS(failed.err, "is not finite");
+  EXPECT_EQ(failed.err.find("error:"), failed.err.rfind("error:")) << failed.err;
 }
 
 // What a scheduler sends before its limit, and what Ctrl-C makes of mpirun: the checkpoint is the only one.

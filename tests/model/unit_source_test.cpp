@@ -46,7 +46,7 @@ TEST(UnitSource, OfEachFamilyIsReadInParts) {
   EXPECT_GT(families, 10);
 }
 
-TEST(UnitSource, OfAPartLooksAtNothingElse) {
+TEST(UnitSource, OfWeightsInMemoryIsReadInParts) {
   auto config = architecture::Config();
   config.vocab_size = 64;
   config.hidden_size = 32;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -71,7 +70,7 @@ void abort_all_ranks() noexcept {
       std::this_thread::sleep_for(kGraceOfAbort);
       ::_exit(kCode);
     }).detach();
-  } catch (const std::system_error&) {  // no thread is to be had
+  } catch (...) {  // no thread is to be had
     ::_exit(kCode);
   }
   MPI_Abort(MPI_COMM_WORLD, kCode);

@@ -13,7 +13,7 @@ constexpr auto kLook = std::chrono::milliseconds(2);
 
 // Bytes of each rank that are added at once: whole numbers of any type.
 std::int64_t piece_of(std::int64_t all, int size) {
-  const auto piece = std::max<std::int64_t>(8, kMostReceived / size / 8 * 8);
+  const auto piece = std::max<std::int64_t>(8, kMostReceived_bytes / size / 8 * 8);
   return std::min(all, piece);
 }
 

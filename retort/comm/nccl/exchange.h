@@ -21,9 +21,6 @@
 
 namespace retort::comm::nccl {
 
-/// Bytes that at most wait to be added, of a call that adds.
-inline constexpr std::int64_t kMostReceived = std::int64_t{256} << 20;
-
 /// Who looks after a call that moves.
 struct Watched {
   /// Called while it moves, with the seconds since it began: throws where another rank will not do its part.
