@@ -408,7 +408,7 @@ TEST_F(Ranks, OfTeamsEndWithTheErrorOfATeam) {
 TEST_F(Ranks, ASignalToMpirunStopsAllRanksAtACheckpoint) {
   for (const int signal : {SIGUSR1, SIGINT}) {
     project_.write_recipe(
-        {train_stage(80 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100000")});
+        {train_stage(150 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100000")});
     Running running({}, "", {}, [directory = project_.path()] { start_machines(directory); });
     ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
     running.signal(signal);
