@@ -138,8 +138,7 @@ Finding launched() {
                            " s (OMPI_MCA_odls_base_sigkill_timeout) at each end that is not code 0; set no "
                            "more than a step and its checkpoint take.")
               : "mpirun of Open MPI 4.1 kills ranks one second after Ctrl-C or SIGTERM; stop a run by USR1, "
-                "or "
-                "by a file named stop in its directory.";
+                "or by a file named stop in its directory.";
     }
     return finding;
   } catch (const base::Error& error) {

@@ -28,11 +28,15 @@ std::string place_of(const FlightRecord& record) {
   return base::join("in step ", record.step, record.phase.empty() ? "" : ", " + record.phase);
 }
 
+std::string_view level_of(const FlightCall& call) {
+  return {call.level, ::strnlen(call.level, sizeof call.level)};
+}
+
 std::string last_call(const FlightRecord& record) {
   if (record.calls.empty()) return "it had made no call";
-  const auto& [call, hash, state, step, time, level] = record.calls.back();
-  return base::join("its last call was ", described(call), ", number ", call.number, " of '",
-                    std::string(level, ::strnlen(level, sizeof level)), "'");
+  const auto& last = record.calls.back();
+  return base::join("its last call was ", described(last.call), ", number ", last.call.number, " of '",
+                    level_of(last), "'");
 }
 
 Records with_state(const std::vector<FlightRecord>& records, RankState state) {
@@ -43,9 +47,7 @@ Records with_state(const std::vector<FlightRecord>& records, RankState state) {
 }
 
 bool in_team(const FlightRecord* record) {
-  return std::ranges::any_of(record->calls, [](const FlightCall& call) {
-    return std::string_view(call.level, ::strnlen(call.level, sizeof call.level)) == "team";
-  });
+  return std::ranges::any_of(record->calls, [](const FlightCall& call) { return level_of(call) == "team"; });
 }
 
 // Of ranks that went without a word, the one that went first; null: not to be told.

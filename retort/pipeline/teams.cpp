@@ -102,7 +102,7 @@ Ended work(const Context& context, comm::Group& group, std::int64_t team, std::i
       });
       const Context of_team{context.recipe,
                             context.directory,
-                            team > 0 && metrics ? &*metrics : context.metrics,
+                            metrics ? &*metrics : context.metrics,
                             observer,
                             group,
                             context.device,

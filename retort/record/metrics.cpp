@@ -36,11 +36,15 @@ std::int64_t for_each_object(const base::Path& path, Use use) {
   return damaged;
 }
 
-bool later(const base::Json& object, std::string_view stage, std::int64_t step) {
+bool is_of(const base::Json& object, std::string_view stage) {
   const auto name = object.find("stage");
+  return name != object.end() && name->is_string() && name->get_ref<const std::string&>() == stage;
+}
+
+bool later(const base::Json& object, std::string_view stage, std::int64_t step) {
   const auto number = object.find("step");
-  return name != object.end() && name->is_string() && name->get_ref<const std::string&>() == stage &&
-         number != object.end() && number->is_number_integer() && number->get<std::int64_t>() > step;
+  return is_of(object, stage) && number != object.end() && number->is_number_integer() &&
+         number->get<std::int64_t>() > step;
 }
 
 }  // namespace
@@ -72,23 +76,22 @@ void Metrics::sync(Observer& observer) {
 void Metrics::take_over(const base::Path& from, std::string_view stage) {
   std::string taken;
   for_each_object(from, [&](const std::string& line, const base::Json& object) {
-    if (object.value("stage", "") == stage) taken += line + '\n';
+    if (is_of(object, stage)) taken += line + '\n';
   });
   if (taken.empty()) return;
-  base::AtomicFile kept(path_);
-  for_each_object(path_, [&](const std::string& line, const base::Json& object) {
-    if (object.value("stage", "") != stage) kept.write(line + '\n');
-  });
-  kept.write(taken);
-  kept.commit();
-  file_ = base::LineFile(path_);
+  rewrite([&](const base::Json& object) { return !is_of(object, stage); }, taken);
 }
 
 void Metrics::drop_after(std::string_view stage, std::int64_t step) {
+  rewrite([&](const base::Json& object) { return !later(object, stage, step); }, "");
+}
+
+void Metrics::rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more) {
   base::AtomicFile kept(path_);
   for_each_object(path_, [&](const std::string& line, const base::Json& object) {
-    if (!later(object, stage, step)) kept.write(line + '\n');
+    if (keep(object)) kept.write(line + '\n');
   });
+  kept.write(more);
   kept.commit();
   file_ = base::LineFile(path_);
 }

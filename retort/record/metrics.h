@@ -3,6 +3,7 @@
 // be written never stops a run but is told of, and a line that is damaged is left out when reading.
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Metrics {
   const base::Path& path() const { return path_; }
 
  private:
+  /// Rewrites the file with the lines that `keep` wants, and `more` after them.
+  void rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more);
+
   base::Path path_;
   base::LineFile file_;
   std::int64_t lost_lines_ = 0;  ///< since the last sync
