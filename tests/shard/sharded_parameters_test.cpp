@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <mutex>
 
 #include "device/test_device.h"
@@ -12,6 +13,7 @@
 #include "retort/shard/accelerator.h"
 #include "retort/shard/engine.h"
 #include "support/message_of.h"
+#include "support/outside_data.h"
 #include "support/ranks.h"
 #include "support/reference_model.h"
 #include "support/tolerance.h"
@@ -19,7 +21,7 @@
 namespace retort {
 namespace {
 
-constexpr std::int64_t kSequences = 7, kLength = 11, kVocab = 61;
+constexpr std::int64_t kSequences = 7, kLength = 11;
 
 // How a step is cut and where the models lie.
 struct Layout {
@@ -37,35 +39,46 @@ std::string name_of(const testing::TestParamInfo<Layout>& test) {
                     l.tied ? "Tied" : "", l.apart ? "Apart" : "", l.devices ? "Devices" : "");
 }
 
-std::vector<shard::MicroBatch> batches_of(int rank, int ranks, at::Device device = at::kCPU) {
-  auto random = at::make_generator<at::CPUGeneratorImpl>(5);  // the default one belongs to all threads
-  const auto ids = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
-  const auto targets = at::randint(0, kVocab, {kSequences, kLength}, random, at::kLong);
-  std::vector<shard::MicroBatch> batches;
-  for (auto s = kSequences * rank / ranks; s < kSequences * (rank + 1) / ranks; ++s)
-    batches.push_back(
-        {ids[s].to(device), targets[s].to(device), {0, kLength}, {0, 3 + s % 4, kLength}, kLength});
-  return batches;
-}
+struct Models {
+  // Tiny ones, made up.
+  explicit Models(bool tied)
+      : student(test::lively_weights(test::config_of({.blocks = 2, .tied = tied}), 31)),
+        teacher(test::lively_weights(test::config_of({.blocks = 3}), 32)) {}
+  // A model of a directory teaches itself with every weight a little off.
+  explicit Models(const std::filesystem::path& directory)
+      : student(model::load_weights(directory, at::kDouble, at::kCPU)),
+        teacher(model::load_weights(directory, at::kDouble, at::kCPU)) {
+    auto random = at::make_generator<at::CPUGeneratorImpl>(33);
+    for (auto& unit : student.units) unit.mul_(at::randn(unit.sizes(), random, unit.options()) * 0.05 + 1);
+  }
 
-loss::Losses losses() {
-  return loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
-                            {.kind = loss::LossKind::kl_divergence, .weight = 1, .temperature = 3},
-                            {.kind = loss::LossKind::squarehead, .weight = 0.7}},
-                           {.student = 2, .teacher = 3, .survivors = {}});
-}
+  std::vector<shard::MicroBatch> batches(int rank, int ranks, at::Device device = at::kCPU) const {
+    auto random = at::make_generator<at::CPUGeneratorImpl>(5);  // the default one belongs to all threads
+    const auto vocab = student.config.vocab_size;
+    const auto ids = at::randint(0, vocab, {kSequences, kLength}, random, at::kLong);
+    const auto targets = at::randint(0, vocab, {kSequences, kLength}, random, at::kLong);
+    std::vector<shard::MicroBatch> list;
+    for (auto s = kSequences * rank / ranks; s < kSequences * (rank + 1) / ranks; ++s)
+      list.push_back(
+          {ids[s].to(device), targets[s].to(device), {0, kLength}, {0, 3 + s % 4, kLength}, kLength});
+    return list;
+  }
+
+  loss::Losses losses() const {
+    return loss::make_losses(
+        {{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
+         {.kind = loss::LossKind::kl_divergence, .weight = 1, .temperature = 3},
+         {.kind = loss::LossKind::squarehead, .weight = 0.7}},
+        {.student = student.layout.num_blocks(), .teacher = teacher.layout.num_blocks(), .survivors = {}});
+  }
+
+  model::Weights student, teacher;
+};
 
 // What all ranks together have after a step: gradients put together from their parts, and the loss.
 struct Outcome {
   double loss = 0;
   std::vector<at::Tensor> gradients, weights;
-};
-
-struct Models {
-  explicit Models(bool tied)
-      : student(test::lively_weights(test::config_of({.blocks = 2, .tied = tied}), 31)),
-        teacher(test::lively_weights(test::config_of({.blocks = 3}), 32)) {}
-  model::Weights student, teacher;
 };
 
 at::Tensor copied(const at::Tensor& x) {
@@ -83,12 +96,12 @@ Outcome steps_of_one_rank(const Models& models, const Layout& layout, at::Scalar
   const auto teacher =
       shard::resident_parameters(on_device(models.teacher, dtype), shard::Use::frozen, dtype);
   const auto group = comm::single_group();
-  const auto all = losses();
+  const auto all = models.losses();
   shard::PhaseClock clock;
   shard::Engine engine(*student, teacher.get(), all, *group, clock, {.wave = layout.wave, .head_rows = 16});
   Outcome outcome;
   for (int step = 0; step < 2; ++step) {
-    outcome.loss = engine.step(batches_of(0, 1, device)).loss;
+    outcome.loss = engine.step(models.batches(0, 1, device)).loss;
     for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit) {
       student->master(unit).sub_(student->own_gradient(unit), 0.1);
       if (auto copy = student->compute_copy(unit); copy.defined()) copy.copy_(student->master(unit));
@@ -127,11 +140,11 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
                                                        dtype, device, for_student);
         const auto teacher = shard::sharded_parameters(model::source_of(models.teacher), shard::Use::frozen,
                                                        dtype, device, for_teacher);
-        const auto all = losses();
+        const auto all = models.losses();
         shard::PhaseClock clock;
         shard::Engine engine(*student, teacher.get(), all, world, clock,
                              {.wave = layout.wave, .head_rows = 16});
-        const auto batches = batches_of(world.rank(), layout.ranks, device);
+        const auto batches = models.batches(world.rank(), layout.ranks, device);
         double loss = 0;
         for (int step = 0; step < 2; ++step) {
           loss = engine.step(batches, (kSequences + layout.ranks - 1) / layout.ranks).loss;
@@ -160,22 +173,24 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
 
 class Sharded : public testing::TestWithParam<Layout> {};
 
+void expect_steps_of_one_rank(const Models& models, const Layout& layout, at::ScalarType dtype,
+                              const Outcome& expected) {
+  SCOPED_TRACE(at::toString(dtype));
+  // Sums of seven sequences in another order, in each type.
+  const double allowed = dtype == at::kDouble ? 1e-12 : test::tolerance(dtype);
+  const auto actual = steps_of_ranks(models, layout, dtype);
+  EXPECT_NEAR(actual.loss, expected.loss, allowed * std::abs(expected.loss));
+  ASSERT_EQ(actual.weights.size(), expected.weights.size());
+  for (std::size_t unit = 0; unit < expected.gradients.size(); ++unit) {
+    test::expect_close(actual.gradients[unit], expected.gradients[unit], allowed, "gradient");
+    test::expect_close(actual.weights[unit], expected.weights[unit], allowed, "weights");
+  }
+}
+
 void expect_steps_of_one_rank(const Layout& layout) {
   const Models models(layout.tied);
-  // Sums of seven sequences in another order, in each type.
-  for (const auto& [dtype, allowed] :
-       {std::pair{at::kDouble, 1e-12}, std::pair{at::kFloat, test::tolerance(at::kFloat)},
-        std::pair{at::kBFloat16, test::tolerance(at::kBFloat16)}}) {
-    SCOPED_TRACE(at::toString(dtype));
-    const auto expected = steps_of_one_rank(models, layout, dtype);
-    const auto actual = steps_of_ranks(models, layout, dtype);
-    EXPECT_NEAR(actual.loss, expected.loss, allowed * std::abs(expected.loss));
-    ASSERT_EQ(actual.weights.size(), expected.weights.size());
-    for (std::size_t unit = 0; unit < expected.gradients.size(); ++unit) {
-      test::expect_close(actual.gradients[unit], expected.gradients[unit], allowed, "gradient");
-      test::expect_close(actual.weights[unit], expected.weights[unit], allowed, "weights");
-    }
-  }
+  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16})
+    expect_steps_of_one_rank(models, layout, dtype, steps_of_one_rank(models, layout, dtype));
 }
 
 TEST_P(Sharded, StepsAreThoseOfOneRank) {
@@ -209,6 +224,33 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{.ranks = 4, .student_ranks = 1, .wave = 7, .tied = true, .apart = true},
                     Layout{.ranks = 8, .student_ranks = 4}),
     name_of);
+
+// Models that were trained, on all kinds of layouts; one rank makes the step once for all of them.
+void expect_steps_of_one_rank(const std::filesystem::path& model) {
+  const Models models(model);
+  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const auto expected = steps_of_one_rank(models, {}, dtype);
+    for (const Layout& layout : std::vector<Layout>{{.ranks = 2},
+                                                    {.ranks = 3, .wave = 2},
+                                                    {.ranks = 4, .wave = 7},
+                                                    {.ranks = 4, .student_ranks = 2, .teacher_ranks = 2},
+                                                    {.ranks = 4, .student_ranks = 1, .teacher_ranks = 1},
+                                                    {.ranks = 4, .student_ranks = 2, .teacher_ranks = 4},
+                                                    {.ranks = 3, .wave = 2, .apart = true}}) {
+      SCOPED_TRACE(name_of({layout, 0}));
+      expect_steps_of_one_rank(models, layout, dtype, expected);
+    }
+  }
+}
+
+TEST(ShardedModels, Europa5mStepsAsOnOneRank) {
+  expect_steps_of_one_rank(test::source() / "models/europa-5m");
+}
+
+TEST(ShardedModels, Babyllama105StepsAsOnOneRank) {
+  RETORT_SHARED_DATA_OR_SKIP(data);
+  expect_steps_of_one_rank(data / "models/babyllama-tok105");
+}
 
 class ShardedOnDevices : public testing::TestWithParam<Layout> {};
 
