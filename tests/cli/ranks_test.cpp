@@ -404,6 +404,33 @@ TEST_F(Ranks, OfTeamsEndWithTheErrorOfATeam) {
   EXPECT_EQ(failed.err.find("error:"), failed.err.rfind("error:")) << failed.err;
 }
 
+TEST_F(Ranks, WhoseLauncherSaysAnotherNumberThanMpiAreRefused) {
+  project_.write_recipe({train_of(4)});
+  const auto refused = run({"run", "recipe.yaml", "--run-dir", "run"}, "", project_.path(), [] {
+    enter_machines(".");
+    ::setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+  });
+  EXPECT_EQ(refused.code, 5) << refused.err;
+  EXPECT_SAYS(refused.err, "the launcher started 4 ranks, but MPI knows 1");
+  EXPECT_FALSE(fs::exists(project_.path("run")));
+}
+
+// An empty file is found before the library, and no library either.
+TEST_F(Ranks, WithoutTheirMpiAreToldWhatToInstall) {
+  project_.write_recipe({train_of(4)});
+  project_.write("libmpi.so.40", "");
+  const auto refused =
+      run({"run", "recipe.yaml", "--run-dir", "run"}, "", project_.path(), [directory = project_.path()] {
+        ::setenv("LD_LIBRARY_PATH", directory.c_str(), 1);
+        ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+      });
+  EXPECT_EQ(refused.code, 5) << refused.err;
+  EXPECT_SAYS(refused.err, "ranks of Open MPI: ");
+  EXPECT_SAYS(refused.err, "libmpi.so.40");
+  EXPECT_SAYS(refused.err, "install libopenmpi3");
+  EXPECT_FALSE(fs::exists(project_.path("run")));
+}
+
 // What a scheduler sends before its limit, and what Ctrl-C makes of mpirun: the checkpoint is the only one.
 TEST_F(Ranks, ASignalToMpirunStopsAllRanksAtACheckpoint) {
   for (const int signal : {SIGUSR1, SIGINT}) {
