@@ -70,6 +70,8 @@ class Ranks : public testing::Test {
     if (ranks.size() == 3) action(running, ranks.back());
     return running.wait();
   }
+  template <typename Action>
+  Finished disturb_phase(const std::string& phase, Action action);
   /// Three ranks, each a machine of its own, of which one gets a signal in training.
   Finished signal_a_machine(int signal);
 
@@ -229,20 +231,32 @@ bool stop_in_phase(const std::function<comm::FlightRecord()>& record, pid_t proc
   return false;
 }
 
+// Does something to the last of three ranks in a phase of a step; it stands still there.
+template <typename Action>
+Finished Ranks::disturb_phase(const std::string& phase, Action action) {
+  project_.write_recipe(
+      {train_of(5),
+       "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 400k, packing: "
+       "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, loss: [{kind: kl_divergence}, {kind: "
+       "squarehead}], checkpoint_every_steps: 1000, evaluate_tokens: 256, optim: {lr: 1.0e-3}}"});
+  const auto ended = disturb(12, [&](Running& running, pid_t rank) {
+    const auto record = [&] {
+      const auto all = comm::read_flights(project_.path("run") / "flights");
+      return all.size() == 3 ? all.back() : comm::FlightRecord{};
+    };
+    ASSERT_TRUE(stop_in_phase(record, rank, phase)) << running.err();
+    action(running, rank);
+  });
+  fs::remove_all(project_.path("run"));
+  return ended;
+}
+
+constexpr const char* kPhases[] = {"teacher_forward", "head", "backward", "update"};
+
 TEST_F(Ranks, OneThatIsStoppedInAnyPhaseIsNamed) {
-  for (const auto* phase : {"teacher_forward", "head", "backward", "update"}) {
+  for (const auto* phase : kPhases) {
     SCOPED_TRACE(phase);
-    project_.write_recipe(
-        {train_of(5),
-         "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 400k, packing: "
-         "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, loss: [{kind: kl_divergence}, {kind: "
-         "squarehead}], checkpoint_every_steps: 1000, evaluate_tokens: 256, optim: {lr: 1.0e-3}}"});
-    const auto ended = disturb(12, [&](Running& running, pid_t rank) {
-      const auto record = [&] {
-        const auto all = comm::read_flights(project_.path("run") / "flights");
-        return all.size() == 3 ? all.back() : comm::FlightRecord{};
-      };
-      ASSERT_TRUE(stop_in_phase(record, rank, phase)) << running.err();
+    const auto ended = disturb_phase(phase, [&](Running& running, pid_t rank) {
       EXPECT_TRUE(wait_until(running, [&] { return running.err().find("error:") != std::string::npos; }))
           << running.err();
       ::kill(rank, SIGCONT);
@@ -250,7 +264,17 @@ TEST_F(Ranks, OneThatIsStoppedInAnyPhaseIsNamed) {
     EXPECT_EQ(ended.code, 75) << ended.err;
     EXPECT_SAYS(ended.err, "rank 2 (process ");
     EXPECT_SAYS(ended.err, "is stopped while others waited for it");
-    fs::remove_all(project_.path("run"));
+  }
+}
+
+TEST_F(Ranks, OneThatIsKilledInAnyPhaseIsNamed) {
+  for (const auto* phase : kPhases) {
+    SCOPED_TRACE(phase);
+    const auto ended = disturb_phase(phase, [](Running&, pid_t rank) { ::kill(rank, SIGKILL); });
+    EXPECT_EQ(ended.code, 75) << ended.err;
+    EXPECT_SAYS(ended.err, "rank 2 (process ");
+    EXPECT_SAYS(ended.err, "was ended by signal 9 (Killed) in step ");
+    EXPECT_SAYS(ended.err, phase);
   }
 }
 
