@@ -100,6 +100,7 @@ search::GreedyOptions greedy_options(const ModelSearch& s, double share) {
                                   static_cast<double>(kFewestGreedySteps), static_cast<double>(kGreedySteps));
   search::GreedyOptions options{
       .rung = 0, .candidates = kGreedyCandidates, .budget = {}, .steps = static_cast<std::int64_t>(steps)};
+  options.limit = s.journal.spent() + left(s);
   if (levels_to_go(space_of(s)) < steps) options.budget = share * left(s);
   return options;
 }
@@ -140,8 +141,8 @@ void begin_from(const ModelSearch& s, const char* name, State state, NamedStates
 void tabu(const ModelSearch& s, NamedStates& starts) {
   auto proxy = probed(s);
   const auto& space = space_of(s);
-  begin_from(s, "influence", by_influence(s), starts);
   begin_from(s, "one_shot", search::one_shot(space, proxy), starts);
+  begin_from(s, "influence", by_influence(s), starts);
   if (!space.removed_together) begin_from(s, "additive", search::least_additive(space, proxy), starts);
   // A coarse one would cost more than it gives.
   if (affordable(s, 1.0 / 3) >= static_cast<double>(kGreedyCandidates * kGreedySteps))

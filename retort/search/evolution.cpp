@@ -23,6 +23,7 @@ void evolution(Journal& journal, const std::vector<State>& starts, const Evoluti
     first.push_back(random_state(space, random));
   }
   base::require<base::UsageError>(!first.empty(), "search: evolution needs a start, found none.");
+  journal.objective(first.front(), journal.last_rung());  // found even where the race ends early
   auto parent = race(journal, first, {.survivors = 1}).front();
   for (std::int64_t generation = 0; generation < options.generations; ++generation) {
     std::vector<State> offspring;

@@ -84,6 +84,13 @@ std::vector<Proxy::Measured> lessons(Journal& journal, const State& state, const
 
 }  // namespace
 
+bool goes_beyond(const Journal& journal, const State& state, const std::vector<State>& steps,
+                 const GreedyOptions& options) {
+  double spent = journal.spent() + journal.price(state, options.rung);
+  for (const auto& step : steps) spent += journal.price(step, options.rung);
+  return spent > options.limit;
+}
+
 State greedy(Journal& journal, const GreedyOptions& options) {
   return greedy(journal, Proxy(journal.space()), options);
 }
@@ -107,6 +114,10 @@ State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
     const double share =
         options.budget ? share_of_next(space, state, steps, std::max(0.0, end - journal.spent())) : 0;
     shortlist(journal, state, proxy, options, share, steps);
+    if (goes_beyond(journal, state, steps, options)) {
+      state = one_shot(space, proxy);
+      break;
+    }
     const auto found = compared(journal, state, steps, {.rung = options.rung, .share = share},
                                 [&](auto& all) { order_towards(space, state, all); });
     proxy.learn(lessons(journal, state, steps, options.rung));

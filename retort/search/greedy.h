@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -18,9 +19,16 @@ struct GreedyOptions {
   /// `candidates` and then, where all are in, for higher rungs.
   std::optional<double> budget = {};
   std::int64_t steps = 0;  ///< a step removes at least this part of what is to go; 0: a level at a time
-  State start = {};        ///< empty: the whole model
+  /// Where the next comparisons would spend more in all, they end, and the rest is chosen in one shot by
+  /// what was learned: what is left pays for the result.
+  double limit = std::numeric_limits<double>::infinity();
+  State start = {};                     ///< empty: the whole model
   std::vector<std::size_t> units = {};  ///< units that may rise; empty: all
 };
+
+/// Whether measuring a state and the steps from it would spend more than the limit.
+bool goes_beyond(const Journal& journal, const State& state, const std::vector<State>& steps,
+                 const GreedyOptions& options);
 
 /// A step raises one unit.  Its score is (objective after - objective before) / parameters that it removes.
 /// Once the cheapest step reaches the bounds, only steps that end within them compete, by objective.  Where

@@ -20,7 +20,7 @@ State without_blocks(Journal& journal, State state, const StagedOptions& options
       if (next != state && space.removed(next) <= space.most_removed && (!space.admits || space.admits(next)))
         steps.push_back(std::move(next));
     }
-    if (steps.empty()) break;
+    if (steps.empty() || goes_beyond(journal, state, steps, options.greedy)) break;
     const double share = share_of_next(space, state, steps, std::max(0.0, end - journal.spent()));
     state = compared(journal, state, steps, {.rung = options.greedy.rung, .share = share},
                      [&](auto& all) { order_by_rise(space, state, all); })

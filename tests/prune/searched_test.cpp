@@ -401,6 +401,36 @@ class Listener : public record::Observer {
   int steps = 0;
 };
 
+// Whatever comes first in a method, below the least budget nothing is measured, and with it a model is found.
+TEST(SearchedModel, FindsAModelWithTheLeastBudgetThatItNames) {
+  const auto input = small_model();
+  const test::TemporaryDirectory directory;
+  for (const auto units : {Units::per_layer, Units::uniform})
+    for (const auto method :
+         {SearchMethod::additive, SearchMethod::tabu, SearchMethod::greedy, SearchMethod::staged,
+          SearchMethod::influence, SearchMethod::evolution, SearchMethod::random}) {
+      auto options = options_of(units, method);
+      if (options.stepwise() || (units == Units::uniform && method == SearchMethod::additive)) continue;
+      SCOPED_TRACE(base::join(base::word(units), " ", base::word(method)));
+      options.compensate = false;
+      options.search.budget_tokens = 100;
+      Listener listener;
+      const auto search = [&] {
+        return prune_searched({input,
+                               text(),
+                               options,
+                               listener,
+                               {directory / base::join(base::word(units), base::word(method), ".jsonl")}});
+      };
+      const auto refused = test::message_of<base::UsageError>([&] { (void)search(); });
+      EXPECT_SAYS(refused, "budget_tokens is 100");
+      EXPECT_EQ(listener.steps, 0);
+      options.search.budget_tokens = std::stoll(refused.substr(refused.find("at least ") + 9));
+      const auto report = search().report;
+      EXPECT_LE(std::get<prune::SearchCourse>(report.course).tokens_spent, options.search.budget_tokens);
+    }
+}
+
 // The least budget that it names is one, and below it nothing is measured.
 TEST(SearchedModel, RefusesABudgetThatCannotPayItsProbes) {
   const auto input = small_model();
