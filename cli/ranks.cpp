@@ -1,6 +1,8 @@
 #include "cli/ranks.h"
 
+#include <filesystem>
 #include <iostream>
+#include <new>
 
 #include "cli/interrupt.h"
 #include "retort/base/error.h"
@@ -11,32 +13,63 @@
 namespace retort::cli {
 namespace {
 
+using Act = std::function<base::ExitCode(record::Observer&)>;
+
 class Silent final : public record::Observer {
  public:
   bool stop_requested() const override { return interrupted(); }
 };
 
-// Where the others do not hear why, all are ended, so it is said here.
-void end_all(comm::Group& group, const std::string& what, bool by_another) {
-  if (group.failed_together()) return;
+// Ends the others, unless they fail together with this rank; returns why.  Where they do not hear it, all are
+// ended, so it is said here.
+std::string end_all(comm::Group& group, const std::string& what, bool by_another) {
+  if (group.failed_together() || group.size() == 1) return what;
+  const auto sentence = by_another ? what : base::join(group.place(), ": ", what);
   group.note_failure(what, by_another);
-  const auto sentence = by_another ? what : base::join("rank ", group.rank(), ": ", what);
   if (!group.abort_is_heard()) say_last_words(sentence);
   group.abort(sentence);
+  return sentence;
 }
 
-base::ExitCode act_silently(comm::Group& group, const std::function<base::ExitCode(record::Observer&)>& act) {
+bool is_by_another(const base::Error& error) {
+  return error.code() == base::ExitCode::temporary;
+}
+
+// Errors of the system, of which other ranks hear what main() would say.
+base::ExitCode translated(const Act& act, record::Observer& observer) try {
+  return act(observer);
+} catch (const std::filesystem::filesystem_error& error) {
+  throw base::StorageError(base::join(error.path1().string(), ": ", error.code().message(), "."));
+} catch (const std::bad_alloc&) {
+  throw base::MemoryError("out of memory; use shorter sequences or smaller micro-batches.");
+}
+
+base::ExitCode act_silently(comm::Group& group, const Act& act) {
   Silent observer;
-  const auto failed = [&](base::ExitCode code, const char* what) {
-    end_all(group, what, code == base::ExitCode::temporary);
-    return code;
-  };
   try {
-    return act(observer);
+    return translated(act, observer);
   } catch (const base::Error& error) {
-    return failed(error.code(), error.what());
+    end_all(group, error.what(), is_by_another(error));
+    return error.code();
   } catch (const std::exception& error) {
-    return failed(base::ExitCode::internal, error.what());
+    end_all(group, error.what(), false);
+    return base::ExitCode::internal;
+  }
+}
+
+// It speaks for all, unless it stood still and another has done so.
+base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, const Act& act) {
+  try {
+    return translated(act, observer);
+  } catch (const base::Error& error) {
+    const auto sentence = end_all(group, error.what(), is_by_another(error));
+    if (!group.claim_last_words()) return error.code();
+    base::throw_error(error.code(), sentence);
+  } catch (const std::exception& error) {
+    const auto sentence = end_all(group, error.what(), false);
+    if (!group.claim_last_words()) return base::ExitCode::internal;
+    if (sentence == error.what()) throw;
+    throw base::InternalError(sentence);
   }
 }
 
@@ -49,12 +82,8 @@ void say_last_words(const std::string& sentence) {
 base::ExitCode run_ranks(int ranks, const base::Path& run_directory) {
   const auto flights = record::RunFiles(run_directory).flights_path();
   const auto last_place = [&](int rank, int process) -> std::string {
-    try {
-      for (const auto& record : comm::read_flights(flights))
-        if (record.rank == rank && record.process == process) return comm::last_place(record);
-    } catch (const std::exception&) {  // a rank that begins may be making the records anew
-    }
-    return {};
+    const auto record = comm::flight_of(flights, rank);
+    return record && record->process == process ? comm::last_place(*record) : "";
   };
   const auto ends = comm::run_local_ranks(ranks, command_line(), last_place);
   const auto& first = ends.front();  // who speaks for all, where it can
@@ -76,15 +105,7 @@ base::ExitCode as_rank(comm::Group& group, Verbosity verbosity,
   catch_interrupts(group.rank() == 0);
   if (group.rank() != 0) return act_silently(group, act);
   Console console(verbosity);
-  try {
-    return act(console);
-  } catch (const base::PeerError& error) {
-    end_all(group, error.what(), true);
-    throw;
-  } catch (const std::exception& error) {
-    end_all(group, error.what(), false);
-    throw;
-  }
+  return act_and_speak(group, console, act);
 }
 
 }  // namespace retort::cli

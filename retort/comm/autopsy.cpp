@@ -19,10 +19,6 @@ using Records = std::vector<const FlightRecord*>;
 
 constexpr std::int64_t kGap_ns = 300'000'000;  // hearts beat every 50 ms
 
-std::string described(const FlightRecord& record) {
-  return base::join("rank ", record.rank, " on ", record.host, " (process ", record.process, ")");
-}
-
 std::string place_of(const FlightRecord& record) {
   if (record.step == 0) return record.phase.empty() ? "before the first stage" : "in " + record.phase;
   return base::join("in step ", record.step, record.phase.empty() ? "" : ", " + record.phase);
@@ -75,6 +71,10 @@ const FlightRecord* missed_first(const std::vector<FlightRecord>& records) {
 
 }  // namespace
 
+std::string described(const FlightRecord& record) {
+  return base::join("rank ", record.rank, " on ", record.host, " (process ", record.process, ")");
+}
+
 std::string last_place(const FlightRecord& record) {
   return base::join(place_of(record), "; ", last_call(record));
 }
@@ -87,7 +87,7 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
   if (auto failed = with_state(records, RankState::failed); !failed.empty()) {
     const auto& first = **std::ranges::min_element(failed, {}, &FlightRecord::failed_ns);
     return {false, first.rank,
-            base::join(described(first), " failed ", place_of(first), ": ", first.sentence)};
+            base::join(described(first), " failed ", last_place(first), ": ", first.sentence)};
   }
   const auto gone = with_state(records, RankState::running);
   const auto* first = missed_first(records);

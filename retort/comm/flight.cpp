@@ -77,6 +77,10 @@ Flight::~Flight() {
   ::munmap(file_, sizeof(FlightFile));
 }
 
+int Flight::rank() const {
+  return file_->rank;
+}
+
 void Flight::finished() noexcept {
   auto running = RankState::running;
   file_->state.compare_exchange_strong(running, RankState::finished);
@@ -161,6 +165,12 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file_path) 
   for (auto call = std::max<std::int64_t>(0, record.posted - Flight::kCalls); call < record.posted; ++call)
     record.calls.push_back(file->calls[call % Flight::kCalls]);
   return record;
+}
+
+std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, int rank) noexcept try {
+  return read_flight(flight_path(directory, rank));
+} catch (...) {  // a rank that begins may be making it anew
+  return {};
 }
 
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory) {

@@ -67,6 +67,7 @@ class Flight {
 
   /// Where the records of all ranks are.
   const std::filesystem::path& directory() const { return directory_; }
+  int rank() const;
 
   /// Notes a call that was posted; returns its place for what follows.
   std::int64_t posted(const CallId& call, std::string_view level);
@@ -95,7 +96,11 @@ class Flight {
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
 /// The records of a directory that ranks wrote, by rank.  Files that are no records are left out.
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory);
-/// "in step 5, student, forward; its last call was all_reduce of 2 f64, number 8 of 'world'".
+/// The record of a rank; nothing where it has none, or none that can be read now.
+std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, int rank) noexcept;
+/// "rank 2 on node7 (process 102)"
+std::string described(const FlightRecord& record);
+/// "in step 5, student, forward; its last call was all_reduce of 2 f64, number 8 of 'world'"
 std::string last_place(const FlightRecord& record);
 /// The file of a rank.
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank);

@@ -128,6 +128,10 @@ void Group::together(const std::function<void()>& act) try { act(); } catch (con
   throw;
 }
 
+std::string Group::place() const {
+  return base::join("rank ", rank());
+}
+
 void Group::recovered() noexcept {
   if (!failed_together_) return;
   failed_together_ = false;

@@ -99,6 +99,8 @@ class Group {
   virtual std::unique_ptr<Group> split(int color, const std::string& level) = 0;
   /// Memory that all ranks of the group see; null when they have none in common.  Collective.
   virtual std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) = 0;
+  /// Whether the ranks of a machine have such memory, in a group of their own; the same on all ranks.
+  virtual bool has_common_memory() const = 0;
 
   /// Ends the work of all ranks: their present and later calls throw PeerError with this sentence.  Where
   /// abort_is_heard() is false it ends all processes at once instead, with the exit code of a PeerError, so
@@ -137,6 +139,12 @@ class Group {
   /// thread's computation and not the thread.  Without a library they are copied through host memory.
   virtual void set_accelerator(std::shared_ptr<Accelerator>,
                                std::shared_ptr<const nccl::Library> /*library*/) {}
+  /// This rank and where it is, as its record says: "rank 2 on node7 (process 12) in step 5, forward; its
+  /// last call was all_reduce of 2 f64, number 8 of 'world'"; its name alone where nothing is noted.
+  virtual std::string place() const;
+  /// Whether it is for this rank to say why all end, because no other has: true once among all ranks, where
+  /// they have memory in common.
+  virtual bool claim_last_words() noexcept { return true; }
 
   /// What the group did since it was made.
   const CollectiveLog& log() const { return log_; }

@@ -27,6 +27,13 @@ void WorkerGroup::set_accelerator(std::shared_ptr<Accelerator> accelerator,
   worker_->set_accelerator(std::move(accelerator), std::move(exchange));
 }
 
+std::string WorkerGroup::place() const {
+  if (const auto& flight = worker_->flight())
+    if (const auto record = flight_of(flight->directory(), flight->rank()))
+      return base::join(described(*record), " ", last_place(*record));
+  return Group::place();
+}
+
 Handle WorkerGroup::start(const Collective& call) {
   const auto id = id_of(call, ++number_);
   const auto flight = worker_->flight();

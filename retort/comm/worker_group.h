@@ -21,6 +21,7 @@ class WorkerGroup : public Group {
   void set_patience(double seconds) override { worker_->set_patience(seconds); }
   void set_accelerator(std::shared_ptr<Accelerator> accelerator,
                        std::shared_ptr<const nccl::Library> library) override;
+  std::string place() const override;
 
  protected:
   WorkerGroup(std::shared_ptr<Worker> worker, std::string level)

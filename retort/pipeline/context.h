@@ -52,6 +52,7 @@ struct Context {
 };
 
 /// What each rank that shares a memory may use, `common_bytes` among them, which they hold between them.
+/// Where ranks have nothing in common, each holds those bytes too.
 std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
                                      std::int64_t common_bytes);
 

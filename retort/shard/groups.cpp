@@ -23,18 +23,18 @@ std::pair<std::int64_t, std::int64_t> least_and_most(const std::vector<int>& nod
   return {least->second, most->second};
 }
 
-RankCounts counts_of(const std::vector<int>& nodes, at::Device device) {
+RankCounts counts_of(const std::vector<int>& nodes) {
   const auto [least, most] = least_and_most(nodes);
-  return {.all = std::ssize(nodes),
-          .of_machine = most,
-          .least_of_machine = least,
-          .of_memory = device.is_cpu() ? most : 1};
+  return {.all = std::ssize(nodes), .of_machine = most, .least_of_machine = least};
 }
 
 }  // namespace
 
 RankCounts count_ranks(comm::Group& world, at::Device device) {
-  return counts_of(world.nodes(), device);
+  auto counts = counts_of(world.nodes());
+  if (device.is_cpu()) counts.of_memory = counts.of_machine;
+  if (world.has_common_memory()) counts.of_common_memory = counts.of_memory;
+  return counts;
 }
 
 std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked) {
@@ -54,7 +54,7 @@ std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked) {
 Groups make_groups(comm::Group& world, std::int64_t ranks_per_shard) {
   const auto nodes = world.nodes();
   std::int64_t size = 0;
-  world.together([&] { size = shard_size(counts_of(nodes, at::kCPU), ranks_per_shard); });
+  world.together([&] { size = shard_size(counts_of(nodes), ranks_per_shard); });
   const auto place = place_by_node(nodes, world.rank());
   Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
   groups.shard = world.split(static_cast<int>(place / size), "shard");

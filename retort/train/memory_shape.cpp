@@ -46,7 +46,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .evaluation_bytes = held_out_bytes(options, student, item_bytes, ops::path_of(device)),
       .path = ops::path_of(device),
       .ranks = ranks.all,
-      .ranks_of_memory = ranks.of_memory,
+      .ranks_of_memory = ranks.of_common_memory,
       .student_ranks = shard::shard_size(ranks, options.shard.student_ranks),
       .teacher_ranks = shard::shard_size(ranks, options.shard.teacher_ranks)};
   // Keeping activations saves a quarter of the arithmetic; it is worth memory only where there is plenty.

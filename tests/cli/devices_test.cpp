@@ -149,7 +149,7 @@ TEST_F(Devices, OfARankThatIsKilledEndAllRanks) {
   ::kill(children_of(running.pid()).at(1), SIGKILL);
   const auto ended = running.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
-  EXPECT_SAYS(ended.err, "rank 1 (process ");
+  EXPECT_SAYS(ended.err, "rank 1 on ");
 }
 
 TEST_F(Devices, ThatNoLibraryBringsAreRefused) {

@@ -1,5 +1,6 @@
 // Runs of several ranks: they give the result of one, go on on any number, and end together.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,12 +8,14 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <regex>
 #include <thread>
 
 #include "cli/tiny_project.h"
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/base/machine.h"
 #include "retort/comm/flight.h"
 #include "support/message_of.h"
 
@@ -34,14 +37,84 @@ std::string distil() {
          "1.0e-2}}";
 }
 
+std::vector<std::string> command_in(const std::string& directory, int student_ranks) {
+  std::vector<std::string> command{"run", "recipe.yaml", "--run-dir", directory};
+  if (student_ranks > 0)
+    command.insert(command.end(), {"--set", base::join("stages.born.shard.student_ranks=", student_ranks)});
+  return command;
+}
+
+// What a launcher of MPI needs in a directory of a small machine, whoever the user is.
+void enter_mpi(const fs::path& directory) {
+  fs::current_path(directory);
+  for (const auto* variable :
+       {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"})
+    ::setenv(variable, "1", 1);
+  ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
+  ::setenv("OMPI_MCA_btl", "self,vader", 1);
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+}
+
+// Becomes a launcher of MPI that starts the program as so many ranks.
+void become(const char* launcher, int ranks, const std::vector<std::string>& command) {
+  std::vector<std::string> all{launcher, "-n", std::to_string(ranks), ::getenv("RETORT_PROGRAM")};
+  all.insert(all.end(), command.begin(), command.end());
+  std::vector<char*> arguments;
+  for (auto& argument : all) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  ::execv(launcher, arguments.data());
+}
+
+// Says in one sentence which rank it was and on which machine, what became of it, in which step and phase,
+// and its last call with its number.
+void expect_names(const std::string& said, int rank, const std::string& what) {
+  const std::regex whole(base::join("error: rank ", rank, " on ", base::host_name(), " \\(process [0-9]+\\) ",
+                                    what,
+                                    ".*in step [0-9]+, [a-z]+, [a-z_]+; its last call was [a-z_]+ of [0-9]+ "
+                                    "[a-z0-9]+, number [0-9]+ of '[a-z]+'"));
+  EXPECT_TRUE(std::regex_search(said, whole)) << said;
+  EXPECT_EQ(said.find("error:"), said.rfind("error:")) << said;
+}
+
 class Ranks : public testing::Test {
  protected:
   Finished run_in(const std::string& directory, int ranks, int student_ranks = 0) const {
-    std::vector<std::string> command{"run", "recipe.yaml", "--run-dir", directory};
+    auto command = command_in(directory, student_ranks);
     if (ranks > 1) command.insert(command.end(), {"--ranks", std::to_string(ranks)});
-    if (student_ranks > 0)
-      command.insert(command.end(), {"--set", base::join("stages.born.shard.student_ranks=", student_ranks)});
     return project_.run(command);
+  }
+  /// By a launcher of MPI, as ranks that share the memory of this machine.
+  Finished run_by(const char* launcher, const std::string& directory, int ranks, int student_ranks) const {
+    Running running({}, "", {}, [&] {
+      enter_mpi(project_.path());
+      become(launcher, ranks, command_in(directory, student_ranks));
+    });
+    return running.wait();
+  }
+  /// The losses of a run are those of the run `one`.
+  void expect_result_of_one(const std::string& directory) const {
+    const auto one = metrics_of(project_.path("one")), many = metrics_of(project_.path(directory));
+    ASSERT_EQ(many.size(), one.size());
+    for (std::size_t line = 0; line < one.size(); ++line) {
+      EXPECT_EQ(many[line].at("step"), one[line].at("step"));
+      EXPECT_EQ(many[line].value("tokens", 0), one[line].value("tokens", 0));
+      if (!one[line].contains("loss")) continue;
+      // Steps of AdamW in float32, each of sums in another order.
+      const double expected = one[line].at("loss");
+      EXPECT_NEAR(many[line].at("loss").get<double>(), expected, 1e-4 * expected)
+          << directory << " line " << line;
+    }
+  }
+  /// Ranks that see each other's weights gather them where they lie.
+  void expect_common_memory(const std::string& directory) const {
+    const auto result = base::parse_json(base::read_file(project_.path(directory) / "stages/born.json"));
+    int gathered = 0;
+    for (const auto& call : result.at("collectives")) {
+      if (call.at("group") != "student shard" || call.at("operation") != "all_gather") continue;
+      ++gathered;
+      EXPECT_EQ(call.at("moved_bytes"), 0) << call;
+    }
+    EXPECT_GT(gathered, 0) << directory;
   }
   int last_step(const std::string& directory) const {
     const auto lines = metrics_of(project_.path(directory));
@@ -85,20 +158,7 @@ TEST_F(Ranks, GiveTheResultOfOneAndTheSameBitsAgain) {
     const auto finished = run_in(directory, ranks);
     ASSERT_EQ(finished.code, 0) << finished.err;
   }
-  const auto one = metrics_of(project_.path("one"));
-  for (const auto* directory : {"two", "four"}) {
-    const auto many = metrics_of(project_.path(directory));
-    ASSERT_EQ(many.size(), one.size());
-    for (std::size_t line = 0; line < one.size(); ++line) {
-      EXPECT_EQ(many[line].at("step"), one[line].at("step"));
-      EXPECT_EQ(many[line].value("tokens", 0), one[line].value("tokens", 0));
-      if (!one[line].contains("loss")) continue;
-      // Steps of AdamW in float32, each of sums in another order.
-      const double expected = one[line].at("loss");
-      EXPECT_NEAR(many[line].at("loss").get<double>(), expected, 1e-4 * expected)
-          << directory << " line " << line;
-    }
-  }
+  for (const auto* directory : {"two", "four"}) expect_result_of_one(directory);
   for (const auto* stage : {"born", "student"})
     EXPECT_TRUE(weights_of(project_.path("four"), stage) == weights_of(project_.path("again"), stage))
         << stage;
@@ -177,9 +237,7 @@ TEST_F(Ranks, OneThatIsKilledEndsAllAndIsNamed) {
   project_.write_recipe({train_of(400)});
   const auto killed = disturb(12, [](Running&, pid_t rank) { ::kill(rank, SIGKILL); });
   EXPECT_EQ(killed.code, 75) << killed.err;
-  EXPECT_SAYS(killed.err, "rank 2 (process ");
-  EXPECT_SAYS(killed.err, "was ended by signal 9 (Killed) in step ");
-  EXPECT_SAYS(killed.err, "; its last call was ");
+  expect_names(killed.err, 2, "was ended by signal 9 \\(Killed\\)");
   EXPECT_SAYS(killed.err, "start the same command again to go on from what is kept");
   const auto told = project_.run({"autopsy", "run"});
   EXPECT_EQ(told.code, 0) << told.err;
@@ -201,7 +259,7 @@ TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
     ::kill(rank, SIGCONT);  // hears that all have gone
   });
   EXPECT_EQ(ended.code, 75) << ended.err;
-  EXPECT_SAYS(ended.err, "rank 2 ");
+  expect_names(ended.err, 2, "is stopped while others waited for it in '[a-z]+' for [0-9]+ s; it was");
 }
 
 // Nobody wakes it, and it is the one that speaks for all.
@@ -210,8 +268,25 @@ TEST_F(Ranks, TheFirstThatIsStoppedIsNamedAndEnded) {
   const auto ended =
       disturb(12, [](Running& running, pid_t) { ::kill(children_of(running.pid()).front(), SIGSTOP); });
   EXPECT_EQ(ended.code, 75) << ended.err;
-  EXPECT_SAYS(ended.err, "rank 0 (process ");
-  EXPECT_SAYS(ended.err, "is stopped while others waited for it");
+  expect_names(ended.err, 0, "is stopped while others waited for it");
+}
+
+// A checkpoint is written by a thread, for which its limit leaves no room.
+TEST_F(Ranks, OneThatFailsByItselfEndsAllAndIsNamed) {
+  project_.write_recipe(
+      {train_stage(400 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100")});
+  const auto ended = disturb(12, [](Running&, pid_t rank) {
+    std::ifstream file("/proc/" + std::to_string(rank) + "/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(::getpagesize()) + (1 << 20);
+    const rlimit limit{most, most};
+    EXPECT_EQ(::prlimit(rank, RLIMIT_AS, &limit, nullptr), 0);
+  });
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  expect_names(ended.err, 2, "");
+  EXPECT_SAYS(ended.err, ": Resource temporarily unavailable");
+  EXPECT_SAYS(project_.run({"autopsy", "run"}).out, ") failed in step ");
 }
 
 // Stops a process while its record says that it is in a phase; false: the phase did not come.
@@ -262,8 +337,8 @@ TEST_F(Ranks, OneThatIsStoppedInAnyPhaseIsNamed) {
       ::kill(rank, SIGCONT);
     });
     EXPECT_EQ(ended.code, 75) << ended.err;
-    EXPECT_SAYS(ended.err, "rank 2 (process ");
-    EXPECT_SAYS(ended.err, "is stopped while others waited for it");
+    expect_names(ended.err, 2, "is stopped while others waited for it");
+    EXPECT_SAYS(ended.err, ", " + std::string(phase) + "; its last call");
   }
 }
 
@@ -272,9 +347,8 @@ TEST_F(Ranks, OneThatIsKilledInAnyPhaseIsNamed) {
     SCOPED_TRACE(phase);
     const auto ended = disturb_phase(phase, [](Running&, pid_t rank) { ::kill(rank, SIGKILL); });
     EXPECT_EQ(ended.code, 75) << ended.err;
-    EXPECT_SAYS(ended.err, "rank 2 (process ");
-    EXPECT_SAYS(ended.err, "was ended by signal 9 (Killed) in step ");
-    EXPECT_SAYS(ended.err, phase);
+    expect_names(ended.err, 2, "was ended by signal 9 \\(Killed\\)");
+    EXPECT_SAYS(ended.err, ", " + std::string(phase) + "; its last call");
   }
 }
 
@@ -290,22 +364,47 @@ pid_t process_of_rank(pid_t mpirun, int rank) {
   return -1;
 }
 
-void enter_machines(const fs::path& directory) {
-  fs::current_path(directory);
-  for (const auto* variable : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-                               "OMPI_MCA_rmaps_base_oversubscribe", "RETORT_RANKS_PER_NODE"})
-    ::setenv(variable, "1", 1);
-  ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
-  ::setenv("OMPI_MCA_btl", "self,vader", 1);
-  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+void enter_machines(const fs::path& directory, const char* of_machine = "1") {
+  enter_mpi(directory);
+  ::setenv("RETORT_RANKS_PER_NODE", of_machine, 1);
 }
 
 // Starts mpirun with ranks, of which so many are taken for a machine of their own.
-void start_machines(const fs::path& directory, const char* ranks = "3", const char* of_machine = "1") {
-  enter_machines(directory);
-  ::setenv("RETORT_RANKS_PER_NODE", of_machine, 1);
-  ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", ranks, ::getenv("RETORT_PROGRAM"), "run", "recipe.yaml",
-          "--run-dir", "run", nullptr);
+void start_machines(const fs::path& directory, int ranks = 3, const char* of_machine = "1") {
+  enter_machines(directory, of_machine);
+  become(RETORT_MPIRUN, ranks, command_in("run", 0));
+}
+
+TEST_F(Ranks, OfOpenMpiGiveTheResultOfOne) {
+  project_.write_recipe({train_of(12), distil()});
+  const auto one = run_in("one", 1);
+  ASSERT_EQ(one.code, 0) << one.err;
+  for (const auto& [directory, ranks, student_ranks] :
+       {std::tuple{"flat", 2, 0}, std::tuple{"two_by_two", 4, 2}}) {
+    const auto finished = run_by(RETORT_MPIRUN, directory, ranks, student_ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    expect_result_of_one(directory);
+    expect_common_memory(directory);
+  }
+}
+
+// The launcher wakes it at the end, when another has spoken for all.
+TEST_F(Ranks, OfOpenMpiTheFirstThatIsStoppedIsNamedByTheNext) {
+  project_.write_recipe({train_of(400)});
+  Running running({}, "", {}, [directory = project_.path()] {
+    enter_mpi(directory);
+    become(RETORT_MPIRUN, 3, command_in("run", 0));
+  });
+  ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+  const auto first = process_of_rank(running.pid(), 0);
+  ASSERT_GT(first, 0);
+  ::kill(first, SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = running.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  expect_names(ended.err, 0, "is stopped while others waited for it");
+  EXPECT_SAYS(project_.run({"autopsy", "run"}).out, "rank 0 on ");
 }
 
 Finished Ranks::signal_a_machine(int signal) {
@@ -371,7 +470,7 @@ TEST_F(Ranks, OfTwoMachinesDistilAContenderEach) {
     fs::remove(project_.path("run/stages") / (stage + ".json"));
   }
   const auto of_team = project_.path("run/stages/chosen.2/metrics.jsonl");
-  const auto start = [directory = project_.path()] { start_machines(directory, "2"); };
+  const auto start = [directory = project_.path()] { start_machines(directory, 2); };
   Running running({}, "", {}, start);
   ASSERT_TRUE(wait_until(running, [&] { return fs::exists(of_team) && fs::file_size(of_team) > 2000; }))
       << running.err();
@@ -420,7 +519,7 @@ TEST_F(Ranks, OfTeamsEndWithTheErrorOfATeam) {
                          "optim: {lr: 1.0e+30}}"});
   const auto one = project_.run({"run", "recipe.yaml", "--run-dir", "run", "--stage", "born"});
   ASSERT_EQ(one.code, 0) << one.err;
-  Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, "4", "2"); });
+  Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 4, "2"); });
   const auto failed = running.wait();
   EXPECT_EQ(failed.code, 17) << failed.err;
   EXPECT_SAYS(failed.err, "2 teams of 2 ranks");
@@ -490,6 +589,18 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedInASearchIsNamed) {
   EXPECT_SAYS(ended.err, "rank 1 on ");
   EXPECT_SAYS(ended.err, "hangs or was stopped in stage narrow");
   EXPECT_SAYS(ended.err, "Nothing was heard of it for");
+}
+#endif
+
+#ifdef RETORT_MPIRUN_MPICH
+TEST_F(Ranks, OfMpichGiveTheResultOfOne) {
+  project_.write_recipe({train_of(12)});
+  const auto one = run_in("one", 1);
+  ASSERT_EQ(one.code, 0) << one.err;
+  const auto finished = run_by(RETORT_MPIRUN_MPICH, "flat", 2, 0);
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  expect_result_of_one("flat");
+  expect_common_memory("flat");
 }
 #endif
 

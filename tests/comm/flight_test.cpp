@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "retort/base/error.h"
 #include "retort/comm/flight.h"
 #include "support/temporary_directory.h"
@@ -35,7 +37,7 @@ FlightRecord record(int rank, RankState state, std::int64_t alive_ms = 0, std::i
                       .failed_ns = 0,
                       .posted = posted,
                       .calls = {}};
-  record.calls.push_back({.call = call(posted)});
+  record.calls.push_back({.call = call(posted), .level = "world"});
   return record;
 }
 
@@ -104,6 +106,15 @@ TEST(Flight, OutlivesAProcessThatIsKilled) {
       << found.sentence;
 }
 
+TEST(Flight, OfARankIsFoundWhereItCanBeRead) {
+  const test::TemporaryDirectory directory;
+  const comm::Flight flight(comm::flight_path(directory.path(), 2), 2, 3);
+  EXPECT_EQ(comm::flight_of(directory.path(), flight.rank())->rank, 2);
+  EXPECT_FALSE(comm::flight_of(directory.path(), 1));
+  std::ofstream(comm::flight_path(directory.path(), 1)) << "retort";
+  EXPECT_FALSE(comm::flight_of(directory.path(), 1));
+}
+
 TEST(Flight, IsRefusedWhereItCannotBeWritten) {
   EXPECT_THROW(comm::Flight("/nowhere/rank-00000", 0, 1), base::StorageError);
 }
@@ -137,7 +148,10 @@ TEST(Autopsy, NamesTheRankThatFailedFirst) {
   first.sentence = "the disk is full.";
   const auto found = comm::autopsy({record(0, RankState::ended), second, first}, nobody_runs);
   EXPECT_EQ(found.culprit, 2);
-  EXPECT_EQ(found.sentence, "rank 2 on node7 (process 102) failed in step 12, backward: the disk is full.");
+  EXPECT_EQ(
+      found.sentence,
+      "rank 2 on node7 (process 102) failed in step 12, backward; its last call was all_gather of 100 f32, "
+      "number 10 of 'world': the disk is full.");
 }
 
 TEST(Autopsy, NamesTheRankThatWentWithoutAWordWhileOthersMissedIt) {

@@ -350,6 +350,21 @@ inline void requests_end_with_an_error(Group& group) {
   EXPECT_THROW(ask(true), base::DataError);
 }
 
+/// What a rank may call where the others call all_reduce of 4 f32.
+struct OtherCall {
+  const char* name;
+  const char* described;
+  void (*make)(Group& group, Buffer own);
+};
+
+inline constexpr OtherCall kOtherCalls[] = {
+    {"count", "all_reduce of 3 f32",
+     [](Group& group, Buffer own) {
+       own.count = 3;
+       group.all_reduce(own).wait();
+     }},
+    {"operation", "broadcast of 4 f32", [](Group& group, Buffer own) { group.broadcast(own, 0).wait(); }}};
+
 inline constexpr Check kContract[] = {
     {"RanksCountFromZero", ranks_count_from_zero, false},
     {"AllGatherIsInTheOrderOfRanks", all_gather_is_in_the_order_of_ranks},

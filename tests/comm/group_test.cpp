@@ -1,11 +1,21 @@
 // The contract of a group, by a group of one and by threads that share memory.
 #include "comm/group_contract.h"
 #include "retort/base/error.h"
+#include "retort/base/machine.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/comm/recorded/recorded_group.h"
+#include "support/message_of.h"
 #include "support/ranks.h"
 #include "support/temporary_directory.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 namespace retort {
 namespace {
@@ -98,24 +108,20 @@ TEST_P(GroupContract, Holds) {
 using comm::Group;
 
 TEST(SharedGroup, ADifferentCallOnOneRankIsFoundBeforeDataMoves) {
-  float values[4] = {1, 2, 3, 4};
-  try {
-    test::on_ranks(2, [&](Group& group) {
-      float own[4] = {5, 6, 7, 8};
-      auto* mine = group.rank() == 0 ? values : own;
-      if (group.rank() == 0)
-        group.all_reduce({mine, 4, comm::Type::f32}).wait();
-      else
-        group.all_reduce({mine, 3, comm::Type::f32}).wait();
+  for (const auto& other : test::kOtherCalls) {
+    SCOPED_TRACE(other.name);
+    float values[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+    const auto heard = test::message_of<base::PeerError>([&] {
+      test::on_ranks(2, [&](Group& group) {
+        const comm::Buffer own{values[group.rank()], 4, comm::Type::f32};
+        group.rank() == 0 ? group.all_reduce(own).wait() : other.make(group, own);
+      });
     });
-    FAIL() << "no error";
-  } catch (const base::PeerError& error) {
-    EXPECT_NE(
-        std::string(error.what()).find("all_reduce of 4 f32 on rank 0 and all_reduce of 3 f32 on rank 1"),
-        std::string::npos)
-        << error.what();
+    EXPECT_SAYS(heard, base::join("all_reduce of 4 f32 on rank 0 and ", other.described, " on rank 1"));
+    EXPECT_SAYS(heard, "nothing was moved");
+    EXPECT_EQ(values[0][0], 1);
+    EXPECT_EQ(values[1][0], 5);
   }
-  EXPECT_EQ(values[0], 1);
 }
 
 TEST(SharedGroup, AnAbortEndsTheWaitOfOthersWithItsSentence) {
@@ -136,9 +142,17 @@ TEST(SharedGroup, AnAbortEndsTheWaitOfOthersWithItsSentence) {
   EXPECT_EQ(heard, "rank 1: the disk is full.");
 }
 
-TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamed) {
+void take_off(Group& group, const std::filesystem::path& directory) {
+  group.record(
+      std::make_shared<comm::Flight>(comm::flight_path(directory, group.rank()), group.rank(), group.size()));
+}
+
+TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamedWithItsPlace) {
+  const test::TemporaryDirectory directory;
   std::vector<std::string> heard(3);
   test::on_ranks(3, [&](Group& group) {
+    take_off(group, directory.path());
+    group.at(7, "student, backward");
     group.set_patience(0.3);
     group.barrier();
     if (group.rank() == 1) return;
@@ -148,17 +162,78 @@ TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamed) {
       heard[static_cast<std::size_t>(group.rank())] = error.what();
     }
   });
-  EXPECT_NE(heard[0].find("rank 1 did not come to barrier of 0 bytes of 'world' within"), std::string::npos)
-      << heard[0];
+  EXPECT_SAYS(heard[0], "rank 1 did not come to barrier of 0 bytes of 'world' within");
+  EXPECT_SAYS(heard[0], base::join("; rank 1 on ", base::host_name(),
+                                   " was in step 7, student, backward; its last call was barrier of 0 bytes, "
+                                   "number 1 of 'world'; start"));
   EXPECT_EQ(heard[0], heard[2]);
+}
+
+TEST(SharedGroup, SaysWhereARankIs) {
+  const test::TemporaryDirectory directory;
+  test::on_ranks(2, [&](Group& group) {
+    EXPECT_EQ(group.place(), base::join("rank ", group.rank()));
+    take_off(group, directory.path());
+    group.at(7, "student, backward");
+    const auto part = group.split(group.rank(), "shard");
+    part->barrier();
+    EXPECT_EQ(part->place(), group.place());
+    EXPECT_EQ(group.place(),
+              base::join("rank ", group.rank(), " on ", base::host_name(), " (process ", ::getpid(),
+                         ") in step 7, student, backward; its last call was barrier of 0 bytes, number 1 of "
+                         "'shard'"));
+  });
+}
+
+TEST(SharedGroup, OneRankHasTheLastWords) {
+  std::atomic<int> speakers = 0;
+  test::on_ranks(3, [&](Group& group) {
+    if (group.claim_last_words()) ++speakers;
+  });
+  EXPECT_EQ(speakers, 1);
+}
+
+// Children that stand still or are gone; the arena is in common with them.
+TEST(Arena, KnowsWhoIsAwake) {
+  const auto arena = comm::Arena::create();
+  EXPECT_EQ(arena->first_awake(), -1);
+  int children[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    children[rank] = ::fork();
+    ASSERT_GE(children[rank], 0);
+    if (children[rank] == 0) {
+      ::alarm(60);
+      arena->join(rank, 10 + rank);
+      for (;;) ::pause();
+    }
+    while (arena->name_of(rank) != 10 + rank) std::this_thread::yield();
+  }
+  const auto wait_for = [&](int rank, int expected) {
+    for (int tries = 0; tries < 5000 && arena->first_awake() != expected; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(arena->first_awake(), expected) << rank;
+  };
+  wait_for(0, 0);
+  ::kill(children[0], SIGSTOP);
+  wait_for(0, 1);
+  const int all[] = {0, 1};
+  EXPECT_EQ(arena->stopped(all).value().local_rank, 0);
+  EXPECT_EQ(arena->stopped(all).value().sentence,
+            base::join("rank 10 on ", base::host_name(), " (process ", children[0], ") is stopped"));
+  EXPECT_FALSE(arena->missing(all));
+  ::kill(children[1], SIGKILL);
+  ::waitpid(children[1], nullptr, 0);
+  wait_for(1, -1);
+  EXPECT_EQ(arena->missing(all).value().local_rank, 1);
+  ::kill(children[0], SIGKILL);
+  ::waitpid(children[0], nullptr, 0);
 }
 
 // A disk that was full for a checkpoint says nothing about how the job ends later.
 TEST(SharedGroup, WhatAllHaveDealtWithIsNoFailureOfTheJob) {
   const test::TemporaryDirectory directory;
   test::on_ranks(2, [&](Group& group) {
-    group.record(std::make_shared<comm::Flight>(comm::flight_path(directory.path(), group.rank()),
-                                                group.rank(), group.size()));
+    take_off(group, directory.path());
     const auto full = [&] {
       if (group.rank() == 1) throw base::StorageError("the disk is full.");
     };

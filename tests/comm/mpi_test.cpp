@@ -1,6 +1,6 @@
 // The contract of a group, by ranks that a launcher of MPI started: each is a process with this program.
 //   mpirun -n 3 comm_mpi_test 3
-//   mpirun -n 3 comm_mpi_test 3 lost     what ends a job
+//   mpirun -n 3 comm_mpi_test 3 count    by which a call of the last rank differs, which ends the job
 #include "comm/group_contract.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/launch/launch.h"
@@ -57,15 +57,21 @@ TEST(MpiWorld, UsedNothingOnADeviceBeforeItsTime) {
   for (const auto& fault : test::device::take_faults()) ADD_FAILURE() << fault;
 }
 
+class MpiLost : public testing::TestWithParam<test::OtherCall> {};
+
+INSTANTIATE_TEST_SUITE_P(By, MpiLost, testing::ValuesIn(test::kOtherCalls),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 // The job is lost by it, so this is a program run of its own.  On devices nothing is given to the library.
-TEST(MpiLost, ByADifferentCallOfOneRankBeforeDataMoves) {
+TEST_P(MpiLost, ByADifferentCallOfOneRankBeforeDataMoves) {
   const auto last = world->size() - 1;
   auto values = test::own_values(*world, comm::Type::f32, 4);
-  const auto heard = test::message_of<base::PeerError>(
-      [&] { world->all_reduce(values.part(0, world->rank() == last ? 3 : 4)).wait(); });
-  EXPECT_NE(heard.find(base::join("all_reduce of 4 f32 on rank 0 and all_reduce of 3 f32 on rank ", last)),
-            std::string::npos)
-      << heard;
+  const auto heard = test::message_of<base::PeerError>([&] {
+    world->rank() == last ? GetParam().make(*world, values.buffer())
+                          : world->all_reduce(values.buffer()).wait();
+  });
+  EXPECT_SAYS(heard,
+              base::join("all_reduce of 4 f32 on rank 0 and ", GetParam().described, " on rank ", last));
   for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(values.get(i), test::value_of(world->rank(), i));
 }
 
@@ -116,7 +122,7 @@ class OnlyFailures final : public testing::EmptyTestEventListener {
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   expected_ranks = argc > 1 ? std::atoi(argv[1]) : 0;
-  GTEST_FLAG_SET(filter, argc > 2 ? "MpiLost.*" : "-MpiLost.*");
+  GTEST_FLAG_SET(filter, argc > 2 ? base::join("By/MpiLost.*/", argv[2]) : "-*MpiLost.*");
   const bool is_watched = withhold_patience();
   std::optional<Watched> watched;  // its directory outlives the group
   const auto group = comm::world_group();

@@ -6,6 +6,7 @@
 #include "retort/base/error.h"
 #include "retort/comm/recorded/recorded_group.h"
 #include "support/message_of.h"
+#include "support/ranks.h"
 
 namespace retort::shard {
 namespace {
@@ -30,6 +31,20 @@ TEST(ShardSize, HasToDivide) {
   EXPECT_SAYS(refusal(counts(12, 4), 5), "shard groups of 5 ranks do not divide 12 ranks");
   EXPECT_SAYS(refusal(counts(12, 4), 3), "shard groups of 3 ranks lie across machines of 4 ranks");
   EXPECT_SAYS(refusal(counts(12, 4), 6), "use a divisor or a multiple of that number");
+}
+
+// The memory of a machine is divided among its ranks in any case.
+TEST(RankCounts, SayHowManyRanksHoldOneCopyBetweenThem) {
+  for (const bool common : {true, false})
+    test::on_ranks(
+        3,
+        [&](comm::Group& world) {
+          const auto counts = count_ranks(world, at::kCPU);
+          EXPECT_EQ(counts.of_memory, 3);
+          EXPECT_EQ(counts.of_common_memory, common ? 3 : 1);
+          EXPECT_EQ(count_ranks(world, at::kCUDA).of_common_memory, 1);
+        },
+        common);
 }
 
 TEST(ShardSize, NeedsMachinesWithAsManyRanks) {

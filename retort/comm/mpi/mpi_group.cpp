@@ -41,6 +41,7 @@ class MpiGroup final : public WorkerGroup {
 
   std::unique_ptr<Group> split(int color, const std::string& level) override;
   std::unique_ptr<CommonBlock> common_block(std::int64_t) override { return {}; }
+  bool has_common_memory() const override { return runtime_->arena() != nullptr; }
   void abort(const std::string&) noexcept override { abort_all_ranks(); }
   bool abort_is_heard() const override { return false; }
   void record(std::shared_ptr<Flight> flight) override { runtime_->record(std::move(flight)); }

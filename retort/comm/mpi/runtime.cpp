@@ -18,7 +18,7 @@
 namespace retort::comm {
 namespace {
 
-constexpr auto kGraceOfAbort = std::chrono::seconds(2);
+constexpr auto kGraceOfAbort = std::chrono::seconds(2), kGraceOfFirst = std::chrono::seconds(10);
 
 // What the first rank of a machine says of its arena; the secret stands in it, so that another process with
 // this number, of another container, is not taken for it.
@@ -159,11 +159,20 @@ void MpiRuntime::end_all(const std::string& sentence) const {
   abort_all_ranks();
 }
 
+// The launcher ends all when one has ended, so the rank that says why goes first: rank 0, or where that
+// stands still the next one.
+void MpiRuntime::wait_for_last_words() const {
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + kGraceOfFirst;
+       arena_->first_awake() != local_rank_ && Clock::now() < end;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (arena_->claim_last_words() && last_words_) last_words_(arena_->abort_sentence());
+}
+
 MpiRuntime::~MpiRuntime() {
   const bool aborted = arena_ && !arena_->abort_sentence().empty();
   if (aborted) {
-    // The launcher ends all when one has ended; the first rank says why, so it goes first.
-    if (rank_ != 0) std::this_thread::sleep_for(std::chrono::seconds(10));
+    if (rank_ != 0) wait_for_last_words();
     return;
   }
   neighbour_.reset();

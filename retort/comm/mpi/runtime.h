@@ -53,6 +53,7 @@ class MpiRuntime {
   void agree_on_patience() const;
   using ReadRecords = std::function<std::vector<FlightRecord>(const Flight& own)>;
   std::string said_by_another() const;
+  void wait_for_last_words() const;
   std::string culprit_of(std::string otherwise, const ReadRecords& read) const;
 
   LastWords last_words_;

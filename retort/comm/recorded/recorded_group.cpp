@@ -56,6 +56,7 @@ class RecordedGroup final : public Group {
     return std::make_unique<RecordedGroup>(recording_, std::move(part));
   }
   std::unique_ptr<CommonBlock> common_block(std::int64_t) override { return {}; }
+  bool has_common_memory() const override { return false; }
   void abort(const std::string&) noexcept override {}
 
  protected:

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "retort/base/error.h"
+#include "retort/base/machine.h"
 
 namespace retort::comm {
 namespace {
@@ -33,12 +34,17 @@ void require_system(bool ok, const char* call) {
                                         "; run with one rank, or without a limit on addresses (ulimit -v).");
 }
 
+bool is_gone(int process) {
+  return process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
 }  // namespace
 
 struct Arena::Header {
   std::atomic<std::int64_t> next;
   std::atomic<int> state;
   char sentence[kSentence];
+  std::atomic<bool> spoken;
   std::atomic<int> processes[kMostLocalRanks];  // 0: not joined yet, kLeft, or the process
   std::atomic<int> names[kMostLocalRanks];
 };
@@ -128,12 +134,17 @@ int Arena::name_of(int local_rank) const {
   return header().processes[local_rank] == 0 ? local_rank : header().names[local_rank].load();
 }
 
-std::string Arena::missing(std::span<const int> local_ranks) const {
+std::string Arena::described(int local_rank) const {
+  const int process = header().processes[local_rank];
+  return base::join("rank ", name_of(local_rank), " on ", base::host_name(),
+                    process > 0 ? base::join(" (process ", process, ")") : "");
+}
+
+std::optional<Absent> Arena::missing(std::span<const int> local_ranks) const {
   for (const int rank : local_ranks) {
     const int process = header().processes[rank];
-    if (process == kLeft) return base::join("rank ", name_of(rank), " has ended");
-    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
-      return base::join("rank ", name_of(rank), " (process ", process, ") was killed");
+    if (process == kLeft) return Absent{rank, described(rank) + " has ended"};
+    if (is_gone(process)) return Absent{rank, described(rank) + " was killed"};
   }
   return {};
 }
@@ -146,11 +157,18 @@ bool stands_still(int process) {
   return state < text.size() && (text[state] == 'T' || text[state] == 't');
 }
 
-std::string Arena::stopped(std::span<const int> local_ranks) const {
+std::optional<Absent> Arena::stopped(std::span<const int> local_ranks) const {
   for (const int rank : local_ranks)
-    if (const int process = header().processes[rank]; stands_still(process))
-      return base::join("rank ", name_of(rank), " (process ", process, ") is stopped");
+    if (stands_still(header().processes[rank])) return Absent{rank, described(rank) + " is stopped"};
   return {};
+}
+
+int Arena::first_awake() const {
+  for (int rank = 0; rank < kMostLocalRanks; ++rank)
+    if (const int process = header().processes[rank];
+        process > 0 && !is_gone(process) && !stands_still(process))
+      return rank;
+  return -1;
 }
 
 std::string Arena::abort_sentence() const {
@@ -162,6 +180,10 @@ void Arena::abort(const std::string& sentence) noexcept {
   if (!header().state.compare_exchange_strong(expected, kAborting)) return;
   std::strncpy(header().sentence, sentence.c_str(), kSentence - 1);
   header().state = kAborted;
+}
+
+bool Arena::claim_last_words() noexcept {
+  return !header().spoken.exchange(true);
 }
 
 }  // namespace retort::comm

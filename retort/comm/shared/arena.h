@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,12 @@ inline constexpr int kMostLocalRanks = 256;
 
 /// Whether a process is stopped, by SIGSTOP or a debugger.
 bool stands_still(int process);
+
+/// A rank that others wait for in vain.
+struct Absent {
+  int local_rank = 0;
+  std::string sentence;  ///< "rank 2 on node7 (process 12) is stopped"
+};
 
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
@@ -47,15 +54,20 @@ class Arena : public std::enable_shared_from_this<Arena> {
   void leave(int local_rank);
   /// The name that a rank joined with.
   int name_of(int local_rank) const;
-  /// What became of the first of these ranks that died or left; empty as long as all that joined are here.
-  std::string missing(std::span<const int> local_ranks) const;
-
-  /// The first of these ranks whose process stands still; empty: none.
-  std::string stopped(std::span<const int> local_ranks) const;
+  /// "rank 2 on node7 (process 12)"; without the process where that has not joined, or has left.
+  std::string described(int local_rank) const;
+  /// The first of these ranks that died or left; nothing as long as all that joined are here.
+  std::optional<Absent> missing(std::span<const int> local_ranks) const;
+  /// The first of these ranks whose process stands still.
+  std::optional<Absent> stopped(std::span<const int> local_ranks) const;
+  /// The first rank that is here and does not stand still; -1: none.
+  int first_awake() const;
 
   /// The first sentence that anybody aborted with; empty: none.
   std::string abort_sentence() const;
   void abort(const std::string& sentence) noexcept;
+  /// True for the first that asks: the one rank that tells the user what all aborted with.
+  bool claim_last_words() noexcept;
 
  private:
   struct Header;

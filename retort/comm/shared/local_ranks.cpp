@@ -98,11 +98,11 @@ int number_of(const char* variable) {
 RankEnd end_of(int status, int rank, int process, const LastPlace& last_place) {
   if (!WIFSIGNALED(status)) return {.code = WEXITSTATUS(status), .sentence = {}};
   const auto place = last_place ? last_place(rank, process) : "";
-  return {
-      .code = 0,
-      .sentence = base::join("rank ", rank, " (process ", process, ") was ended by signal ", WTERMSIG(status),
-                             " (", ::strsignal(WTERMSIG(status)), ")", place.empty() ? "" : " ", place,
-                             "; start the same command again to go on from what is kept.")};
+  return {.code = 0,
+          .sentence = base::join("rank ", rank, " on ", base::host_name(), " (process ", process,
+                                 ") was ended by signal ", WTERMSIG(status), " (",
+                                 ::strsignal(WTERMSIG(status)), ")", place.empty() ? "" : " ", place,
+                                 "; start the same command again to go on from what is kept.")};
 }
 
 // Ends those that do not end by themselves after another has failed.  One that is stopped does not hear that

@@ -6,6 +6,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/shared/meeting.h"
 #include "retort/comm/sum.h"
 #include "retort/comm/worker_group.h"
@@ -73,7 +74,9 @@ class SharedGroup final : public WorkerGroup {
 
   std::unique_ptr<Group> split(int color, const std::string& level) override;
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override;
+  bool has_common_memory() const override { return world_.common_blocks; }
   void abort(const std::string& sentence) noexcept override { world_.arena->abort(sentence); }
+  bool claim_last_words() noexcept override { return world_.arena->claim_last_words(); }
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
@@ -107,13 +110,15 @@ class SharedGroup final : public WorkerGroup {
       arena.abort(base::join(what, "; start the same command again to go on from what is kept."));
     };
     if (const auto sentence = arena.abort_sentence(); !sentence.empty()) throw base::PeerError(sentence);
-    if (const auto missing = arena.missing(members_); !missing.empty())
-      return end_by(base::join(missing, " while others waited for it in '", level(), "'"));
+    const auto end_without = [&](const Absent& absent, const std::string& since) {
+      end_by(base::join(absent.sentence, " while others waited for it in '", level(), "'", since,
+                        was("it", absent.local_rank)));
+    };
+    if (const auto missing = arena.missing(members_)) return end_without(*missing, "");
     const double patience = worker()->patience_seconds();
     if (waited < (patience > 0 ? patience : kPatience_seconds)) return;
-    if (const auto stopped = world_.processes ? arena.stopped(members_) : ""; !stopped.empty())
-      return end_by(base::join(stopped, " while others waited for it in '", level(), "' for ",
-                               static_cast<std::int64_t>(waited), " s"));
+    if (const auto stopped = world_.processes ? arena.stopped(members_) : std::nullopt)
+      return end_without(*stopped, base::join(" for ", static_cast<std::int64_t>(waited), " s"));
     if (patience > 0 && waited >= patience * times) end_by(late());
   }
   void meet_all() const {
@@ -123,16 +128,27 @@ class SharedGroup final : public WorkerGroup {
     });
   }
 
-  // Who has not said yet what the others have.
+  // Who has not said yet what the others have, and where the first of them was.
   std::string late(double waited) const {
+    const auto& arena = *world_.arena;
     const auto& own = slot(rank()).call;
-    std::string names;
-    for (int other = 0; other < size(); ++other)
-      if (slot(other).number < own.number)
-        names += base::join(names.empty() ? "rank " : ", ",
-                            world_.arena->name_of(members_[static_cast<std::size_t>(other)]));
+    std::string names, place;
+    for (int other = 0; other < size(); ++other) {
+      if (slot(other).number >= own.number) continue;
+      const int local_rank = members_[static_cast<std::size_t>(other)];
+      if (names.empty()) place = was(arena.described(local_rank), local_rank);
+      names += base::join(names.empty() ? "rank " : ", ", arena.name_of(local_rank));
+    }
     return base::join(names.empty() ? "a rank" : names, " did not come to ", described(own), " of '", level(),
-                      "' within ", static_cast<std::int64_t>(waited), " s");
+                      "' within ", static_cast<std::int64_t>(waited), " s", place);
+  }
+
+  // Where a rank was, as its record says; empty where there is none.
+  std::string was(const std::string& who, int local_rank) const {
+    const auto& flight = worker()->flight();
+    const auto record =
+        flight ? flight_of(flight->directory(), world_.arena->name_of(local_rank)) : std::nullopt;
+    return record ? base::join("; ", who, " was ", last_place(*record)) : "";
   }
 
   void tell(const Collective& call, const CallId& id) {

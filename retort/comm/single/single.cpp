@@ -34,6 +34,7 @@ class Single final : public Group {
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override {
     return std::make_unique<OwnBlock>(bytes);
   }
+  bool has_common_memory() const override { return true; }
   void abort(const std::string&) noexcept override {}
   void set_accelerator(std::shared_ptr<Accelerator> accelerator,
                        std::shared_ptr<const nccl::Library>) override {

@@ -137,7 +137,7 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
     for (const auto* weights : {"model weights", "teacher weights"})
-      plan.share(weights, place.ranks.of_memory);
+      plan.share(weights, place.ranks.of_common_memory);
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};

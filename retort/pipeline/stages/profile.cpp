@@ -33,7 +33,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   auto memory = calibrate::plan_profile(
       *config, sizeof(float), calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
       std::max(calibrate::kPanelTokens, options.sequence_length));
-  memory.share(calibrate::kProfiledWeights, context.ranks.of_memory);
+  memory.share(calibrate::kProfiledWeights, context.ranks.of_common_memory);
   return memory;
 }
 
