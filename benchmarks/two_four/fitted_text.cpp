@@ -9,7 +9,7 @@
 #include "retort/data/windows.h"
 #include "retort/pipeline/context.h"
 #include "retort/prune/options.h"
-#include "retort/sparsify/options.h"
+#include "retort/sparsify/plan.h"
 
 namespace {
 
@@ -22,9 +22,10 @@ struct Settings {
 };
 
 std::vector<calibrate::SourceText> fitted(const Settings& s) {
-  const auto text = pipeline::read_model_text(s.model, architecture::read_config(s.model));
-  const auto length = s.stage.sequence_length;
-  const auto count = std::max<std::int64_t>(1, (s.stage.calibration_tokens + length - 1) / length);
+  const auto config = architecture::read_config(s.model);
+  const auto text = pipeline::read_model_text(s.model, config);
+  const auto length = s.stage.sequence_length, tokens = sparsify::calibration_tokens_of(config, s.stage);
+  const auto count = std::max<std::int64_t>(1, (tokens + length - 1) / length);
   auto sequences =
       data::calibration_sequences(s.source, {.sequence_length = length, .bos = text.special.bos >= 0},
                                   text.encode(), text.special, s.stage.seed, count);

@@ -28,11 +28,12 @@ std::int64_t position_bytes(const architecture::Config& config, std::int64_t tok
   return architecture::rotary_values_per_token(config) * tokens * 4;
 }
 
-// A chunk of logits of one model or of two, with the hidden states that they are made of.
-std::int64_t logits_bytes(std::int64_t models, std::int64_t rows, std::int64_t vocab, std::int64_t hidden,
-                          std::int64_t item_bytes, ops::Path path) {
+// A chunk of logits of one model or of two, with the hidden states that they are made of.  A model that is
+// its own teacher makes them once, and is compared all the same.
+std::int64_t logits_bytes(std::int64_t models, bool compared, std::int64_t rows, std::int64_t vocab,
+                          std::int64_t hidden, std::int64_t item_bytes, ops::Path path) {
   return (models * rows * vocab + 3 * rows * hidden) * wide(item_bytes) +
-         ops::score_work_bytes(path, rows, vocab, item_bytes, models > 1);
+         ops::score_work_bytes(path, rows, vocab, item_bytes, compared);
 }
 
 }  // namespace
@@ -55,8 +56,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   // Ids and targets, and at most one start of a window for each token.
   plan.items.push_back({"token ids and positions", 24 * tokens + position_bytes(wider, tokens)});
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
-  const auto scoring =
-      logits_bytes(teacher ? 2 : 1, rows, model.vocab_size, wider.hidden_size, item_bytes, path);
+  const auto scoring = logits_bytes(two ? 2 : 1, teacher != nullptr, rows, model.vocab_size,
+                                    wider.hidden_size, item_bytes, path);
   plan.items.push_back(
       {"work of a block, or logits of a chunk", ops::product_work_bytes(path) + std::max(work, scoring)});
   return plan;
@@ -64,8 +65,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
 
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
                             std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path) {
-  const auto scoring =
-      logits_bytes(1, std::min(head_rows, tokens), model.vocab_size, model.hidden_size, item_bytes, path);
+  const auto scoring = logits_bytes(1, false, std::min(head_rows, tokens), model.vocab_size,
+                                    model.hidden_size, item_bytes, path);
   return head_copy_bytes(model, item_bytes) + position_bytes(model, sequence_tokens) +
          model.hidden_size * item_bytes * tokens +
          std::max(scoring, shard::block_forward_bytes(model, tokens, sequence_tokens, item_bytes, path));

@@ -84,15 +84,17 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
   if (teacher) check_vocabularies(student, *teacher);
   const auto tokens = hidden_ND.size(0);
   if (row_scores) *row_scores = empty_rows(hidden_ND, teacher != nullptr);
+  const bool own_teacher = teacher == &student && teacher_hidden_ND.is_same(hidden_ND);
   ScoreSums sums;
   for (std::int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const auto rows = std::min(chunk_rows, tokens - begin);
     const auto targets_R = targets_N.narrow(0, begin, rows), counted_R = targets_R.ge(0);
-    const auto teacher_RV =
-        teacher ? teacher->logits(teacher_hidden_ND.narrow(0, begin, rows)) : at::Tensor();
     const bench::Stopwatch watch(hidden_ND.device());
     const auto student_RV = student.logits(hidden_ND.narrow(0, begin, rows));
     sums.head_seconds += watch.seconds();
+    at::Tensor teacher_RV;
+    if (teacher)
+      teacher_RV = own_teacher ? student_RV : teacher->logits(teacher_hidden_ND.narrow(0, begin, rows));
     const auto scores = ops::score_chunk(student_RV, teacher_RV, targets_R, student.num_tokens());
     sums.targets += counted_R.sum().item<std::int64_t>();
     sums.nll += scores.nll_N.sum(at::kDouble).item<double>();

@@ -7,6 +7,7 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/calibrate/enough_text.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/ranking.h"
 #include "retort/calibrate/state_bytes.h"
@@ -23,8 +24,7 @@ namespace {
 constexpr std::int64_t kHiddenStreams =
     4;  // of a prune stage: the input's outputs, and the three models of its compensation
 // Where the options do not say how much calibration text there is.
-constexpr std::int64_t kFittedTokensOfAnInput = 24, kLeastTokens = 32'768, kUnfittedTokens = 24'576;
-constexpr std::int64_t kTooFewTokensOfAnInput = 8;  // a fit then finds mostly chance
+constexpr std::int64_t kFittedTokensOfAnInput = 24, kUnfittedTokens = 24'576;
 // Of a search over a space, where the options do not say what it may spend.
 constexpr std::int64_t kUsualBudget = 400'000, kLeastBudgets = 3;
 // In matrices of columns x columns: sums of fit and guard for all and for kept inputs, the damped ones and
@@ -42,13 +42,6 @@ std::int64_t widest_fitted(const architecture::Config& config, const PruneOption
   return widest;
 }
 
-std::int64_t num_tokens(const std::vector<calibrate::SourceText>& side) {
-  std::int64_t tokens = 0;
-  for (const auto& source : side)
-    for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
-  return tokens;
-}
-
 double sum_of(const calibrate::TextShares& shares) {
   return shares.fitted + shares.choosing + shares.judging;
 }
@@ -56,14 +49,14 @@ double sum_of(const calibrate::TextShares& shares) {
 void warn_of_little_text(const PruneSetup& setup, const calibrate::TextSplit& text) {
   const auto& options = setup.options;
   if (!options.compensate || !options.narrows()) return;
-  const auto tokens = num_tokens(text.fitted);
+  const auto tokens = calibrate::num_tokens(text.fitted);
   const auto widest = widest_fitted(setup.input.config, options);
-  if (tokens >= kTooFewTokensOfAnInput * widest) return;
+  if (tokens >= calibrate::kTooFewTokensOfAnInput * widest) return;
   auto enough = options;
   enough.calibration_tokens = 0;
   setup.observer.message(record::Level::warning,
                          base::join("prune: compensation fits layers of ", widest, " inputs to ", tokens,
-                                    " tokens, expected at least ", kTooFewTokensOfAnInput,
+                                    " tokens, expected at least ", calibrate::kTooFewTokensOfAnInput,
                                     " tokens of each input; it will gain little: set calibration_tokens to ",
                                     calibration_tokens_of(setup.input.config, enough), "."));
 }
@@ -127,9 +120,7 @@ std::int64_t calibration_tokens_of(const architecture::Config& config, const Pru
   if (options.calibration_tokens > 0) return options.calibration_tokens;
   const auto shares = shares_of(options);
   if (shares.fitted == 0) return kUnfittedTokens;
-  const double needed = static_cast<double>(kFittedTokensOfAnInput * widest_fitted(config, options)) *
-                        sum_of(shares) / shares.fitted;
-  return std::max(kLeastTokens, static_cast<std::int64_t>(needed));
+  return calibrate::text_tokens_for(widest_fitted(config, options), kFittedTokensOfAnInput, shares);
 }
 
 calibrate::TextShares shares_of(const PruneOptions& options) {
@@ -177,8 +168,9 @@ std::string describe(const PruneWork& work) {
 }
 
 TextTokens tokens_of(const calibrate::TextSplit& text) {
-  TextTokens tokens{.choosing = num_tokens(text.choosing), .judging = num_tokens(text.judging)};
-  tokens.all = num_tokens(text.fitted) + tokens.choosing + tokens.judging;
+  TextTokens tokens{.choosing = calibrate::num_tokens(text.choosing),
+                    .judging = calibrate::num_tokens(text.judging)};
+  tokens.all = calibrate::num_tokens(text.fitted) + tokens.choosing + tokens.judging;
   return tokens;
 }
 

@@ -47,7 +47,13 @@ void bind_sparsify(Binder& b, sparsify::SparsifyOptions& options) {
   b.count("block_size", options.block_size,
           {.doc = "of sparse_gpt: columns of one sweep block", .at_least = 4, .at_most = 1 << 16});
   if (options.block_size % 4 != 0) b.mistake("block_size", "expected a multiple of 4");
-  b.count("calibration_tokens", options.calibration_tokens, {.doc = "over all sources", .at_least = 1});
+  b.count(
+      "calibration_tokens", options.calibration_tokens,
+      {.doc = "over all sources: six eighths are fitted to, one chooses and one judges",
+       .at_least = 1,
+       .unset = "as the model needs: 16 fitted tokens for each input of its widest chosen layer, at least "
+                "32768 in all",
+       .written = options.calibration_tokens > 0});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
   refuse_idle_keys(b, options);

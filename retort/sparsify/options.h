@@ -20,10 +20,10 @@ struct SparsifyOptions {
   calibrate::ObjectiveWeights objective;  ///< weights of the damage
   std::vector<std::string>
       layers;  ///< module names such as gate_proj; empty: every linear layer of the blocks
-  std::vector<std::int64_t> blocks;  ///< empty: every block
-  double dampening_fraction = 0.01;  ///< share of the mean diagonal of the Hessian
-  std::int64_t block_size = 128;     ///< columns of one sweep block, of sparse_gpt alone
-  std::int64_t calibration_tokens = 32768;
+  std::vector<std::int64_t> blocks;     ///< empty: every block
+  double dampening_fraction = 0.01;     ///< share of the mean diagonal of the Hessian
+  std::int64_t block_size = 128;        ///< columns of one sweep block, of sparse_gpt alone
+  std::int64_t calibration_tokens = 0;  ///< sum over all sources; 0: as the model needs, see plan.h
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 };

@@ -1,9 +1,13 @@
 #include "retort/sparsify/plan.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/base/units.h"
+#include "retort/calibrate/enough_text.h"
 #include "retort/calibrate/hessian.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/text.h"
@@ -19,12 +23,49 @@ constexpr std::int64_t kLastingSquares = 4, kPassingSquares = 4;
 constexpr std::int64_t kLayerMatrices =
     12;  // of a layer's shape: original, swept, errors, conjugate gradients
 
+// Where the options do not say how much text there is.
+constexpr std::int64_t kFittedTokensOfAnInput = 16;
+
+// In forward passes that take as long: the text goes through each half of a block twice, and the products of
+// inputs with each other take about one pass more.  A test of a layer counts as one: it passes half of the
+// blocks and two heads.
+constexpr std::int64_t kTextPasses = 3;
+
+// Work on a layer of R x C, as products of R x C with C x C, and as C^3 operations, that take as long.
+// Source: stages of benchmarks/smollm2/two_four.yaml, and the iterations that they counted.
+struct LayerCost {
+  double products = 0, cubes = 0;
+};
+constexpr double kPolishProducts = 60;
+LayerCost layer_cost(const SparsifyOptions& options) {
+  using enum compress::SparseMethod;
+  LayerCost cost;
+  if (options.method == alps) cost = {.products = 40 + kPolishProducts, .cubes = 100};
+  if (options.method == sparse_gpt) cost = {.products = 10, .cubes = 10};
+  if (options.polish) cost.products += kPolishProducts;
+  return cost;
+}
+
 bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& options) {
   if (!tensor.is_matrix()) return false;
   const auto is_named = [&](const std::string& layer) {
     return tensor.name.ends_with("." + layer + ".weight");
   };
   return options.layers.empty() || std::any_of(options.layers.begin(), options.layers.end(), is_named);
+}
+
+std::vector<architecture::Tensor> chosen_layers(const architecture::Config& config,
+                                                const SparsifyOptions& options) {
+  const auto& blocks = options.blocks;
+  std::vector<architecture::Tensor> chosen;
+  for (const auto& unit : architecture::make_layout(config).units) {
+    const bool named =
+        blocks.empty() || std::find(blocks.begin(), blocks.end(), unit.block_index) != blocks.end();
+    if (unit.block_index < 0 || !named) continue;
+    for (const auto& tensor : unit.tensors)
+      if (is_chosen(tensor, options)) chosen.push_back(tensor);
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -40,17 +81,66 @@ TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std:
   return {.fitted = of_rank(tokens), .choosing = side, .judging = side, .batch = batch};
 }
 
+std::int64_t widest_fitted(const architecture::Config& config, const SparsifyOptions& options) {
+  if (!options.polish && !compress::updates_weights(options.method)) return 0;
+  std::int64_t widest = 0;
+  for (const auto& layer : chosen_layers(config, options)) widest = std::max(widest, layer.cols());
+  return widest;
+}
+
+std::int64_t calibration_tokens_of(const architecture::Config& config, const SparsifyOptions& options) {
+  if (options.calibration_tokens > 0) return options.calibration_tokens;
+  return calibrate::text_tokens_for(widest_fitted(config, options), kFittedTokensOfAnInput, {});
+}
+
+SparsifyWork work_of(const architecture::Config& config, std::int64_t text_tokens,
+                     const SparsifyOptions& options) {
+  const auto layers = chosen_layers(config, options);
+  const calibrate::TextShares shares;
+  SparsifyWork work{.text_tokens = text_tokens,
+                    .passed_tokens = kTextPasses * text_tokens,
+                    .layers = std::ssize(layers),
+                    .fitted_inputs = widest_fitted(config, options)};
+  for (const auto& layer : layers) {
+    const auto cols = static_cast<double>(layer.cols());
+    const auto [products, cubes] = layer_cost(options);
+    work.flops += (products * 2 * static_cast<double>(layer.numel) + cubes * cols * cols) * cols;
+  }
+  if (options.share < 1) {  // all of it to measure each layer alone, and once more to make the best sparse
+    work.passed_tokens *= 2;
+    work.flops *= 2;
+    const auto side = shares.choosing / (shares.fitted + shares.choosing + shares.judging);
+    work.tested_tokens = static_cast<std::int64_t>(
+        side * static_cast<double>(text_tokens * (work.layers + std::ssize(config.blocks))));
+  }
+  work.flops += architecture::flops_per_token(config, options.sequence_length) *
+                static_cast<double>(work.passed_tokens + work.tested_tokens);
+  return work;
+}
+
+std::string describe(const SparsifyWork& work) {
+  std::string text = base::join("reads ", base::human_count(static_cast<double>(work.text_tokens)),
+                                " tokens of calibration text");
+  if (work.fitted_inputs > 0)
+    text += base::join(", three quarters of them for layers of up to ", work.fitted_inputs, " inputs");
+  text += base::join("; it passes the blocks in the time of ", work.passed_tokens / work.text_tokens,
+                     " forward passes, and ", work.layers,
+                     work.tested_tokens > 0 ? " layers are measured" : " layers become sparse");
+  if (work.tested_tokens > 0)
+    text += base::join(" one by one, on ", base::human_count(static_cast<double>(work.tested_tokens)),
+                       " tokens in all");
+  return text + base::join("; ", base::human_flops(work.flops), " in all");
+}
+
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
                                 const TextTokens& text, const SparsifyOptions& options, bool on_disk) {
   std::int64_t squares = 0, work = 0;
-  for (const auto& unit : architecture::make_layout(config).units)
-    for (const auto& tensor : unit.tensors) {
-      if (unit.block_index < 0 || !is_chosen(tensor, options)) continue;
-      const std::int64_t cols = tensor.cols(),
-                         wide = cols <= calibrate::kDoubleColumns || item_bytes == 8 ? 8 : 4;
-      squares = std::max(squares, kLastingSquares * cols * cols * wide);
-      work = std::max({work, kPassingSquares * cols * cols * wide, kLayerMatrices * tensor.numel * wide});
-    }
+  for (const auto& layer : chosen_layers(config, options)) {
+    const std::int64_t cols = layer.cols(),
+                       wide = cols <= calibrate::kDoubleColumns || item_bytes == 8 ? 8 : 4;
+    squares = std::max(squares, kLastingSquares * cols * cols * wide);
+    work = std::max({work, kPassingSquares * cols * cols * wide, kLayerMatrices * layer.numel * wide});
+  }
   const auto hidden = config.hidden_size * item_bytes;
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
   const auto referred = std::max(options.share < 1 ? text.choosing : 0, text.judging);

@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/calibrate/enough_text.h"
 #include "retort/record/keys.h"
 #include "retort/sparsify/chosen_layers.h"
 #include "retort/sparsify/damage.h"
@@ -92,6 +93,20 @@ void warn_of_cut_documents(const calibrate::TextSplit& split, record::Observer& 
                    "' has too few documents to fit to some and judge by others, so parts of one document "
                    "serve both and the damage looks smaller than it is; give the source a separator, or "
                    "raise calibration_tokens."));
+}
+
+void warn_of_little_text(const calibrate::TextSplit& split, const architecture::Config& config,
+                         const SparsifyOptions& options, record::Observer& observer) {
+  const auto tokens = calibrate::num_tokens(split.fitted), widest = widest_fitted(config, options);
+  if (tokens >= calibrate::kTooFewTokensOfAnInput * widest) return;
+  auto enough = options;
+  enough.calibration_tokens = 0;
+  observer.message(record::Level::warning,
+                   base::join("sparsify: layers of ", widest, " inputs are fitted to ", tokens,
+                              " tokens, expected at least ", calibrate::kTooFewTokensOfAnInput,
+                              " tokens of each input; the model will lose more than it has to: set "
+                              "calibration_tokens to ",
+                              calibration_tokens_of(config, enough), "."));
 }
 
 struct Planned {
@@ -278,6 +293,7 @@ SparsifyResult sparsify(model::Weights&& weights, const calibrate::TextSplit& sp
   });
   base::ensure(options.share == 1 || !split.choosing.empty(), "some text is there to choose layers by");
   warn_of_cut_documents(split, observer);
+  warn_of_little_text(split, model.weights().config, options, observer);
   const auto tokens = most_of_ranks(group, tokens_of(text));
   Planned planned;
   group.agree([&] { planned = plan(model.weights(), tokens, options, place, observer); });

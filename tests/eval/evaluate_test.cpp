@@ -228,6 +228,22 @@ TEST(Evaluate, AModelIsItsOwnPerfectStudent) {
   EXPECT_GT(scores.seconds, 0);
 }
 
+// One that is loaded twice makes its logits twice: that is no other score.
+TEST(Evaluate, AModelThatIsItsOwnTeacherHasTheScoresOfTwoAlike) {
+  const auto parameters = small({}), again = small({});
+  const eval::Subject subject("m", *parameters), alike("m", *again);
+  const auto scored_with = [&](const eval::Subject& teacher) {
+    GivenWindows windows({{1, 2, 3, 4}, {9, 8, 7}});
+    return eval::evaluate_source(subject, &teacher, "s", &windows, {.head_rows = 3});
+  };
+  const auto own = scored_with(subject), two = scored_with(alike);
+  EXPECT_EQ(own.sums.nll, two.sums.nll);
+  EXPECT_EQ(own.sums.kl, two.sums.kl);
+  EXPECT_EQ(own.sums.teacher_nll, two.sums.teacher_nll);
+  EXPECT_EQ(own.sums.teacher_top1_correct, two.sums.teacher_top1_correct);
+  EXPECT_EQ(own.sums.top1_agreement, two.sums.top1_agreement);
+}
+
 TEST(Evaluate, RefusesAnotherVocabularyNamingBothSizes) {
   const auto a = small({}), b = small({.vocab = 60});
   const eval::Subject student("student", *a), teacher("teacher", *b);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -165,20 +166,45 @@ TEST(Sparsify, WithoutTextToChooseByNothingIsPolished) {
     EXPECT_TRUE(at::equal(plain.weights.units[unit], result.weights.units[unit]));
 }
 
+// Warnings, and those that had come when the first layer was done.
+class Warned : public record::Observer {
+ public:
+  void message(record::Level level, std::string_view text) override {
+    if (level == record::Level::warning) warnings += text;
+  }
+  void progress(std::string_view, std::int64_t, std::int64_t) override {
+    if (!by_first_layer) by_first_layer = warnings;
+  }
+  std::string warnings;
+  std::optional<std::string> by_first_layer;
+};
+
 TEST(Sparsify, WarnsWhereItJudgesByPartsOfFittedDocuments) {
-  class Listener : public record::Observer {
-   public:
-    void message(record::Level level, std::string_view text) override {
-      if (level == record::Level::warning) warnings += text;
-    }
-    std::string warnings;
-  } observer;
+  Warned observer;
   calibrate::TextSplit text{.fitted = test::random_domains(40), .choosing = {}, .judging = {}};
   sparsify(dense_model(), text, {}, {}, observer);
   EXPECT_EQ(observer.warnings, "");
   text.cut = {"second"};
   sparsify(dense_model(), text, {}, {}, observer);
   EXPECT_SAYS(observer.warnings, "calibration text 'second' has too few documents");
+}
+
+// Two sources of two sequences are 96 tokens, and layers have 16 inputs.
+TEST(Sparsify, WarnsOfTooLittleTextBeforeTheFirstLayer) {
+  const calibrate::TextSplit text{.fitted = test::random_domains(40, 2), .choosing = {}, .judging = {}};
+  Warned few;
+  SparsifyOptions options;
+  options.blocks = {0};
+  sparsify(dense_model(), text, options, {}, few);
+  ASSERT_TRUE(few.by_first_layer);
+  EXPECT_SAYS(*few.by_first_layer,
+              "layers of 16 inputs are fitted to 96 tokens, expected at least 8 tokens of each input");
+  EXPECT_SAYS(*few.by_first_layer, "set calibration_tokens to 32768.");
+  Warned compared;  // no weight is fitted
+  options.method = compress::SparseMethod::magnitude;
+  options.polish = false;
+  sparsify(dense_model(), text, options, {}, compared);
+  EXPECT_EQ(compared.warnings, "");
 }
 
 TEST(Sparsify, WhatJudgesDecidesNothing) {

@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "retort/architecture/counts.h"
+#include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
 #include "retort/base/files.h"
+#include "retort/base/units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
@@ -21,16 +24,27 @@ const sparsify::SparsifyOptions& options_of(const Stage& stage) {
   return std::get<sparsify::SparsifyOptions>(stage.options);
 }
 
+std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) {
+  const auto& options = options_of(stage);
+  return calibration_tokens(stage, sparsify::calibration_tokens_of(input, options), options.sequence_length);
+}
+
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
-  auto memory = sparsify::plan_sparsify(*config, sizeof(float),
-                                        sparsify::most_tokens(options, tokens, context.ranks.all), options,
-                                        /*on_disk=*/true);
-  memory.share(sparsify::kSparsifiedWeights, context.ranks.of_memory);
+  auto memory = sparsify::plan_sparsify(
+      *config, sizeof(float), sparsify::most_tokens(options, text_tokens(stage, *config), context.ranks.all),
+      options, /*on_disk=*/true);
+  memory.share(sparsify::kSparsifiedWeights, context.ranks.of_common_memory);
   return memory;
+}
+
+std::string work(const PlanContext& context, const Stage& stage, double flops_per_second) {
+  const auto config = context.models.config(stage.from);
+  if (!config) return {};
+  const auto work = sparsify::work_of(*config, text_tokens(stage, *config), options_of(stage));
+  return base::join(describe(work), ", about ", base::human_seconds(work.flops / flops_per_second), " here.");
 }
 
 // Everything that the bits of a finished block depend on.
@@ -44,8 +58,12 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  auto model =
-      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  std::int64_t tokens = 0;
+  context.group.agree([&] {
+    tokens =
+        sparsify::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
+  });
+  auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
   const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
   sparsify::SparsifyPlace place{
       .scratch = context.directory.checkpoints(stage.name),
@@ -72,6 +90,7 @@ base::Json run(const Context& context, const Stage& stage) {
 const StageFunctions kSparsifying = {.text_use = use_of_calibration_text,
                                      .sequence_length = calibration_length<sparsify::SparsifyOptions>,
                                      .plan = plan,
+                                     .work = work,
                                      .run = run};
 
 }  // namespace retort::pipeline
