@@ -153,13 +153,16 @@ Json read_scalar(Reader& in, ValueType type, const std::string& key) {
                               " is a list of lists, expected a plain list", kAdvice));
 }
 
-Json read_value(Reader& in, const std::string& key) {
+// An entry of a list takes a byte of the file and many of memory, so all lists together have `entries_left`.
+Json read_value(Reader& in, const std::string& key, std::uint64_t& entries_left) {
   const ValueType type = value_type(in, key);
   if (type != ValueType::array) return read_scalar(in, type, key);
   const ValueType element = value_type(in, key);
   const auto count = in.word<std::uint64_t>("the length of a list");
-  require<ModelError>(count <= kMaxGgufArray, in.where(), ": metadata ", quote(key), " claims ", count,
-                      " entries, expected at most ", kMaxGgufArray, "; the file is damaged", kAdvice);
+  require<ModelError>(count <= entries_left, in.where(), ": metadata ", quote(key), " claims ", count,
+                      " entries, expected at most ", entries_left, ", as all lists together may have ",
+                      kMaxGgufEntries, "; the file is damaged", kAdvice);
+  entries_left -= count;
   in.require_room(count * kLeastBytes[static_cast<std::size_t>(element)], "a metadata list");
   Json list = Json::array();
   list.get_ref<Json::array_t&>().reserve(static_cast<std::size_t>(count));
@@ -179,11 +182,12 @@ bool is_name(std::string_view text, std::size_t most_bytes) {
 
 GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
   GgufMetadata metadata;
+  std::uint64_t entries_left = kMaxGgufEntries;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key = in.text("a metadata key");
     require<ModelError>(is_name(key, kMaxGgufKeyBytes), in.where(), ": metadata key ", i, " is ", quote(key),
                         ", expected printable text of 1 to ", kMaxGgufKeyBytes, " bytes", kAdvice);
-    Json value = read_value(in, key);
+    Json value = read_value(in, key, entries_left);
     require<ModelError>(!value.is_string() || base::is_utf8(value.get_ref<const std::string&>()), in.where(),
                         ": metadata ", quote(key), " is not UTF-8", kAdvice);
     const auto [entry, fresh] = metadata.emplace(std::move(key), std::move(value));

@@ -39,7 +39,7 @@ struct GgufHeader {
 /// safetensors hold as well.
 inline constexpr std::size_t kMaxGgufKeys = 65'536;
 inline constexpr std::size_t kMaxGgufKeyBytes = 65'535;
-inline constexpr std::size_t kMaxGgufArray = std::size_t{1} << 23;
+inline constexpr std::size_t kMaxGgufEntries = std::size_t{1} << 23;  ///< of all lists of a file together
 inline constexpr std::size_t kMaxGgufAlignment = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxGgufRank = 4;
 

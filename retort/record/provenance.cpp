@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "git_hash.h"
 #include "retort/base/error.h"
 #include "retort/record/keys.h"
 

@@ -2,13 +2,17 @@
 // the way from the file to the person.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <limits>
+#include <sstream>
+#include <stdexcept>
 
 #include "cli/refusal.h"
 #include "retort/base/files.h"
 #include "support/gguf_writer.h"
 #include "support/message_of.h"
+#include "support/outside_data.h"
 
 namespace retort::test {
 namespace {
@@ -229,6 +233,69 @@ TEST(Gguf, ThatIsBadIsNoConfigurationForATrainStage) {
       {"{name: born, kind: train, config: bad.gguf, tokenizer: models/europa-5m, data: [text], tokens: 256, "
        "packing: {sequence_length: 32}}"});
   expect_refusal(project, {"run", "recipe.yaml", "--run-dir", "run"}, 4, "the file is truncated or damaged");
+}
+
+// In order, as a dry run prints them.
+std::vector<double> totals_of_plans(const std::string& log) {
+  std::vector<double> totals_bytes;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, unit;
+    double number = 0;
+    if (!(words >> name >> number >> unit) || name != "total") continue;
+    EXPECT_TRUE(unit == "GB" || unit == "MB") << line;
+    totals_bytes.push_back(number * (unit == "GB" ? 1e9 : 1e6));
+  }
+  return totals_bytes;
+}
+
+std::string numbered_documents(const std::string& word, const std::string& separator) {
+  std::string text;
+  for (int document = 0; document < 300; ++document) {
+    for (int i = 0; i < 60; ++i) text += word + ' ' + std::to_string(document * i) + ' ';
+    text += separator;
+  }
+  return text;
+}
+
+// What `make smollm2` asks for, before there is a program that could plan.
+std::int64_t asked_bytes_of_fetching() {
+  const std::string tool = base::read_file(source() / "tools" / "fetch_smollm2"), key = "\nneeded_bytes=";
+  const auto at = tool.find(key);
+  if (at == tool.npos) throw std::runtime_error("tools/fetch_smollm2 asks for no memory.");
+  return std::stoll(tool.substr(at + key.size()));
+}
+
+// Plans recipes/smollm2.yaml with this file and made-up text.  Its students begin with the whole model, as a
+// plan needs a model that is there; theirs is smaller.
+Finished plan_of_smollm2(const std::string& file, std::int64_t memory_bytes) {
+  const TinyProject project;
+  project.write("manuals.txt", numbered_documents("package", "\n\n\n"));
+  project.write("quotes.txt", numbered_documents("saying", "\n%\n"));
+  std::vector<std::string> arguments = {"run", source() / "recipes" / "smollm2.yaml", "--dry-run", "--dtype",
+                                        "fp32"};
+  for (const std::string& setting :
+       {"memory_bytes=" + std::to_string(memory_bytes), std::string("data.manuals.path=manuals.txt"),
+        std::string("data.quotes.path=quotes.txt"), "stages.pruned.from=" + file,
+        "stages.student.from=" + file, "stages.student.teacher=" + file, "stages.ce_only.from=" + file,
+        "stages.scores.models=[" + file + ", pruned, student, ce_only]"})
+    arguments.insert(arguments.end(), {"--set", setting});
+  return project.run(arguments);
+}
+
+TEST(Gguf, OfTheRecipeForARealModelNeedsNoMoreMemoryThanIsAskedForBeforeItIsFetched) {
+  const char* file = std::getenv("RETORT_GGUF");
+  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  const std::int64_t asked_bytes = asked_bytes_of_fetching();
+  const auto plenty = plan_of_smollm2(file, 10 * asked_bytes);
+  EXPECT_EQ(plenty.code, 0) << plenty.err;
+  const auto totals_bytes = totals_of_plans(plenty.err);
+  EXPECT_EQ(totals_bytes.size(), 4U) << plenty.err;
+  for (const double bytes : totals_bytes) EXPECT_LE(bytes, static_cast<double>(asked_bytes)) << plenty.err;
+  // Of what a machine has left a run takes a little less.
+  const auto least = plan_of_smollm2(file, asked_bytes / 8 * 7);
+  EXPECT_EQ(least.code, 0) << least.err;
 }
 
 TEST(BadGguf, MayNotLackAPart) {

@@ -120,6 +120,20 @@ TEST(GgufHostile, RefusesLyingCounts) {
   EXPECT_SAYS(refusal(list(1'000'000)), "a metadata list at byte");
 }
 
+TEST(GgufHostile, RefusesListsThatHaveTooManyEntriesTogether) {
+  const auto second_list = [](std::uint64_t count) {
+    GgufWriter file;
+    file.integers("first", {1, 2, 3});
+    file.raw("second", 9, little_endian(std::uint32_t{0}) + little_endian(count));
+    return refusal(file);
+  };
+  EXPECT_SAYS(second_list(kMaxGgufEntries - 3), "a metadata list at byte");
+  EXPECT_SAYS(
+      second_list(kMaxGgufEntries - 2),
+      "metadata \"second\" claims 8388606 entries, expected at most 8388605, as all lists together may "
+      "have 8388608; the file is damaged");
+}
+
 TEST(GgufHostile, RefusesLyingLengthsOfTexts) {
   EXPECT_SAYS(refusal(one_value(8, little_endian(std::numeric_limits<std::uint64_t>::max()))),
               "needs 18446744073709551615 bytes");

