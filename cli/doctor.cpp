@@ -132,13 +132,13 @@ Finding launched() {
     if (by == comm::Launcher::open_mpi) {
       const char* const seconds = std::getenv("OMPI_MCA_odls_base_sigkill_timeout");
       finding.verdict = Verdict::note;
-      finding.advice =
-          seconds
-              ? base::join("mpirun of Open MPI 4.1 waits ", seconds,
-                           " s (OMPI_MCA_odls_base_sigkill_timeout) at each end that is not code 0; set no "
-                           "more than a step and its checkpoint take.")
-              : "mpirun of Open MPI 4.1 kills ranks one second after Ctrl-C or SIGTERM; stop a run by USR1, "
-                "or by a file named stop in its directory.";
+      finding.advice = base::join(
+          "mpirun of Open MPI 4.1 kills ranks ", seconds ? seconds : "1",
+          " s after Ctrl-C or SIGTERM, and delays every early end by up to twice as long, whoever is left; "
+          "OMPI_MCA_odls_base_sigkill_timeout, which is ",
+          seconds ? "set" : "not set",
+          ", says how long. USR1 to mpirun, or a file named stop in the run directory, saves at once without "
+          "it.");
     }
     return finding;
   } catch (const base::Error& error) {

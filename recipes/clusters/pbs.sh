@@ -3,13 +3,15 @@
 #
 #   qsub -v recipe=recipe.yaml,run=/scratch/me/run,again=$PWD/recipes/clusters/pbs.sh recipes/clusters/pbs.sh
 #
-# PBS sends no signal in time, so a file named stop asks the run to save, ten minutes before the limit.
+# PBS sends no signal in time, only SIGTERM at the limit.  So a file named stop asks the run to save, ten minutes before
+# the limit.
 #PBS -N retort
 #PBS -l select=4:mpiprocs=2
 #PBS -l walltime=12:00:00
 
 cd "$PBS_O_WORKDIR" || exit
-# With a patience of mpiexec's own it would wait that long after each early end, perhaps beyond the limit.
+# Open MPI's mpiexec kills ranks one second after SIGTERM, or as many as this variable says.  But it waits them out, up
+# to twice, after every early end, perhaps beyond the limit.  The file saves without it.
 unset OMPI_MCA_odls_base_sigkill_timeout
 retort doctor "$(dirname "$run")" || exit
 (sleep $((12 * 3600 - 600)) && touch "$run/stop") &

@@ -170,6 +170,12 @@ void add_gathered(const MemoryShape& shape, const architecture::Layout& student,
                           std::min(comm::kMostReceived_bytes, largest_of(student) * master)});
 }
 
+// What a recipe says so that all of `ranks` hold each model between them.
+std::string sharded_over(std::int64_t ranks, bool teacher) {
+  return base::join("shard: {student_ranks: ", ranks, teacher ? base::join(", teacher_ranks: ", ranks) : "",
+                    "}");
+}
+
 }  // namespace
 
 void MemoryPlan::share(std::string_view what, std::int64_t ranks) {
@@ -261,12 +267,13 @@ MemoryPlan plan_memory_within(const MemoryShape& shape, std::int64_t available_b
   auto plan = plan_memory(shape);
   if (plan.total_bytes() <= available_bytes) return plan;
   auto wider = shape;
-  for (auto ranks = 2 * shape.ranks; ranks <= kMostRanks; ranks *= 2) {
+  for (auto ranks = std::max<std::int64_t>(2, shape.ranks); ranks <= kMostRanks; ranks *= 2) {
     wider.ranks = wider.student_ranks = wider.teacher_ranks = ranks;
     if (plan_memory(wider).total_bytes() > available_bytes) continue;
-    plan.advice +=
-        base::join(", or start ", ranks, " ranks with as much memory each and shard: {student_ranks: ", ranks,
-                   ", teacher_ranks: ", ranks, "}");
+    plan.advice += base::join(
+        ", or ",
+        ranks > shape.ranks ? base::join("start ", ranks, " ranks with as much memory each and ") : "",
+        "set ", sharded_over(ranks, shape.teacher), " in the stage");
     break;
   }
   return plan;

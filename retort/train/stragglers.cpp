@@ -22,38 +22,51 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
+double Stragglers::sequences_of(int rank) const {
+  return window_.back()[static_cast<std::size_t>(rank)].sequences;
+}
+
 double Stragglers::median_of(int rank, shard::Phase phase) const {
   std::vector<double> values;
   for (const auto& step : window_)
-    values.push_back(step[static_cast<std::size_t>(rank)][static_cast<std::size_t>(phase)]);
-  return median(std::move(values));
+    values.push_back(step[static_cast<std::size_t>(rank)].seconds[static_cast<std::size_t>(phase)]);
+  return median(std::move(values)) / sequences_of(rank);
 }
 
-double Stragglers::others_median(int rank, shard::Phase phase) const {
+std::vector<int> Stragglers::working_ranks() const {
+  std::vector<int> working;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (sequences_of(rank) > 0) working.push_back(rank);
+  return working;
+}
+
+double Stragglers::others_median(std::span<const int> working, int rank, shard::Phase phase) const {
   std::vector<double> values;
-  for (int other = 0; other < ranks_; ++other)
+  for (const int other : working)
     if (other != rank) values.push_back(median_of(other, phase));
   return median(std::move(values));
 }
 
-std::optional<Straggler> Stragglers::slow_in_window(int rank, double step_seconds) const {
+std::optional<Straggler> Stragglers::slow_in_window(std::span<const int> working, int rank) const {
+  if (working.size() < 2) return {};  // there is none to compare it with
+  const auto& last = window_.back()[static_cast<std::size_t>(rank)];
+  const double step_seconds = std::accumulate(last.seconds.begin(), last.seconds.end(), 0.0);
   for (const auto phase : kOwnWork) {
-    const double own = median_of(rank, phase), others = others_median(rank, phase);
-    if (own > kSlower * others && own - others > kShare * step_seconds)
+    const double own = median_of(rank, phase), others = others_median(working, rank, phase);
+    if (own > kSlower * others && (own - others) * last.sequences > kShare * step_seconds)
       return Straggler{rank, phase, own, others};
   }
   return {};
 }
 
-std::vector<Straggler> Stragglers::add(std::span<const shard::PerPhase> of_ranks) {
+std::vector<Straggler> Stragglers::add(std::span<const RankStep> of_ranks) {
   window_.emplace_back(of_ranks.begin(), of_ranks.end());
-  if (ranks_ < 2 || window_.size() < kWindow) return {};
-  const auto& last = window_.back().front();
-  const double step_seconds = std::accumulate(last.begin(), last.end(), 0.0);
+  if (window_.size() < kWindow) return {};
   std::vector<Straggler> found;
-  for (int rank = 0; rank < ranks_; ++rank) {
+  const auto working = working_ranks();
+  for (const int rank : working) {
     const auto index = static_cast<std::size_t>(rank);
-    const auto slow = slow_in_window(rank, step_seconds);
+    const auto slow = slow_in_window(working, rank);
     if (slow && suspects_[index] && !told_[index]) {
       told_[index] = true;
       found.push_back(*slow);

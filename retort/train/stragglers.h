@@ -11,6 +11,12 @@
 
 namespace retort::train {
 
+/// What a rank did in a step.
+struct RankStep {
+  double sequences = 0;  ///< that it had; 0: it only waited for others
+  shard::PerPhase seconds = {};
+};
+
 /// A rank that was slower than the others in two windows of steps, one after the other.
 struct Straggler {
   int rank = 0;
@@ -24,21 +30,24 @@ class Stragglers {
   explicit Stragglers(int ranks)
       : ranks_(ranks), suspects_(static_cast<std::size_t>(ranks)), told_(suspects_.size()) {}
 
-  /// Takes the seconds of a step's phases on each rank, per sequence that it had; returns ranks that were not
-  /// told of before.  Only phases in which a rank does not wait for others count.
-  std::vector<Straggler> add(std::span<const shard::PerPhase> of_ranks);
+  /// Takes a step of all ranks, who have the same shares in every step; returns ranks that were not told of
+  /// before.  Seconds for a sequence are compared, among ranks that have some, and only in phases in which a
+  /// rank does not wait for others.
+  std::vector<Straggler> add(std::span<const RankStep> of_ranks);
 
  private:
   static constexpr std::size_t kWindow = 20;  // steps
   static constexpr double kSlower = 1.5;      // times the median of the others
   static constexpr double kShare = 0.05;      // and by so much of a step
 
+  double sequences_of(int rank) const;
   double median_of(int rank, shard::Phase phase) const;
-  double others_median(int rank, shard::Phase phase) const;
-  std::optional<Straggler> slow_in_window(int rank, double step_seconds) const;
+  std::vector<int> working_ranks() const;
+  double others_median(std::span<const int> working, int rank, shard::Phase phase) const;
+  std::optional<Straggler> slow_in_window(std::span<const int> working, int rank) const;
 
   int ranks_;
-  std::vector<std::vector<shard::PerPhase>> window_;  // by step, then rank
+  std::vector<std::vector<RankStep>> window_;  // by step, then rank
   std::vector<bool> suspects_, told_;
 };
 

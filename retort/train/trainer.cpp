@@ -94,9 +94,9 @@ class Loop {
  private:
   // What each rank tells all others once a step.
   struct Said {
-    double squares = 0;           // of its part of the gradient
-    double stop = 0;              // above 0: it was asked to
-    shard::PerPhase phases = {};  // of the step before, seconds for a sequence
+    double squares = 0;    // of its part of the gradient
+    double stop = 0;       // above 0: it was asked to
+    RankStep before = {};  // the step before
   };
 
   void resume() {
@@ -148,18 +148,17 @@ class Loop {
     s_.group.set_patience(patience_.seconds());
     if (s_.device.is_cpu()) {
       const auto phases = clock_.take();
-      keep_per_sequence(phases, batches);
+      keep_step(phases, batches);
       if (operations) keep_profile(phases, operations->take());
     }
     progress_.seconds += seconds;
     record(result, norm, seconds);
   }
 
-  void keep_per_sequence(const shard::PerPhase& phases, std::span<const shard::MicroBatch> batches) {
-    std::size_t sequences = 0;
-    for (const auto& batch : batches) sequences += batch.bounds.size() - 1;
-    said_.phases = phases;
-    for (auto& seconds : said_.phases) seconds /= static_cast<double>(std::max<std::size_t>(1, sequences));
+  void keep_step(const shard::PerPhase& phases, std::span<const shard::MicroBatch> batches) {
+    std::int64_t sequences = 0;
+    for (const auto& batch : batches) sequences += batch.sequences();
+    said_.before = {.sequences = static_cast<double>(sequences), .seconds = phases};
     has_phases_ = true;
   }
 
@@ -179,7 +178,7 @@ class Loop {
     said_.squares = own_squares();
     said_.stop = s_.observer.stop_requested() ? 1 : 0;
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
-    static_assert(sizeof(Said) == (2 + shard::kPhases) * sizeof(double), "numbers, nothing between them");
+    static_assert(sizeof(Said) == (3 + shard::kPhases) * sizeof(double), "numbers, nothing between them");
     constexpr auto kNumbers = static_cast<std::int64_t>(sizeof(Said) / sizeof(double));
     if (s_.group.size() > 1) clock_.enter(shard::Phase::exchange);
     s_.group
@@ -188,14 +187,14 @@ class Loop {
         .wait();
     clock_.enter(shard::Phase::update);
     double squares = 0;
-    std::vector<shard::PerPhase> phases;
+    std::vector<RankStep> steps;
     for (const auto& said : all) {
       squares += said.squares;
       asked_to_stop_ = asked_to_stop_ || said.stop > 0;
-      phases.push_back(said.phases);
+      steps.push_back(said.before);
     }
     if (has_phases_ && s_.group.size() > 1)
-      for (const auto& straggler : stragglers_.add(phases))
+      for (const auto& straggler : stragglers_.add(steps))
         s_.observer.message(record::Level::warning, base::join(s_.stage, ": ", described(straggler)));
     return std::sqrt(squares);
   }

@@ -62,12 +62,18 @@ TEST(Doctor, KnowsTheLauncherThatStartedIt) {
     ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
   });
   EXPECT_EQ(findings_of(open_mpi).at("launcher").found, "Open MPI");
-  EXPECT_SAYS(findings_of(open_mpi).at("launcher").advice, "stop a run by USR1, or by a file named stop");
+  const auto advice = findings_of(open_mpi).at("launcher").advice;
+  EXPECT_SAYS(advice,
+              "kills ranks 1 s after Ctrl-C or SIGTERM, and delays every early end by up to twice as long");
+  EXPECT_SAYS(advice, "OMPI_MCA_odls_base_sigkill_timeout, which is not set");
+  EXPECT_SAYS(advice, "USR1 to mpirun, or a file named stop in the run directory, saves at once");
   const auto patient = run({"doctor", "--json"}, "", {}, [] {
     ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "600", 1);
     ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
   });
-  EXPECT_SAYS(findings_of(patient).at("launcher").advice, "waits 600 s");
+  EXPECT_SAYS(findings_of(patient).at("launcher").advice, "kills ranks 600 s after");
+  EXPECT_SAYS(findings_of(patient).at("launcher").advice,
+              "OMPI_MCA_odls_base_sigkill_timeout, which is set, says how long");
   const auto torchrun = run({"doctor", "--json"}, "", {}, [] { ::setenv("TORCHELASTIC_RUN_ID", "x", 1); });
   EXPECT_EQ(torchrun.code, 5);
   EXPECT_SAYS(findings_of(torchrun).at("launcher").advice, "use mpirun -n N retort run RECIPE");

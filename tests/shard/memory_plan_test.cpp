@@ -57,11 +57,30 @@ TEST(MemoryPlan, NamesTheRanksThatWouldFit) {
   wider.ranks = wider.student_ranks = wider.teacher_ranks = 4;
   const auto available = shard::plan_memory(wider).total_bytes();
   EXPECT_SAYS(shard::plan_memory_within(shape(), available).advice,
-              "start 4 ranks with as much memory each and shard: {student_ranks: 4, teacher_ranks: 4}");
+              "start 4 ranks with as much memory each and set shard: {student_ranks: 4} in the stage");
   EXPECT_SAYS(shard::plan_memory_within(shape(), available - 1).advice, "start 8 ranks");
   const auto enough = shard::plan_memory(shape()).total_bytes();
   EXPECT_EQ(shard::plan_memory_within(shape(), enough).advice, shard::MemoryPlan().advice);
   EXPECT_EQ(shard::plan_memory_within(shape(), 1).advice, shard::MemoryPlan().advice) << "no number would do";
+}
+
+// Ranks that hold a copy each need no others: they share the copies among themselves.
+TEST(MemoryPlan, NamesTheLayoutInWhichThePresentRanksWouldFit) {
+  const auto teacher = test::config_of(test::Shape{});
+  auto replicated = shape();
+  replicated.teacher = &teacher;
+  replicated.ranks = 4;
+  auto sharded = replicated;
+  sharded.student_ranks = sharded.teacher_ranks = 4;
+  const auto available = shard::plan_memory(sharded).total_bytes();
+  const auto advice = shard::plan_memory_within(replicated, available).advice;
+  EXPECT_SAYS(advice, ", or set shard: {student_ranks: 4, teacher_ranks: 4} in the stage");
+  EXPECT_EQ(advice.find("start"), advice.npos) << advice;
+  for (const auto& present : {replicated, sharded})
+    EXPECT_SAYS(
+        shard::plan_memory_within(present, available - 1).advice,
+        ", or start 8 ranks with as much memory each and set shard: {student_ranks: 8, teacher_ranks: "
+        "8} in the stage");
 }
 
 // Two ranks of one memory read each other's parts in place; ranks of several gather the unit at hand and the
