@@ -20,8 +20,14 @@ SquareHead::SquareHead(const LossOptions& options, std::vector<std::int64_t> lay
   if (!features.empty()) features_D = at::tensor(features, at::kLong);
 }
 
+const at::Tensor& SquareHead::features_on(at::Device device) const {
+  if (!features_there_D.defined() || features_there_D.device() != device)
+    features_there_D = features_D.to(device);
+  return features_there_D;
+}
+
 at::Tensor SquareHead::comparable(const at::Tensor& teacher_NF, std::int64_t width) const {
-  return features_D.defined() ? teacher_NF.index_select(1, features_D.to(teacher_NF.device()))
+  return features_D.defined() ? teacher_NF.index_select(1, features_on(teacher_NF.device()))
                               : pool_features(teacher_NF, width);
 }
 

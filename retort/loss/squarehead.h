@@ -16,7 +16,7 @@ namespace retort::loss {
 /// The mean over student blocks of (error / (teacher + eps)), both means over the tokens and features of one
 /// sequence, averaged over sequences by their share of the step's tokens.  So no result depends on how
 /// sequences are grouped. Source: Dickmann et al. 2025, eq. 1, whose means run over the batch; docs/decisions
-/// has the difference.
+/// has the difference.  One thread uses it at a time.
 class SquareHead final : public HiddenLoss {
  public:
   /// `features`: the teacher's feature that each of the student's is compared with; empty: the teacher's are
@@ -31,9 +31,11 @@ class SquareHead final : public HiddenLoss {
 
  private:
   at::Tensor comparable(const at::Tensor& teacher_NF, std::int64_t width) const;
+  const at::Tensor& features_on(at::Device device) const;
 
   double eps_;
-  at::Tensor features_D;  // undefined: pooled
+  at::Tensor features_D;                // undefined: pooled
+  mutable at::Tensor features_there_D;  // where hidden states are: copied for the first of them alone
   std::vector<std::int64_t> layer_map_;
 };
 

@@ -14,26 +14,30 @@ struct Run {
   std::int64_t position, count, length;
 };
 
-at::Tensor positions_of(std::span<const Run> runs) {
+// Made on the device: a copy from the processor would wait for all that the device was given before.
+at::Tensor positions_of(std::span<const Run> runs, at::Device device) {
   std::int64_t tokens = 0;
   for (const Run& run : runs) tokens += run.count;
-  auto positions_N = at::empty({tokens}, at::TensorOptions().dtype(at::kLong));
-  auto* next = positions_N.mutable_data_ptr<std::int64_t>();
-  for (const Run& run : runs)
-    for (std::int64_t i = 0; i < run.count; ++i) *next++ = run.position + i;
+  const auto positions_N = at::arange(tokens, at::TensorOptions().dtype(at::kLong).device(device));
+  std::int64_t begin = 0;
+  for (const Run& run : runs) {
+    if (run.position != begin) positions_N.narrow(0, begin, run.count).sub_(begin - run.position);
+    begin += run.count;
+  }
   return positions_N;
 }
 
 // Neighbouring runs whose angles are the same make one table.
 ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
-                      std::span<const Run> runs, const at::Tensor& positions_N) {
+                      std::span<const Run> runs, const at::Tensor& positions_N,
+                      RopeFrequencies& frequencies) {
   std::vector<at::Tensor> cos_NE2, sin_NE2;
   std::int64_t begin = 0;
   for (auto run = runs.begin(); run != runs.end();) {
     const auto length = run->length;
     std::int64_t count = 0;
     for (; run != runs.end() && same_angles(rope, context, run->length, length); ++run) count += run->count;
-    const auto frequencies_R2 = rope_frequencies(rope, head_dim, context, length).to(positions_N.device());
+    const auto frequencies_R2 = frequencies.of(rope, head_dim, context, length, positions_N.device());
     auto part = ops::rotary_tables(positions_N.narrow(0, begin, count), frequencies_R2, rope_factor(rope));
     if (count == positions_N.size(0)) return part;
     cos_NE2.push_back(std::move(part.cos_NE2));
@@ -44,33 +48,50 @@ ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std
 }
 
 TokenLayout layout_of(const architecture::Config& config, std::vector<std::int64_t> starts,
-                      std::span<const Run> runs, at::Device device) {
-  const auto positions_N = positions_of(runs).to(device);
+                      std::span<const Run> runs, at::Device device, RopeFrequencies& frequencies) {
+  const auto positions_N = positions_of(runs, device);
   TokenLayout layout{std::move(starts), {}};
   for (const auto& block : config.blocks) {
     if (!block.attention || !block.attention->kind.rope) continue;
     const std::pair key(*block.attention->kind.rope, block.attention->head_dim);
     if (layout.turnings.contains(key)) continue;
     const auto& rope = config.ropes[key.first];
-    layout.turnings.emplace(
-        key, Turning{tables_of(rope, key.second, config.max_position_embeddings, runs, positions_N),
-                     query_factors(rope, positions_N)});
+    layout.turnings.emplace(key, Turning{tables_of(rope, key.second, config.max_position_embeddings, runs,
+                                                   positions_N, frequencies),
+                                         query_factors(rope, positions_N)});
   }
   return layout;
 }
 
 }  // namespace
 
+at::Tensor RopeFrequencies::of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
+                               std::int64_t length, at::Device device) {
+  for (const auto& known : known_)
+    if (known.rope == rope && known.head_dim == head_dim && known.context == context &&
+        same_angles(rope, context, length, known.length) && known.frequencies_R2.device() == device)
+      return known.frequencies_R2;
+  known_.push_back(
+      {rope, head_dim, context, length, rope_frequencies(rope, head_dim, context, length).to(device)});
+  return known_.back().frequencies_R2;
+}
+
 const Turning* TokenLayout::turning(const architecture::Attention& attention) const {
   return attention.kind.rope ? &turnings.at({*attention.kind.rope, attention.head_dim}) : nullptr;
 }
 
 TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
-                              at::Device device) {
+                              at::Device device, RopeFrequencies& frequencies) {
   std::vector<Run> runs;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     runs.push_back({0, starts[i + 1] - starts[i], starts[i + 1] - starts[i]});
-  return layout_of(config, std::move(starts), runs, device);
+  return layout_of(config, std::move(starts), runs, device, frequencies);
+}
+
+TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
+                              at::Device device) {
+  RopeFrequencies frequencies;
+  return make_token_layout(config, std::move(starts), device, frequencies);
 }
 
 TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
@@ -78,7 +99,8 @@ TokenLayout growing_layout(const architecture::Config& config, std::int64_t prom
   std::vector<Run> runs{{0, prompt, prompt}};
   for (std::int64_t position = prompt; position < count; ++position)
     runs.push_back({position, 1, position + 1});
-  return layout_of(config, {0, count}, runs, device);
+  RopeFrequencies frequencies;
+  return layout_of(config, {0, count}, runs, device, frequencies);
 }
 
 TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count) {

@@ -22,6 +22,23 @@ struct Turning {
   at::Tensor query_factor_N;  ///< undefined where queries do not grow
 };
 
+/// Frequencies of rotary embeddings on the devices that turn by them.  Each is copied there once and kept, so
+/// that no later batch waits for a copy.
+class RopeFrequencies {
+ public:
+  /// As rope_frequencies() has them, float32 on `device`.
+  at::Tensor of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
+                std::int64_t length, at::Device device);
+
+ private:
+  struct Known {
+    architecture::Rope rope;
+    std::int64_t head_dim, context, length;  // length: one of those with the same angles
+    at::Tensor frequencies_R2;
+  };
+  std::vector<Known> known_;
+};
+
 /// Where documents start and at which position each token stands; attention stays inside a segment.
 struct TokenLayout {
   std::vector<std::int64_t> starts;  ///< first token of each segment, rising from 0; last N
@@ -33,7 +50,11 @@ struct TokenLayout {
 };
 
 /// `starts` as in TokenLayout; positions begin at 0 in each segment.  Embeddings that stretch with the length
-/// of a document do so by segment.
+/// of a document do so by segment.  Where `frequencies` knows what it takes, no processor waits for the
+/// device.
+TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
+                              at::Device device, RopeFrequencies& frequencies);
+/// The same of a batch that is the only one.
 TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
                               at::Device device);
 /// One segment of `count` tokens that grows: the first `prompt` come together, then one after the other, each

@@ -169,7 +169,8 @@ void Engine::embed(Wave& wave) {
   prefetch(architecture::Layout::block_unit(0));
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
-    lane.layout = model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device());
+    lane.layout =
+        model::make_token_layout(student_.config(), lane.batch->starts, matrix_VD.device(), frequencies_);
     lane.hidden_ND = model::embed(matrix_VD, lane.batch->ids_N, student_.config().embedding_factor);
   }
 }
@@ -181,7 +182,7 @@ void Engine::embed_teacher(Wave& wave) {
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
     lane.teacher_layout =
-        model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device());
+        model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device(), frequencies_);
     lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N, teacher_->config().embedding_factor);
   }
 }

@@ -19,6 +19,7 @@
 #include "retort/comm/group.h"
 #include "retort/loss/losses.h"
 #include "retort/model/packed_text.h"
+#include "retort/model/tokens.h"
 #include "retort/shard/acquired_unit.h"
 #include "retort/shard/parameters.h"
 #include "retort/shard/phases.h"
@@ -102,6 +103,7 @@ class Engine {
   PhaseClock& clock_;
   EngineOptions options_;
   std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
+  model::RopeFrequencies frequencies_;   // of both models
   double counts_[2] = {};                // tokens and targets of this rank, then of the step
   comm::Handle counting_;
   double step_tokens_ = 0, step_targets_ = 0;

@@ -4,13 +4,17 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "device/accelerator.h"
+#include "retort/base/loaded_library.h"
 #include "support/message_of.h"
 #include "support/ranks.h"
+#include "support/temporary_directory.h"
 
 namespace retort::comm {
 namespace {
@@ -18,12 +22,26 @@ namespace {
 using test::DeviceBytes;
 using test::TestAccelerator;
 
-// Makes a call of the libnccl.so.2 of the tests fail.
-void fail_at(int rank, int kind, int calls) {
+// What the libnccl.so.2 of the tests has beside NCCL's functions.
+template <typename Function>
+Function* of_test_library(const char* name) {
   void* loaded = ::dlopen(std::getenv("RETORT_NCCL"), RTLD_NOW | RTLD_LOCAL);
-  reinterpret_cast<void (*)(int, int, int)>(::dlsym(loaded, "test_nccl_fail"))(rank, kind, calls);
+  return reinterpret_cast<Function*>(::dlsym(loaded, name));
+}
+
+// Makes a call fail.
+void fail_at(int rank, int kind, int calls) {
+  of_test_library<void(int, int, int)>("test_nccl_fail")(rank, kind, calls);
 }
 constexpr int kError = 1, kHang = 2;
+
+// Makes calls stand still where they would move.
+void hold_calls(bool held) {
+  of_test_library<void(int)>("test_nccl_hold")(held ? 1 : 0);
+}
+int calls_held() {
+  return of_test_library<int()>("test_nccl_held")();
+}
 
 void on_devices(int ranks, const std::function<void(Group&, TestAccelerator&)>& act) {
   test::on_ranks(ranks, [&](Group& group) {
@@ -80,6 +98,29 @@ TEST(Nccl, ACallThatDoesNotMoveIsGivenUp) {
     EXPECT_SAYS(sentence, "all_gather of 64 bytes of 'world' did not move within");
 }
 
+// A rank that fails by itself leaves its groups before anybody can be told.
+TEST(Nccl, ARankThatThrowsIsNotWaitedForAndTheOthersHearIt) {
+  std::vector<std::string> heard(3);
+  const auto act = [&](Group& group, TestAccelerator& accelerator) {
+    group.set_patience(5);
+    const DeviceBytes own(64), all(192);
+    const auto gather = [&] {
+      group
+          .all_gather({own.get(), 64, Type::bytes, Device::accelerator},
+                      {all.get(), 192, Type::bytes, Device::accelerator})
+          .wait();
+    };
+    gather();
+    std::byte host;
+    accelerator.to_host(&host, all.get(), 1);
+    if (group.rank() == 1) throw base::StorageError("the disk is full.");
+    heard[static_cast<std::size_t>(group.rank())] = test::message_of<base::PeerError>(gather);
+  };
+  EXPECT_THROW(on_devices(3, act), base::StorageError);
+  EXPECT_EQ(heard, (std::vector<std::string>{"rank 1: the disk is full.", "", "rank 1: the disk is full."}));
+  EXPECT_TRUE(test::device::take_faults().empty());
+}
+
 TEST(Nccl, ACallIsTimedByTheAccelerator) {
   on_devices(2, [](Group& group, TestAccelerator& accelerator) {
     const DeviceBytes values(1 << 20);
@@ -92,13 +133,21 @@ TEST(Nccl, ACallIsTimedByTheAccelerator) {
   });
 }
 
+// The calls of both ranks end when both have computed, and were told where their results are.
 TEST(Nccl, TheComputationGoesOnWhileACallMoves) {
+  hold_calls(true);
   on_devices(2, [](Group& group, TestAccelerator&) {
     const DeviceBytes values(1 << 20), other(64);
     auto moving = group.all_reduce({values.get(), 1 << 18, Type::f32, Device::accelerator});
+    for (int tries = 0; tries < 1000 && calls_held() < 2; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     compute_on(other, 64, true);
+    test::device::synchronize(test::device::current_stream(group.rank()));
     moving.wait();
     compute_on(values, 1 << 20, true);
+    EXPECT_EQ(calls_held(), 2) << "something waited for a call that moves";
+    group.barrier();
+    hold_calls(false);
   });
   EXPECT_TRUE(test::device::take_faults().empty());
 }
@@ -180,6 +229,69 @@ TEST(NcclLibrary, IsTheOneThatIsNamed) {
   EXPECT_EQ(library->file, std::getenv("RETORT_NCCL"));
   EXPECT_EQ(library->version, 22703);
   with_variable("none", [] { EXPECT_FALSE(nccl::library()); });
+}
+
+// What is taken where no variable names a file.  Each case is a process of its own: what is mapped stays.
+class NcclLibraryFound : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+using Files = std::vector<std::filesystem::path>;
+constexpr const char *kTorch = "torch/lib/libtorch_cpu.so", *kWheel = "nvidia/nccl/lib/libnccl.so.2",
+                     *kRccl = "torch/lib/librccl.so.1", *kElsewhere = "elsewhere/libnccl.so.2";
+
+// Makes a folder of packages with these files and maps some.  Says what is taken then, or why nothing.
+[[noreturn]] void say_what_is_taken(const Files& files, const Files& mapped) {
+  {
+    const test::TemporaryDirectory packages;
+    const std::filesystem::path nccl = std::getenv("RETORT_NCCL"),
+                                other = base::file_of_function(
+                                    reinterpret_cast<const void*>(&test::device::take_faults));
+    ::unsetenv("RETORT_NCCL");
+    for (const auto& file : files) {
+      std::filesystem::create_directories((packages / file).parent_path());
+      std::filesystem::copy_file(file == kTorch ? other : nccl, packages / file);
+    }
+    for (const auto& file : mapped)
+      if (!::dlopen((packages / file).c_str(), RTLD_NOW | RTLD_GLOBAL))
+        std::fprintf(stderr, "%s\n", ::dlerror());
+    try {
+      std::fprintf(stderr, "takes %s.\n", nccl::library()->file.c_str());
+    } catch (const base::EnvironmentError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  }
+  std::exit(0);
+}
+
+// By the system, whatever else this process has mapped.
+bool is_installed(const char* name) {
+  void* loaded = ::dlmopen(LM_ID_NEWLM, name, RTLD_LAZY);
+  if (loaded) ::dlclose(loaded);
+  return loaded != nullptr;
+}
+
+TEST_F(NcclLibraryFound, IsTheSystemsOrTheErrorSaysWhatToInstall) {
+  const char* const expected =
+      is_installed("libnccl.so.2") ? "^takes libnccl\\.so\\.2\\.\n$"
+      : is_installed("librccl.so.1")
+          ? "^takes librccl\\.so\\.1\\.\n$"
+          : "^ranks on accelerators: expected libnccl.so.2 or librccl.so.1, found neither; install RCCL or "
+            "NCCL \\(pip install nvidia-nccl-cu13\\), name the file in RETORT_NCCL, or [^.]*\\.\n$";
+  EXPECT_EXIT(say_what_is_taken({}, {}), testing::ExitedWithCode(0), expected);
+}
+
+TEST_F(NcclLibraryFound, BesideTorchIsThatOfItsWheel) {
+  EXPECT_EXIT(say_what_is_taken({kTorch, kWheel, kRccl}, {kTorch}), testing::ExitedWithCode(0),
+              "^takes /.*/nvidia/nccl/lib/libnccl\\.so\\.2\\.\n$");
+  EXPECT_EXIT(say_what_is_taken({kTorch, kRccl}, {kTorch}), testing::ExitedWithCode(0),
+              "^takes /.*/torch/lib/librccl\\.so\\.1\\.\n$");
+}
+
+TEST_F(NcclLibraryFound, MappedIsTakenBeforeThatOfTheWheel) {
+  EXPECT_EXIT(say_what_is_taken({kTorch, kWheel, kElsewhere}, {kTorch, kElsewhere}),
+              testing::ExitedWithCode(0), "^takes libnccl\\.so\\.2\\.\n$");
 }
 
 TEST(NcclLibrary, OneThatIsNotThereOrIsAnotherIsRefused) {

@@ -1,5 +1,6 @@
 // A libnccl.so.2 for the test device: NCCL's interface, over memory that the ranks of a machine share.  As in
-// NCCL, calls do not block, those of a group move together, and a rank that is alone hangs until it aborts.
+// NCCL, calls do not block, those of a group move together, and a rank that is alone hangs until it aborts:
+// in a call, when it joins and when it finalises.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +38,7 @@ struct Channel {
 
 // Behind it lie the channels of all pairs of ranks.
 struct Segment {
-  alignas(64) std::atomic<int> attached;
+  alignas(64) std::atomic<int> attached, finalized;
 };
 
 struct Comm {
@@ -48,7 +50,7 @@ struct Comm {
   int rank = 0, ranks = 0;
   std::int64_t bytes = 0;
   Segment* segment = nullptr;
-  std::atomic<bool> aborted = false, busy = false;
+  std::atomic<bool> aborted = false, busy = false, finalizes = false;
   std::atomic<Result> error = kSuccess;
 };
 
@@ -82,6 +84,19 @@ const bool kFailureIsWanted = [] {
   return true;
 }();
 
+// Calls stand still while a test holds them, but not for ever: who waits for one is to fail, and not to hang.
+constexpr auto kLongestHold = std::chrono::seconds(5);
+std::atomic<bool> held = false;
+std::atomic<int> calls_held = 0;
+
+void stand_still(const Comm& comm) {
+  const auto end = std::chrono::steady_clock::now() + kLongestHold;
+  ++calls_held;
+  while (held && !comm.aborted && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  --calls_held;
+}
+
 // Whether anything moved.
 bool advance(const Comm& comm, Move& move) {
   auto& channel = move.sends ? comm.channel(comm.rank, move.peer) : comm.channel(move.peer, comm.rank);
@@ -102,6 +117,7 @@ bool fails_now(const Comm& comm) {
 
 void carry_out(Batch& batch) {
   auto& comm = *batch.comm;
+  stand_still(comm);
   if (fails_now(comm)) {
     if (failing_kind == 1) comm.error = kRemoteError;
     while (!comm.aborted) std::this_thread::yield();
@@ -156,6 +172,15 @@ void test_nccl_fail(int rank, int kind, int calls) {
   calls_before = calls;
 }
 
+/// From now on calls stand still, at most kLongestHold, or go on.
+void test_nccl_hold(int wanted) {
+  held = wanted != 0;
+}
+/// Calls that stand still now, of all ranks of this process.
+int test_nccl_held() {
+  return calls_held;
+}
+
 Result ncclGetVersion(int* version) {
   *version = 22703;
   return kSuccess;
@@ -188,13 +213,16 @@ Result ncclCommInitRankConfig(CommHandle* handle, int ranks, UniqueId id, int ra
 
 Result ncclCommGetAsyncError(CommHandle handle, Result* error) {
   auto& comm = *handle->comm;
-  const bool waits = comm.segment->attached < comm.ranks || comm.busy.exchange(false);
+  const auto& [attached, finalized] = *comm.segment;
+  const bool waits =
+      attached < comm.ranks || (comm.finalizes && finalized < comm.ranks) || comm.busy.exchange(false);
   *error = comm.error != kSuccess ? comm.error.load() : waits ? kInProgress : kSuccess;
   return kSuccess;
 }
 
 Result ncclCommFinalize(CommHandle handle) {
-  handle->comm->busy = true;
+  handle->comm->finalizes = true;
+  ++handle->comm->segment->finalized;
   return kInProgress;
 }
 

@@ -277,6 +277,7 @@ Machine& machine() {
 }
 
 thread_local int device_here = 0;
+thread_local std::int64_t waits_here = 0;
 thread_local std::array<Stream*, kDevices> streams_here{};
 
 void copy(void* to, const void* from, std::int64_t bytes) {
@@ -325,12 +326,21 @@ void give(Stream* stream, const std::vector<Use>& uses, std::function<void()> wo
   machine().give(stream, uses, std::move(work));
 }
 void synchronize(Stream* stream) {
+  ++waits_here;
   const auto event = record(stream);
   {
     std::unique_lock lock(event->mutex);
     event->changed.wait(lock, [&] { return event->reached; });
   }
   machine().learn(*event);
+}
+
+std::int64_t waits() {
+  return waits_here;
+}
+Kernel::Kernel() : waits_before_(waits_here) {}
+Kernel::~Kernel() {
+  waits_here = waits_before_;
 }
 
 std::shared_ptr<Event> record(Stream* stream) {

@@ -48,6 +48,20 @@ int device_of(const Stream* stream);
 void give(Stream* stream, const std::vector<Use>& uses, std::function<void()> work);
 void synchronize(Stream* stream);
 
+/// How often the calling thread waited for a stream, as it does to copy from or to the processor.
+std::int64_t waits();
+/// A kernel that the calling thread carries out itself, as long as the object lives: its waits do not count.
+class Kernel {
+ public:
+  Kernel();
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+ private:
+  std::int64_t waits_before_;
+};
+
 /// A place in a stream.
 std::shared_ptr<Event> record(Stream* stream);
 void wait(Stream* stream, const std::shared_ptr<Event>& event);

@@ -262,6 +262,7 @@ at::Tensor& set_source(at::Tensor& x, at::Storage source, std::int64_t offset, a
 }
 
 void by_the_processor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const device::Kernel kernel;
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

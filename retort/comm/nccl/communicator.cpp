@@ -1,6 +1,7 @@
 #include "retort/comm/nccl/communicator.h"
 
 #include <chrono>
+#include <exception>
 #include <thread>
 
 #include "retort/base/error.h"
@@ -29,7 +30,12 @@ Communicator::Communicator(std::shared_ptr<const Library> library, const UniqueI
   }
 }
 
+// To finalise is to wait for the other ranks.  They wait for this one, or to hear of its error.
 Communicator::~Communicator() {
+  if (std::uncaught_exceptions() > 0 || aborted_) {
+    abort();
+    return;
+  }
   try {
     require([&] { return library_->call.ncclCommFinalize(handle_); }, "ncclCommFinalize");
     library_->call.ncclCommDestroy(handle_);

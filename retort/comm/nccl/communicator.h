@@ -18,7 +18,7 @@ class Communicator {
   /// throws where one will not come.
   Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
                std::function<void(double seconds)> look);
-  /// Collective, unless it was aborted.
+  /// Collective, unless it was aborted or an error is on its way, which aborts it.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
