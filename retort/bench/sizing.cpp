@@ -25,6 +25,7 @@ constexpr const char* kFlops = "flops_per_second";
 constexpr const char* kWidths = "widths";
 constexpr const char* kAdvised = "advised_multiple";
 constexpr const char* kGemm = "gemm";
+constexpr const char* kSquareFlops = "square_flops_per_second";
 
 Json describe(const Conditions& conditions) {
   const auto& config = conditions.config;
@@ -107,16 +108,21 @@ void expect(bool ok, const std::string& what) {
   if (!ok) throw Fault{what};
 }
 
+double rate_of(double flops_per_second, const std::string& where) {
+  expect(std::isfinite(flops_per_second) && flops_per_second > 0,
+         base::join(where, ": expected a rate above 0, found ", flops_per_second));
+  return flops_per_second;
+}
+
 Sweep sweep_of(const Json& json, const std::string& where) {
   Sweep sweep{.center = json.at(kCenter), .multiples = {}};
   std::int64_t next = 1;
   for (const auto& one : json.at(kMultiples)) {
-    MultipleRate rate{
-        .multiple = one.at(kMultiple), .flops_per_second = one.at(kFlops), .widths = one.at(kWidths)};
+    MultipleRate rate{.multiple = one.at(kMultiple),
+                      .flops_per_second = rate_of(one.at(kFlops), where),
+                      .widths = one.at(kWidths)};
     expect(rate.multiple == next && next <= (1 << 20),
            base::join(where, ": expected the multiple ", next, ", found ", rate.multiple));
-    expect(std::isfinite(rate.flops_per_second) && rate.flops_per_second > 0,
-           base::join(where, ": expected a rate above 0, found ", rate.flops_per_second));
     sweep.multiples.push_back(std::move(rate));
     next *= 2;
   }
@@ -135,7 +141,8 @@ Sizing sizing_of(const Json& json) {
                 .hidden_size = json.at(kModel).at(kHiddenSize),
                 .by_dtype = {}};
   for (const auto& [dtype, rates] : json.at(kDtypes).items())
-    sizing.by_dtype[dtype] = {sweep_of(rates.at(kMlpWidth), dtype + ": " + kMlpWidth),
+    sizing.by_dtype[dtype] = {rate_of(rates.at(kSquareFlops), dtype),
+                              sweep_of(rates.at(kMlpWidth), dtype + ": " + kMlpWidth),
                               sweep_of(rates.at(kHiddenSize), dtype + ": " + kHiddenSize)};
   return sizing;
 }
@@ -154,7 +161,7 @@ Json gemm_json(const Conditions& conditions, const std::map<std::string, GemmRat
     const double ceiling = rates.ceiling_flops();
     Json products = Json::array();
     for (const auto& product : rates.products) products.push_back(to_json(product, ceiling));
-    json[kDtypes][dtype] = {{"square_flops_per_second", rates.square_flops},
+    json[kDtypes][dtype] = {{kSquareFlops, rates.square_flops},
                             {"ceiling_flops_per_second", ceiling},
                             {"products", products},
                             {kMlpWidth, to_json(rates.mlp_width)},
@@ -171,7 +178,7 @@ Json kernels_json(const Conditions& conditions, const std::map<std::string, Kern
     Json kernels = Json::array();
     for (const auto& kernel : rates.kernels)
       kernels.push_back(to_json(kernel, conditions.memory, rates.square_flops));
-    json[kDtypes][dtype] = {{"square_flops_per_second", rates.square_flops}, {"kernels", kernels}};
+    json[kDtypes][dtype] = {{kSquareFlops, rates.square_flops}, {"kernels", kernels}};
   }
   return json;
 }

@@ -51,6 +51,7 @@ base::Json kernels_json(const Conditions& conditions, const std::map<std::string
 /// What a file of `retort bench gemm` advises.
 struct Sizing {
   struct Sweeps {
+    double square_flops = 0;  ///< as GemmRates has it
     Sweep mlp_width, hidden_size;
   };
   Machine machine;

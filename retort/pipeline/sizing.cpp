@@ -110,6 +110,14 @@ void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std:
   }
 }
 
+std::optional<double> sized_flops_per_second(const recipe::Stage& stage) {
+  if (stage.sizing.empty()) return {};
+  const auto rates = bench::read_sizing(stage.sizing).by_dtype;
+  const auto found = rates.find("fp32");
+  if (found == rates.end()) return {};
+  return found->second.square_flops;
+}
+
 void share_widths(recipe::Recipe& recipe, comm::Group& group) {
   auto widths = base::Json::array();
   for (auto* options : prune_options(recipe)) widths.push_back(options->width_multiple);

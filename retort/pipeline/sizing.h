@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <optional>
 #include <string>
 
 #include "retort/comm/group.h"
@@ -18,6 +19,10 @@ namespace retort::pipeline {
 /// Throws ModelError, DataError for a damaged file and UsageError for one without `dtype`.
 void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std::string& dtype,
                    c10::Device device, record::Observer& observer);
+
+/// The rate of products in float32 that the stage's file of sizes has: for plans of the machine that it is
+/// of. Nothing without a file, or without that type in it.  Throws DataError for a damaged file.
+std::optional<double> sized_flops_per_second(const recipe::Stage& stage);
 
 /// Gives every rank the widths that rank 0 has settled.  Collective.
 void share_widths(recipe::Recipe& recipe, comm::Group& group);

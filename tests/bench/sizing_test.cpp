@@ -86,6 +86,7 @@ TEST_F(SizingFile, ReadsWhatWasWritten) {
   expect_equal(sweeps.mlp_width, written.mlp_width);
   expect_equal(sweeps.hidden_size, written.hidden_size);
   EXPECT_EQ(sweeps.mlp_width.advised_multiple(), 4);
+  EXPECT_EQ(sweeps.square_flops, 2e11);
 }
 
 TEST_F(SizingFile, HoldsRatesBesideTheirCeilings) {

@@ -43,6 +43,7 @@ TEST_F(Bench, WritesSizesThatARecipeTakes) {
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_SAYS(dry.err, "stage 'small': sizing.json: advises multiples of " + std::to_string(advised) +
                            "; width_multiple is 32.");
+  EXPECT_SAYS(dry.err, " by the rate in sizing.json.");
   const Finished other = project_.run_recipe({"--dry-run", "--dtype", "bf16"});
   EXPECT_EQ(other.code, 2);
   EXPECT_SAYS(other.err, "expected rates in bf16");

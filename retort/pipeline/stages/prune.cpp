@@ -11,6 +11,7 @@
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
@@ -61,7 +62,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                prune::most_tokens(text_tokens(stage, *config), options),
                                std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
           .memory;
-  memory.share(prune::kInputWeights, context.ranks.of_memory);
+  memory.share(prune::kInputWeights, context.ranks.of_common_memory);
   return memory;
 }
 
@@ -72,7 +73,10 @@ std::string work(const PlanContext& context, const Stage& stage, double flops_pe
   if (!config) return {};
   const auto work =
       prune::work_of(*config, text_tokens(stage, *config), prune::least_budget_of(options), options);
-  return base::join(describe(work), ", about ", base::human_seconds(work.flops / flops_per_second), " here.");
+  const auto sized = sized_flops_per_second(stage);
+  return base::join(describe(work), ", about ",
+                    base::human_seconds(work.flops / sized.value_or(flops_per_second)),
+                    sized ? " by the rate in " + stage.sizing : " here", ".");
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,

@@ -1,5 +1,7 @@
 // Stage select: models are distilled for a while with the same text in the same order, the least held-out
 // loss wins, and of those that the held-out documents do not tell apart the fastest.
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 
 #include "retort/architecture/counts.h"
@@ -9,6 +11,7 @@
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/selection.h"
 #include "retort/eval/speed_table.h"
+#include "retort/model/saved_units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
@@ -147,7 +150,13 @@ base::Json to_json(const Contender& contender, const eval::Standing& standing, b
 
 void save(const Context& context, const Stage& stage, const Contender& contender) {
   const auto input = describe_input(contender.name, contender.path);
-  model::save_model(model::load_weights(contender.path, at::kFloat, context.device),
+  const auto source = model::open_weights(contender.path);
+  const auto values = [&](std::size_t unit) {
+    auto all = at::zeros({source.layout.units[unit].size}, at::kFloat);
+    source.read(unit, 0, all);
+    return all;
+  };
+  model::save_model({source.config, source.layout, source.lineage, source.file_dtype, values},
                     context.directory.model_directory(stage.name), contender.path,
                     provenance_of(stage, at::kFloat, base::Json::array({input})));
 }
