@@ -22,10 +22,11 @@ int number_of(const char* variable) {
   return text ? std::atoi(text) : 0;
 }
 
-// What the launcher says of the number of ranks; 0: nothing.
+// What the launcher says of the number of ranks; 0: nothing.  srun --mpi=pmix says it in Slurm's variable
+// only, which below mpirun counts its daemons.
 int launched_ranks(Launcher by) {
-  if (by == Launcher::open_mpi) return number_of("OMPI_COMM_WORLD_SIZE");
-  return number_of("PMI_SIZE");
+  const int ranks = number_of(by == Launcher::open_mpi ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE");
+  return ranks > 0 ? ranks : number_of("SLURM_STEP_NUM_TASKS");
 }
 
 struct Module {
