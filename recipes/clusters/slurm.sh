@@ -6,9 +6,9 @@
 # Five minutes before the limit Slurm sends USR1 to the ranks; the run finishes its step, saves and ends with 85.  A rank
 # that fails or hangs ends all with 75.  Both are queued again; anything else is an error for you.
 #
-# In srun's place mpirun of Open MPI 4.1 would kill ranks one second after SIGTERM, or as many as
-# OMPI_MCA_odls_base_sigkill_timeout says, and delay every early end by up to twice as long.  Leave that unset: with
-# mpirun ask for --signal=B:USR1@300, run it in the background, and trap USR1 to send it on to mpirun.
+# In srun's place mpirun of Open MPI 4.1 would kill ranks one second after SIGTERM.  OMPI_MCA_odls_base_sigkill_timeout says
+# how many, and delays every early end by up to twice as long: leave it unset.  With mpirun ask for --signal=B:USR1@300, run it in
+# the background, and trap USR1 to send it on to mpirun.
 #SBATCH --job-name=retort
 #SBATCH --ntasks-per-node=2
 #SBATCH --time=12:00:00
