@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <stdexcept>
 
 #include "cli/interrupt.h"
 #include "retort/base/error.h"
@@ -69,7 +70,7 @@ base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, con
     const auto sentence = end_all(group, error.what(), false);
     if (!group.claim_last_words()) return base::ExitCode::internal;
     if (sentence == error.what()) throw;
-    throw base::InternalError(sentence);
+    throw std::runtime_error(sentence);
   }
 }
 

@@ -23,6 +23,7 @@ inline std::int64_t text_tokens_for(std::int64_t inputs, std::int64_t tokens_of_
   return std::max(kLeastTextTokens, static_cast<std::int64_t>(needed));
 }
 
+/// Tokens of all sequences of a side.
 inline std::int64_t num_tokens(const std::vector<SourceText>& side) {
   std::int64_t tokens = 0;
   for (const auto& source : side)

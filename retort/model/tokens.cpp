@@ -67,6 +67,9 @@ TokenLayout layout_of(const architecture::Config& config, std::vector<std::int64
 
 at::Tensor RopeFrequencies::of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
                                std::int64_t length, at::Device device) {
+  // One table for each length would add up.
+  if (rope.kind == architecture::Rope::Kind::dynamic && length > context)
+    return rope_frequencies(rope, head_dim, context, length).to(device);
   for (const auto& known : known_)
     if (known.rope == rope && known.head_dim == head_dim && known.context == context &&
         same_angles(rope, context, length, known.length) && known.frequencies_R2.device() == device)

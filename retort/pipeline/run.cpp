@@ -116,18 +116,24 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
 }
 
 void dry_run(const PlanContext& context) {
-  std::optional<double> flops_per_second;  // measured where a stage asks
+  std::optional<double> flops_per_second;  // measured where no file has it
   for (const auto& stage : context.recipe.stages) {
     const auto memory = functions_of(stage.kind).plan(context, stage);
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
                                         memory ? "memory plan\n" + shard::describe(*memory)
                                                : "memory is planned when its models are there"));
-    const auto work = functions_of(stage.kind).work;
+    const auto function = functions_of(stage.kind).work;
+    const auto work = function ? function(context, stage) : std::nullopt;
     if (!work) continue;
-    if (!flops_per_second) flops_per_second = bench::matrix_product_flops(at::kFloat, context.device);
-    if (const auto text = work(context, stage, *flops_per_second); !text.empty())
-      context.observer.message(record::Level::info, base::join("stage ", stage.name, ": ", text));
+    const auto sized = sized_flops_per_second(stage);
+    if (!sized && !flops_per_second)
+      flops_per_second = bench::matrix_product_flops(at::kFloat, context.device);
+    context.observer.message(
+        record::Level::info,
+        base::join("stage ", stage.name, ": ", work->sentence, ", about ",
+                   base::human_seconds(work->flops / (sized ? *sized : *flops_per_second)),
+                   sized ? " by the rate in " + stage.sizing : " here", "."));
   }
 }
 

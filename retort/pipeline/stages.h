@@ -41,6 +41,12 @@ struct SequenceLength {
   std::int64_t tokens;
 };
 
+/// What a stage reads and passes through its model.
+struct StageWork {
+  std::string sentence;  ///< without its end
+  double flops = 0;      ///< of products that take as long
+};
+
 struct StageFunctions {
   TextUse (*text_use)(const recipe::Stage& stage);
   SequenceLength (*sequence_length)(const recipe::Stage& stage);
@@ -49,10 +55,8 @@ struct StageFunctions {
   /// The stage's memory when its models are there: what it will plan itself, or a little more where that
   /// depends on its text.
   std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
-  /// Null, or what the stage reads and passes through its model when that is there, and how long that
-  /// takes where the device computes so many `flops_per_second` in float32: a sentence.
-  std::string (*work)(const PlanContext& context, const recipe::Stage& stage,
-                      double flops_per_second) = nullptr;
+  /// Null, or the stage's work when its model is there.
+  std::optional<StageWork> (*work)(const PlanContext& context, const recipe::Stage& stage) = nullptr;
   /// Reads the models, works, and leaves a model directory or a result.  Returns what is reported; throws
   /// record::StoppedError when the user asked to stop.  Collective.
   base::Json (*run)(const Context& context, const recipe::Stage& stage);

@@ -19,7 +19,7 @@ struct GreedyOptions {
   /// `candidates` and then, where all are in, for higher rungs.
   std::optional<double> budget = {};
   std::int64_t steps = 0;  ///< a step removes at least this part of what is to go; 0: a level at a time
-  /// Where the next comparisons would spend more in all, they end, and the rest is chosen in one shot by
+  /// Where the next comparisons would spend more in all, they end.  All is then chosen anew in one shot, by
   /// what was learned: what is left pays for the result.
   double limit = std::numeric_limits<double>::infinity();
   State start = {};                     ///< empty: the whole model

@@ -52,8 +52,8 @@ struct MemoryPlan {
 
 MemoryPlan plan_memory(const MemoryShape& shape);
 
-/// The same for a rank that has so many bytes: where they do not suffice, the advice names the least number
-/// of ranks, from the present one on, that would with each model sharded over all, each with as many bytes.
+/// The same for a rank that has so many bytes.  Where they do not suffice, the advice names the least number
+/// of ranks, from the present one on, that would.  All models are then sharded over all ranks.
 MemoryPlan plan_memory_within(const MemoryShape& shape, std::int64_t available_bytes);
 
 /// Rows of a chunk of the head loop for which its products are large, and its buffers stay near the cache of

@@ -26,9 +26,9 @@ constexpr std::int64_t kLayerMatrices =
 // Where the options do not say how much text there is.
 constexpr std::int64_t kFittedTokensOfAnInput = 16;
 
-// In forward passes that take as long: the text goes through each half of a block twice, and the products of
-// inputs with each other take about one pass more.  A test of a layer counts as one: it passes half of the
-// blocks and two heads.
+// In forward passes that take as long.  The text goes through each half of a block twice.  Products of inputs
+// with each other take about one pass more.  A test of a layer counts as one: it passes half of the blocks
+// and two heads.
 constexpr std::int64_t kTextPasses = 3;
 
 // Work on a layer of R x C, as products of R x C with C x C, and as C^3 operations, that take as long.
@@ -101,9 +101,9 @@ SparsifyWork work_of(const architecture::Config& config, std::int64_t text_token
                     .passed_tokens = kTextPasses * text_tokens,
                     .layers = std::ssize(layers),
                     .fitted_inputs = widest_fitted(config, options)};
+  const auto [products, cubes] = layer_cost(options);
   for (const auto& layer : layers) {
     const auto cols = static_cast<double>(layer.cols());
-    const auto [products, cubes] = layer_cost(options);
     work.flops += (products * 2 * static_cast<double>(layer.numel) + cubes * cols * cols) * cols;
   }
   if (options.share < 1) {  // all of it to measure each layer alone, and once more to make the best sparse

@@ -25,7 +25,7 @@ TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std:
 std::int64_t widest_fitted(const architecture::Config& config, const SparsifyOptions& options);
 
 /// Tokens of calibration text where the options say none: 16 fitted ones for each input of the widest layer
-/// that is fitted, and never fewer than 32,768.
+/// that is fitted.  Never fewer than 32,768.
 std::int64_t calibration_tokens_of(const architecture::Config& config, const SparsifyOptions& options);
 
 /// The text of a stage, the layers that it makes sparse, and what that takes.

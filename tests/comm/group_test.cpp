@@ -206,7 +206,8 @@ TEST(Arena, KnowsWhoIsAwake) {
       arena->join(rank, 10 + rank);
       for (;;) ::pause();
     }
-    while (arena->name_of(rank) != 10 + rank) std::this_thread::yield();
+    for (int tries = 0; tries < 5000 && arena->name_of(rank) != 10 + rank; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto wait_for = [&](int rank, int expected) {
     for (int tries = 0; tries < 5000 && arena->first_awake() != expected; ++tries)

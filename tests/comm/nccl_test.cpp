@@ -136,6 +136,7 @@ TEST(Nccl, ACallIsTimedByTheAccelerator) {
 // The calls of both ranks end when both have computed, and were told where their results are.
 TEST(Nccl, TheComputationGoesOnWhileACallMoves) {
   hold_calls(true);
+  const std::shared_ptr<void> release(nullptr, [](void*) { hold_calls(false); });
   on_devices(2, [](Group& group, TestAccelerator&) {
     const DeviceBytes values(1 << 20), other(64);
     auto moving = group.all_reduce({values.get(), 1 << 18, Type::f32, Device::accelerator});

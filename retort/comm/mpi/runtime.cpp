@@ -82,7 +82,9 @@ MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(l
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   base::require<base::EnvironmentError>(
       launched_ranks <= 0 || launched_ranks == size_, "the launcher started ", launched_ranks,
-      " ranks, but MPI knows ", size_, "; use the mpirun of the MPI library that Retort was built with.");
+      " ranks, but MPI knows ", size_,
+      "; use the mpirun of the MPI library that Retort was built with, or srun ",
+      "--mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH).");
   find_node();
   share_arena();
   divide_processors();

@@ -10,6 +10,8 @@ namespace retort::comm::nccl {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(2);
+// A rank that fails closes its connections while its sentence is on the way.
+constexpr double kGraceOfSentence_seconds = 1;
 
 // Bytes of each rank that are added at once: whole numbers of any type.
 std::int64_t piece_of(std::int64_t all, int size) {
@@ -151,12 +153,15 @@ bool Exchange::has_ended(Moving& moving) {
 
 // Throws where it will not end.
 void Exchange::look_after(Moving& moving) const {
-  const auto communicator = moving.communicator.lock();
-  if (const auto error = communicator ? communicator->error() : std::string(); !error.empty())
-    moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
-                                      "; start the same command again to go on from what is kept."));
   if (moving.since == 0 && moving.begin->reached()) moving.since = base::monotonic_seconds();
   moving.watched.look(moving.since > 0 ? base::monotonic_seconds() - moving.since : 0);
+  const auto communicator = moving.communicator.lock();
+  const auto error = communicator ? communicator->error() : std::string();
+  if (error.empty()) return;
+  if (moving.failing_since == 0) moving.failing_since = base::monotonic_seconds();
+  if (base::monotonic_seconds() - moving.failing_since < kGraceOfSentence_seconds) return;
+  moving.watched.end_all(base::join(moving.watched.name, ": NCCL says: ", error,
+                                    "; start the same command again to go on from what is kept."));
 }
 
 // The computation may wait for what moves, so that has to end too.

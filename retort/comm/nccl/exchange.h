@@ -60,7 +60,8 @@ class Exchange {
     std::shared_ptr<Mark> begin, end;          // the end is not there while the call is being given
     std::weak_ptr<Communicator> communicator;  // its group's, which closes it when nothing moves any more
     Watched watched;
-    double since = 0;  // when the computation had come to it; 0: not yet
+    double since = 0;          // when the computation had come to it; 0: not yet
+    double failing_since = 0;  // when NCCL began to say that it failed; 0: not yet
   };
   void know(const std::shared_ptr<Communicator>& communicator);
   void give(const Collective& call, Communicator& communicator, int size);

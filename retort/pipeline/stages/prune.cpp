@@ -11,7 +11,6 @@
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
@@ -67,16 +66,13 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 }
 
 // The budget may be raised by what the search needs at least, which its text decides.
-std::string work(const PlanContext& context, const Stage& stage, double flops_per_second) {
+std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
   const auto work =
       prune::work_of(*config, text_tokens(stage, *config), prune::least_budget_of(options), options);
-  const auto sized = sized_flops_per_second(stage);
-  return base::join(describe(work), ", about ",
-                    base::human_seconds(work.flops / sized.value_or(flops_per_second)),
-                    sized ? " by the rate in " + stage.sizing : " here", ".");
+  return StageWork{describe(work), work.flops};
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,

@@ -151,9 +151,13 @@ base::Json to_json(const Contender& contender, const eval::Standing& standing, b
 void save(const Context& context, const Stage& stage, const Contender& contender) {
   const auto input = describe_input(contender.name, contender.path);
   const auto source = model::open_weights(contender.path);
-  const auto values = [&](std::size_t unit) {
-    auto all = at::zeros({source.layout.units[unit].size}, at::kFloat);
+  // Tensors are written by name, so those of a unit follow each other.
+  const auto values = [&source, held = source.layout.units.size(),
+                       all = at::Tensor()](std::size_t unit) mutable {
+    if (unit == held) return all;
+    all = at::zeros({source.layout.units[unit].size}, at::kFloat);
     source.read(unit, 0, all);
+    held = unit;
     return all;
   };
   model::save_model({source.config, source.layout, source.lineage, source.file_dtype, values},

@@ -40,11 +40,11 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   return memory;
 }
 
-std::string work(const PlanContext& context, const Stage& stage, double flops_per_second) {
+std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
   const auto work = sparsify::work_of(*config, text_tokens(stage, *config), options_of(stage));
-  return base::join(describe(work), ", about ", base::human_seconds(work.flops / flops_per_second), " here.");
+  return StageWork{describe(work), work.flops};
 }
 
 // Everything that the bits of a finished block depend on.
