@@ -123,7 +123,7 @@ TEST_F(RunMemory, OfAnEvaluateStageThatDoesNotFitIsRefused) {
 TEST_F(RunMemory, OfAnEvaluateStageIsPlannedByTheStageToo) {
   const auto recipe = project_.recipe_of(
       {test::kFinetune, "{name: measured, kind: evaluate, models: [tuned], data: [text], context: 64}"},
-      "memory_bytes: 8M\ndtype: fp32\n");
+      "memory_bytes: 6M\ndtype: fp32\n");
   const auto message = test::message_of<base::MemoryError>(
       [&] { run(recipe, test::run_in(project_.run_directory()), listener_); });
   EXPECT_SAYS(message, "lower the context");

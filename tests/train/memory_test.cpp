@@ -216,7 +216,8 @@ TEST_F(MemoryTest, ThePlanIsWithinATenthOfThePeak) {
 
 // Ranks that share no memory hold units of each other's parts.  They are threads here, so their peaks are
 // seen together, and are less than their sum where they do not come at the same moment.
-TEST_F(MemoryTest, ThePlanOfRanksThatGatherHoldsAndIsNear) {
+// How near a plan is, processes show: tests/cli.
+TEST_F(MemoryTest, ThePlanOfRanksThatGatherHolds) {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const int ranks : {2, 4}) {
       auto given = this->given({.what = "ranks",
@@ -242,7 +243,6 @@ TEST_F(MemoryTest, ThePlanOfRanksThatGatherHoldsAndIsNear) {
       std::printf("  %-28s planned %10lld, peak %10lld bytes, ratio %.3f\n", name.c_str(),
                   static_cast<long long>(planned), static_cast<long long>(peak), ratio);
       EXPECT_GT(ratio, 0.9) << name;
-      EXPECT_LT(ratio, 1.3) << name;
     }
 }
 
