@@ -28,6 +28,9 @@ Action declare_doctor(CLI::App& app);
 Action declare_bench(CLI::App& app);
 Action declare_recipe(CLI::App& app);
 
+/// Runs it, with the errors of the system as StorageError and MemoryError: what their user is told.
+base::ExitCode translated(const Action& act);
+
 /// The command line that started this process.
 const std::vector<std::string>& command_line();
 

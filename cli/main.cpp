@@ -48,19 +48,13 @@ std::string first_line(const std::string& text) {
 }
 
 int guarded(const Action& action) try {
-  const base::ExitCode code = action();
+  const base::ExitCode code = translated(action);
   std::cout.flush();
   base::require<base::StorageError>(std::cout.good(),
                                     "standard output: cannot be written; is the disk full?");
   return static_cast<int>(code);
 } catch (const base::Error& error) {
   return fail(error.code(), base::join("error: ", error.what()));
-} catch (const std::filesystem::filesystem_error& error) {
-  return fail(base::ExitCode::storage,
-              base::join("error: ", error.path1().string(), ": ", error.code().message(), "."));
-} catch (const std::bad_alloc&) {
-  return fail(base::ExitCode::memory,
-              "error: out of memory; use shorter sequences or smaller micro-batches.");
 } catch (const std::exception& error) {
   return fail(base::ExitCode::internal,
               base::join("internal error, please report it: ", first_line(error.what())));
@@ -106,6 +100,14 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
+
+base::ExitCode translated(const Action& act) try {
+  return act();
+} catch (const std::filesystem::filesystem_error& error) {
+  throw base::StorageError(base::join(error.path1().string(), ": ", error.code().message(), "."));
+} catch (const std::bad_alloc&) {
+  throw base::MemoryError("out of memory; use shorter sequences or smaller micro-batches.");
+}
 
 const std::vector<std::string>& command_line() {
   return arguments;

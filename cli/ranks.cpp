@@ -1,10 +1,9 @@
 #include "cli/ranks.h"
 
-#include <filesystem>
 #include <iostream>
-#include <new>
 #include <stdexcept>
 
+#include "cli/command.h"
 #include "cli/interrupt.h"
 #include "retort/base/error.h"
 #include "retort/comm/flight.h"
@@ -36,19 +35,10 @@ bool is_by_another(const base::Error& error) {
   return error.code() == base::ExitCode::temporary;
 }
 
-// Errors of the system, of which other ranks hear what main() would say.
-base::ExitCode translated(const Act& act, record::Observer& observer) try {
-  return act(observer);
-} catch (const std::filesystem::filesystem_error& error) {
-  throw base::StorageError(base::join(error.path1().string(), ": ", error.code().message(), "."));
-} catch (const std::bad_alloc&) {
-  throw base::MemoryError("out of memory; use shorter sequences or smaller micro-batches.");
-}
-
 base::ExitCode act_silently(comm::Group& group, const Act& act) {
   Silent observer;
   try {
-    return translated(act, observer);
+    return translated([&] { return act(observer); });
   } catch (const base::Error& error) {
     end_all(group, error.what(), is_by_another(error));
     return error.code();
@@ -61,7 +51,7 @@ base::ExitCode act_silently(comm::Group& group, const Act& act) {
 // It speaks for all, unless it stood still and another has done so.
 base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, const Act& act) {
   try {
-    return translated(act, observer);
+    return translated([&] { return act(observer); });
   } catch (const base::Error& error) {
     const auto sentence = end_all(group, error.what(), is_by_another(error));
     if (!group.claim_last_words()) return error.code();

@@ -23,11 +23,15 @@ inline std::int64_t text_tokens_for(std::int64_t inputs, std::int64_t tokens_of_
   return std::max(kLeastTextTokens, static_cast<std::int64_t>(needed));
 }
 
-/// Tokens of all sequences of a side.
+/// Tokens of all sequences.
+inline std::int64_t num_tokens(const SourceText& source) {
+  std::int64_t tokens = 0;
+  for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+  return tokens;
+}
 inline std::int64_t num_tokens(const std::vector<SourceText>& side) {
   std::int64_t tokens = 0;
-  for (const auto& source : side)
-    for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
+  for (const auto& source : side) tokens += num_tokens(source);
   return tokens;
 }
 

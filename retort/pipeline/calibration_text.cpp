@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/calibrate/enough_text.h"
 #include "retort/data/windows.h"
 #include "retort/io/model_directory.h"
 #include "retort/shard/weights_of_machine.h"
@@ -25,8 +26,7 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
   base::require<base::DataError>(!source.sequences.empty(), "stage '", stage.name, "': source '", source.name,
                                  "' has fewer than the ", sequence_length,
                                  " tokens of a calibration sequence; add text or lower sequence_length.");
-  std::int64_t found = 0;
-  for (const auto& sequence : source.sequences) found += std::ssize(sequence.ids);
+  const auto found = calibrate::num_tokens(source);
   base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", source.name,
                                  "' has only ", found, " tokens of calibration text, expected ", wanted,
                                  "; add text or lower calibration_tokens.");

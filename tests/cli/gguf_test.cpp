@@ -2,7 +2,6 @@
 // the way from the file to the person.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <sstream>
@@ -285,8 +284,7 @@ Finished plan_of_smollm2(const std::string& file, std::int64_t memory_bytes) {
 }
 
 TEST(Gguf, OfTheRecipeForARealModelNeedsNoMoreMemoryThanIsAskedForBeforeItIsFetched) {
-  const char* file = std::getenv("RETORT_GGUF");
-  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  RETORT_GGUF_OR_SKIP(file);
   const std::int64_t asked_bytes = asked_bytes_of_fetching();
   const auto plenty = plan_of_smollm2(file, 10 * asked_bytes);
   EXPECT_EQ(plenty.code, 0) << plenty.err;

@@ -1,7 +1,6 @@
 // Logits of whole models against transformers, and models saved for transformers to load.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "retort/architecture/hf_config.h"
@@ -13,6 +12,7 @@
 #include "retort/model/weights.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
+#include "support/outside_data.h"
 #include "support/reference_model.h"
 #include "support/temporary_directory.h"
 #include "support/tolerance.h"
@@ -93,8 +93,7 @@ TEST(Logits, OfGgufFilesEqualThoseOfTransformersWithin1e4) {
 
 // A model that people use, with blocks of two types: at some places of the text and the vocabulary.
 TEST(Logits, OfAQuantisedGgufFileEqualThoseOfTransformersWithin1e4) {
-  const char* file = std::getenv("RETORT_GGUF");
-  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  RETORT_GGUF_OR_SKIP(file);
   const auto golden = test::json_file(test::source() / "tests" / "model" / "golden_smollm2_gguf.json");
   const std::vector<std::int64_t> ids = golden.at("ids");
   const auto weights = model::load_weights(file, at::kFloat, at::kCPU);

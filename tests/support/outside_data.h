@@ -34,6 +34,11 @@ inline std::filesystem::path source() {
 
 }  // namespace retort::test
 
+/// Ends a test early where the file of a model that people use is not on this machine.
+#define RETORT_GGUF_OR_SKIP(variable)                      \
+  const char* const variable = std::getenv("RETORT_GGUF"); \
+  if (variable == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set"
+
 /// Ends a test early where the extra data set is not on this machine.  This and support/own_disk.h have the
 /// only reasons for which a test may be skipped; tools/run_tests refuses any other.
 #define RETORT_SHARED_DATA_OR_SKIP(variable)                                               \

@@ -1,7 +1,6 @@
 // Tokenizers of Hugging Face, written as the metadata of GGUF files: ids and texts must be what they were.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <optional>
 #include <unordered_map>
 
@@ -148,8 +147,7 @@ TEST(GgufTokenizer, GivesTheIdsOfTheOriginalForTokenizersOfRealModels) {
 
 TEST(GgufTokenizer, OfAFileThatPeopleUseGivesTheIdsOfTheOriginal) {
   RETORT_SHARED_DATA_OR_SKIP(shared);
-  const char* file = std::getenv("RETORT_GGUF");
-  if (file == nullptr) GTEST_SKIP() << "needs extra data: RETORT_GGUF is not set";
+  RETORT_GGUF_OR_SKIP(file);
   const auto text = test::oracles("text"), parity = text / "parity" / "smollm2";
   const auto tokenizer = Tokenizer::from_file(file);
   test::expect_cases(tokenizer, parity / "cases.jsonl", 400);
