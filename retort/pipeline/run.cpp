@@ -1,10 +1,8 @@
 #include <ATen/Parallel.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 
 #include "retort/architecture/counts.h"
@@ -15,13 +13,13 @@
 #include "retort/bench/matrix_product.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
-#include "retort/comm/nccl/library.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/cuda/kernels.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
+#include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/same_start.h"
@@ -33,7 +31,6 @@
 #include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
 #include "retort/report/report.h"
-#include "retort/shard/accelerator.h"
 
 namespace retort::pipeline {
 namespace {
@@ -240,9 +237,9 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
 
 // On the machine or the accelerator that has least: what one rank refuses all do.
 std::int64_t agreed_available_bytes(const recipe::Recipe& recipe, const RunRequest& request,
-                                    at::Device device, comm::Group& group) {
+                                    const OwnDevice& device, comm::Group& group) {
   if (recipe.memory_bytes > 0) return recipe.memory_bytes;
-  const auto own = available_bytes(request.available_memory, device);
+  const auto own = available_bytes(request.available_memory, device.device) / device.ranks;
   std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
   group
       .all_gather({&own, sizeof own, comm::Type::bytes},
@@ -270,35 +267,6 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
   });
 }
 
-// What moves memory between accelerators of this kind; null: it is copied through that of the processors.
-std::shared_ptr<const comm::nccl::Library> library_of(at::Device device) {
-  const bool may_be_named = std::getenv("RETORT_NCCL") != nullptr;
-  return device.is_cuda() || may_be_named ? comm::nccl::library() : nullptr;
-}
-
-// Each rank of a machine takes an accelerator of its own.
-at::Device own_device(at::Device device, comm::Group& group) {
-  if (device.is_cpu() || group.size() == 1) return device;
-  const auto nodes = group.nodes();
-  const auto own = nodes.begin() + group.rank();
-  const auto lower = std::count(nodes.begin(), own, *own), all = std::count(nodes.begin(), nodes.end(), *own);
-  group.agree([&] {
-    base::require<base::UsageError>(!device.has_index() || all == 1, "device '", device.str(), "': ", all,
-                                    " ranks of a machine would share it; use device ",
-                                    at::DeviceTypeName(device.type(), true),
-                                    ", by which each rank takes one of its own.");
-    const std::int64_t found = c10::impl::VirtualGuardImpl(device.type()).deviceCount();
-    base::require<base::EnvironmentError>(
-        all <= found, "rank ", group.rank(), ": expected an accelerator for each of the ", all,
-        " ranks of its machine, found ", found, "; start fewer ranks there.");
-  });
-  if (!device.has_index()) device.set_index(static_cast<c10::DeviceIndex>(lower));
-  std::shared_ptr<const comm::nccl::Library> library;
-  group.agree([&] { library = library_of(device); });
-  group.set_accelerator(shard::accelerator_of(device), library);
-  return device;
-}
-
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer,
                            comm::Group& group) {
   ops::install_tensor_allocator();
@@ -308,9 +276,10 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     device = model::parse_device(recipe.device);
     if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
   });
-  device = own_device(device, group);
+  const auto own = own_device(device, group);
+  device = own.device;
   const auto ranks = shard::count_ranks(group, device);
-  const auto available = agreed_available_bytes(recipe, request, device, group);
+  const auto available = agreed_available_bytes(recipe, request, own, group);
   if (device.is_cpu()) ops::limit_waiting_blocks(available / ranks.of_memory);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;

@@ -15,10 +15,13 @@ namespace {
 
 class Devices : public testing::Test {
  protected:
-  // RETORT_TEST_ON=cuda: on a real one, of which there are as many as a test has ranks.
+  // RETORT_TEST_ON=cuda: on real ones, which ranks share where there are fewer.
   static bool is_real() { return std::getenv("RETORT_TEST_ON") != nullptr; }
   static void prepare() {
-    if (is_real()) return;
+    if (is_real()) {
+      ::setenv("RETORT_SHARE_ACCELERATORS", "1", 1);
+      return;
+    }
     ::setenv("LD_PRELOAD", RETORT_TEST_DEVICE, 1);
     ::setenv("RETORT_NCCL", RETORT_TEST_NCCL, 1);
     ::setenv("RETORT_PATIENCE_SECONDS", "2", 1);
@@ -128,6 +131,7 @@ TEST_F(Devices, TakeEveryKindOfStage) {
 }
 
 TEST_F(Devices, WhoseCallStandsStillEndAllRanks) {
+  if (is_real()) GTEST_SKIP() << "needs the NCCL of the tests, which fails on demand";
   project_.write_recipe({train_of(6)});
   for (const auto& [kind, sentence] :
        {std::pair{"1", "NCCL says: remote process exited"}, std::pair{"2", "did not move within"}}) {
@@ -152,7 +156,28 @@ TEST_F(Devices, OfARankThatIsKilledEndAllRanks) {
   EXPECT_SAYS(ended.err, "rank 1 on ");
 }
 
+// As a launcher binds ranks: each sees one device, its number 0.
+TEST_F(Devices, OfWhichEachRankSeesOneAreTaken) {
+  if (is_real()) GTEST_SKIP() << "tells the device of the tests what each rank sees";
+  project_.write_recipe({train_of(2)});
+  const auto run_seeing = [&](const char* directory, const char* seen, bool share) {
+    return run(command(directory, 2), "", project_.path(), [=] {
+      prepare();
+      ::setenv("RETORT_TEST_DEVICE_SEEN", seen, 1);
+      if (share) ::setenv("RETORT_SHARE_ACCELERATORS", "1", 1);
+    });
+  };
+  const auto own = run_seeing("own", "own", false);
+  EXPECT_EQ(own.code, 0) << own.err;
+  const auto same = run_seeing("same", "same", false);
+  EXPECT_EQ(same.code, 5) << same.err;
+  EXPECT_SAYS(same.err, "expected an accelerator for each of the 2 ranks of its machine, found 1");
+  const auto shared = run_seeing("shared", "same", true);
+  EXPECT_EQ(shared.code, 0) << shared.err;
+}
+
 TEST_F(Devices, ThatNoLibraryBringsAreRefused) {
+  if (is_real()) GTEST_SKIP() << "needs the device of the tests, of which there are 8";
   project_.write_recipe({train_of(6)});
   const auto refused = project_.run({"run", "recipe.yaml", "--device", "privateuseone"});
   EXPECT_EQ(refused.code, 5) << refused.err;

@@ -17,8 +17,10 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,9 @@ namespace retort::test {
 namespace {
 
 constexpr auto kType = c10::DeviceType::PrivateUse1;
+
+// `same`: each process sees one device, which is that of all; `own`: each rank sees one of its own.
+constexpr const char* kSeen = "RETORT_TEST_DEVICE_SEEN";
 
 // libtorch knows a stream by a number.  0 is the default stream.
 class Streams {
@@ -78,7 +83,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device next) const noexcept override {
     if (next.has_index()) device::set_current_device(next.index());
   }
-  c10::DeviceIndex deviceCount() const noexcept override { return device::kDevices; }
+  c10::DeviceIndex deviceCount() const noexcept override { return std::getenv(kSeen) ? 1 : device::kDevices; }
 
   c10::Stream getStream(c10::Device of) const override {
     return streams().known(device::current_stream(index_of(of)));
@@ -271,6 +276,19 @@ void by_the_processor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 c10::Device torch_device(int number) {
   return {kType, static_cast<c10::DeviceIndex>(number)};
 }
+
+}  // namespace retort::test
+
+// As CUDA's driver has it.
+extern "C" int cuDeviceGetUuid_v2(char* uuid, int device) {
+  const char* seen = std::getenv(retort::test::kSeen);
+  const char* rank = std::getenv("RETORT_RANK");
+  const bool own = seen && std::string_view(seen) == "own" && rank;
+  uuid[0] = static_cast<char>(1 + (own ? std::atoi(rank) : device));
+  return 0;
+}
+
+namespace retort::test {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 REGISTER_ALLOCATOR(kType, &allocator());
