@@ -24,6 +24,7 @@
 #include "retort/base/words.h"
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/nccl/library.h"
+#include "retort/comm/watchdog.h"
 
 namespace retort::cli {
 namespace {
@@ -147,6 +148,27 @@ Finding launched() {
   }
 }
 
+int setting_of_open_mpi(const char* name, int otherwise) {
+  const char* text = std::getenv(base::join("OMPI_MCA_", name).c_str());
+  return text && *text ? std::atoi(text) : otherwise;
+}
+
+// A link or a machine that is lost ends the ranks, but mpirun waits for a word of its daemon there.
+Finding lost_machine() {
+  const int seconds =
+      setting_of_open_mpi("oob_tcp_keepalive_time", 300) +
+      setting_of_open_mpi("oob_tcp_keepalive_intvl", 20) * setting_of_open_mpi("oob_tcp_keepalive_probes", 9);
+  Finding finding{.what = "lost machine", .found = base::join("missed by mpirun after ", seconds, " s")};
+  if (static_cast<double>(seconds) < comm::least_patience_seconds()) return finding;
+  finding.verdict = Verdict::note;
+  finding.advice =
+      "mpirun of Open MPI 4.1 outlives ranks that end because a machine or its link is lost, for many "
+      "minutes; "
+      "set OMPI_MCA_oob_tcp_keepalive_time=10, OMPI_MCA_oob_tcp_keepalive_intvl=5 and "
+      "OMPI_MCA_oob_tcp_keepalive_probes=3, and it ends with code 205 before they do.";
+  return finding;
+}
+
 std::string file_system_name(const std::filesystem::path& path) {
   struct statfs place {};
   if (::statfs(path.c_str(), &place) != 0) return "unknown";
@@ -191,16 +213,18 @@ Finding directory(const std::filesystem::path& path) {
 
 std::vector<Finding> examined(const std::string& path) {
   const auto memory_bytes = base::available_memory_bytes();
-  return {processors(),
-          instructions(),
-          {.what = "memory", .found = human(memory_bytes) + " within all limits"},
-          shared_memory(),
-          computing(),
-          accelerators(),
-          mpi("Open MPI", comm::Launcher::open_mpi),
-          mpi("MPICH", comm::Launcher::mpich),
-          launched(),
-          directory(path)};
+  std::vector<Finding> findings{processors(),
+                                instructions(),
+                                {.what = "memory", .found = human(memory_bytes) + " within all limits"},
+                                shared_memory(),
+                                computing(),
+                                accelerators(),
+                                mpi("Open MPI", comm::Launcher::open_mpi),
+                                mpi("MPICH", comm::Launcher::mpich),
+                                launched()};
+  if (findings.back().found == base::word(comm::Launcher::open_mpi)) findings.push_back(lost_machine());
+  findings.push_back(directory(path));
+  return findings;
 }
 
 void print_findings(const std::vector<Finding>& findings) {

@@ -3,13 +3,16 @@
 start goes on.
 
     faults.py --program build/release/cli/retort --text FILE --trials 5 [--ranks 3] [--seed 1] [--only NAME] [--mpirun PROGRAM]
+    faults.py --program build/release/cli/retort --text FILE --trials 5 --hosts
 
 A stage trains a small model on several ranks and saves a checkpoint every 4 steps.  Each trial brings one fault into a run of
 its own, at a random step.  Seconds are those until the last process has ended; of a damaged checkpoint those until the next
-start goes on.  A full disk needs the right to mount a small file system and is left out without it.  Prints a Markdown table;
-ends with 1 where a run ended otherwise than it should, or where one in which nothing happened warned of something.
+start goes on, of a second job those until it is refused.  --hosts has the faults of two machines, with two ranks each
+(hosts.py says what that needs).  A full disk needs the right to mount a small file system and is left out without it.
+Prints a Markdown table; ends with 1 where a run ended otherwise than it should, or where one in which nothing happened warned of something.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -22,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kills import EVERY, command, ended_all, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
+from kills import EVERY, command, ended_all, hosts, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
 
 STEPS = 72  # a slow rank is told of within fifty
 
@@ -43,6 +46,7 @@ class Trial:
     def finish(self, running, pids):
         self.seconds = ended_all(running, pids)
         self.code = running.wait() if self.seconds is not None else None
+        self.complete = self.code == 0
         self.text = self.log.read_text()
 
     def disturb(self, act):
@@ -83,6 +87,15 @@ class Trial:
     def ask_by_file(self):
         self.disturb(lambda *_: (self.folder / "run/stop").write_text(""))
 
+    def start_another(self):
+        """In the same directory, where it has to be refused."""
+        def act(*_):
+            begun = time.monotonic()
+            self.refused = subprocess.run(command(self.options, "run", self.options.ranks), cwd=self.folder, capture_output=True).returncode
+            self.noticed = time.monotonic() - begun
+        self.disturb(act)
+        self.code, self.seconds = (self.refused if self.code == 0 else self.code), self.noticed
+
     def leave_alone(self):
         self.disturb(lambda *_: None)
 
@@ -111,6 +124,20 @@ class Trial:
         self.leave_alone()
         subprocess.run(["mount", "-o", "remount,size=2g", str(run)], check=True)
 
+    def lose(self, stops):
+        """The link between the hosts goes, and where `stops` says so all that runs on the second stands still."""
+        def act(_, pids):
+            hosts.Link.set("down")
+            if stops:
+                on_second = hosts.processes("retort-b")
+                for pid in on_second:
+                    os.kill(pid, signal.SIGSTOP)
+                pids[:] = [pid for pid in pids if pid not in on_second]
+        self.disturb(act)
+        for pid in hosts.processes("retort-a") + hosts.processes("retort-b"):
+            os.kill(pid, signal.SIGKILL)
+        hosts.Link.set("up")
+
     def clear(self):
         if os.path.ismount(self.folder / "run"):
             subprocess.run(["umount", str(self.folder / "run")], check=True)
@@ -133,7 +160,7 @@ class Trial:
 
     def goes_on(self):
         """The same command ends the run, from a checkpoint that lies no more than two behind; or it had ended."""
-        if self.code == 0:
+        if self.complete:
             return True
         before = last_checkpoint(self.folder, "run")
         done = subprocess.run(command(self.options, "run", self.options.ranks), cwd=self.folder, capture_output=True, text=True)
@@ -167,13 +194,20 @@ FAULTS = {
     "a bit of a part is flipped": (lambda t: t.damage(flip), {0}),
     "a part is missing": (lambda t: t.damage(Path.unlink), {0}),
     "the disk is full": (Trial.fill_disk, {0, 7}),
+    "a second job in the same directory": (Trial.start_another, {7}),
     "nothing": (Trial.leave_alone, {0}),
+}
+
+
+FAULTS_OF_HOSTS = {
+    "the link between two machines is lost": (lambda t: t.lose(stops=False), {205}),
+    "a machine stands still, without a link": (lambda t: t.lose(stops=True), {205}),
 }
 
 
 def row_of(name, options, draw):
     """Cells of the row, and what went otherwise than it should."""
-    act, codes = FAULTS[name]
+    act, codes = (FAULTS_OF_HOSTS if options.hosts else FAULTS)[name]
     codes = OF_MPIRUN.get(name, codes) if options.mpirun else codes
     trials, wrong = [], []
     for number in range(options.trials):
@@ -197,18 +231,10 @@ def row_of(name, options, draw):
             f"{sum(trial.went_on for trial in trials)} of {len(trials)}"], wrong
 
 
-def main():
-    parser = parser_of(__doc__)
-    parser.add_argument("--trials", type=int, default=5)
-    parser.add_argument("--ranks", type=int, default=3)
-    parser.add_argument("--only", default="")
-    options = parsed(parser)
-    temporary = None if options.folder else tempfile.mkdtemp(prefix="faults-")
-    options.folder = Path(options.folder or temporary)
-    options.folder.mkdir(exist_ok=True)
-    print("| fault | trials | exit code | seconds, median | longest | culprit named | goes on |\n|---|---:|---:|---:|---:|---:|---:|")
+def rows(options):
+    """Prints them; returns what went otherwise than it should."""
     faults = []
-    for name in FAULTS:
+    for name in FAULTS_OF_HOSTS if options.hosts else FAULTS:
         if options.only not in name:
             continue
         try:
@@ -218,6 +244,22 @@ def main():
             continue
         print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
         faults += wrong
+    return faults
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--hosts", action="store_true", help="the faults of two machines")
+    options = parsed(parser)
+    temporary = None if options.folder else tempfile.mkdtemp(prefix="faults-")
+    options.folder = Path(options.folder or temporary)
+    options.folder.mkdir(exist_ok=True)
+    print("| fault | trials | exit code | seconds, median | longest | culprit named | goes on |\n|---|---:|---:|---:|---:|---:|---:|")
+    with hosts.Link() if options.hosts else contextlib.nullcontext():
+        faults = rows(options)
     for fault in faults:
         print(fault, file=sys.stderr)
     if temporary:

@@ -28,6 +28,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import hosts  # noqa: E402
+
 EVERY = 4  # steps between two checkpoints
 
 RECIPE = """version: 1
@@ -41,6 +44,8 @@ stages:
 
 def command(options, directory, ranks):
     run = [options.program, "run", "recipe.yaml", "--run-dir", directory, "--dtype", "fp32"]
+    if options.hosts:
+        return hosts.mpirun(ranks // len(hosts.HOSTS), run, "RETORT_PATIENCE_SECONDS")
     return [options.mpirun, "-n", str(ranks), *run] if options.mpirun else [*run, "--ranks", str(ranks)]
 
 
@@ -60,13 +65,25 @@ def rank_of(pid):
                  if name in (b"OMPI_COMM_WORLD_RANK", b"RETORT_RANK")), 0)
 
 
-def processes_of(pid):
-    """The ranks that a process started, in their order; itself where there is one."""
+def below(pid):
+    """A process and all that it started."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return sorted((int(child) for child in children), key=rank_of) or [pid]
+    return [pid, *(process for child in children for process in below(int(child)))]
+
+
+def is_rank(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "retort"
+    except OSError:
+        return False
+
+
+def processes_of(pid):
+    """The ranks that a process started, in their order; itself where there is one."""
+    return sorted((process for process in below(pid) if process != pid and is_rank(process)), key=rank_of) or [pid]
 
 
 def last_checkpoint(folder, directory):
@@ -168,6 +185,7 @@ def parser_of(description):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder")
     parser.add_argument("--mpirun", help="starts the ranks, each as a machine of its own, instead of the program")
+    parser.set_defaults(hosts=False)
     return parser
 
 
@@ -175,6 +193,9 @@ def parsed(parser):
     options = parser.parse_args()
     if options.mpirun:
         os.environ.update(as_machines())
+    if options.hosts:
+        os.environ.update(hosts.SETTINGS)
+        options.ranks = 4
     return options
 
 

@@ -9,7 +9,6 @@ Prints a Markdown table.  Standard library only.
 import argparse
 import datetime
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import hosts  # noqa: E402
 import machine  # noqa: E402
 
-HOSTS = {"retort-a": "10.77.0.1", "retort-b": "10.77.0.2"}
 FLAT = "over both hosts (flat)"
 LAYOUTS = {
     "within a host (two-level)": ["--shard", "2"],
@@ -41,35 +40,6 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def call(*words):
-    subprocess.run([str(word) for word in words], check=True, capture_output=True)
-
-
-class Link:
-    """Two namespaces, while it lives."""
-
-    def __init__(self, rate):
-        self.rate = rate
-
-    def __enter__(self):
-        self.__exit__()
-        for host in HOSTS:
-            call("ip", "netns", "add", host)
-            call("ip", "-n", host, "link", "set", "lo", "up")
-        first, second = HOSTS
-        call("ip", "link", "add", "link0", "netns", first, "type", "veth", "peer", "name", "link0", "netns", second)
-        for host, address in HOSTS.items():
-            call("ip", "-n", host, "address", "add", f"{address}/24", "dev", "link0")
-            call("ip", "-n", host, "link", "set", "link0", "up")
-            call("tc", "-n", host, "qdisc", "add", "dev", "link0", "root", "tbf", "rate", self.rate, "burst", "256kb",
-                 "latency", "200ms")
-        return self
-
-    def __exit__(self, *_):
-        for host in HOSTS:
-            subprocess.run(["ip", "netns", "delete", host], capture_output=True)
-
-
 def sent_bytes(host):
     """Of the link, by the kernel's count."""
     with_counts = subprocess.run(["ip", "-n", host, "-j", "-s", "link", "show", "link0"], check=True, capture_output=True)
@@ -77,28 +47,15 @@ def sent_bytes(host):
 
 
 def run_one(arguments, layout):
-    first = next(iter(HOSTS))
-    hosts = ",".join(f"{address}:{arguments.ranks_per_host}" for address in HOSTS.values())
-    library = arguments.program.resolve().parents[2] / "retort"
-    settings = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader,tcp",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
-        "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "OMPI_MCA_plm_rsh_agent": str(HERE / "agent"),
-        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", "OMP_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "passive", "LD_LIBRARY_PATH": str(library)}
-    settings |= {f"RETORT_HOST_{address.replace('.', '_')}": host for host, address in HOSTS.items()}
-    command = ["ip", "netns", "exec", first, "unshare", "--uts", "bash", "-c", 'hostname "$0" && exec "$@"', first,
-               "mpirun.openmpi", "--host", hosts, "-n", str(2 * arguments.ranks_per_host)]
-    for name in ("LD_LIBRARY_PATH", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
-        command += ["-x", name]
-    command += [str(arguments.program.resolve()), "--keep", *layout, *arguments.options]
-    before = sum(map(sent_bytes, HOSTS))
-    done = subprocess.run(command, env=dict(os.environ, **settings), capture_output=True, text=True, cwd="/tmp")
+    before = sum(map(sent_bytes, hosts.HOSTS))
+    library = str(arguments.program.resolve().parents[2] / "retort")
+    command = hosts.mpirun(arguments.ranks_per_host, [arguments.program.resolve(), "--keep", *layout, *arguments.options], "LD_LIBRARY_PATH")
+    done = subprocess.run(command, env=hosts.environment() | {"LD_LIBRARY_PATH": library}, capture_output=True, text=True, cwd="/tmp")
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         sys.exit(1)
     result = json.loads(done.stdout[done.stdout.index("{"):])
-    result["link_bytes"] = sum(map(sent_bytes, HOSTS)) - before
+    result["link_bytes"] = sum(map(sent_bytes, hosts.HOSTS)) - before
     return result
 
 
@@ -110,7 +67,7 @@ def main():
     arguments = parse_arguments()
     names = list(LAYOUTS)[: arguments.layouts]
     results = {name: [] for name in names}
-    with Link(arguments.rate):
+    with hosts.Link(arguments.rate):
         for number in range(arguments.rounds):
             for name in names:
                 results[name].append(run_one(arguments, LAYOUTS[name]))

@@ -13,6 +13,8 @@ cd "$PBS_O_WORKDIR" || exit
 # Open MPI's mpiexec kills ranks one second after SIGTERM, or as many as this variable says.  But it waits them out, up
 # to twice, after every early end, perhaps beyond the limit.  The file saves without it.
 unset OMPI_MCA_odls_base_sigkill_timeout
+# Where a machine or its link is lost, mpiexec ends with 205 after 25 seconds instead of waiting for it.
+export OMPI_MCA_oob_tcp_keepalive_time=10 OMPI_MCA_oob_tcp_keepalive_intvl=5 OMPI_MCA_oob_tcp_keepalive_probes=3
 retort doctor "$(dirname "$run")" || exit
 (sleep $((12 * 3600 - 600)) && touch "$run/stop") &
 mpiexec retort run "$recipe" --run-dir "$run"
@@ -20,6 +22,6 @@ code=$?
 kill %1 2>/dev/null
 case $code in
   0) echo "finished" ;;
-  75 | 85) qsub -v recipe="$recipe",run="$run",again="$again" "$again" ;;
+  75 | 85 | 205) qsub -v recipe="$recipe",run="$run",again="$again" "$again" ;;
 esac
 exit $code

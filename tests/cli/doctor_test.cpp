@@ -56,6 +56,23 @@ TEST(Doctor, SaysWhyADirectoryWillNotDo) {
   EXPECT_SAYS(finished.out, "wrong");
 }
 
+TEST(Doctor, KnowsWhenMpirunMissesAMachine) {
+  const auto told = [](const char* time) {
+    return findings_of(run({"doctor", "--json"}, "", {},
+                           [&] {
+                             ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+                             ::setenv("OMPI_MCA_oob_tcp_keepalive_time", time, 1);
+                             ::setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 1);
+                             ::setenv("OMPI_MCA_oob_tcp_keepalive_probes", "3", 1);
+                           }))
+        .at("lost machine");
+  };
+  EXPECT_EQ(told("10").verdict, "ok");
+  EXPECT_EQ(told("10").found, "missed by mpirun after 25 s");
+  EXPECT_EQ(told("300").verdict, "note");
+  EXPECT_SAYS(told("300").advice, "set OMPI_MCA_oob_tcp_keepalive_time=10");
+}
+
 TEST(Doctor, KnowsTheLauncherThatStartedIt) {
   const auto open_mpi = run({"doctor", "--json"}, "", {}, [] {
     ::unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
