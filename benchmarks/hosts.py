@@ -3,6 +3,7 @@
 MPI sees two machines, and their ranks share no memory.  Needs root, Debian's iproute2 and openmpi-bin.
 """
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 HOSTS = {"retort-a": "10.77.0.1", "retort-b": "10.77.0.2"}
 FIRST = next(iter(HOSTS))
 
-# mpirun misses a host after 25 seconds.
+# mpirun misses a host after about 25 seconds.
 SETTINGS = {
     "OMPI_MCA_oob_tcp_keepalive_time": "10", "OMPI_MCA_oob_tcp_keepalive_intvl": "5", "OMPI_MCA_oob_tcp_keepalive_probes": "3",
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader,tcp",
@@ -41,7 +42,7 @@ class Link:
         call("ip", "link", "add", "link0", "netns", first, "type", "veth", "peer", "name", "link0", "netns", second)
         for host, address in HOSTS.items():
             call("ip", "-n", host, "address", "add", f"{address}/24", "dev", "link0")
-            self.set("up", host)
+            self.turn("up", host)
             if self.rate:
                 call("tc", "-n", host, "qdisc", "add", "dev", "link0", "root", "tbf", "rate", self.rate, "burst", "256kb",
                      "latency", "200ms")
@@ -52,13 +53,23 @@ class Link:
             subprocess.run(["ip", "netns", "delete", host], capture_output=True)
 
     @staticmethod
-    def set(state, host=FIRST):
+    def turn(state, host=FIRST):
         """`up` or `down`."""
         call("ip", "-n", host, "link", "set", "link0", state)
 
 
 def processes(host):
     return [int(pid) for pid in subprocess.run(["ip", "netns", "pids", host], check=True, capture_output=True, text=True).stdout.split()]
+
+
+def signal_all(host, number):
+    """To every process there; returns which got it."""
+    reached = []
+    for pid in processes(host):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            reached.append(pid)
+    return reached
 
 
 def mpirun(ranks_per_host, command, *names):
@@ -69,7 +80,3 @@ def mpirun(ranks_per_host, command, *names):
     for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", *names):
         words += ["-x", name]
     return [*words, *map(str, command)]
-
-
-def environment():
-    return dict(os.environ, **SETTINGS)

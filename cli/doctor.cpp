@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/library.h"
@@ -148,25 +149,40 @@ Finding launched() {
   }
 }
 
-int setting_of_open_mpi(const char* name, int otherwise) {
+int mca_parameter(const char* name, int fallback) {
   const char* text = std::getenv(base::join("OMPI_MCA_", name).c_str());
-  return text && *text ? std::atoi(text) : otherwise;
+  return text && *text ? std::atoi(text) : fallback;
 }
 
-// A link or a machine that is lost ends the ranks, but mpirun waits for a word of its daemon there.
+// After how long mpirun misses its daemon on another machine; none: never.
+std::optional<int> mpirun_patience_seconds() {
+  const int idle = mca_parameter("oob_tcp_keepalive_time", 300);
+  if (idle <= 0) return {};
+  return idle + mca_parameter("oob_tcp_keepalive_intvl", 20) * mca_parameter("oob_tcp_keepalive_probes", 9);
+}
+
+// Ranks that end because a machine or its link is lost are outlived by mpirun, unless it has missed it
+// before.
 Finding lost_machine() {
-  const int seconds =
-      setting_of_open_mpi("oob_tcp_keepalive_time", 300) +
-      setting_of_open_mpi("oob_tcp_keepalive_intvl", 20) * setting_of_open_mpi("oob_tcp_keepalive_probes", 9);
-  Finding finding{.what = "lost machine", .found = base::join("missed by mpirun after ", seconds, " s")};
-  if (static_cast<double>(seconds) < comm::least_patience_seconds()) return finding;
+  const auto seconds = mpirun_patience_seconds();
+  Finding finding{
+      .what = "lost machine",
+      .found = seconds ? base::join("missed by mpirun after ", *seconds, " s") : "never missed by mpirun"};
+  const double patience = comm::least_patience_seconds();
+  if (seconds && (patience <= 0 || *seconds < patience)) return finding;
   finding.verdict = Verdict::note;
   finding.advice =
       "mpirun of Open MPI 4.1 outlives ranks that end because a machine or its link is lost, for many "
-      "minutes; "
-      "set OMPI_MCA_oob_tcp_keepalive_time=10, OMPI_MCA_oob_tcp_keepalive_intvl=5 and "
+      "minutes; set OMPI_MCA_oob_tcp_keepalive_time=10, OMPI_MCA_oob_tcp_keepalive_intvl=5 and "
       "OMPI_MCA_oob_tcp_keepalive_probes=3, and it ends with code 205 before they do.";
   return finding;
+}
+
+// Whether mpirun of Open MPI started this rank beside others on other machines.
+bool spans_machines() {
+  const char* const all = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* const here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return all && here && std::string_view(all) != here;
 }
 
 std::string file_system_name(const std::filesystem::path& path) {
@@ -222,7 +238,7 @@ std::vector<Finding> examined(const std::string& path) {
                                 mpi("Open MPI", comm::Launcher::open_mpi),
                                 mpi("MPICH", comm::Launcher::mpich),
                                 launched()};
-  if (findings.back().found == base::word(comm::Launcher::open_mpi)) findings.push_back(lost_machine());
+  if (spans_machines()) findings.push_back(lost_machine());
   findings.push_back(directory(path));
   return findings;
 }

@@ -6,8 +6,8 @@ start goes on.
     faults.py --program build/release/cli/retort --text FILE --trials 5 --hosts
 
 A stage trains a small model on several ranks and saves a checkpoint every 4 steps.  Each trial brings one fault into a run of
-its own, at a random step.  Seconds are those until the last process has ended; of a damaged checkpoint those until the next
-start goes on, of a second job those until it is refused.  --hosts has the faults of two machines, with two ranks each
+its own, at a random step.  Seconds are those until the last process has ended.  Of a damaged checkpoint they are those until
+the next start goes on, of a second job those until it is refused.  --hosts has the faults of two machines, with two ranks each
 (hosts.py says what that needs).  A full disk needs the right to mount a small file system and is left out without it.
 Prints a Markdown table; ends with 1 where a run ended otherwise than it should, or where one in which nothing happened warned of something.
 """
@@ -25,7 +25,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kills import EVERY, command, ended_all, hosts, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import hosts  # noqa: E402
+from kills import EVERY, command, ended_all, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
 
 STEPS = 72  # a slow rank is told of within fifty
 
@@ -36,7 +38,7 @@ class Trial:
     def __init__(self, options, folder, draw):
         self.options, self.folder, self.draw = options, folder, draw
         self.log = folder / "stderr"
-        self.text, self.told, self.code, self.seconds, self.culprit = "", "", None, None, None
+        self.text, self.told, self.code, self.seconds, self.culprit, self.complete = "", "", None, None, None, False
 
     def start(self):
         with open(self.log, "a+") as log:
@@ -91,10 +93,12 @@ class Trial:
         """In the same directory, where it has to be refused."""
         def act(*_):
             begun = time.monotonic()
-            self.refused = subprocess.run(command(self.options, "run", self.options.ranks), cwd=self.folder, capture_output=True).returncode
-            self.noticed = time.monotonic() - begun
+            second.append(subprocess.run(command(self.options, "run", self.options.ranks), cwd=self.folder, capture_output=True).returncode)
+            second.append(time.monotonic() - begun)
+        second = []
         self.disturb(act)
-        self.code, self.seconds = (self.refused if self.code == 0 else self.code), self.noticed
+        if self.complete:  # else its own code shows that the first job was hurt
+            self.code, self.seconds = second
 
     def leave_alone(self):
         self.disturb(lambda *_: None)
@@ -127,16 +131,16 @@ class Trial:
     def lose(self, stops):
         """The link between the hosts goes, and where `stops` says so all that runs on the second stands still."""
         def act(_, pids):
-            hosts.Link.set("down")
+            hosts.Link.turn("down")
             if stops:
-                on_second = hosts.processes("retort-b")
-                for pid in on_second:
-                    os.kill(pid, signal.SIGSTOP)
-                pids[:] = [pid for pid in pids if pid not in on_second]
-        self.disturb(act)
-        for pid in hosts.processes("retort-a") + hosts.processes("retort-b"):
-            os.kill(pid, signal.SIGKILL)
-        hosts.Link.set("up")
+                stopped = hosts.signal_all("retort-b", signal.SIGSTOP)
+                pids[:] = [pid for pid in pids if pid not in stopped]
+        try:
+            self.disturb(act)
+        finally:
+            for host in hosts.HOSTS:
+                hosts.signal_all(host, signal.SIGKILL)
+            hosts.Link.turn("up")
 
     def clear(self):
         if os.path.ismount(self.folder / "run"):
@@ -207,7 +211,7 @@ FAULTS_OF_HOSTS = {
 
 def row_of(name, options, draw):
     """Cells of the row, and what went otherwise than it should."""
-    act, codes = (FAULTS_OF_HOSTS if options.hosts else FAULTS)[name]
+    act, codes = options.faults[name]
     codes = OF_MPIRUN.get(name, codes) if options.mpirun else codes
     trials, wrong = [], []
     for number in range(options.trials):
@@ -234,7 +238,7 @@ def row_of(name, options, draw):
 def rows(options):
     """Prints them; returns what went otherwise than it should."""
     faults = []
-    for name in FAULTS_OF_HOSTS if options.hosts else FAULTS:
+    for name in options.faults:
         if options.only not in name:
             continue
         try:
@@ -254,6 +258,12 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--hosts", action="store_true", help="the faults of two machines")
     options = parsed(parser)
+    options.faults = FAULTS_OF_HOSTS if options.hosts else FAULTS
+    if options.hosts:
+        if options.mpirun or options.ranks != parser.get_default("ranks"):
+            parser.error("--hosts starts two ranks on each host by mpirun; leave --ranks and --mpirun out")
+        os.environ.update(hosts.SETTINGS)
+        options.ranks = 2 * len(hosts.HOSTS)
     temporary = None if options.folder else tempfile.mkdtemp(prefix="faults-")
     options.folder = Path(options.folder or temporary)
     options.folder.mkdir(exist_ok=True)

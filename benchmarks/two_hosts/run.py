@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """A distillation step by two "hosts" of this machine, joined by a slow link: models sharded within a host beside flat ones.
 
-Each host is a network namespace with a host name of its own, so MPI sees two machines and their ranks share no memory. The
-link is a veth pair whose rate `tc tbf` limits.  Needs root, Debian's iproute2 and openmpi-bin, and a built distill_step.
+The hosts are those of ../hosts.py, and `tc tbf` limits the rate of their link.  Needs what they need, and a built distill_step.
 Prints a Markdown table.  Standard library only.
 """
 
 import argparse
 import datetime
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def run_one(arguments, layout):
     before = sum(map(sent_bytes, hosts.HOSTS))
     library = str(arguments.program.resolve().parents[2] / "retort")
     command = hosts.mpirun(arguments.ranks_per_host, [arguments.program.resolve(), "--keep", *layout, *arguments.options], "LD_LIBRARY_PATH")
-    done = subprocess.run(command, env=hosts.environment() | {"LD_LIBRARY_PATH": library}, capture_output=True, text=True, cwd="/tmp")
+    done = subprocess.run(command, env=os.environ | hosts.SETTINGS | {"LD_LIBRARY_PATH": library}, capture_output=True, text=True, cwd="/tmp")
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         sys.exit(1)

@@ -13,7 +13,7 @@ cd "$PBS_O_WORKDIR" || exit
 # Open MPI's mpiexec kills ranks one second after SIGTERM, or as many as this variable says.  But it waits them out, up
 # to twice, after every early end, perhaps beyond the limit.  The file saves without it.
 unset OMPI_MCA_odls_base_sigkill_timeout
-# Where a machine or its link is lost, mpiexec ends with 205 after 25 seconds instead of waiting for it.
+# Where a machine or its link is lost, mpiexec ends with 205 after about 25 seconds instead of waiting for it.
 export OMPI_MCA_oob_tcp_keepalive_time=10 OMPI_MCA_oob_tcp_keepalive_intvl=5 OMPI_MCA_oob_tcp_keepalive_probes=3
 retort doctor "$(dirname "$run")" || exit
 (sleep $((12 * 3600 - 600)) && touch "$run/stop") &

@@ -8,7 +8,8 @@
 #
 # In srun's place mpirun of Open MPI 4.1 would kill ranks one second after SIGTERM.  OMPI_MCA_odls_base_sigkill_timeout says
 # how many, and delays every early end by up to twice as long: leave it unset.  With mpirun ask for --signal=B:USR1@300, run it in
-# the background, and trap USR1 to send it on to mpirun.
+# the background, and trap USR1 to send it on to mpirun.  Set OMPI_MCA_oob_tcp_keepalive_* as pbs.sh does, and queue 205
+# again.
 #SBATCH --job-name=retort
 #SBATCH --ntasks-per-node=2
 #SBATCH --time=12:00:00

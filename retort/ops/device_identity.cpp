@@ -11,20 +11,21 @@ namespace {
 
 using UuidOf = int (*)(char* uuid, int device);
 
-constexpr const char* kOfCuda = "cuDeviceGetUuid_v2";
-constexpr const char* kOfHip = "hipDeviceGetUuid";
+constexpr const char* kCudaFunction = "cuDeviceGetUuid_v2";
+constexpr const char* kHipFunction = "hipDeviceGetUuid";
 
 struct Driver {
-  const char* library;  // as libtorch has loaded it
+  const char* library;  // that libtorch loads
   const char* function;
 };
 
 UuidOf driver_function() {
   // A library that brings a device of its own may bring this function too.
-  for (const char* name : {kOfCuda, kOfHip})
+  for (const char* name : {kCudaFunction, kHipFunction})
     if (void* function = ::dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<UuidOf>(function);
-  for (const auto& [library, name] : {Driver{"libcuda.so.1", kOfCuda}, Driver{"libamdhip64.so", kOfHip},
-                                      Driver{"libamdhip64.so.7", kOfHip}, Driver{"libamdhip64.so.6", kOfHip}})
+  for (const auto& [library, name] :
+       {Driver{"libcuda.so.1", kCudaFunction}, Driver{"libamdhip64.so", kHipFunction},
+        Driver{"libamdhip64.so.7", kHipFunction}, Driver{"libamdhip64.so.6", kHipFunction}})
     if (void* loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD))
       if (void* function = ::dlsym(loaded, name)) return reinterpret_cast<UuidOf>(function);
   return nullptr;
@@ -32,11 +33,11 @@ UuidOf driver_function() {
 
 }  // namespace
 
-DeviceIdentity identity_of(at::Device device) {
+std::string identity_of(at::Device device) {
   static const UuidOf kUuidOf = driver_function();
-  DeviceIdentity uuid{};
-  if (!kUuidOf || kUuidOf(uuid.data(), index_of(device)) != 0) return {};
-  return uuid;
+  std::string uuid(16, '\0');
+  const bool told = kUuidOf && kUuidOf(uuid.data(), index_of(device)) == 0;
+  return told ? uuid : std::to_string(index_of(device));
 }
 
 }  // namespace retort::ops

@@ -3,15 +3,13 @@
 
 #include <c10/core/Device.h>
 
-#include <array>
+#include <string>
 
 namespace retort::ops {
 
-/// All zero: not known.
-using DeviceIdentity = std::array<char, 16>;
-
-/// The UUID that CUDA or HIP gives an accelerator.  Two processes may know one accelerator by different
-/// numbers, and different ones by the same number.
-DeviceIdentity identity_of(at::Device device);
+/// What is the same in every process of a machine: the UUID by the driver of CUDA or HIP, or the number where
+/// neither tells one.  Two processes may know one accelerator by different numbers, and different ones by the
+/// same number.  Ask after accelerators were counted, which sets the driver up.
+std::string identity_of(at::Device device);
 
 }  // namespace retort::ops

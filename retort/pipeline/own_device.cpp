@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -33,26 +33,14 @@ Place place_of(at::Device device, comm::Group& group) {
           .seen = c10::impl::VirtualGuardImpl(device.type()).deviceCount()};
 }
 
-// How many accelerators the ranks of this machine see, where each sees one.  Those that are not known count
-// as different: NCCL refuses what is the same.
-std::int64_t different_ones(at::Device device, std::int64_t seen, comm::Group& group) {
-  const auto own = seen > 0 ? ops::identity_of({device.type(), 0}) : ops::DeviceIdentity{};
-  std::vector<ops::DeviceIdentity> all(static_cast<std::size_t>(group.size()));
-  group
-      .all_gather({own.data(), std::ssize(own), comm::Type::bytes},
-                  {all.data(), std::ssize(std::as_bytes(std::span(all)))})
-      .wait();
+// The accelerators that the ranks of this machine take, one for each rank.
+std::vector<std::string> taken_here(const std::string& own, comm::Group& group) {
   const auto nodes = group.nodes();
-  std::set<ops::DeviceIdentity> known;
-  std::int64_t unknown = 0;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (nodes[rank] != nodes[static_cast<std::size_t>(group.rank())]) continue;
-    if (all[rank] == ops::DeviceIdentity{})
-      ++unknown;
-    else
-      known.insert(all[rank]);
-  }
-  return unknown + std::ssize(known);
+  const auto all = group.all_texts(own);
+  std::vector<std::string> here;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (nodes[rank] == nodes[static_cast<std::size_t>(group.rank())]) here.push_back(all[rank]);
+  return here;
 }
 
 // What moves memory between accelerators of this kind; null: it is copied through that of the processors.
@@ -75,25 +63,30 @@ void stand_alone(const comm::Group& group) {
 
 OwnDevice own_device(at::Device device, comm::Group& group) {
   if (device.is_cpu() || group.size() == 1) return {device};
-  const auto [rank, ranks, seen] = place_of(device, group);
-  const auto different = different_ones(device, seen, group);
-  const auto found = seen == 1 ? different : seen;
-  const bool shares = may_share() && seen > 0;
-  group.agree([&, ranks = ranks] {
-    base::require<base::UsageError>(!device.has_index() || ranks == 1, "device '", device.str(), "': ", ranks,
-                                    " ranks of a machine would share it; use device ",
+  const auto place = place_of(device, group);
+  group.agree([&] {
+    base::require<base::UsageError>(!device.has_index() || place.ranks == 1, "device '", device.str(),
+                                    "': ", place.ranks, " ranks of a machine would share it; use device ",
                                     at::DeviceTypeName(device.type(), true),
                                     ", by which each rank takes one of its own.");
-    base::require<base::EnvironmentError>(
-        shares || ranks <= found, "rank ", group.rank(), ": expected an accelerator for each of the ", ranks,
-        " ranks of its machine, found ", found, "; start fewer ranks there.");
   });
-  if (!device.has_index()) device.set_index(static_cast<c10::DeviceIndex>(rank % seen));
-  if (shares) stand_alone(group);
+  if (!device.has_index() && place.seen > 0)
+    device.set_index(static_cast<c10::DeviceIndex>(place.rank % place.seen));
+  const auto own = place.seen > 0 ? ops::identity_of(device) : "";
+  const auto taken = taken_here(own, group);
+  const auto different = place.seen > 0 ? std::ssize(std::set(taken.begin(), taken.end())) : 0;
+  const auto sharing = std::ranges::count(taken, own);
+  group.agree([&] {
+    base::require<base::EnvironmentError>(different == place.ranks || (may_share() && place.seen > 0),
+                                          "rank ", group.rank(), ": expected an accelerator for each of the ",
+                                          place.ranks, " ranks of its machine, found ", different,
+                                          "; start fewer ranks there.");
+  });
+  if (sharing > 1) stand_alone(group);
   std::shared_ptr<const comm::nccl::Library> library;
   group.agree([&] { library = library_of(device); });
   group.set_accelerator(shard::accelerator_of(device), library);
-  return {.device = device, .ranks = static_cast<int>(shares ? (ranks + seen - 1) / seen : 1)};
+  return {.device = device, .ranks = static_cast<int>(sharing)};
 }
 
 }  // namespace retort::pipeline

@@ -84,7 +84,7 @@ void bind_losses(Binder& b, std::vector<loss::LossOptions>& losses, bool with_te
            .name = {},
            .body = [&](Binder& inner, std::size_t i) { bind_loss(inner, losses[i]); }},
           {.doc = "the losses that are summed",
-           .unset = with_teacher ? "0.25 CE + KL at T = 1" : "cross-entropy"});
+           .unset = with_teacher ? "0.5 CE + KL at T = 1" : "cross-entropy"});
   if (b.fills() && !b.given("loss")) {
     losses = with_teacher ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
     return;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <regex>
 
 #include "cli/tiny_project.h"
 #include "retort/base/files.h"
@@ -41,6 +42,13 @@ class Devices : public testing::Test {
   // Four micro-batches of two sequences a step.
   static std::string train_of(int steps) {
     return train_stage(steps * 512, ", batch: {sequences: 2, accumulate: 4}, shard: {student_ranks: 2}");
+  }
+
+  // What the log says that each rank may use.
+  static std::string memory_of(const Finished& run) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(run.err, found, std::regex("and ([0-9.]+ [kMG]B) of memory for each")));
+    return found.empty() ? "" : found[1].str();
   }
 
   TinyProject project_;
@@ -174,6 +182,10 @@ TEST_F(Devices, OfWhichEachRankSeesOneAreTaken) {
   EXPECT_SAYS(same.err, "expected an accelerator for each of the 2 ranks of its machine, found 1");
   const auto shared = run_seeing("shared", "same", true);
   EXPECT_EQ(shared.code, 0) << shared.err;
+  const auto not_shared = run_seeing("not-shared", "own", true);
+  EXPECT_EQ(not_shared.code, 0) << not_shared.err;
+  EXPECT_EQ(memory_of(not_shared), memory_of(own)) << "though they might share";
+  EXPECT_NE(memory_of(shared), memory_of(own));
 }
 
 TEST_F(Devices, ThatNoLibraryBringsAreRefused) {

@@ -57,20 +57,25 @@ TEST(Doctor, SaysWhyADirectoryWillNotDo) {
 }
 
 TEST(Doctor, KnowsWhenMpirunMissesAMachine) {
-  const auto told = [](const char* time) {
-    return findings_of(run({"doctor", "--json"}, "", {},
-                           [&] {
-                             ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
-                             ::setenv("OMPI_MCA_oob_tcp_keepalive_time", time, 1);
-                             ::setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 1);
-                             ::setenv("OMPI_MCA_oob_tcp_keepalive_probes", "3", 1);
-                           }))
-        .at("lost machine");
+  const auto told = [](const char* time, const char* patience, const char* here = "2") {
+    return findings_of(run({"doctor", "--json"}, "", {}, [&] {
+      ::setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+      ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", here, 1);
+      ::setenv("OMPI_MCA_oob_tcp_keepalive_time", time, 1);
+      ::setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 1);
+      ::setenv("OMPI_MCA_oob_tcp_keepalive_probes", "3", 1);
+      ::setenv("RETORT_PATIENCE_SECONDS", patience, 1);
+    }));
   };
-  EXPECT_EQ(told("10").verdict, "ok");
-  EXPECT_EQ(told("10").found, "missed by mpirun after 25 s");
-  EXPECT_EQ(told("300").verdict, "note");
-  EXPECT_SAYS(told("300").advice, "set OMPI_MCA_oob_tcp_keepalive_time=10");
+  const auto soon = told("10", "30").at("lost machine");
+  EXPECT_EQ(soon.verdict, "ok");
+  EXPECT_EQ(soon.found, "missed by mpirun after 25 s");
+  const auto late = told("300", "30").at("lost machine");
+  EXPECT_EQ(late.verdict, "note");
+  EXPECT_SAYS(late.advice, "set OMPI_MCA_oob_tcp_keepalive_time=10");
+  EXPECT_EQ(told("300", "0").at("lost machine").verdict, "ok") << "ranks wait for ever";
+  EXPECT_EQ(told("0", "30").at("lost machine").found, "never missed by mpirun");
+  EXPECT_EQ(told("300", "30", "4").count("lost machine"), 0U) << "on one machine";
 }
 
 TEST(Doctor, KnowsTheLauncherThatStartedIt) {

@@ -277,19 +277,6 @@ c10::Device torch_device(int number) {
   return {kType, static_cast<c10::DeviceIndex>(number)};
 }
 
-}  // namespace retort::test
-
-// As CUDA's driver has it.
-extern "C" int cuDeviceGetUuid_v2(char* uuid, int device) {
-  const char* seen = std::getenv(retort::test::kSeen);
-  const char* rank = std::getenv("RETORT_RANK");
-  const bool own = seen && std::string_view(seen) == "own" && rank;
-  uuid[0] = static_cast<char>(1 + (own ? std::atoi(rank) : device));
-  return 0;
-}
-
-namespace retort::test {
-
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 REGISTER_ALLOCATOR(kType, &allocator());
 const bool kNamed = [] {
@@ -316,3 +303,12 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
 }
 
 }  // namespace retort::test
+
+// As CUDA's driver has it.
+extern "C" int cuDeviceGetUuid_v2(char* uuid, int device) {
+  const char* seen = std::getenv(retort::test::kSeen);
+  const char* rank = std::getenv("RETORT_RANK");
+  const bool own = seen && std::string_view(seen) == "own" && rank;
+  uuid[0] = static_cast<char>(1 + (own ? std::atoi(rank) : device));
+  return 0;
+}

@@ -34,7 +34,7 @@ TEST(Losses, DefaultsAreCrossEntropyAndKlAtTemperatureOne) {
   const auto options = loss::default_distillation_losses();
   ASSERT_EQ(options.size(), 2U);
   EXPECT_EQ(options[0].kind, LossKind::cross_entropy);
-  EXPECT_EQ(options[0].weight, 0.25);
+  EXPECT_EQ(options[0].weight, 0.5);
   EXPECT_EQ(options[1].kind, LossKind::kl_divergence);
   EXPECT_EQ(options[1].temperature, 1.0);
 }

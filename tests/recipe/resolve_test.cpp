@@ -123,7 +123,7 @@ stages:
   EXPECT_EQ(finetune.losses.front().kind, loss::LossKind::cross_entropy);
   const auto& distill = std::get<train::TrainOptions>(recipe.stage("d").options);
   ASSERT_EQ(distill.losses.size(), 2U);
-  EXPECT_DOUBLE_EQ(distill.losses[0].weight, 0.25);
+  EXPECT_DOUBLE_EQ(distill.losses[0].weight, 0.5);
   EXPECT_DOUBLE_EQ(distill.losses[1].temperature, 1);
   EXPECT_LT(distill.optim.lr, 0) << "by the width of the model";
   EXPECT_LT(distill.optim.embedding_lr, 0);
