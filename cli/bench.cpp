@@ -13,14 +13,14 @@
 namespace retort::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   pipeline::BenchRequest request;
   std::string out;
   Verbosity verbosity = Verbosity::normal;
   bool json = false;
 };
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(CLI::App& app, BenchOptions& options) {
   auto& request = options.request;
   app.add_option("MODEL", request.model.model,
                  "Model directory or GGUF file, for its shapes; without one, a usual shape");
@@ -38,7 +38,7 @@ void add_options(CLI::App& app, Options& options) {
 
 using Measure = base::Json (*pipeline::Library::*)(const pipeline::BenchRequest&, record::Observer&);
 
-base::ExitCode measure(const Options& options, Measure rates_of,
+base::ExitCode measure(const BenchOptions& options, Measure rates_of,
                        std::string (*tables_of)(const base::Json&)) {
   Console console(options.verbosity);
   const base::Json rates = (library().*rates_of)(options.request, console);
@@ -64,7 +64,7 @@ Action declare_bench(CLI::App& app) {
   app.require_subcommand(1);
   CLI::App* gemm = app.add_subcommand("gemm", "Rates of a model's products, and sizes that run well");
   CLI::App* kernels = app.add_subcommand("kernels", "Rates of norms, attention, losses and the optimizer");
-  auto of_gemm = std::make_shared<Options>(), of_kernels = std::make_shared<Options>();
+  auto of_gemm = std::make_shared<BenchOptions>(), of_kernels = std::make_shared<BenchOptions>();
   of_gemm->out = "sizing.json";
   add_options(*gemm, *of_gemm);
   add_options(*kernels, *of_kernels);

@@ -1,7 +1,6 @@
 #include "cli/bench_tables.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,6 @@ namespace retort::cli {
 namespace {
 
 using base::Json;
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 
 std::string giga(const Json& per_second) {
   const double value = per_second.get<double>() / 1e9;

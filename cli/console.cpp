@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "cli/interrupt.h"
+#include "cli/print.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 
@@ -54,12 +55,6 @@ bool wants_color() {
 std::size_t terminal_width() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
 }
 
 }  // namespace

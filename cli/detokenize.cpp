@@ -11,7 +11,7 @@
 namespace retort::cli {
 namespace {
 
-struct Options {
+struct DetokenizeOptions {
   std::string tokenizer;
   std::string file;
   bool special = false;
@@ -67,7 +67,7 @@ Ids ids_of(const std::string& line, const io::LineReader& lines) {
   }
 }
 
-base::ExitCode detokenize(const Options& options) {
+base::ExitCode detokenize(const DetokenizeOptions& options) {
   const auto tokenizer = text::Tokenizer::from_file(options.tokenizer);
   io::LineReader lines(options.file.empty() || options.file == "-" ? "/dev/stdin" : options.file);
   std::string line;
@@ -90,7 +90,7 @@ Action declare_detokenize(CLI::App& app) {
       "  echo '{\"ids\": [1, 2, 3]}' | retort detokenize models/europa-5m --json\n"
       "  retort detokenize tokenizer.json ids.txt --special\n"
       "A line of ids is a document; texts are separated by a newline, and none is added after the last.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DetokenizeOptions>();
   app.add_option("TOKENIZER", options->tokenizer, "Model directory, GGUF file or tokenizer.json")->required();
   app.add_option("FILE", options->file,
                  "Ids separated by spaces, or {\"ids\": [...]} per line; none or -: standard input");

@@ -1,6 +1,7 @@
 #include "cli/print.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <ostream>
 
 namespace retort::cli {
@@ -51,6 +52,12 @@ void print_object(std::ostream& out, const Json& object, std::size_t indent) {
 }
 
 }  // namespace
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
 void print(std::ostream& out, const Json& result, bool as_json) {
   if (as_json || !result.is_object())

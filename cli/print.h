@@ -12,6 +12,9 @@ namespace retort::cli {
 /// JSON on one line, or for people: "key  value" per line, indented where an object holds objects.
 void print(std::ostream& out, const base::Json& result, bool as_json);
 
+/// A number with so many digits behind the point.
+std::string fixed(double value, int digits);
+
 /// Rows of a table, of which the first holds the titles.
 using Rows = std::vector<std::vector<std::string>>;
 /// The table as text; its first `left` columns are words, the others numbers.

@@ -14,7 +14,7 @@
 namespace retort::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   RecipeSource source;
   std::string run_dir;
   std::string stage;
@@ -24,17 +24,17 @@ struct Options {
   Verbosity verbosity = Verbosity::normal;
 };
 
-recipe::Recipe checked_recipe(const Options& options) {
+recipe::Recipe checked_recipe(const RunOptions& options) {
   auto recipe = read(options.source);
   if (!options.stage.empty()) (void)recipe.stage(options.stage);
   return recipe;
 }
 
-base::Path run_directory_of(const Options& options) {
+base::Path run_directory_of(const RunOptions& options) {
   return options.run_dir.empty() ? base::Path("runs") / name_of(options.source) : base::Path(options.run_dir);
 }
 
-base::ExitCode run_recipe(const recipe::Recipe& recipe, const Options& options, comm::Group& group,
+base::ExitCode run_recipe(const recipe::Recipe& recipe, const RunOptions& options, comm::Group& group,
                           record::Observer& observer) {
   pipeline::RunRequest request;
   request.group = &group;
@@ -52,7 +52,7 @@ base::ExitCode run_recipe(const recipe::Recipe& recipe, const Options& options, 
   return base::ExitCode::stopped;
 }
 
-base::ExitCode run(const Options& options) {
+base::ExitCode run(const RunOptions& options) {
   const auto by = comm::launcher();
   const bool alone = by == comm::Launcher::none;
   base::require<base::UsageError>(options.ranks == 0 || alone || by == comm::Launcher::own,
@@ -86,7 +86,7 @@ Action declare_run(CLI::App& app) {
       "  retort run my.yaml --ranks 4                  as four processes of this machine\n"
       "  retort run my.yaml --dry-run                  check the recipe and plan memory, change nothing\n"
       "The same command again goes on where the run stopped.  Ctrl-C finishes the step and saves.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   add_recipe_source(app, options->source);
   app.add_option("--run-dir", options->run_dir, "Directory of the run; default: runs/ and the recipe's name");
   app.add_option("--stage", options->stage, "Only this stage");

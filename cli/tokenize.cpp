@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kStandardInput = "/dev/stdin";
 
-struct Options {
+struct TokenizeOptions {
   std::string tokenizer;
   std::vector<std::string> files;
   std::string field;
@@ -41,7 +41,7 @@ std::string line_of(const std::vector<std::int32_t>& ids, bool json) {
 // Collects documents, encodes as many at once as there are threads, and prints their lines in order.
 class Printer {
  public:
-  Printer(const text::Tokenizer& tokenizer, const Options& options)
+  Printer(const text::Tokenizer& tokenizer, const TokenizeOptions& options)
       : tokenizer_(tokenizer), options_(options) {}
 
   void add(std::string document) {
@@ -63,12 +63,12 @@ class Printer {
   static constexpr std::size_t kBytesOfThread = std::size_t{1} << 20;
 
   const text::Tokenizer& tokenizer_;
-  const Options& options_;
+  const TokenizeOptions& options_;
   std::vector<std::string> waiting_;
   std::size_t waiting_bytes_ = 0;
 };
 
-void read_all(const Options& options, Printer& printer) {
+void read_all(const TokenizeOptions& options, Printer& printer) {
   data::SourceOptions source;
   source.separator = unescaped(options.separator);
   if (!options.field.empty()) source.field = options.field;
@@ -85,7 +85,7 @@ void read_all(const Options& options, Printer& printer) {
   }
 }
 
-base::ExitCode tokenize(const Options& options) {
+base::ExitCode tokenize(const TokenizeOptions& options) {
   const auto tokenizer = text::Tokenizer::from_file(options.tokenizer);
   Printer printer(tokenizer, options);
   try {
@@ -107,7 +107,7 @@ Action declare_tokenize(CLI::App& app) {
       "  retort tokenize models/europa-5m book.txt --separator '\\n\\n' --json\n"
       "  retort tokenize tokenizer.json data.jsonl --field body --no-special\n"
       "A document per line; a file is one document unless it is cut or .jsonl.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeOptions>();
   app.add_option("TOKENIZER", options->tokenizer, "Model directory, GGUF file or tokenizer.json")->required();
   app.add_option("FILE", options->files, "Text or .jsonl, plain, .gz or .zst; none or -: standard input");
   app.add_option("--field", options->field,

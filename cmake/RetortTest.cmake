@@ -1,4 +1,4 @@
-# retort_test(layer SOURCES ... [LINKS ...] [SHARDS n] [THREADS n] [TIMEOUT seconds])
+# retort_test(layer SOURCES ... [LINKS ...] [APART ...] [SHARDS n] [THREADS n] [TIMEOUT seconds])
 #   One test program for one layer, run by CTest with the environment below once the oracles are written.  A long one
 #   is run in SHARDS, tests "layer.1", "layer.2", ..., which share its cases.
 # retort_device_test(layer [FILTER cases] [TIMEOUT seconds])
@@ -73,7 +73,7 @@ function(retort_add_test name program)
 endfunction()
 
 function(retort_test layer)
-  cmake_parse_arguments(T "" "SHARDS;THREADS;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(T "" "SHARDS;THREADS;TIMEOUT" "SOURCES;LINKS;APART" ${ARGN})
   if(NOT TARGET retort_${layer})
     return()
   endif()
@@ -81,6 +81,7 @@ function(retort_test layer)
   target_include_directories(${layer}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${layer}_test PRIVATE retort::${layer} GTest::gtest_main ${T_LINKS})
   target_compile_options(${layer}_test PRIVATE ${RETORT_COLD_FLAGS})
+  retort_unity(${layer}_test APART ${T_APART})
   get_property(torch_layers GLOBAL PROPERTY RETORT_TORCH_LAYERS)
   if(layer IN_LIST torch_layers)
     target_link_libraries(${layer}_test PRIVATE retort_ops_reference)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that includes point downwards only: every `#include` against the dependencies that CMake is told of.
 
-A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [TORCH])`; it may include
+A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [APART ...] [TORCH])`; it may include
 itself and the layers that it depends on, directly or not, and of the layers behind OPTIONS their options.h alone.
 retort/CMakeLists.txt lists the layers lowest first.  The folders beside retort/ (cli/, benchmarks/, tests/*/) may include
 the layers that they link.  A layer's folder reference/ is for tests/ alone.
@@ -28,7 +28,7 @@ FAMILY_TABLES = "retort/architecture/families"
 FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
 # A default, the names of a file format, and of a pattern.
 MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp")
-KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "TORCH"}
+KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "APART", "TORCH"}
 
 
 @dataclass

@@ -2,6 +2,8 @@
 """Compiles one file with and without libtorch's precompiled header, and prints the processor time of each and the header's size.
 
 usage: benchmarks/precompiled_header/measure.py [BUILD_FOLDER] [FILE]     default: build/release retort/calibrate/ranking.cpp
+
+The build folder is one of RETORT_UNITY=OFF, where each file is compiled alone.
 """
 
 import json
@@ -39,7 +41,7 @@ def main():
     entry = next((entry for entry in commands if entry["file"].endswith("/" + name)), None)
     command = shlex.split(entry["command"]) if entry else []
     if "-include" not in command:
-        sys.exit(f"measure.py: expected a build folder in which {name} uses the precompiled header, found {build}; set RETORT_PRECOMPILE=ON.")
+        sys.exit(f"measure.py: expected a build folder in which {name} uses the precompiled header, found {build}; set RETORT_PRECOMPILE=ON and RETORT_UNITY=OFF.")
     at = command.index("-include")
     header = Path(command[at + 1] + ".gch")
     with tempfile.TemporaryDirectory() as folder:

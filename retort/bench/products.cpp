@@ -12,10 +12,10 @@ namespace {
 constexpr std::int64_t kHeadTokens = 256;
 
 // Elements of the largest operands.
-struct Sizes {
+struct Largest {
   std::int64_t weight = 0, rows = 0, columns = 0;
 
-  explicit Sizes(std::span<const Linear> weights) {
+  explicit Largest(std::span<const Linear> weights) {
     for (const auto& one : weights) {
       weight = std::max(weight, one.rows * one.columns);
       rows = std::max(rows, one.rows);
@@ -38,7 +38,7 @@ double flops(const Linear& weight, std::int64_t tokens) {
 Operands::Operands(std::span<const Linear> weights, std::int64_t tokens, at::ScalarType dtype,
                    at::Device device)
     : tokens_(tokens) {
-  const Sizes sizes(weights);
+  const Largest sizes(weights);
   const auto options = at::TensorOptions().dtype(dtype).device(device);
   weight_ = at::full({sizes.weight}, 0.01, options);
   weight_gradient_ = at::zeros({sizes.weight}, options.dtype(at::kFloat));
@@ -64,7 +64,7 @@ void Operands::run(const Linear& weight, Pass pass) const {
 }
 
 std::int64_t Operands::bytes(std::span<const Linear> weights, std::int64_t tokens, std::int64_t item_bytes) {
-  const Sizes sizes(weights);
+  const Largest sizes(weights);
   const auto activations = tokens * (sizes.rows + sizes.columns);
   const auto results = std::max({sizes.weight, tokens * sizes.rows, tokens * sizes.columns});
   return item_bytes * (sizes.weight + activations + results) + std::int64_t{sizeof(float)} * sizes.weight;

@@ -19,8 +19,6 @@ namespace {
 using base::DataError;
 using base::require;
 
-constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
-
 // Without the suffix of a compression.
 std::string extension_of(const base::Path& path) {
   const std::string extension = path.extension().string();

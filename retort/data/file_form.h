@@ -1,10 +1,15 @@
 #pragma once
 // What a source's file is, told from its first bytes; its name only where these leave it open.
 
+#include <string_view>
+
 #include "retort/base/files.h"
 #include "retort/data/options.h"
 
 namespace retort::data {
+
+/// What may stand around a JSON object on its line.
+inline constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 
 enum class FileForm {
   text,

@@ -12,8 +12,6 @@
 namespace retort::data {
 namespace {
 
-constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
-
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(kWhiteSpace) == std::string_view::npos;
 }

@@ -23,7 +23,7 @@ using base::require;
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr std::size_t kFixedBytes = 24;       // magic, version, two counts
 constexpr std::size_t kDefaultAlignment = 32;
-constexpr const char* kAdvice = "; download or convert the file again.";
+constexpr const char* kConvertAgain = "; download or convert the file again.";
 
 enum class ValueType : std::uint32_t {
   u8,
@@ -75,7 +75,8 @@ class Reader {
   void require_room(std::uint64_t size, const char* what) const {
     if (size <= left()) return;
     require<ModelError>(file_bytes_ > bytes_.size(), where_, ": ", what, " at byte ", at_, " needs ", size,
-                        " bytes, but only ", left(), " follow; the file is truncated or damaged", kAdvice);
+                        " bytes, but only ", left(), " follow; the file is truncated or damaged",
+                        kConvertAgain);
     throw ModelError(base::join(where_, ": ", what, " at byte ", at_, " needs ", size,
                                 " bytes, expected a header of at most ", kMaxHeaderBytes, " bytes in all."));
   }
@@ -106,7 +107,7 @@ double shortest(float value) {
 ValueType value_type(Reader& in, const std::string& key) {
   const auto number = in.word<std::uint32_t>("the type of a metadata value");
   require<ModelError>(number < kLeastBytes.size(), in.where(), ": metadata ", quote(key), " has type ",
-                      number, ", expected 0 to ", kLeastBytes.size() - 1, kAdvice);
+                      number, ", expected 0 to ", kLeastBytes.size() - 1, kConvertAgain);
   return static_cast<ValueType>(number);
 }
 
@@ -141,7 +142,7 @@ Json read_scalar(Reader& in, ValueType type, const std::string& key) {
     case ValueType::boolean: {
       const auto value = in.word<std::uint8_t>(kWhat);
       require<ModelError>(value <= 1, in.where(), ": metadata ", quote(key), " is ", int{value},
-                          ", expected 0 or 1 of a truth value", kAdvice);
+                          ", expected 0 or 1 of a truth value", kConvertAgain);
       return value == 1;
     }
     case ValueType::string:
@@ -150,7 +151,7 @@ Json read_scalar(Reader& in, ValueType type, const std::string& key) {
       break;
   }
   throw ModelError(base::join(in.where(), ": metadata ", quote(key),
-                              " is a list of lists, expected a plain list", kAdvice));
+                              " is a list of lists, expected a plain list", kConvertAgain));
 }
 
 // An entry of a list takes a byte of the file and many of memory, so all lists together have `entries_left`.
@@ -161,7 +162,7 @@ Json read_value(Reader& in, const std::string& key, std::uint64_t& entries_left)
   const auto count = in.word<std::uint64_t>("the length of a list");
   require<ModelError>(count <= entries_left, in.where(), ": metadata ", quote(key), " claims ", count,
                       " entries, expected at most ", entries_left, ", as all lists together may have ",
-                      kMaxGgufEntries, "; the file is damaged", kAdvice);
+                      kMaxGgufEntries, "; the file is damaged", kConvertAgain);
   entries_left -= count;
   in.require_room(count * kLeastBytes[static_cast<std::size_t>(element)], "a metadata list");
   Json list = Json::array();
@@ -186,12 +187,13 @@ GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key = in.text("a metadata key");
     require<ModelError>(is_name(key, kMaxGgufKeyBytes), in.where(), ": metadata key ", i, " is ", quote(key),
-                        ", expected printable text of 1 to ", kMaxGgufKeyBytes, " bytes", kAdvice);
+                        ", expected printable text of 1 to ", kMaxGgufKeyBytes, " bytes", kConvertAgain);
     Json value = read_value(in, key, entries_left);
     require<ModelError>(!value.is_string() || base::is_utf8(value.get_ref<const std::string&>()), in.where(),
-                        ": metadata ", quote(key), " is not UTF-8", kAdvice);
+                        ": metadata ", quote(key), " is not UTF-8", kConvertAgain);
     const auto [entry, fresh] = metadata.emplace(std::move(key), std::move(value));
-    require<ModelError>(fresh, in.where(), ": metadata ", quote(entry->first), " stands twice", kAdvice);
+    require<ModelError>(fresh, in.where(), ": metadata ", quote(entry->first), " stands twice",
+                        kConvertAgain);
   }
   return metadata;
 }
@@ -200,13 +202,13 @@ GgufMetadata read_metadata(Reader& in, std::uint64_t count) {
 std::vector<std::int64_t> read_shape(Reader& in, const std::string& who) {
   const auto rank = in.word<std::uint32_t>("the rank of a tensor");
   require<ModelError>(rank >= 1 && rank <= kMaxGgufRank, who, ": ", rank, " dimensions, expected 1 to ",
-                      kMaxGgufRank, kAdvice);
+                      kMaxGgufRank, kConvertAgain);
   std::vector<std::int64_t> shape;
   for (std::uint32_t i = 0; i < rank; ++i) {
     const auto extent = in.word<std::uint64_t>("the shape of a tensor");
     require<ModelError>(extent >= 1 && extent <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}, who,
                         ": a dimension of ", extent, ", expected 1 to ",
-                        std::numeric_limits<std::int64_t>::max(), kAdvice);
+                        std::numeric_limits<std::int64_t>::max(), kConvertAgain);
     shape.insert(shape.begin(), static_cast<std::int64_t>(extent));
   }
   return shape;
@@ -216,7 +218,7 @@ std::size_t stored_bytes(const GgufTensor& tensor, const std::string& who) {
   const GgmlBlock block = block_of(tensor.type);
   const auto row = static_cast<std::size_t>(tensor.shape.back());
   require<ModelError>(row % block.values == 0, who, ": rows of ", row, " values, expected whole blocks of ",
-                      block.values, " as ", name(tensor.type), kAdvice);
+                      block.values, " as ", name(tensor.type), kConvertAgain);
   std::size_t bytes = row / block.values;
   bool fits = !__builtin_mul_overflow(bytes, block.bytes, &bytes);
   for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i)
@@ -224,7 +226,7 @@ std::size_t stored_bytes(const GgufTensor& tensor, const std::string& who) {
   std::int64_t values = 1;
   for (const std::int64_t extent : tensor.shape)
     fits = fits && !__builtin_mul_overflow(values, extent, &values);
-  require<ModelError>(fits, who, ": the shape needs more bytes than can be counted", kAdvice);
+  require<ModelError>(fits, who, ": the shape needs more bytes than can be counted", kConvertAgain);
   return bytes;
 }
 
@@ -232,7 +234,7 @@ void read_tensor(Reader& in, GgufHeader& header, std::size_t alignment) {
   std::string tensor_name = in.text("the name of a tensor");
   require<ModelError>(is_name(tensor_name, kMaxNameBytes), in.where(), ": a tensor is named ",
                       quote(tensor_name), ", expected printable text of 1 to ", kMaxNameBytes, " bytes",
-                      kAdvice);
+                      kConvertAgain);
   const std::string who = base::join(in.where(), ": tensor ", quote(tensor_name));
   GgufTensor tensor;
   tensor.shape = read_shape(in, who);
@@ -245,10 +247,11 @@ void read_tensor(Reader& in, GgufHeader& header, std::size_t alignment) {
   tensor.type = *type;
   const auto offset = in.word<std::uint64_t>("the place of a tensor");
   require<ModelError>(offset % alignment == 0, who, " begins at byte ", offset,
-                      " of the data, expected a multiple of ", alignment, kAdvice);
+                      " of the data, expected a multiple of ", alignment, kConvertAgain);
   tensor.begin = static_cast<std::size_t>(offset);
   tensor.size = stored_bytes(tensor, who);
-  require<ModelError>(header.tensors.emplace(tensor_name, tensor).second, who, " stands twice", kAdvice);
+  require<ModelError>(header.tensors.emplace(tensor_name, tensor).second, who, " stands twice",
+                      kConvertAgain);
 }
 
 std::size_t alignment_of(const GgufMetadata& metadata, const std::string& where) {
@@ -258,7 +261,7 @@ std::size_t alignment_of(const GgufMetadata& metadata, const std::string& where)
   const std::size_t value = whole ? found->second.get<std::size_t>() : 0;
   require<ModelError>(std::has_single_bit(value) && value <= kMaxGgufAlignment, where,
                       ": general.alignment is ", shown(found->second), ", expected a power of two up to ",
-                      kMaxGgufAlignment, kAdvice);
+                      kMaxGgufAlignment, kConvertAgain);
   return value;
 }
 
@@ -274,11 +277,11 @@ void check_places(const GgufHeader& header, std::size_t data_bytes, const std::s
     const auto& [tensor_name, tensor] = *entry;
     require<ModelError>(tensor.begin >= covered, where, ": tensor ", quote(tensor_name), " begins at byte ",
                         tensor.begin, " of the data, inside ", quote(before ? *before : std::string()),
-                        ", which ends at ", covered, kAdvice);
+                        ", which ends at ", covered, kConvertAgain);
     require<ModelError>(tensor.begin <= data_bytes && tensor.size <= data_bytes - tensor.begin, where,
                         ": tensor ", quote(tensor_name), " needs bytes ", tensor.begin, " to ",
                         tensor.begin + tensor.size, " of the data, found ", data_bytes,
-                        "; the file is truncated", kAdvice);
+                        "; the file is truncated", kConvertAgain);
     covered = tensor.begin + tensor.size;
     before = &tensor_name;
   }
@@ -305,9 +308,9 @@ GgufHeader parse_gguf(std::span<const std::byte> file, const std::string& where)
   const auto tensors = in.word<std::uint64_t>("the number of tensors");
   const auto keys = in.word<std::uint64_t>("the number of metadata keys");
   require<ModelError>(tensors <= kMaxTensors, where, ": claims ", tensors, " tensors, expected at most ",
-                      kMaxTensors, "; the file is damaged", kAdvice);
+                      kMaxTensors, "; the file is damaged", kConvertAgain);
   require<ModelError>(keys <= kMaxGgufKeys, where, ": claims ", keys, " metadata keys, expected at most ",
-                      kMaxGgufKeys, "; the file is damaged", kAdvice);
+                      kMaxGgufKeys, "; the file is damaged", kConvertAgain);
   GgufHeader header;
   header.metadata = read_metadata(in, keys);
   const std::size_t alignment = alignment_of(header.metadata, where);

@@ -17,11 +17,11 @@ using base::require;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 8;
-constexpr const char* kAdvice = "; download or export the file again.";
+constexpr const char* kExportAgain = "; download or export the file again.";
 
 std::size_t header_length(std::span<const std::byte> file, const std::string& where) {
   require<ModelError>(file.size() >= kLengthBytes, where, ": ", file.size(),
-                      " bytes, expected a safetensors file with a length field of 8 bytes", kAdvice);
+                      " bytes, expected a safetensors file with a length field of 8 bytes", kExportAgain);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
   require<ModelError>(length <= kMaxHeaderBytes, where, ": the header claims ", length,
@@ -29,7 +29,7 @@ std::size_t header_length(std::span<const std::byte> file, const std::string& wh
                       "; this is not a safetensors file or it is damaged.");
   require<ModelError>(length <= file.size() - kLengthBytes, where, ": the header claims ", length,
                       " bytes but only ", file.size() - kLengthBytes, " follow; the file is truncated",
-                      kAdvice);
+                      kExportAgain);
   return static_cast<std::size_t>(length);
 }
 
@@ -42,23 +42,23 @@ Json header_json(std::string_view text, const std::string& where) {
       ": the header does not begin with \"{\"; this is not a safetensors file or it is damaged.");
   const std::size_t zero = text.find('\0');
   require<ModelError>(zero == std::string_view::npos, where, ": byte ", zero + kLengthBytes,
-                      " of the header is zero, expected JSON", kAdvice);
+                      " of the header is zero, expected JSON", kExportAgain);
   try {
     return base::parse_json(text, {.max_bytes = kMaxHeaderBytes, .max_depth = kHeaderDepth});
   } catch (const base::JsonFault& fault) {
     throw ModelError(base::join(where, ": the header is not sound JSON at byte ", fault.byte + kLengthBytes,
-                                ": ", fault.reason, kAdvice));
+                                ": ", fault.reason, kExportAgain));
   }
 }
 
 std::size_t unsigned_value(const Json& value, const std::string& who, const char* what) {
   require<ModelError>(value.is_number_unsigned(), who, ": ", what, " holds ", shown(value),
-                      ", expected whole numbers of at least 0", kAdvice);
+                      ", expected whole numbers of at least 0", kExportAgain);
   return value.get<std::size_t>();
 }
 
 const Json& field(const Json& entry, const char* key, bool right_type, const std::string& who) {
-  require<ModelError>(right_type, who, ": the header entry lacks a proper \"", key, "\"", kAdvice);
+  require<ModelError>(right_type, who, ": the header entry lacks a proper \"", key, "\"", kExportAgain);
   return entry[key];
 }
 
@@ -74,7 +74,7 @@ std::vector<std::int64_t> parse_shape(const Json& entry, const std::string& who)
   for (const Json& extent : json) {
     const std::size_t value = unsigned_value(extent, who, "shape");
     require<ModelError>(value <= std::size_t{std::numeric_limits<std::int64_t>::max()}, who, ": shape holds ",
-                        value, ", which is too large", kAdvice);
+                        value, ", which is too large", kExportAgain);
     shape.push_back(static_cast<std::int64_t>(value));
   }
   return shape;
@@ -82,7 +82,7 @@ std::vector<std::int64_t> parse_shape(const Json& entry, const std::string& who)
 
 TensorInfo parse_tensor(std::string_view tensor_name, const Json& entry, const std::string& who) {
   require<ModelError>(entry.is_object() && entry.size() == 3, who,
-                      ": the header entry is not an object of dtype, shape and data_offsets", kAdvice);
+                      ": the header entry is not an object of dtype, shape and data_offsets", kExportAgain);
   TensorInfo info;
   const Json& dtype = field(entry, "dtype", entry.contains("dtype") && entry["dtype"].is_string(), who);
   const auto parsed = parse_dtype(dtype.get_ref<const std::string&>());
@@ -92,26 +92,27 @@ TensorInfo parse_tensor(std::string_view tensor_name, const Json& entry, const s
   info.shape = parse_shape(entry, who);
   const Json& offsets = field(entry, "data_offsets", has_array(entry, "data_offsets"), who);
   require<ModelError>(offsets.size() == 2, who, ": data_offsets has ", offsets.size(), " numbers, expected 2",
-                      kAdvice);
+                      kExportAgain);
   info.begin = unsigned_value(offsets[0], who, "data_offsets");
   info.end = unsigned_value(offsets[1], who, "data_offsets");
   require<ModelError>(info.begin <= info.end, who, ": data_offsets end at ", info.end,
-                      " before they begin at ", info.begin, kAdvice);
+                      " before they begin at ", info.begin, kExportAgain);
   std::size_t expected = 0;
   try {
     expected = tensor_bytes(tensor_name, info.dtype, info.shape);
   } catch (const ModelError&) {
-    throw ModelError(base::join(who, ": the shape needs more bytes than can be counted", kAdvice));
+    throw ModelError(base::join(who, ": the shape needs more bytes than can be counted", kExportAgain));
   }
   require<ModelError>(info.end - info.begin == expected, who, ": data_offsets span ", info.end - info.begin,
-                      " bytes, expected ", expected, " from dtype and shape", kAdvice);
+                      " bytes, expected ", expected, " from dtype and shape", kExportAgain);
   return info;
 }
 
 void parse_metadata(const Json& json, SafetensorsHeader& header, const std::string& where) {
-  require<ModelError>(json.is_object(), where, ": __metadata__ is not an object of strings", kAdvice);
+  require<ModelError>(json.is_object(), where, ": __metadata__ is not an object of strings", kExportAgain);
   for (const auto& [key, value] : json.items()) {
-    require<ModelError>(value.is_string(), where, ": __metadata__ ", quote(key), " is not a string", kAdvice);
+    require<ModelError>(value.is_string(), where, ": __metadata__ ", quote(key), " is not a string",
+                        kExportAgain);
     header.metadata[key] = value.get<std::string>();
   }
 }
@@ -122,7 +123,7 @@ void check_name(const std::string& tensor_name, const std::string& where) {
   });
   require<ModelError>(!tensor_name.empty() && tensor_name.size() <= kMaxNameBytes && printable, where,
                       ": tensor name ", quote(tensor_name), " is empty, longer than ", kMaxNameBytes,
-                      " bytes or holds control characters", kAdvice);
+                      " bytes or holds control characters", kExportAgain);
 }
 
 // Every byte of the data belongs to exactly one tensor: no overlap, no hole, nothing after the last.
@@ -137,12 +138,13 @@ void check_coverage(const SafetensorsHeader& header, std::size_t data_bytes, con
   for (const Entry* entry : order) {
     require<ModelError>(entry->second.begin == covered, where, ": tensor ", quote(entry->first),
                         ": begins at byte ", entry->second.begin, ", expected ", covered,
-                        ", so tensors overlap or leave a hole", kAdvice);
+                        ", so tensors overlap or leave a hole", kExportAgain);
     covered = entry->second.end;
   }
   require<ModelError>(covered == data_bytes, where, ": the tensors need ", covered,
                       " bytes after the header, found ", data_bytes,
-                      covered > data_bytes ? "; the file is truncated" : "; something follows them", kAdvice);
+                      covered > data_bytes ? "; the file is truncated" : "; something follows them",
+                      kExportAgain);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace retort::model {
 namespace {
 
-at::Tensor view_of(const architecture::Unit& unit, const at::Tensor& flat, architecture::Role role) {
+at::Tensor present_view_of(const architecture::Unit& unit, const at::Tensor& flat, architecture::Role role) {
   const auto* tensor = unit.find(role);
   base::ensure(tensor != nullptr, "a unit lacks a tensor that the layout promises");
   return flat.narrow(0, tensor->offset, tensor->numel).view(tensor->shape);
@@ -19,11 +19,12 @@ at::Tensor view_of(const architecture::Unit& unit, const at::Tensor& flat, archi
 
 HeadWeights head_weights(const architecture::Layout& layout, const at::Tensor& flat) {
   const auto& unit = layout.units[static_cast<std::size_t>(layout.head_unit())];
-  return {view_of(unit, flat, architecture::Role::final_norm), view_of(unit, flat, layout.head_role())};
+  return {present_view_of(unit, flat, architecture::Role::final_norm),
+          present_view_of(unit, flat, layout.head_role())};
 }
 
 at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor& flat) {
-  return view_of(layout.units.front(), flat, architecture::Role::embedding);
+  return present_view_of(layout.units.front(), flat, architecture::Role::embedding);
 }
 
 at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor) {

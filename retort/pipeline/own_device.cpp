@@ -19,13 +19,13 @@ namespace retort::pipeline {
 namespace {
 
 // Where a rank stands on its machine, and what it sees there.
-struct Place {
+struct PlaceOfRank {
   std::int64_t rank = 0;   // of the ranks of the machine
   std::int64_t ranks = 0;  // of the machine
   std::int64_t seen = 0;   // accelerators
 };
 
-Place place_of(at::Device device, comm::Group& group) {
+PlaceOfRank place_of(at::Device device, comm::Group& group) {
   const auto nodes = group.nodes();
   const auto own = nodes.begin() + group.rank();
   return {.rank = std::count(nodes.begin(), own, *own),

@@ -62,7 +62,7 @@ Chart outlier_chart(const Json& result) {
   return chart;
 }
 
-Html totals(const Json& result) {
+Html profile_totals(const Json& result) {
   std::size_t inactive = 0;
   double channels = 0;
   for (const Json& block : elements(field(result, keys::kBlocks))) {
@@ -77,7 +77,7 @@ Html totals(const Json& result) {
 Html outliers(const Stage& stage) {
   const Chart chart = outlier_chart(stage.result);
   const Html table = block_table(stage.result);
-  return totals(stage.result) +
+  return profile_totals(stage.result) +
          (chart.views.empty()
               ? table
               : figure(chart, "Magnitudes of MLP channels on calibration text, block by block.", table));

@@ -351,7 +351,7 @@ Html costs(const Json& result) {
                           count(number(before, keys::kFlopsPerToken)) + ".");
 }
 
-Html totals(const Json& result) {
+Html pruning_totals(const Json& result) {
   const auto before = number(result, keys::kParametersBefore), after = number(result, keys::kParametersAfter),
              target = number(result, keys::kParametersTarget);
   if (!before || !after || *before <= 0) return {};
@@ -367,8 +367,8 @@ Html totals(const Json& result) {
 
 Html what_was_pruned(const Stage& stage) {
   const auto& result = stage.result;
-  return totals(result) + picture(survivors_of(result)) + decision_table(result) + candidate_table(result) +
-         start_table(result) + finalist_table(result) + compensation_table(result);
+  return pruning_totals(result) + picture(survivors_of(result)) + decision_table(result) +
+         candidate_table(result) + start_table(result) + finalist_table(result) + compensation_table(result);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ std::string total_damage(const Json& damage) {
   return line;
 }
 
-Html totals(const Json& result) {
+Html sparsity_totals(const Json& result) {
   const auto zeros = number(result, keys::kZerosFraction);
   const auto layers = elements(field(result, keys::kLayers)).size();
   if (layers == 0) return {};
@@ -198,7 +198,7 @@ Html layers_and_damages(const Stage& stage) {
   const Html table = layer_table(stage.result);
   const char* caption =
       "Error that sparsity leaves in each layer, relative to its output on calibration text.";
-  return totals(stage.result) + (chart.views.empty() ? table : figure(chart, caption, table)) +
+  return sparsity_totals(stage.result) + (chart.views.empty() ? table : figure(chart, caption, table)) +
          damages(stage.result);
 }
 

@@ -13,7 +13,7 @@
 namespace retort::shard {
 namespace {
 
-std::size_t at(std::int64_t index) {
+std::size_t to_size(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
@@ -24,8 +24,9 @@ std::int64_t unit_after(const Parameters& parameters, std::int64_t block) {
 }
 
 model::BlockWeights block_of(const Parameters& parameters, std::int64_t block, const at::Tensor& flat) {
-  return model::block_weights(parameters.config().blocks[at(block)],
-                              parameters.layout().units[at(architecture::Layout::block_unit(block))], flat);
+  return model::block_weights(parameters.config().blocks[to_size(block)],
+                              parameters.layout().units[to_size(architecture::Layout::block_unit(block))],
+                              flat);
 }
 
 // The one reading of a step.  A meta tensor has no values.
@@ -52,7 +53,7 @@ struct Engine::Wave {
   };
   /// Output of a block; that of all but the last is kept as the next one's input.
   static const at::Tensor& output_of(const Lane& lane, std::int64_t block) {
-    return block + 1 < std::ssize(lane.inputs_ND) ? lane.inputs_ND[at(block + 1)] : lane.hidden_ND;
+    return block + 1 < std::ssize(lane.inputs_ND) ? lane.inputs_ND[to_size(block + 1)] : lane.hidden_ND;
   }
   std::vector<Lane> lanes;
   std::int64_t teacher_blocks_done = 0;
@@ -91,11 +92,11 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
   sums_L_ = at::zeros({std::ssize(losses_.all())}, student_.own_gradient(0).options().dtype(at::kDouble));
 
   const auto blocks = student_.layout().num_blocks();
-  for (std::size_t first = 0; first < at(most_batches); first += at(options_.wave)) {
-    last_wave_ = first + at(options_.wave) >= at(most_batches);
+  for (std::size_t first = 0; first < to_size(most_batches); first += to_size(options_.wave)) {
+    last_wave_ = first + to_size(options_.wave) >= to_size(most_batches);
     Wave wave;
     const auto begin = std::min(first, batches.size());
-    const auto count = std::min(at(options_.wave), batches.size() - begin);
+    const auto count = std::min(to_size(options_.wave), batches.size() - begin);
     for (const auto& batch : batches.subspan(begin, count))
       wave.lanes.push_back({.batch = &batch,
                             .layout = {},
@@ -227,7 +228,7 @@ void Engine::compare_hidden(Wave& wave) {
       const auto grad_ND = at::empty_like(student_ND);
       sums_L_[place].add_(
           loss->add({student_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_}, grad_ND));
-      auto& sum_ND = lane.hidden_grads_ND[at(block)];
+      auto& sum_ND = lane.hidden_grads_ND[to_size(block)];
       if (sum_ND.defined())
         sum_ND.add_(grad_ND);
       else

@@ -56,16 +56,16 @@ TEST(SquareHeadOnDevices, HasItsFeaturesWhereTheHiddenStatesAre) {
 
 // Sequences of several documents.
 shard::MicroBatch batch_of(std::int64_t sequences, at::Device device) {
-  constexpr std::int64_t kLength = 11;
-  const auto tokens = sequences * kLength;
+  constexpr std::int64_t length = 11;
+  const auto tokens = sequences * length;
   shard::MicroBatch batch{.ids_N = at::arange(tokens, at::kLong).remainder(61).to(device),
                           .targets_N = at::arange(1, tokens + 1, at::kLong).remainder(61).to(device),
                           .bounds = {0},
                           .starts = {},
                           .num_targets = tokens};
   for (std::int64_t s = 0; s < sequences; ++s) {
-    batch.bounds.push_back((s + 1) * kLength);
-    batch.starts.insert(batch.starts.end(), {s * kLength, s * kLength + 3, s * kLength + 7});
+    batch.bounds.push_back((s + 1) * length);
+    batch.starts.insert(batch.starts.end(), {s * length, s * length + 3, s * length + 7});
   }
   batch.starts.push_back(tokens);
   return batch;

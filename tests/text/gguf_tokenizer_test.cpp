@@ -19,7 +19,7 @@ using base::Json;
 using test::GgufWriter;
 
 // As convert_hf_to_gguf.py numbers them.
-enum Kind : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
+enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
 struct Tokens {
   std::vector<std::string> names;

@@ -16,7 +16,7 @@ namespace retort::ops::cpu {
 namespace {
 
 // Each part of a head copies its keys and values anew.
-constexpr double kGrowth = 1.05;
+constexpr double kForwardGrowth = 1.05;
 
 // One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
 // padded, R rows of a tile, M the keys that they see, padded.
@@ -91,7 +91,7 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
                          at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
   const auto segments = static_cast<std::int64_t>(starts.size()) - 1, longest = longest_segment(starts);
   const auto parts =
-      best_parts(segments * heads, tiles_of(longest, kForwardRows), at::get_num_threads(), kGrowth);
+      best_parts(segments * heads, tiles_of(longest, kForwardRows), at::get_num_threads(), kForwardGrowth);
   const auto on_heads = [&](auto make) {
     at::parallel_for(0, segments * heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
       auto attention = make();

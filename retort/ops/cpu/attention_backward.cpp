@@ -19,7 +19,7 @@ namespace retort::ops::cpu {
 namespace {
 
 // A divided head computes its scores, and their gradients, once for the queries and once for the keys.
-constexpr double kGrowth = 1.4;
+constexpr double kBackwardGrowth = 1.4;
 
 // One thread's memory and work.  Shape legend beside that of attention.h: L tokens of the segment, P head_dim
 // padded, R rows of a tile, M its keys padded.
@@ -125,7 +125,7 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
   const auto kv_heads = k_NKE.size(1), segments = static_cast<std::int64_t>(starts.size()) - 1,
              longest = longest_segment(starts);
   const auto parts =
-      best_parts(segments * kv_heads, tiles_of(longest, kTileKeys), at::get_num_threads(), kGrowth);
+      best_parts(segments * kv_heads, tiles_of(longest, kTileKeys), at::get_num_threads(), kBackwardGrowth);
   const auto on_heads = [&](auto make) {
     at::parallel_for(0, segments * kv_heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
       auto gradient = make();

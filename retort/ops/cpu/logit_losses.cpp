@@ -7,7 +7,7 @@
 namespace retort::ops::cpu {
 namespace {
 
-constexpr std::int64_t kRowsPerPiece =
+constexpr std::int64_t kLossRowsPerPiece =
     8;  // partial sums per piece of rows, added in order: independent of threads
 
 // Runs body(begin, end) on pieces of rows in parallel and adds the results in order.
@@ -51,7 +51,7 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
                         at::Tensor grad_NV) {
   const auto rows = student_NV.size(0), vocab = student_NV.size(1), count = std::ssize(terms);
-  const auto pieces = (rows + kRowsPerPiece - 1) / kRowsPerPiece;
+  const auto pieces = (rows + kLossRowsPerPiece - 1) / kLossRowsPerPiece;
   std::vector<double> values(static_cast<std::size_t>(pieces * count));
   auto sums = at::zeros({count}, at::kDouble);
   with_element(student_NV, [&](auto element) {
@@ -60,10 +60,10 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
     at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       std::vector<C> work(static_cast<std::size_t>(logit_loss_elements(vocab)));
       for (auto piece = begin; piece < end; ++piece) {
-        const auto row = piece * kRowsPerPiece;
+        const auto row = piece * kLossRowsPerPiece;
         kernels<T>().logit_losses(rows_from<T>(student_NV, teacher_NK, targets_N, grad_NV, row),
-                                  std::min(kRowsPerPiece, rows - row), terms.data(), static_cast<int>(count),
-                                  work.data(), values.data() + piece * count);
+                                  std::min(kLossRowsPerPiece, rows - row), terms.data(),
+                                  static_cast<int>(count), work.data(), values.data() + piece * count);
       }
     });
   });

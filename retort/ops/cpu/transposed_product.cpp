@@ -13,7 +13,7 @@ namespace retort::ops::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 64;  // of the sum that one task adds up
-constexpr std::int64_t kInner =
+constexpr std::int64_t kInnerAtOnce =
     512;  // of the inputs that are transposed at once; both stay in the second cache
 constexpr std::int64_t kLeastInner = 64, kColumnsAtOnce = 512;
 
@@ -44,21 +44,21 @@ class RowsOfSum {
       : sum_MK_(sum_MK),
         a_NM_(a_NM),
         b_pairs_(b_pairs),
-        words_(static_cast<std::size_t>(kRows / 2 * kInner)),
-        a_MN_(static_cast<std::size_t>(kRows * kInner)) {}
+        words_(static_cast<std::size_t>(kRows / 2 * kInnerAtOnce)),
+        a_MN_(static_cast<std::size_t>(kRows * kInnerAtOnce)) {}
   ~RowsOfSum() { release_matrix_unit(); }
   RowsOfSum(const RowsOfSum&) = delete;
   RowsOfSum& operator=(const RowsOfSum&) = delete;
 
   void add(std::int64_t row) {
     const auto inner = a_NM_.size(0), rows = std::min(kRows, a_NM_.size(1) - row), columns = sum_MK_.size(1);
-    for (std::int64_t begin = 0; begin < inner; begin += kInner) {
-      const auto count = std::min(kInner, inner - begin), padded = rounded_up_for_unit(count);
+    for (std::int64_t begin = 0; begin < inner; begin += kInnerAtOnce) {
+      const auto count = std::min(kInnerAtOnce, inner - begin), padded = rounded_up_for_unit(count);
       unit_kernels().pairs_of_columns(data<Bf16>(a_NM_) + begin * a_NM_.stride(0) + row, a_NM_.stride(0),
-                                      count, rows, padded, kInner, words_.data());
-      unit_kernels().unpaired(words_.data(), kInner, rows / 2, padded, a_MN_.data());
+                                      count, rows, padded, kInnerAtOnce, words_.data());
+      unit_kernels().unpaired(words_.data(), kInnerAtOnce, rows / 2, padded, a_MN_.data());
       for (std::int64_t column = 0; column < columns; column += kColumnsAtOnce)
-        unit_product({a_MN_.data(), kInner, b_pairs_ + begin / 2 * columns + column, columns,
+        unit_product({a_MN_.data(), kInnerAtOnce, b_pairs_ + begin / 2 * columns + column, columns,
                       data<float>(sum_MK_) + row * columns + column, columns, rows, padded,
                       std::min(kColumnsAtOnce, columns - column), true});
     }

@@ -68,9 +68,9 @@ RowLosses kl_divergence(const at::Tensor& student_RK, const at::Tensor& teacher_
 }
 
 // A piece of rows: values of its terms, and the sum of their gradients in the type of statistics.
-class Piece {
+class PieceOfRows {
  public:
-  Piece(const at::Tensor& student_RV, const at::Tensor& teacher_RK, const at::Tensor& targets_R)
+  PieceOfRows(const at::Tensor& student_RV, const at::Tensor& teacher_RK, const at::Tensor& targets_R)
       : student_RV_(student_RV),
         teacher_RK_(teacher_RK),
         targets_R_(targets_R),
@@ -112,7 +112,7 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
   auto sums = at::zeros({count}, student_NV.options().dtype(at::kDouble));
   for_each_piece(student_NV.size(0), student_NV.size(1), [&](std::int64_t begin, std::int64_t rows) {
     const auto part = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, begin, rows) : x; };
-    Piece piece(part(student_NV), part(teacher_NK), part(targets_N));
+    PieceOfRows piece(part(student_NV), part(teacher_NK), part(targets_N));
     for (std::int64_t i = 0; i < count; ++i) sums[i].add_(piece.add(terms[static_cast<std::size_t>(i)]));
     part(grad_NV).copy_(piece.gradient_RV());
   });
