@@ -52,6 +52,7 @@ inline constexpr Key kKeepActivations{"keep_activations"};
 inline constexpr Key kStartedFrom{"started_from"};
 inline constexpr Key kRanks{"ranks"};
 inline constexpr Key kCollectives{"collectives"};
+inline constexpr Key kCollectivesSteps{"collectives_steps"};
 inline constexpr Key kGroup{"group"};
 inline constexpr Key kOperation{"operation"};
 inline constexpr Key kCalls{"calls"};

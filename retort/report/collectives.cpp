@@ -13,7 +13,7 @@ namespace {
 
 using base::Json;
 
-// Calls of one operation and size, per step.
+// Calls of one operation and size, per step; a start that goes on counts its own steps alone.
 struct Calls {
   std::string group, operation;
   double ranks = 0, bytes = 0, calls = 0, moved_bytes = 0, seconds = 0, waited_seconds = 0;
@@ -22,7 +22,8 @@ struct Calls {
 
 std::vector<Calls> calls_of(const Stage& stage) {
   std::vector<Calls> all;
-  const auto steps = number(stage.result, keys::kSteps);
+  auto steps = number(stage.result, keys::kCollectivesSteps);
+  if (!steps) steps = number(stage.result, keys::kSteps);  // of earlier versions
   if (!steps || *steps <= 0) return all;
   for (const Json& json : elements(field(stage.result, keys::kCollectives))) {
     const auto per_step = [&](record::Key key) {
@@ -115,7 +116,8 @@ Html collectives(const Stage& stage) {
   return figure(
       chart,
       element("strong", stage.name) +
-          ": what its ranks exchanged in a step, by operation and size. Time overlaps with computing.",
+          ": what its ranks exchanged, by operation and size. Held-out losses and checkpoints are included, "
+          "spread over the steps. Time overlaps with computing.",
       table_of(all));
 }
 

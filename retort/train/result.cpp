@@ -50,7 +50,10 @@ base::Json to_json(const TrainResult& result) {
                      {keys::kPeakTensorBytes, result.peak_tensor_bytes},
                      {keys::kProcessPeakBytes, result.process_peak_bytes},
                      {keys::kKeepActivations, result.keep_activations}};
-  if (!result.groups.empty()) json[keys::kCollectives] = groups_json(result.groups);
+  if (!result.groups.empty()) {
+    json[keys::kCollectives] = groups_json(result.groups);
+    json[keys::kCollectivesSteps] = result.logged_steps;
+  }
   return json;
 }
 

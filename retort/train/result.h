@@ -31,6 +31,7 @@ struct TrainResult {
   std::int64_t peak_tensor_bytes = 0, process_peak_bytes = 0;
   bool keep_activations = false;
   std::vector<GroupLog> groups = {};  ///< of more than one rank
+  std::int64_t logged_steps = 0;      ///< those of the last start, which `groups` counted
 };
 
 /// A stage's result without its kind.

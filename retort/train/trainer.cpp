@@ -76,6 +76,7 @@ class Loop {
 
   TrainOutcome run() {
     resume();
+    const auto begin = progress_.step;
     ops::reset_peak_tensor_bytes(s_.device);
     while (progress_.step < steps_) {
       step();
@@ -88,7 +89,9 @@ class Loop {
         begin_to_save();
       }
     }
-    return {.finished = true, .progress = progress_, .steps = steps_, .result = result()};
+    auto finished = result();
+    finished.logged_steps = steps_ - begin;
+    return {.finished = true, .progress = progress_, .steps = steps_, .result = std::move(finished)};
   }
 
  private:

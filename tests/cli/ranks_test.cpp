@@ -134,6 +134,10 @@ class Ranks : public testing::Test {
     ASSERT_EQ(lines.size(), expected.size());
     const double loss = expected.back().at("loss");
     EXPECT_NEAR(lines.back().at("loss").get<double>(), loss, 1e-3 * loss) << directory;
+    // Of the steps that this start made, what ranks exchanged is counted.
+    const auto result = base::parse_json(base::read_file(project_.path(directory) / "stages/born.json"));
+    EXPECT_EQ(result.contains("collectives_steps"), ranks > 1);
+    EXPECT_LT(result.value("collectives_steps", 0), lines.back().at("step").get<int>());
   }
   /// Starts a run of three ranks and does something to the process of the last one at a step.
   template <typename Action>
@@ -167,7 +171,7 @@ TEST_F(Ranks, GiveTheResultOfOneAndTheSameBitsAgain) {
         << stage;
 }
 
-// Stages that train nothing: what two ranks and four measure decides as what one does.
+// What two ranks and four measure decides as what one does, and a sparse student keeps its zeros.
 TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   project_.write_recipe(
       {train_of(12),
@@ -179,7 +183,11 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
        "width_multiple: 16, calibration_tokens: 4k, sequence_length: 64}",
        "{name: sparse, kind: sparsify, from: born, data: [text], share: 60%, calibration_tokens: 8k, "
        "sequence_length: 64}",
-       "{name: scores, kind: evaluate, models: [born, narrow, alike], data: [text], context: 64, tokens: 2k, "
+       "{name: healed, kind: distill, from: sparse, teacher: born, data: [text], tokens: 2k, packing: "
+       "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 256, optim: {lr: "
+       "1.0e-3}}",
+       "{name: scores, kind: evaluate, models: [born, narrow, alike, healed], data: [text], context: 64, "
+       "tokens: 2k, "
        "prompt: [\"a\"], max_new_tokens: 4}"});
   // The trained model is one: its last digits depend on the ranks.
   const auto one = run_in("one", 1);
@@ -187,7 +195,7 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
   for (const int ranks : {2, 4}) {
     const auto directory = "run" + std::to_string(ranks);
     fs::copy(project_.path("one"), project_.path(directory), fs::copy_options::recursive);
-    for (const auto* stage : {"seen", "narrow", "alike", "sparse", "scores"}) {
+    for (const auto* stage : {"seen", "narrow", "alike", "sparse", "healed", "scores"}) {
       fs::remove_all(project_.path(directory) / "models" / stage);
       fs::remove_all(project_.path(directory) / "checkpoints" / stage);
       fs::remove_all(project_.path(directory) / "stages" / stage);
@@ -211,6 +219,12 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
       };
       EXPECT_NEAR(nll(found), nll(expected), 1e-5);
     }
+    const auto healed = found.at("models").at(3), healed_by_one = expected.at("models").at(3);
+    EXPECT_EQ(healed.at("nonzero_parameters"), healed_by_one.at("nonzero_parameters"));
+    EXPECT_LT(healed.at("nonzero_parameters"), healed.at("parameters"));
+    // Steps of AdamW in float32, each of sums in another order.
+    EXPECT_NEAR(healed.at("sources").at(0).at("nll").get<double>(),
+                healed_by_one.at("sources").at(0).at("nll").get<double>(), 1e-3);
     EXPECT_EQ(found.at("models").at(0).at("generations"), expected.at("models").at(0).at("generations"));
   }
 }

@@ -84,12 +84,13 @@ TEST(Report, EverySectionOfAFullRunShowsItsNumbers) {
   EXPECT_TRUE(contains(page, "<code>version: 1\n"));
 }
 
-// Two steps of three ranks: small gathers many times, one large reduction.
+// Two steps of three ranks, after others that an earlier start made: small gathers many times, one large
+// reduction.
 TEST(Report, ShowsWhatRanksExchangedByOperationAndSize) {
   const RunFolder run;
   write_made_up_run(run);
-  run.write("stages/teacher.json", R"({"kind": "finetune", "steps": 2, "tokens": 4096, "seconds": 75.2,
-    "final": {"step": 2, "tokens": 4096, "loss": 3.31},
+  run.write("stages/teacher.json", R"({"kind": "finetune", "steps": 5, "tokens": 10240, "seconds": 75.2,
+    "final": {"step": 5, "tokens": 10240, "loss": 3.31}, "collectives_steps": 2,
     "collectives": [{"group": "world", "ranks": 3, "operation": "all_gather", "bytes": 600, "calls": 8,
                      "moved_bytes": 3200, "ring_bytes": 3200, "seconds": 0.008, "exposed_seconds": 0.004},
                     {"group": "world", "ranks": 3, "operation": "all_gather", "bytes": 900, "calls": 2,
