@@ -69,6 +69,7 @@ function(retort_add_test name program)
     add_test(NAME ${name}.${shard} COMMAND ${program})
     retort_test_environment(${name}.${shard} ${T_UNPARSED_ARGUMENTS})
     set_property(TEST ${name}.${shard} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${T_SHARDS} GTEST_SHARD_INDEX=${index})
+    set_property(TEST ${name}.${shard} PROPERTY COST 1000)  # the long ones first: nothing waits for one at the end
   endforeach()
 endfunction()
 
