@@ -74,7 +74,7 @@ double matrix_product_flops(at::ScalarType dtype, at::Device device) {
   };
   for (std::int64_t side = 1024;; side *= 2) {
     Product product({side, side, side}, dtype, device);
-    for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.2); ++i) product.run();
+    for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.1); ++i) product.run();
     // A product that is over at once does not occupy the device.
     if (side == kLargestSide || product.best_seconds() >= kTimedSeconds || !fits(2 * side))
       return product.best_flops();

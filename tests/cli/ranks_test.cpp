@@ -18,6 +18,7 @@
 #include "retort/base/machine.h"
 #include "retort/comm/flight.h"
 #include "support/message_of.h"
+#include "support/own_disk.h"
 
 namespace retort::test {
 namespace {
@@ -227,6 +228,16 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
                 healed_by_one.at("sources").at(0).at("nll").get<double>(), 1e-3);
     EXPECT_EQ(found.at("models").at(0).at("generations"), expected.at("models").at(0).at("generations"));
   }
+}
+
+// As in a container: what ranks share does not lie there.
+TEST_F(Ranks, TrainWhereSharedMemoryIsSmall) {
+  project_.write_recipe({train_of(3)});
+  RETORT_ON_OWN_DISK_OR_SKIP((OwnDisk{"/dev/shm", "size=64k"}), [&] {
+    const auto finished = run_in("run", 3);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    expect_common_memory("run");
+  });
 }
 
 TEST_F(Ranks, GoOnOnAnyNumberAndLayout) {
