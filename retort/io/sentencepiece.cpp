@@ -14,6 +14,7 @@
 #include "retort/base/error.h"
 #include "retort/io/quote.h"
 #include "retort/io/tokenizer_json.h"
+#include "retort/io/vocabulary.h"
 
 namespace retort::io {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 using base::Json;
 using base::ModelError;
 using base::require;
-
-constexpr std::int64_t kMaxTokens = 1 << 22;
 
 // A message of protocol buffers (protobuf.dev/programming-guides/encoding), read field by field.
 class Message {
@@ -125,7 +124,7 @@ void read_piece(Message piece, Vocabulary& vocabulary) {
     }
   }
   piece.require_sound(!token.empty() && kind >= 1 && kind <= 6 && std::isfinite(score) &&
-                      std::ssize(vocabulary.tokens) < kMaxTokens);
+                      std::ssize(vocabulary.tokens) < kMaxVocabularyTokens);
   vocabulary.tokens.emplace_back(token);
   vocabulary.kinds.push_back(static_cast<TokenKind>(kind));
   vocabulary.scores.push_back(score);
@@ -256,7 +255,7 @@ class Beside {
             .special = has("special")};
   }
   void add(const AddedToken& token, const Vocabulary& vocabulary, std::vector<AddedToken>& tokens) const {
-    if (token.id >= kMaxTokens) fail(base::join("the id ", token.id, " is too large"));
+    if (token.id >= kMaxVocabularyTokens) fail(base::join("the id ", token.id, " is too large"));
     if (token.id < vocabulary.tokens.size() && vocabulary.tokens[token.id] != token.content)
       fail(base::join("id ", token.id, " is ", quote(token.content), ", but the vocabulary has ",
                       quote(vocabulary.tokens[token.id])));

@@ -13,6 +13,7 @@
 #include "retort/io/byte_symbols.h"
 #include "retort/io/quote.h"
 #include "retort/io/tokenizer_json.h"
+#include "retort/io/vocabulary.h"
 
 namespace retort::io {
 namespace {
@@ -21,7 +22,6 @@ using base::Json;
 using base::ModelError;
 using base::require;
 
-constexpr std::int64_t kMaxCount = 1 << 22;
 constexpr const char* kBegin = "<s>";
 
 // What files before version 7 leave out.
@@ -117,7 +117,7 @@ class Tekken {
   }
   std::int64_t count(const Json& object, const char* key) const {
     const Json& value = member(object, key);
-    if (!value.is_number_integer() || value < 0 || value > kMaxCount)
+    if (!value.is_number_integer() || value < 0 || value > kMaxVocabularyTokens)
       fail(base::join(key, " is ", shown(value), ", expected a number of tokens"));
     return value.get<std::int64_t>();
   }

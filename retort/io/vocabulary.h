@@ -2,12 +2,16 @@
 // The vocabulary of a tokenizer that stands in another format than tokenizer.json.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace retort::io {
+
+/// A file that has more is taken for damaged.
+inline constexpr std::int64_t kMaxVocabularyTokens = 1 << 22;
 
 /// The numbers are those of SentencePiece, which tokenizer.ggml.token_type shares.
 enum class TokenKind {

@@ -56,7 +56,7 @@ TEST(SquareHeadOnDevices, HasItsFeaturesWhereTheHiddenStatesAre) {
 
 // Sequences of several documents.
 shard::MicroBatch batch_of(std::int64_t sequences, at::Device device) {
-  constexpr std::int64_t length = 11;
+  const std::int64_t length = 11;
   const auto tokens = sequences * length;
   shard::MicroBatch batch{.ids_N = at::arange(tokens, at::kLong).remainder(61).to(device),
                           .targets_N = at::arange(1, tokens + 1, at::kLong).remainder(61).to(device),
