@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
@@ -61,41 +63,61 @@ void warn_of_little_text(const PruneSetup& setup, const calibrate::TextSplit& te
                                     calibration_tokens_of(setup.input.config, enough), "."));
 }
 
-// What the method evaluates before it has its first model, on text in batches of `batch_tokens`.
+// What the method evaluates before it has its first model.
 struct LeastSearch {
   std::int64_t probes = 0, probes_tokens = 0, text_tokens = 0;
   std::int64_t tokens() const { return probes_tokens + text_tokens; }
 };
-LeastSearch least_search(const PruneSetup& setup, const calibrate::TextSplit& text, std::int64_t target,
-                         std::int64_t batch_tokens) {
+// `rounds`: tokens that candidates are compared on, of the first batch of every source, of the second, ...
+LeastSearch least_search(const architecture::Config& input, const PruneOptions& options,
+                         const std::vector<std::int64_t>& rounds) {
   using enum SearchMethod;
-  const auto places = calibrate::batch_places(text.choosing, setup.input.config.vocab_size, batch_tokens);
-  std::vector<std::int64_t> round_tokens;  // of the first batch of every source, the second, ...
-  std::size_t round = 0;
-  LeastSearch least;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    round = i > 0 && places[i].source == places[i - 1].source ? round + 1 : 0;
-    round_tokens.resize(std::max(round_tokens.size(), round + 1));
-    round_tokens[round] += places[i].tokens;
-    least.text_tokens += places[i].tokens;
-  }
-  const auto method = setup.options.search.method;
-  const ModelSpace space(setup.input.config, setup.options, target, {});  // refuses what it cannot reach
-  if (method == influence) least.text_tokens *= 2;                        // the pass for influence
+  LeastSearch least{.text_tokens = std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0})};
+  const ModelSpace space(input, options, target_parameters(input, options),
+                         {});  // refuses what it cannot reach
+  const auto method = options.search.method;
+  if (method == influence) least.text_tokens *= 2;  // the pass for influence
   if (method == influence || method == random || method == evolution) return least;
   least.probes = search::Proxy::evaluations(space.space(), kLeastProbes);
-  const auto first = std::max<std::size_t>(1, round_tokens.size() / kFirstRungPart);
-  for (std::size_t i = 0; i < first; ++i) least.probes_tokens += least.probes * round_tokens[i];
+  const auto first = std::max<std::size_t>(1, rounds.size() / kFirstRungPart);
+  for (std::size_t i = 0; i < first; ++i) least.probes_tokens += least.probes * rounds[i];
   return least;
+}
+
+std::vector<std::int64_t> rounds_of(const std::vector<calibrate::SourceText>& choosing,
+                                    std::int64_t vocab_size, std::int64_t batch_tokens) {
+  const auto places = calibrate::batch_places(choosing, vocab_size, batch_tokens);
+  std::vector<std::int64_t> rounds;
+  std::size_t round = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    round = i > 0 && places[i].source == places[i - 1].source ? round + 1 : 0;
+    rounds.resize(std::max(rounds.size(), round + 1));
+    rounds[round] += places[i].tokens;
+  }
+  return rounds;
+}
+
+// The longest that they may be, known before the text is read.
+std::vector<std::int64_t> longest_rounds(std::int64_t text_tokens, const PruneOptions& options) {
+  const auto shares = shares_of(options);
+  auto left = std::llround(static_cast<double>(text_tokens) * shares.choosing / sum_of(shares));
+  const auto longest = std::max(kSearchBatchTokens, options.sequence_length);
+  std::vector<std::int64_t> rounds;
+  for (; left > 0; left -= rounds.back()) rounds.push_back(std::min<std::int64_t>(left, longest));
+  return rounds;
 }
 
 // Statistics of every layer's inputs, and fits from them, in forward passes of the text that take the same
 // time; and passes for the loss before and after.  Source: benchmarks/smollm2.
 constexpr std::int64_t kRankingPasses = 2, kFittingPasses = 2, kLossPasses = 1;
 
-std::int64_t budget_of(const PruneSetup& setup, const LeastSearch& least) {
-  const auto given = setup.options.search.budget_tokens;
-  if (given < 0) return std::max(kUsualBudget, kLeastBudgets * least.tokens());
+std::int64_t budget_of(const PruneOptions& options, const LeastSearch& least) {
+  const auto given = options.search.budget_tokens;
+  return given < 0 ? std::max(kUsualBudget, kLeastBudgets * least.tokens()) : given;
+}
+
+std::int64_t affordable_budget(const PruneOptions& options, const LeastSearch& least) {
+  const auto given = budget_of(options, least);
   base::require<base::UsageError>(
       given == 0 || given >= least.tokens(), "prune: search.budget_tokens is ", given, ", expected at least ",
       least.tokens(), ": ", least.probes_tokens, " for ", least.probes, " probes of single units and ",
@@ -127,21 +149,20 @@ calibrate::TextShares shares_of(const PruneOptions& options) {
   return {.fitted = options.narrows() ? 5.0 : 0.0, .choosing = 2, .judging = 1};
 }
 
-std::int64_t least_budget_of(const PruneOptions& options) {
-  if (options.stepwise()) return 0;
-  return options.search.budget_tokens < 0 ? kUsualBudget : options.search.budget_tokens;
-}
-
-PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, std::int64_t budget_tokens,
-                  const PruneOptions& options) {
+PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, const PruneOptions& options,
+                  std::optional<std::int64_t> budget_tokens) {
   const bool fits = options.compensate && options.narrows();
   const auto passes = kLossPasses + (options.narrows() ? kRankingPasses : 0) + (fits ? kFittingPasses : 0);
-  PruneWork work{
-      .text_tokens = text_tokens,
-      .search_tokens = budget_tokens,
-      .compared_share = options.stepwise() ? shares_of(options).choosing / sum_of(shares_of(options)) : 0,
-      .other_tokens = passes * text_tokens,
-      .fitted_inputs = fits ? widest_fitted(config, options) : 0};
+  PruneWork work{.text_tokens = text_tokens,
+                 .other_tokens = passes * text_tokens,
+                 .fitted_inputs = fits ? widest_fitted(config, options) : 0};
+  if (options.stepwise()) {
+    work.compared_share = shares_of(options).choosing / sum_of(shares_of(options));
+  } else {
+    const auto least = least_search(config, options, longest_rounds(text_tokens, options));
+    work.least_search_tokens = least.tokens();
+    work.search_tokens = budget_tokens.value_or(budget_of(options, least));
+  }
   work.flops = architecture::flops_per_token(config, options.sequence_length) *
                static_cast<double>(work.search_tokens + work.other_tokens);
   return work;
@@ -156,13 +177,16 @@ std::string describe(const PruneWork& work) {
     text += base::join(", five eighths of them for fits of up to ", work.fitted_inputs, " inputs");
   text += base::join("; ranking, fits and losses take the time of ", work.other_tokens / work.text_tokens,
                      " forward passes of it");
-  if (work.search_tokens > 0)
-    text += base::join(" and the search passes up to ", tokens(work.search_tokens));
-  else if (work.compared_share > 0)
+  if (work.search_tokens > 0) {
+    text += base::join(" and the search passes up to ", tokens(work.search_tokens),
+                       work.search_tokens < work.least_search_tokens ? ", maybe too few: it" : " and",
+                       " needs up to ", tokens(work.least_search_tokens), ", which the documents decide");
+  } else if (work.compared_share > 0) {
     text += base::join(", and each step of the search passes ", std::lround(100 * work.compared_share),
                        " % of it for every candidate");
-  else
+  } else {
     text += ", and the search has no limit";
+  }
   return text + base::join("; ", base::human_flops(work.flops),
                            work.search_tokens > 0 ? " in all" : " without the search");
 }
@@ -252,7 +276,11 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
     longest = std::max(longest, batch.tokens);
   auto split = calibrate::split_by_document(setup.sources, shares_of(options));
   const auto budget =
-      options.stepwise() ? 0 : budget_of(setup, least_search(setup, split, target, batch_tokens));
+      options.stepwise()
+          ? 0
+          : affordable_budget(options,
+                              least_search(input.config, options,
+                                           rounds_of(split.choosing, input.config.vocab_size, batch_tokens)));
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto text = tokens_of(split);
@@ -260,7 +288,7 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
       plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   setup.observer.message(record::Level::info,
-                         "prune: " + describe(work_of(input.config, text.all, budget, options)) + ".");
+                         "prune: " + describe(work_of(input.config, text.all, options, budget)) + ".");
   if (memory > 0) shard::require_fits(plan, memory);
   warn_of_little_text(setup, split);
   return {.target_parameters = target,

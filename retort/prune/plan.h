@@ -1,6 +1,9 @@
 #pragma once
 // What a prune stage will do and need, known before it begins.
 
+#include <cstdint>
+#include <optional>
+
 #include "retort/architecture/config.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/prune/evaluator.h"
@@ -52,18 +55,18 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
 
 /// The text of a stage and what passes through its model, in tokens.
 struct PruneWork {
-  std::int64_t text_tokens = 0;    ///< of calibration
-  std::int64_t search_tokens = 0;  ///< most that a search passes; 0: no limit
+  std::int64_t text_tokens = 0;          ///< of calibration
+  std::int64_t search_tokens = 0;        ///< most that a search passes; 0: no limit
+  std::int64_t least_search_tokens = 0;  ///< most that it needs before it has a model; 0: no such search
   double compared_share = 0;  ///< of the text, on which the candidates of a step are compared; 0: no steps
   std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
   std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
   double flops = 0;                ///< of all of it
 };
-/// `budget_tokens`: that of the search.
-PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, std::int64_t budget_tokens,
-                  const PruneOptions& options);
-/// What a recipe's budget is before the text is known.
-std::int64_t least_budget_of(const PruneOptions& options);
+/// `budget_tokens`: of the search; without it, the most that the options may come to mean.  Throws UsageError
+/// for a target that a search cannot reach.
+PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, const PruneOptions& options,
+                  std::optional<std::int64_t> budget_tokens = {});
 /// A sentence without its end.
 std::string describe(const PruneWork& work);
 
@@ -79,6 +82,8 @@ struct ResolvedPlan {
 /// Probes of each unit that a search learns from, at least, and the part of the text that they are on.
 inline constexpr std::int32_t kLeastProbes = 2;
 inline constexpr std::int64_t kFirstRungPart = 16;
+/// Tokens that a candidate of a search passes together.
+inline constexpr std::int64_t kSearchBatchTokens = 512;
 
 /// Resolves the options of a setup, whose candidates are passed through in batches of `batch_tokens`.  Says
 /// what memory is needed and keeps hidden states on disk where it has to.  Throws MemoryError where even that

@@ -21,8 +21,6 @@ namespace {
 
 using search::Journal;
 
-constexpr std::int64_t kBatchTokens = 512;
-
 // Answers the journal.
 void measure(const ModelSearch& search, std::span<const search::Task> tasks, const Journal::Tell& tell) {
   const auto& setup = search.setup;
@@ -162,7 +160,7 @@ PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   ResolvedPlan plan;
-  comm::agree(setup.group, [&] { plan = resolved(setup, kBatchTokens); });
+  comm::agree(setup.group, [&] { plan = resolved(setup, kSearchBatchTokens); });
   const auto evaluator = evaluator_of_candidates(setup, plan);
   PruneResult result;
   comm::agree(setup.group, [&] {

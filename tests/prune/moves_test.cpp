@@ -119,22 +119,29 @@ TEST(Moves, NarrowByAMultipleThatFollowsFromTheModel) {
 TEST(Work, CountsTextAndSearch) {
   const auto config = test::tiny_config();
   prune::PruneOptions options;
+  options.target.parameters_fraction = 0.8;
+  options.search.tolerance = 0.1;
   options.search.budget_tokens = 5000;
-  const auto work = prune::work_of(config, 1000, prune::least_budget_of(options), options);
+  const auto work = prune::work_of(config, 1000, options);
   EXPECT_EQ(work.text_tokens, 1000);
   EXPECT_EQ(work.search_tokens, 5000);
+  EXPECT_GT(work.least_search_tokens, 250) << "one model on a quarter of the text";
   EXPECT_EQ(work.other_tokens, 5 * 1000);
   EXPECT_DOUBLE_EQ(work.flops, 10'000 * architecture::flops_per_token(config, options.sequence_length));
   EXPECT_SAYS(prune::describe(work), "1.0 k tokens of calibration text");
-  EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens");
+  EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens and needs up to ");
+  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options, 10)), "up to 10 tokens, maybe too few");
+  options.search.budget_tokens = -1;
+  EXPECT_EQ(prune::work_of(config, 1000, options).search_tokens, 400'000);
+  EXPECT_GT(prune::work_of(config, 1'000'000, options).search_tokens, 3 * 250'000);
 
   options.units = prune::Units::blocks;  // nothing is ranked or fitted
-  EXPECT_EQ(prune::work_of(config, 1000, 5000, options).other_tokens, 1000);
-  options.search.budget_tokens = -1;
-  EXPECT_EQ(prune::least_budget_of(options), 400'000);
-  EXPECT_EQ(prune::least_budget_of(test::stepwise_options()), 0);
-  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, 0, test::stepwise_options())),
-              "for every candidate");
+  options.target.parameters_fraction = 0.71;
+  EXPECT_EQ(prune::work_of(config, 1000, options).other_tokens, 1000);
+  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, test::stepwise_options())), "for every candidate");
+  options.search.tolerance = 0;
+  options.target.parameters_fraction = 0.799;
+  EXPECT_THROW(prune::work_of(config, 1000, options), base::UsageError);
 }
 
 TEST(Target, NeedsOneWayAndSomethingToRemove) {

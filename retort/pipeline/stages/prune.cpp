@@ -65,13 +65,11 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   return memory;
 }
 
-// The budget may be raised by what the search needs at least, which its text decides.
 std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
   const auto& options = options_of(stage);
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  const auto work =
-      prune::work_of(*config, text_tokens(stage, *config), prune::least_budget_of(options), options);
+  const auto work = prune::work_of(*config, text_tokens(stage, *config), options);
   return StageWork{describe(work), work.flops};
 }
 
