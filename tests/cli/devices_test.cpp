@@ -87,7 +87,8 @@ TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
   }
 }
 
-// Every kind of stage that makes or measures a model, on memory that only the device's kernels may touch.
+// Every kind of stage that makes or measures a model, by two ranks, on memory that only the kernels of their
+// devices may touch.
 TEST_F(Devices, TakeEveryKindOfStage) {
   project_.write_recipe({train_stage(4 * 512)});
   ASSERT_EQ(project_.run({"run", "recipe.yaml", "--run-dir", "made", "--dtype", "fp32"}).code, 0);
@@ -109,7 +110,7 @@ TEST_F(Devices, TakeEveryKindOfStage) {
        "made/models/born, data: [text], context: 64, tokens: 512, prompt: [\"a\"], max_new_tokens: 4}"});
   const auto processor = project_.run({"run", "recipe.yaml", "--run-dir", "processor", "--dtype", "fp32"});
   ASSERT_EQ(processor.code, 0) << processor.err;
-  const auto device = run_on_devices("device", 1);
+  const auto device = run_on_devices("device", 2);
   ASSERT_EQ(device.code, 0) << device.err;
   EXPECT_EQ(device.err.find("test device:"), std::string::npos) << device.err;
   for (const auto* stage : {"narrow", "alike", "shallow"})
