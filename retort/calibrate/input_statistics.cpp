@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <tuple>
+#include <utility>
+
 #include "retort/base/error.h"
 #include "retort/calibrate/histogram.h"
 
@@ -12,16 +15,20 @@ at::Tensor column_sum(const at::Tensor& x_NI) {
   return x_NI.sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kDouble);
 }
 
-at::Tensor sequence_squares(const at::Tensor& absolute_NI, std::span<const std::int64_t> starts) {
-  auto squares_I = at::zeros({absolute_NI.size(1)}, absolute_NI.options().dtype(at::kDouble));
+// Sums of |x|, and those of the squares of its mean over each sequence.
+std::pair<at::Tensor, at::Tensor> sums_of_sequences(const at::Tensor& absolute_NI,
+                                                    std::span<const std::int64_t> starts) {
+  auto sum_I = at::zeros({absolute_NI.size(1)}, absolute_NI.options().dtype(at::kDouble));
+  auto squares_I = at::zeros_like(sum_I);
   for (std::size_t i = 0; i < std::max<std::size_t>(starts.size(), 1); ++i) {
-    const auto begin = starts.empty() ? 0 : starts[i];
+    const auto begin = i == 0 ? 0 : starts[i];
     const auto end = i + 1 < starts.size() ? starts[i + 1] : absolute_NI.size(0);
-    if (end > begin)
-      squares_I +=
-          (column_sum(absolute_NI.narrow(0, begin, end - begin)) / static_cast<double>(end - begin)).square();
+    if (end == begin) continue;
+    const auto part_I = column_sum(absolute_NI.narrow(0, begin, end - begin));
+    sum_I += part_I;
+    squares_I += (part_I / static_cast<double>(end - begin)).square();
   }
-  return squares_I;
+  return {sum_I, squares_I};
 }
 
 void add_to(at::Tensor& sum, const at::Tensor& part) {
@@ -58,7 +65,7 @@ void InputStatistics::add(const at::Tensor& inputs_NI, const std::string& who,
   InputStatistics part;
   part.tokens = inputs_NI.size(0);
   const auto absolute_NI = inputs_NI.abs();
-  part.absolute_I = column_sum(absolute_NI);
+  std::tie(part.absolute_I, part.sequence_squares_I) = sums_of_sequences(absolute_NI, sequence_starts);
   part.sum_I = column_sum(inputs_NI);
   part.maximum_I = absolute_NI.amax(0).to(at::kDouble);
   // Squares of bfloat16 and float32 are made in float32 at least; a channel whose square overflows that is
@@ -69,7 +76,6 @@ void InputStatistics::add(const at::Tensor& inputs_NI, const std::string& who,
       part.squares_I.isfinite().all().item<bool>(), who,
       ": activations on the calibration text are not finite (NaN or infinity); "
       "the model is damaged or its compute type too narrow, use float32.");
-  part.sequence_squares_I = sequence_squares(absolute_NI, sequence_starts);
   if (scale_I.defined()) part.counts_IB = magnitude_counts(absolute_NI, scale_I);
   merge(part);
   if (with_products)

@@ -272,6 +272,22 @@ TEST(Histogram, CountsEveryValueBetweenItsEdges) {
   EXPECT_EQ(values.select(0, calibrate::kBuckets - 1).item<double>(), std::ldexp(1, 24));
 }
 
+TEST(Histogram, OfManyScaledFeaturesIsThatOfEach) {
+  const auto x_NC = channels(300, 150);
+  const auto scale_C = normal(1, 150, 3).select(0, 0).exp2();
+  const auto counts_CB = calibrate::magnitude_counts(x_NC, scale_C);
+  auto expected_CB = at::zeros_like(counts_CB);
+  const auto values_NC = x_NC.to(at::kFloat).abs() * scale_C.to(at::kFloat);
+  for (std::int64_t n = 0; n < 300; ++n)
+    for (std::int64_t c = 0; c < 150; ++c) {
+      const auto value = values_NC[n][c].item<float>();
+      const auto octave = std::ilogb(value);
+      const auto eighth = static_cast<std::int64_t>((std::ldexp(value, -octave) - 1) * 8);
+      expected_CB[c][value == 0 ? 0 : 1 + (octave - calibrate::kLowestOctave) * 8 + eighth] += 1;
+    }
+  EXPECT_TRUE(at::equal(counts_CB, expected_CB));
+}
+
 TEST(Histogram, QuantileLiesWithinItsBucket) {
   const auto x = channels(2000, 3);
   const auto counts = calibrate::magnitude_counts(x, at::ones({3}, at::kDouble));
