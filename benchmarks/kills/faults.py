@@ -8,7 +8,8 @@ start goes on.
 A stage trains a small model on several ranks and saves a checkpoint every 4 steps.  Each trial brings one fault into a run of
 its own, at a random step.  Seconds are those until the last process has ended.  Of a damaged checkpoint they are those until
 the next start goes on, of a second job those until it is refused.  --hosts has the faults of two machines, with two ranks each
-(hosts.py says what that needs).  A full disk needs the right to mount a small file system and is left out without it.
+(hosts.py says what that needs).  A full disk and a lack of memory need the rights to mount a small file system and to make a
+control group (version 1); they are left out without them.
 Prints a Markdown table; ends with 1 where a run ended otherwise than it should, or where one in which nothing happened warned of something.
 """
 
@@ -31,6 +32,14 @@ from kills import EVERY, command, ended_all, last_checkpoint, last_step, parsed,
 
 STEPS = 72  # a slow rank is told of within fifty
 
+# Enters a control group, is not the one that the system kills there, and takes memory.
+GREEDY = """
+import sys, time
+open(sys.argv[1] + "/cgroup.procs", "w").write("0")
+open("/proc/self/oom_score_adj", "w").write("-1000")
+taken = [b"x" * (i + (1 << 20)) for i in range(4096)]
+"""
+
 
 class Trial:
     """A run of its own in which something goes wrong."""
@@ -38,11 +47,13 @@ class Trial:
     def __init__(self, options, folder, draw):
         self.options, self.folder, self.draw = options, folder, draw
         self.log = folder / "stderr"
+        self.group = None  # the control group that it runs in
         self.text, self.told, self.code, self.seconds, self.culprit, self.complete = "", "", None, None, None, False
 
     def start(self):
+        enter = ["sh", "-c", 'echo 0 > "$0/cgroup.procs"; exec "$@"', str(self.group)] if self.group else []
         with open(self.log, "a+") as log:
-            return subprocess.Popen(command(self.options, "run", self.options.ranks), cwd=self.folder, stdin=subprocess.DEVNULL,
+            return subprocess.Popen([*enter, *command(self.options, "run", self.options.ranks)], cwd=self.folder, stdin=subprocess.DEVNULL,
                                     stdout=log, stderr=log)
 
     def finish(self, running, pids):
@@ -66,6 +77,32 @@ class Trial:
             self.culprit = self.draw.randrange(len(pids))
             os.kill(pids[self.culprit], number)
         self.disturb(act)
+
+    def take_memory(self):
+        """Shares a limit of memory with a program that takes all of it, until the system kills a rank."""
+        self.group = Path("/sys/fs/cgroup/memory/retort-faults")
+
+        def act(_, pids):
+            self.culprit = self.draw.randrange(len(pids))
+            Path(f"/proc/{pids[self.culprit]}/oom_score_adj").write_text("1000")
+            used = int((self.group / "memory.usage_in_bytes").read_text())
+            (self.group / "memory.limit_in_bytes").write_text(str(used + (16 << 20)))
+            others.append(subprocess.Popen([sys.executable, "-c", GREEDY, str(self.group)]))
+        others = []
+        try:
+            self.group.mkdir()
+        except OSError:
+            raise PermissionError from None
+        try:
+            self.disturb(act)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+            while (self.group / "cgroup.procs").read_text():
+                time.sleep(0.1)
+            self.group.rmdir()
+            self.group = None
 
     def slow_rank_down(self):
         """Lets a rank compute a third of the time, until the run ends."""
@@ -183,12 +220,13 @@ def cut(path):
 
 
 # Ends that mpirun gives a code of its own.
-OF_MPIRUN = {"a rank gets SIGKILL": {137}, "a rank gets SIGSEGV": {139}, "the starter gets SIGTERM": {1}}
+OF_MPIRUN = {"a rank gets SIGKILL": {137}, "a rank gets SIGSEGV": {139}, "memory is short, and the system kills a rank": {137}, "the starter gets SIGTERM": {1}}
 
 # What is done, and the exit codes that may come.
 FAULTS = {
     "a rank gets SIGKILL": (lambda t: t.signal_rank(signal.SIGKILL), {75}),
     "a rank gets SIGSEGV": (lambda t: t.signal_rank(signal.SIGSEGV), {75}),
+    "memory is short, and the system kills a rank": (Trial.take_memory, {75}),
     "a rank stands still (SIGSTOP)": (lambda t: t.signal_rank(signal.SIGSTOP), {75}),
     "a rank is three times as slow": (Trial.slow_rank_down, {0}),
     "the starter gets SIGKILL": (Trial.kill_starter, {-9}),
@@ -244,7 +282,7 @@ def rows(options):
         try:
             cells, wrong = row_of(name, options, random.Random(f"{options.seed} {name}"))
         except PermissionError:
-            print(f"| {name} | not tried: needs the right to mount | | | | | |")
+            print(f"| {name} | not tried: needs the rights of root | | | | | |")
             continue
         print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
         faults += wrong

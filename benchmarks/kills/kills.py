@@ -75,8 +75,9 @@ def below(pid):
 
 
 def is_rank(pid):
+    """Whether it is the program, whatever it was started as: mpirun has daemons and shells below it as well."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "retort"
+        return os.readlink(f"/proc/{pid}/exe").endswith("/retort")
     except OSError:
         return False
 

@@ -263,7 +263,12 @@ TEST_F(Ranks, GoOnOnAnyNumberAndLayout) {
 
 TEST_F(Ranks, OneThatIsKilledEndsAllAndIsNamed) {
   project_.write_recipe({train_of(400)});
-  const auto killed = disturb(12, [](Running&, pid_t rank) { ::kill(rank, SIGKILL); });
+  std::string name;
+  const auto killed = disturb(12, [&](Running&, pid_t rank) {
+    std::ifstream("/proc/" + std::to_string(rank) + "/comm") >> name;
+    ::kill(rank, SIGKILL);
+  });
+  EXPECT_EQ(name, fs::path(::getenv("RETORT_PROGRAM")).filename().string()) << "as ps and top show it";
   EXPECT_EQ(killed.code, 75) << killed.err;
   expect_names(killed.err, 2, kKilled);
   EXPECT_SAYS(killed.err, "start the same command again to go on from what is kept");

@@ -167,6 +167,8 @@ bool is_local_rank() {
 }
 
 std::unique_ptr<Group> local_group() {
+  ::prctl(PR_SET_NAME,
+          program_invocation_short_name);  // ps and top would show "exe", by which it was started
   return shared_group({.arena = Arena::open(number_of(kFile)),
                        .control = number_of(kControl),
                        .rank = number_of(kRank),
