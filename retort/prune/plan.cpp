@@ -73,8 +73,8 @@ LeastSearch least_search(const architecture::Config& input, const PruneOptions& 
                          const std::vector<std::int64_t>& rounds) {
   using enum SearchMethod;
   LeastSearch least{.text_tokens = std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0})};
-  const ModelSpace space(input, options, target_parameters(input, options),
-                         {});  // refuses what it cannot reach
+  // Refuses a target that it cannot reach.
+  const ModelSpace space(input, options, target_parameters(input, options), {});
   const auto method = options.search.method;
   if (method == influence) least.text_tokens *= 2;  // the pass for influence
   if (method == influence || method == random || method == evolution) return least;
@@ -100,7 +100,8 @@ std::vector<std::int64_t> rounds_of(const std::vector<calibrate::SourceText>& ch
 // The longest that they may be, known before the text is read.
 std::vector<std::int64_t> longest_rounds(std::int64_t text_tokens, const PruneOptions& options) {
   const auto shares = shares_of(options);
-  auto left = std::llround(static_cast<double>(text_tokens) * shares.choosing / sum_of(shares));
+  const auto choosing = static_cast<double>(text_tokens) * shares.choosing / sum_of(shares);
+  auto left = std::max<std::int64_t>(1, std::llround(choosing));
   const auto longest = std::max(kSearchBatchTokens, options.sequence_length);
   std::vector<std::int64_t> rounds;
   for (; left > 0; left -= rounds.back()) rounds.push_back(std::min<std::int64_t>(left, longest));

@@ -38,7 +38,7 @@ TEST_F(Bench, WritesSizesThatARecipeTakes) {
   const auto advised = sizing.at("dtypes").at("fp32").at("mlp_width").at("advised_multiple").get<int>();
   project_.write_recipe(
       {"{name: small, kind: prune, from: ./m, target: {parameters: 97%}, sizing: "
-       "sizing.json, data: [text], calibration_tokens: 2k, sequence_length: 64}"});
+       "sizing.json, data: [text], calibration_tokens: 2k, sequence_length: 64, search: {tolerance: 20%}}"});
   const Finished dry = project_.run_recipe({"--dry-run"});
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_SAYS(dry.err, "stage 'small': sizing.json: advises multiples of " + std::to_string(advised) +

@@ -131,6 +131,7 @@ TEST(Work, CountsTextAndSearch) {
   EXPECT_SAYS(prune::describe(work), "1.0 k tokens of calibration text");
   EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens and needs up to ");
   EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options, 10)), "up to 10 tokens, maybe too few");
+  EXPECT_GT(prune::work_of(config, 1, options).least_search_tokens, 0);
   options.search.budget_tokens = -1;
   EXPECT_EQ(prune::work_of(config, 1000, options).search_tokens, 400'000);
   EXPECT_GT(prune::work_of(config, 1'000'000, options).search_tokens, 3 * 250'000);

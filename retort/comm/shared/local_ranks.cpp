@@ -167,8 +167,8 @@ bool is_local_rank() {
 }
 
 std::unique_ptr<Group> local_group() {
-  ::prctl(PR_SET_NAME,
-          program_invocation_short_name);  // ps and top would show "exe", by which it was started
+  // By ps and top it would be shown as "exe", the name that it was started by.
+  ::prctl(PR_SET_NAME, program_invocation_short_name);
   return shared_group({.arena = Arena::open(number_of(kFile)),
                        .control = number_of(kControl),
                        .rank = number_of(kRank),
