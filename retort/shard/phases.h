@@ -1,16 +1,19 @@
 #pragma once
 // Where the time of a training step goes.  A reading of the clock takes some fifty nanoseconds, a step has a
-// few hundred. On an accelerator work is queued, so there the times say when it was queued, and are not
-// reported.
+// few hundred.  On an accelerator work is queued, so there a clock says when it was queued, and marks say
+// when it was done.
 
 #include <array>
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "retort/base/machine.h"
 #include "retort/base/words.h"
+#include "retort/comm/accelerator.h"
 
 namespace retort::shard {
 
@@ -60,6 +63,34 @@ class PhaseClock {
   Phase phase_ = Phase::data;
   double since_ = base::monotonic_seconds();
   std::function<void(Phase)> told_;
+};
+
+/// Counts the seconds of phases in an accelerator's computation.
+class DevicePhases {
+ public:
+  explicit DevicePhases(std::shared_ptr<comm::Accelerator> accelerator)
+      : accelerator_(std::move(accelerator)) {}
+
+  /// What the computation is given from now on belongs to the phase.
+  void enter(Phase phase) { begins_.push_back({phase, accelerator_->mark(comm::Stream::computation)}); }
+  /// The seconds of all phases that have ended since the last call.  The computation has reached the last
+  /// one, because something that it made was read since then.
+  PerPhase take() {
+    PerPhase seconds = {};
+    for (std::size_t i = 1; i < begins_.size(); ++i)
+      seconds[static_cast<std::size_t>(begins_[i - 1].phase)] +=
+          begins_[i].mark->seconds_since(*begins_[i - 1].mark);
+    if (!begins_.empty()) begins_.erase(begins_.begin(), begins_.end() - 1);
+    return seconds;
+  }
+
+ private:
+  struct Begin {
+    Phase phase;
+    std::shared_ptr<comm::Mark> mark;
+  };
+  std::shared_ptr<comm::Accelerator> accelerator_;
+  std::vector<Begin> begins_;
 };
 
 /// In a phase for the time of a scope.  What an exception ends stays the phase, so that it can be told.

@@ -17,6 +17,7 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/optim/schedule.h"
 #include "retort/record/metrics_line.h"
+#include "retort/shard/accelerator.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
 #include "retort/train/memory_shape.h"
@@ -60,7 +61,9 @@ class Loop {
         steps_(num_steps(setup.options)) {
     clock_.tell([this](shard::Phase phase) {
       s_.group.at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
+      if (device_phases_) device_phases_->enter(phase);
     });
+    if (!s_.device.is_cpu() && s_.group.size() > 1) device_phases_.emplace(shard::accelerator_of(s_.device));
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
     flops_ = step_flops(s_.student.config(), s_.teacher ? &s_.teacher->config() : nullptr,
                         s_.losses.needs_teacher_logits(), s_.options.packing.sequence_length);
@@ -99,7 +102,7 @@ class Loop {
   struct Said {
     double squares = 0;    // of its part of the gradient
     double stop = 0;       // above 0: it was asked to
-    RankStep before = {};  // the step before
+    RankStep before = {};  // the step before; of accelerators this one, up to here
   };
 
   void resume() {
@@ -139,7 +142,7 @@ class Loop {
     mask_gradients();
     // All that ranks have to say to each other stands before the update: new weights are on their way after
     // it, while the next step computes.
-    const double norm = exchange();
+    const double norm = exchange(batches);
     s_.group.together([&] { require_finite(result, norm); });
     if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch();
     update(norm);
@@ -177,8 +180,9 @@ class Loop {
   bool stops() const { return asked_to_stop_ || (s_.group.size() == 1 && s_.observer.stop_requested()); }
 
   // Returns the gradient's norm.  Stragglers are told a step later.
-  double exchange() {
+  double exchange(std::span<const shard::MicroBatch> batches) {
     said_.squares = own_squares();
+    if (device_phases_) keep_step(device_phases_->take(), batches);
     said_.stop = s_.observer.stop_requested() ? 1 : 0;
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
     static_assert(sizeof(Said) == (3 + shard::kPhases) * sizeof(double), "numbers, nothing between them");
@@ -357,6 +361,7 @@ class Loop {
   optim::AdamW optimizer_;
   CheckpointWriter checkpoint_;
   shard::PhaseClock clock_;
+  std::optional<shard::DevicePhases> device_phases_;  // of several ranks
   Stragglers stragglers_;
   StepSequences sequences_;
   Patience patience_;
