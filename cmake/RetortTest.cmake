@@ -8,6 +8,9 @@
 #
 # Tests run side by side, each with the THREADS that it is given: one, where more than one is not what it is about.
 
+if(RETORT_SHARED_DATA STREQUAL "" AND DEFINED ENV{RETORT_SHARED_DATA})
+  set(RETORT_SHARED_DATA $ENV{RETORT_SHARED_DATA})  # the tests would inherit it, the oracles not
+endif()
 if(RETORT_SHARED_DATA STREQUAL "" AND IS_DIRECTORY ${PROJECT_SOURCE_DIR}/../shared/data)
   get_filename_component(RETORT_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data ABSOLUTE)
 elseif(RETORT_SHARED_DATA AND NOT IS_DIRECTORY "${RETORT_SHARED_DATA}")
