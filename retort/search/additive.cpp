@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/search/neighbourhood.h"
 
 namespace retort::search {
 namespace {
 
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 27;
+// A range is then a few channels of an MLP at most.
+constexpr std::int64_t kMostRanges = std::int64_t{1} << 17;
 constexpr double kUnreachable = std::numeric_limits<double>::infinity();
 
 // What the units at their highest levels remove, at most what may be removed.
@@ -20,6 +22,28 @@ std::int64_t most_useful(const Space& space) {
   for (const auto& unit : space.units) all += unit.removed.back();
   return std::min(all, space.most_removed);
 }
+
+// Sums of removals in ranges of one width, one of which begins at the lower bound.
+class Ranges {
+ public:
+  explicit Ranges(const Space& space)
+      : width_(std::max(common_divisor(space), most_useful(space) / kMostRanges + 1)),
+        offset_((width_ - space.least_removed % width_) % width_),
+        count_(range_of(most_useful(space)) + 1) {}
+
+  std::size_t count() const { return count_; }
+  std::size_t range_of(std::int64_t removed) const { return base::to_size((removed + offset_) / width_); }
+
+ private:
+  std::int64_t width_, offset_;
+  std::size_t count_;
+};
+
+// The best choice of the units so far whose removals lie in one range.
+struct Cell {
+  double sum = kUnreachable;
+  std::int64_t removed = 0;
+};
 
 [[noreturn]] void refuse(const Space& space) {
   throw base::UsageError(base::join("search: no choice of units removes ", space.least_removed, " to ",
@@ -34,41 +58,37 @@ State least_additive(const Space& space, const Proxy& scores) {
       !space.removed_together,
       "search: the exact additive choice needs units whose parameters add up; choose "
       "sizes per layer, or another method.");
-  const auto divisor = common_divisor(space);
-  const auto columns = most_useful(space) / divisor + 1;
-  const auto rows = static_cast<std::int64_t>(space.units.size());
-  base::require<base::UsageError>(columns <= kMostEntries / rows,
-                                  "search: the exact additive choice would take a "
-                                  "table of ",
-                                  rows, " x ", columns, "; use coarser levels.");
-  // least[c]: the least sum of the units so far that remove c divisors together.
-  std::vector<double> least(static_cast<std::size_t>(columns), kUnreachable);
-  least[0] = 0;
-  std::vector<std::vector<std::int16_t>> chosen;  // [unit][c]: its level there
+  const Ranges ranges(space);
+  std::vector<Cell> cells(ranges.count());
+  cells[ranges.range_of(0)].sum = 0;
+  std::vector<std::vector<std::int32_t>> chosen;  // [unit][range]: the level that ends there
   for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
-    std::vector<double> with(least.size(), kUnreachable);
-    auto& levels = chosen.emplace_back(least.size(), std::int16_t{0});
+    std::vector<Cell> with(cells.size());
+    auto& levels = chosen.emplace_back(cells.size(), 0);
     for (std::int32_t level = 0; level <= space.highest(unit); ++level) {
-      const auto step = space.units[unit].removed[static_cast<std::size_t>(level)] / divisor;
+      const auto removed = space.units[unit].removed[base::to_size(level)];
       const double addition = scores.addition(unit, level);
-      for (auto c = step; c < columns; ++c) {
-        const double sum = least[static_cast<std::size_t>(c - step)] + addition;
-        if (sum >= with[static_cast<std::size_t>(c)]) continue;
-        with[static_cast<std::size_t>(c)] = sum;
-        levels[static_cast<std::size_t>(c)] = static_cast<std::int16_t>(level);
+      for (const auto& cell : cells) {
+        const Cell next{cell.sum + addition, cell.removed + removed};
+        if (next.removed > space.most_removed) continue;
+        const auto range = ranges.range_of(next.removed);
+        if (next.sum >= with[range].sum) continue;
+        with[range] = next;
+        levels[range] = level;
       }
     }
-    least = std::move(with);
+    cells = std::move(with);
   }
-  const auto first = (space.least_removed + divisor - 1) / divisor;
-  if (first >= columns) refuse(space);
-  const auto best = std::min_element(least.begin() + first, least.end());
-  if (*best == kUnreachable) refuse(space);
-  auto c = best - least.begin();
+  if (most_useful(space) < space.least_removed) refuse(space);
+  const auto best =
+      std::min_element(cells.begin() + static_cast<std::ptrdiff_t>(ranges.range_of(space.least_removed)),
+                       cells.end(), [](const Cell& a, const Cell& b) { return a.sum < b.sum; });
+  if (best->sum == kUnreachable) refuse(space);
+  auto removed = best->removed;
   auto state = space.whole();
   for (std::size_t unit = space.units.size(); unit-- > 0;) {
-    state[unit] = chosen[unit][static_cast<std::size_t>(c)];
-    c -= space.units[unit].removed[static_cast<std::size_t>(state[unit])] / divisor;
+    state[unit] = chosen[unit][ranges.range_of(removed)];
+    removed -= space.units[unit].removed[base::to_size(state[unit])];
   }
   if (auto admitted = repaired(space, std::move(state), scores)) return *std::move(admitted);
   refuse(space);

@@ -52,6 +52,43 @@ TEST(LeastAdditive, IsAdmitted) {
   }
 }
 
+// Of sums that share no divisor there are more than a table holds; the bounds are as narrow as a search's.
+TEST(LeastAdditive, IsTheOptimumOfManySums) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto problem = random_problem(seed, 3, 0);
+    auto& space = problem.space;
+    std::int64_t all = 0;
+    for (auto& unit : space.units) {
+      for (auto& removed : unit.removed)
+        removed *= 1'000'003 + static_cast<std::int64_t>(unit.name.size() + seed);
+      all += unit.removed.back();
+    }
+    ASSERT_LT(common_divisor(space), all >> 20);
+    space.least_removed = all * 395 / 1000;
+    space.most_removed = all * 4 / 10;
+    const auto state = least_additive(space, exact_additions(problem));
+    EXPECT_TRUE(space.feasible(state));
+    EXPECT_NEAR(problem.objective(state), least_objective(problem), 1e-12) << seed;
+  }
+}
+
+// Levels of one channel, more than 16 bits count.
+TEST(LeastAdditive, ChoosesAmongManyLevels) {
+  Space space{.units = {{"mlp 0", {}}, {"mlp 1", {}}},
+              .least_removed = 50'000,
+              .most_removed = 50'010,
+              .removed_together = {},
+              .admits = {}};
+  for (auto& unit : space.units)
+    for (std::int64_t channels = 0; channels <= 40'000; ++channels) unit.removed.push_back(channels);
+  Proxy proxy(space);
+  for (std::int32_t level = 0; level <= 40'000; ++level) {
+    proxy.set(0, level, level);
+    proxy.set(1, level, 2.0 * level);
+  }
+  EXPECT_EQ(least_additive(space, proxy), (State{40'000, 10'000}));
+}
+
 // The cheapest small units first, then nothing fits between them and the bounds: two are given back for a
 // large one.
 TEST(Space, KnowsTheSumsBesideItsBound) {
