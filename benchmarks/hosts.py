@@ -13,13 +13,17 @@ HERE = Path(__file__).resolve().parent
 HOSTS = {"retort-a": "10.77.0.1", "retort-b": "10.77.0.2"}
 FIRST = next(iter(HOSTS))
 
+# Of many ranks on few processors, each with one thread.
+CROWDED = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none", "OMP_NUM_THREADS": "1"}
+
 # mpirun misses a host after about 25 seconds.
-SETTINGS = {
+SETTINGS = CROWDED | {
     "OMPI_MCA_oob_tcp_keepalive_time": "10", "OMPI_MCA_oob_tcp_keepalive_intvl": "5", "OMPI_MCA_oob_tcp_keepalive_probes": "3",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader,tcp",
+    "OMPI_MCA_btl": "self,vader,tcp",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
     "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "OMPI_MCA_plm_rsh_agent": str(HERE / "host_agent"),
-    "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "passive"} | {f"RETORT_HOST_{address.replace('.', '_')}": host for host, address in HOSTS.items()}
 
 

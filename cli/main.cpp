@@ -106,7 +106,7 @@ base::ExitCode translated(const Action& act) try {
 } catch (const std::filesystem::filesystem_error& error) {
   throw base::StorageError(base::join(error.path1().string(), ": ", error.code().message(), "."));
 } catch (const std::bad_alloc&) {
-  throw base::MemoryError("out of memory; use shorter sequences or smaller micro-batches.");
+  throw base::MemoryError(base::kOutOfMemory);
 }
 
 const std::vector<std::string>& command_line() {

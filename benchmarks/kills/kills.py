@@ -44,15 +44,14 @@ stages:
 
 def command(options, directory, ranks):
     run = [options.program, "run", "recipe.yaml", "--run-dir", directory, "--dtype", "fp32"]
-    if getattr(options, "hosts", False):  # of faults.py
+    if options.hosts:
         return hosts.mpirun(ranks // len(hosts.HOSTS), run)
     return [options.mpirun, "-n", str(ranks), *run] if options.mpirun else [*run, "--ranks", str(ranks)]
 
 
 def as_machines():
     """What makes each rank that mpirun starts a machine of its own, beside others on few processors."""
-    names = ["RETORT_RANKS_PER_NODE", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"]
-    return {**dict.fromkeys(names, "1"), "OMP_NUM_THREADS": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+    return hosts.CROWDED | {"RETORT_RANKS_PER_NODE": "1"}
 
 
 def rank_of(pid):
@@ -185,6 +184,7 @@ def parser_of(description):
     parser.add_argument("--model", default="models/europa-5m", type=resolved)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder")
+    parser.set_defaults(hosts=False)  # an option of faults.py
     parser.add_argument("--mpirun", help="starts the ranks, each as a machine of its own, instead of the program")
     return parser
 

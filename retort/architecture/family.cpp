@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/io/quote.h"
 
 namespace retort::architecture {
@@ -12,6 +13,7 @@ namespace {
 
 using base::ModelError;
 using base::require;
+using base::to_size;
 
 constexpr std::string_view kFull = "full_attention", kWindow = "sliding_attention";
 
@@ -72,10 +74,6 @@ Activation activation_of(const std::string& name, const std::string& where) {
   return Activation::gelu_tanh;
 }
 
-std::size_t at(std::int64_t layer) {
-  return static_cast<std::size_t>(layer);
-}
-
 bool has_key(const Family& family, std::string_view name) {
   return std::any_of(family.keys.begin(), family.keys.end(),
                      [name](const Key& key) { return name == key.name; });
@@ -128,10 +126,10 @@ struct LayerRules {
 
   bool windowed(std::int64_t layer) const {
     if (!settings.sliding_window || !settings.use_sliding_window) return false;
-    if (settings.layer_types) return (*settings.layer_types)[at(layer)] == kWindow;
+    if (settings.layer_types) return (*settings.layer_types)[to_size(layer)] == kWindow;
     return family.windowed == nullptr || family.windowed(settings, layer);
   }
-  bool turned(std::int64_t layer) const { return (*settings.no_rope_layers)[at(layer)] != 0; }
+  bool turned(std::int64_t layer) const { return (*settings.no_rope_layers)[to_size(layer)] != 0; }
   std::optional<std::size_t> rope(std::int64_t layer) const {
     if (!turned(layer)) return std::nullopt;
     return windowed(layer) && settings.ropes.size() > 1 ? 1 : 0;

@@ -50,6 +50,9 @@ using ValidationError = ErrorOf<ExitCode::validation>;
 using PeerError = ErrorOf<ExitCode::temporary>;
 using InternalError = ErrorOf<ExitCode::internal>;
 
+/// What all say of memory that ran out in the middle of work.
+inline constexpr const char* kOutOfMemory = "out of memory; use shorter sequences or smaller micro-batches.";
+
 /// Throws the error type that belongs to `code`, for one that came from elsewhere.
 [[noreturn]] void throw_error(ExitCode code, const std::string& message);
 

@@ -1,8 +1,9 @@
 #pragma once
 // How much calibration text is enough for what is fitted to a part of it.
 
-#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "retort/calibrate/split_text.h"
@@ -16,23 +17,20 @@ inline constexpr std::int64_t kLeastTextTokens = 32'768;
 
 /// Tokens of a text whose fitted side has `tokens_of_an_input` for each of `inputs`; never fewer than
 /// kLeastTextTokens.
-inline std::int64_t text_tokens_for(std::int64_t inputs, std::int64_t tokens_of_an_input,
-                                    const TextShares& shares) {
-  const double needed = static_cast<double>(tokens_of_an_input * inputs) *
-                        (shares.fitted + shares.choosing + shares.judging) / shares.fitted;
-  return std::max(kLeastTextTokens, static_cast<std::int64_t>(needed));
-}
+std::int64_t text_tokens_for(std::int64_t inputs, std::int64_t tokens_of_an_input, const TextShares& shares);
 
 /// Tokens of all sequences.
-inline std::int64_t num_tokens(const SourceText& source) {
-  std::int64_t tokens = 0;
-  for (const auto& sequence : source.sequences) tokens += std::ssize(sequence.ids);
-  return tokens;
-}
-inline std::int64_t num_tokens(const std::vector<SourceText>& side) {
-  std::int64_t tokens = 0;
-  for (const auto& source : side) tokens += num_tokens(source);
-  return tokens;
-}
+std::int64_t num_tokens(const SourceText& source);
+std::int64_t num_tokens(const std::vector<SourceText>& side);
+
+/// A fit of a stage, whose widest layer has `inputs`.
+struct Fit {
+  const char* stage;        ///< that speaks
+  const char* consequence;  ///< of too little text
+  std::int64_t tokens = 0;  ///< that it is made from
+  std::int64_t inputs = 0;
+};
+/// A sentence where a fit has too few tokens, with the `enough_tokens` of calibration_tokens that would do.
+std::optional<std::string> warning_of_little_text(const Fit& fit, std::int64_t enough_tokens);
 
 }  // namespace retort::calibrate

@@ -28,8 +28,7 @@ Failure failure_of(const std::function<void()>& act) {
   } catch (const base::Error& error) {
     return {error.code(), error.what(), std::current_exception()};
   } catch (const std::bad_alloc&) {
-    return {base::ExitCode::memory, "out of memory; use shorter sequences or smaller micro-batches.",
-            std::current_exception()};
+    return {base::ExitCode::memory, base::kOutOfMemory, std::current_exception()};
   } catch (const std::exception& error) {
     return {base::ExitCode::internal, error.what(), std::current_exception()};
   }

@@ -23,8 +23,7 @@ void translate_torch_errors(const std::function<void()>& work) {
   try {
     work();
   } catch (const c10::Error& error) {
-    base::require<base::MemoryError>(!is_out_of_memory(error),
-                                     "out of memory; use shorter sequences or smaller micro-batches.");
+    base::require<base::MemoryError>(!is_out_of_memory(error), base::kOutOfMemory);
     const std::string text = error.what_without_backtrace();
     throw base::InternalError(base::join("libtorch: ", text.substr(0, text.find('\n'))));
   }

@@ -51,16 +51,15 @@ double sum_of(const calibrate::TextShares& shares) {
 void warn_of_little_text(const PruneSetup& setup, const calibrate::TextSplit& text) {
   const auto& options = setup.options;
   if (!options.compensate || !options.narrows()) return;
-  const auto tokens = calibrate::num_tokens(text.fitted);
-  const auto widest = widest_fitted(setup.input.config, options);
-  if (tokens >= calibrate::kTooFewTokensOfAnInput * widest) return;
   auto enough = options;
   enough.calibration_tokens = 0;
-  setup.observer.message(record::Level::warning,
-                         base::join("prune: compensation fits layers of ", widest, " inputs to ", tokens,
-                                    " tokens, expected at least ", calibrate::kTooFewTokensOfAnInput,
-                                    " tokens of each input; it will gain little: set calibration_tokens to ",
-                                    calibration_tokens_of(setup.input.config, enough), "."));
+  const auto warning =
+      calibrate::warning_of_little_text({.stage = "prune",
+                                         .consequence = "compensation will gain little",
+                                         .tokens = calibrate::num_tokens(text.fitted),
+                                         .inputs = widest_fitted(setup.input.config, options)},
+                                        calibration_tokens_of(setup.input.config, enough));
+  if (warning) setup.observer.message(record::Level::warning, *warning);
 }
 
 // What the method evaluates before it has its first model.
@@ -117,14 +116,14 @@ std::int64_t budget_of(const PruneOptions& options, const LeastSearch& least) {
   return given < 0 ? std::max(kUsualBudget, kLeastBudgets * least.tokens()) : given;
 }
 
-std::int64_t affordable_budget(const PruneOptions& options, const LeastSearch& least) {
+SearchTokens affordable_search(const PruneOptions& options, const LeastSearch& least) {
   const auto given = budget_of(options, least);
   base::require<base::UsageError>(
       given == 0 || given >= least.tokens(), "prune: search.budget_tokens is ", given, ", expected at least ",
       least.tokens(), ": ", least.probes_tokens, " for ", least.probes, " probes of single units and ",
       least.text_tokens, " for one model on all of the text; give more, less calibration text, or a coarser ",
       "width_multiple.");
-  return given;
+  return {.most = given, .least = least.tokens(), .exact = true};
 }
 
 // Of one unit after the other, with the inputs of all blocks of a batch.
@@ -151,7 +150,7 @@ calibrate::TextShares shares_of(const PruneOptions& options) {
 }
 
 PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, const PruneOptions& options,
-                  std::optional<std::int64_t> budget_tokens) {
+                  const std::optional<SearchTokens>& search) {
   const bool fits = options.compensate && options.narrows();
   const auto passes = kLossPasses + (options.narrows() ? kRankingPasses : 0) + (fits ? kFittingPasses : 0);
   PruneWork work{.text_tokens = text_tokens,
@@ -159,13 +158,14 @@ PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, 
                  .fitted_inputs = fits ? widest_fitted(config, options) : 0};
   if (options.stepwise()) {
     work.compared_share = shares_of(options).choosing / sum_of(shares_of(options));
+  } else if (search) {
+    work.search = *search;
   } else {
     const auto least = least_search(config, options, longest_rounds(text_tokens, options));
-    work.least_search_tokens = least.tokens();
-    work.search_tokens = budget_tokens.value_or(budget_of(options, least));
+    work.search = {.most = budget_of(options, least), .least = least.tokens()};
   }
   work.flops = architecture::flops_per_token(config, options.sequence_length) *
-               static_cast<double>(work.search_tokens + work.other_tokens);
+               static_cast<double>(work.search.most + work.other_tokens);
   return work;
 }
 
@@ -178,18 +178,20 @@ std::string describe(const PruneWork& work) {
     text += base::join(", five eighths of them for fits of up to ", work.fitted_inputs, " inputs");
   text += base::join("; ranking, fits and losses take the time of ", work.other_tokens / work.text_tokens,
                      " forward passes of it");
-  if (work.search_tokens > 0) {
-    text += base::join(" and the search passes up to ", tokens(work.search_tokens),
-                       work.search_tokens < work.least_search_tokens ? ", maybe too few: it" : " and",
-                       " needs up to ", tokens(work.least_search_tokens), ", which the documents decide");
+  const auto& search = work.search;
+  if (search.most > 0) {
+    text += base::join(" and the search passes up to ", tokens(search.most),
+                       search.most < search.least ? ", maybe too few: it" : " and", " needs ",
+                       search.exact ? "" : "up to ", tokens(search.least),
+                       search.exact ? "" : ", which the documents decide");
   } else if (work.compared_share > 0) {
     text += base::join(", and each step of the search passes ", std::lround(100 * work.compared_share),
                        " % of it for every candidate");
   } else {
     text += ", and the search has no limit";
   }
-  return text + base::join("; ", base::human_flops(work.flops),
-                           work.search_tokens > 0 ? " in all" : " without the search");
+  return text +
+         base::join("; ", base::human_flops(work.flops), search.most > 0 ? " in all" : " without the search");
 }
 
 TextTokens tokens_of(const calibrate::TextSplit& text) {
@@ -276,12 +278,11 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together))
     longest = std::max(longest, batch.tokens);
   auto split = calibrate::split_by_document(setup.sources, shares_of(options));
-  const auto budget =
-      options.stepwise()
-          ? 0
-          : affordable_budget(options,
-                              least_search(input.config, options,
-                                           rounds_of(split.choosing, input.config.vocab_size, batch_tokens)));
+  SearchTokens search;
+  if (!options.stepwise()) {
+    const auto rounds = rounds_of(split.choosing, input.config.vocab_size, batch_tokens);
+    search = affordable_search(options, least_search(input.config, options, rounds));
+  }
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto text = tokens_of(split);
@@ -289,11 +290,11 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
       plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   setup.observer.message(record::Level::info,
-                         "prune: " + describe(work_of(input.config, text.all, options, budget)) + ".");
+                         "prune: " + describe(work_of(input.config, text.all, options, search)) + ".");
   if (memory > 0) shard::require_fits(plan, memory);
   warn_of_little_text(setup, split);
   return {.target_parameters = target,
-          .budget_tokens = budget,
+          .budget_tokens = search.most,
           .text = std::move(split),
           .ranking = ranking_options(options),
           .evaluation = {.weights = options.objective,

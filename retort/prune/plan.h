@@ -53,20 +53,26 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
                             const PruneOptions& options);
 
+/// What a search over a space passes through its model.
+struct SearchTokens {
+  std::int64_t most = 0;   ///< 0: no limit
+  std::int64_t least = 0;  ///< before it has a model
+  bool exact = false;      ///< `least` is of known documents, else the most that they may make it
+};
+
 /// The text of a stage and what passes through its model, in tokens.
 struct PruneWork {
-  std::int64_t text_tokens = 0;          ///< of calibration
-  std::int64_t search_tokens = 0;        ///< most that a search passes; 0: no limit
-  std::int64_t least_search_tokens = 0;  ///< most that it needs before it has a model; 0: no such search
+  std::int64_t text_tokens = 0;  ///< of calibration
+  SearchTokens search = {};
   double compared_share = 0;  ///< of the text, on which the candidates of a step are compared; 0: no steps
   std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
   std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
   double flops = 0;                ///< of all of it
 };
-/// `budget_tokens`: of the search; without it, the most that the options may come to mean.  Throws UsageError
-/// for a target that a search cannot reach.
+/// Without `search`, the most that it may come to with the documents yet unread.  Throws UsageError for a
+/// target that a search cannot reach.
 PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, const PruneOptions& options,
-                  std::optional<std::int64_t> budget_tokens = {});
+                  const std::optional<SearchTokens>& search = {});
 /// A sentence without its end.
 std::string describe(const PruneWork& work);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/loss/head_loop.h"
 #include "retort/model/block.h"
 #include "retort/model/head.h"
@@ -13,9 +14,7 @@
 namespace retort::shard {
 namespace {
 
-std::size_t to_size(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
+using base::to_size;
 
 // What a forward pass takes after this block.
 std::int64_t unit_after(const Parameters& parameters, std::int64_t block) {

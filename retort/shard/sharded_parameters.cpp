@@ -15,6 +15,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/index.h"
 #include "retort/shard/common_tensors.h"
 #include "retort/shard/parameters.h"
 #include "retort/shard/tensor_buffer.h"
@@ -22,9 +23,7 @@
 namespace retort::shard {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
+using base::to_size;
 
 // How one unit is cut.
 struct Cut {
@@ -69,10 +68,10 @@ class ShardedParameters final : public Parameters {
   const architecture::Layout& layout() const override { return layout_; }
 
   void prefetch(std::int64_t unit) override {
-    if (gathered_apart() && ahead_) gather(units_[at(unit)]);
+    if (gathered_apart() && ahead_) gather(units_[to_size(unit)]);
   }
   at::Tensor acquire(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     u.ready.wait();
     if (!gathered_apart()) return u.whole.narrow(0, 0, u.cut.size);
     gather(u);
@@ -81,14 +80,14 @@ class ShardedParameters final : public Parameters {
     return u.gathered.narrow(0, 0, u.cut.size);
   }
   void release(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     if (gathered_apart() && --u.holders == 0) u.gathered = at::Tensor();
   }
   bool resident() const override { return !gathered_apart(); }
 
   at::Tensor gradient(std::int64_t unit) override {
     base::ensure(use_ == Use::trained, "a unit that is trained");
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     if (!u.gradient.defined()) {
       if (common_gradients_.empty()) {
         while (reducing_.size() > kMostReducing) settle();
@@ -102,7 +101,7 @@ class ShardedParameters final : public Parameters {
 
   void reduce(std::int64_t unit, bool last) override {
     (void)gradient(unit);  // zeros, where this rank had nothing to add
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     Reducing reducing{unit, last, std::move(u.gradient), u.reduced, {}};
     u.gradient = at::Tensor();
     if (u.filled) reducing.sum = at::empty_like(u.reduced);
@@ -127,22 +126,22 @@ class ShardedParameters final : public Parameters {
   }
 
   optim::UnitRange range(std::int64_t unit) const override {
-    const auto& cut = units_[at(unit)].cut;
+    const auto& cut = units_[to_size(unit)].cut;
     const auto begin = std::min(shard_.rank() * cut.part + replica_.rank() * cut.piece, cut.size);
     return {begin, std::clamp<std::int64_t>(cut.size - begin, 0, cut.piece)};
   }
-  at::Tensor master(std::int64_t unit) override { return own(unit, units_[at(unit)].master); }
+  at::Tensor master(std::int64_t unit) override { return own(unit, units_[to_size(unit)].master); }
   at::Tensor own_gradient(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     return own(unit, own_piece(u, u.reduced));
   }
   at::Tensor compute_copy(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     return compute_ == master_type_ ? at::Tensor() : own(unit, own_piece(u, u.part));
   }
 
   void updated(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     if (replica_.size() > 1)
       u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
     if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
@@ -162,8 +161,8 @@ class ShardedParameters final : public Parameters {
       for (std::size_t rank = 0; rank < places_.size(); ++rank) {
         const auto first = std::ranges::find(places_, places_[rank].shard, &Place::shard) - places_.begin();
         base::require<base::PeerError>(
-            hashes[rank] == hashes[at(first)], "rank ", rank, " holds other weights than its replica, rank ",
-            first,
+            hashes[rank] == hashes[to_size(first)], "rank ", rank,
+            " holds other weights than its replica, rank ", first,
             ": memory or the network of one of them is at fault; start the same command again, on other "
             "machines, to go on from what is kept.");
       }
@@ -171,7 +170,7 @@ class ShardedParameters final : public Parameters {
   }
 
   at::Tensor whole_master(std::int64_t unit) override {
-    auto& u = units_[at(unit)];
+    auto& u = units_[to_size(unit)];
     if (common_masters_ && replica_.size() == 1) {
       shard_.barrier();
       return u.masters.narrow(0, 0, u.cut.size);
@@ -233,7 +232,7 @@ class ShardedParameters final : public Parameters {
   // Which piece each rank of the world has.
   void find_places() {
     const Place own{shard_.rank(), replica_.rank()};
-    places_.resize(at(world_.size()));
+    places_.resize(to_size(world_.size()));
     world_
         .all_gather({&own, sizeof own, comm::Type::bytes},
                     {places_.data(), static_cast<std::int64_t>(sizeof own) * world_.size()})
@@ -309,7 +308,7 @@ class ShardedParameters final : public Parameters {
 
   // Free for this unit: what was reduced from there before has ended.
   const at::Tensor& common_gradient(std::int64_t unit) {
-    const std::size_t number = is_block(at(unit)) ? at(unit) % 2 : unit == 0 ? 2 : 3;
+    const std::size_t number = is_block(to_size(unit)) ? to_size(unit) % 2 : unit == 0 ? 2 : 3;
     const auto& tensor = common_gradients_[number];
     const auto busy = [&] {
       return std::ranges::any_of(reducing_,
@@ -323,7 +322,7 @@ class ShardedParameters final : public Parameters {
     auto reducing = std::move(reducing_.front());
     reducing_.pop_front();
     reducing.under_way.wait();
-    auto& u = units_[at(reducing.unit)];
+    auto& u = units_[to_size(reducing.unit)];
     if (reducing.sum.is_same(u.reduced)) return;
     u.reduced.add_(reducing.sum);
     if (reducing.last) sum_over_replicas(u);
@@ -356,7 +355,7 @@ class ShardedParameters final : public Parameters {
     const std::int64_t first = common_ ? 0 : shard_.rank(), count = common_ ? shard_.size() : 1;
     world_.agree([&] {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-        if (common_ && unit % shards != at(shard_.rank())) continue;
+        if (common_ && unit % shards != to_size(shard_.rank())) continue;
         auto& u = units_[unit];
         const auto begin = first * u.cut.part;
         const auto values =

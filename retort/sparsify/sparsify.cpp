@@ -97,16 +97,15 @@ void warn_of_cut_documents(const calibrate::TextSplit& split, record::Observer& 
 
 void warn_of_little_text(const calibrate::TextSplit& split, const architecture::Config& config,
                          const SparsifyOptions& options, record::Observer& observer) {
-  const auto tokens = calibrate::num_tokens(split.fitted), widest = widest_fitted(config, options);
-  if (tokens >= calibrate::kTooFewTokensOfAnInput * widest) return;
   auto enough = options;
   enough.calibration_tokens = 0;
-  observer.message(record::Level::warning,
-                   base::join("sparsify: layers of ", widest, " inputs are fitted to ", tokens,
-                              " tokens, expected at least ", calibrate::kTooFewTokensOfAnInput,
-                              " tokens of each input; the model will lose more than it has to: set "
-                              "calibration_tokens to ",
-                              calibration_tokens_of(config, enough), "."));
+  const auto warning =
+      calibrate::warning_of_little_text({.stage = "sparsify",
+                                         .consequence = "the model will lose more than it has to",
+                                         .tokens = calibrate::num_tokens(split.fitted),
+                                         .inputs = widest_fitted(config, options)},
+                                        calibration_tokens_of(config, enough));
+  if (warning) observer.message(record::Level::warning, *warning);
 }
 
 struct Planned {

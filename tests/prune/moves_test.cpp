@@ -4,7 +4,10 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/prune/model_space.h"
 #include "retort/prune/plan.h"
+#include "retort/search/additive.h"
+#include "retort/search/neighbourhood.h"
 #include "support/message_of.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -124,17 +127,21 @@ TEST(Work, CountsTextAndSearch) {
   options.search.budget_tokens = 5000;
   const auto work = prune::work_of(config, 1000, options);
   EXPECT_EQ(work.text_tokens, 1000);
-  EXPECT_EQ(work.search_tokens, 5000);
-  EXPECT_GT(work.least_search_tokens, 250) << "one model on a quarter of the text";
+  EXPECT_EQ(work.search.most, 5000);
+  EXPECT_GT(work.search.least, 250) << "one model on a quarter of the text";
   EXPECT_EQ(work.other_tokens, 5 * 1000);
   EXPECT_DOUBLE_EQ(work.flops, 10'000 * architecture::flops_per_token(config, options.sequence_length));
   EXPECT_SAYS(prune::describe(work), "1.0 k tokens of calibration text");
   EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens and needs up to ");
-  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options, 10)), "up to 10 tokens, maybe too few");
-  EXPECT_GT(prune::work_of(config, 1, options).least_search_tokens, 0);
+  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options, {{.most = 10, .least = 20}})),
+              "up to 10 tokens, maybe too few: it needs up to 20 tokens, which the documents decide");
+  EXPECT_SAYS(
+      prune::describe(prune::work_of(config, 1000, options, {{.most = 30, .least = 20, .exact = true}})),
+      "up to 30 tokens and needs 20 tokens;");
+  EXPECT_GT(prune::work_of(config, 1, options).search.least, 0);
   options.search.budget_tokens = -1;
-  EXPECT_EQ(prune::work_of(config, 1000, options).search_tokens, 400'000);
-  EXPECT_GT(prune::work_of(config, 1'000'000, options).search_tokens, 3 * 250'000);
+  EXPECT_EQ(prune::work_of(config, 1000, options).search.most, 400'000);
+  EXPECT_GT(prune::work_of(config, 1'000'000, options).search.most, 3 * 250'000);
 
   options.units = prune::Units::blocks;  // nothing is ranked or fitted
   options.target.parameters_fraction = 0.71;
@@ -143,6 +150,33 @@ TEST(Work, CountsTextAndSearch) {
   options.search.tolerance = 0;
   options.target.parameters_fraction = 0.799;
   EXPECT_THROW(prune::work_of(config, 1000, options), base::UsageError);
+}
+
+// The shape of Qwen2.5-0.5B: with biases, removals have next to no divisor in common.
+TEST(Space, OfAModelWithBiasesHasAnAdditiveChoice) {
+  auto config = test::tiny_config(24, 4864, /*tied=*/true);
+  config.vocab_size = 151'936;
+  config.hidden_size = 896;
+  for (auto& block : config.blocks) {
+    block.attention = architecture::Attention{14, 2, 64};
+    block.attention->kind.query_key_value_bias = true;
+  }
+  prune::PruneOptions options;
+  options.target.parameters_fraction = 0.6;
+  options.width_multiple = prune::usual_width_multiple(config);
+  const prune::ModelSpace model(config, options, prune::target_parameters(config, options), {});
+  const auto& space = model.space();
+  ASSERT_GT(space.most_removed / search::common_divisor(space), 1 << 20);
+  search::Proxy proxy(space);  // later blocks are dearer, and much of a unit more than a little
+  for (std::size_t unit = 0; unit < space.units.size(); ++unit)
+    for (std::int32_t level = 1; level <= space.highest(unit); ++level) {
+      const double share = static_cast<double>(level) / space.highest(unit);
+      proxy.set(unit, level, (1 + static_cast<double>(unit)) * share * share);
+    }
+  const auto state = search::least_additive(space, proxy);
+  EXPECT_TRUE(space.feasible(state));
+  const auto sum = [&](const search::State& of) { return proxy.difference(space.whole(), of); };
+  for (const auto& near : search::neighbours(space, state, proxy)) EXPECT_LE(sum(state), sum(near) + 1e-3);
 }
 
 TEST(Target, NeedsOneWayAndSomethingToRemove) {

@@ -484,7 +484,8 @@ TEST(SearchedModel, WarnsOfTooLittleTextBeforeTheFirstPass) {
   const auto options = options_of(Units::per_layer, SearchMethod::additive);
   Listener few, many;
   prune_searched({input, test::random_domains(40, 4, 24), options, few, {directory / "few.jsonl"}});
-  EXPECT_SAYS(few.said, "tokens of each input; it will gain little: set calibration_tokens to 32768");
+  EXPECT_SAYS(few.said,
+              "tokens of each input; compensation will gain little: set calibration_tokens to 32768");
   prune_searched({input, text(), options, many, {directory / "many.jsonl"}});
   EXPECT_EQ(many.said.find("gain little"), std::string::npos) << many.said;
 }
