@@ -229,14 +229,19 @@ class ShardedParameters final : public Parameters {
     return piece.narrow(0, 0, range(unit).count);
   }
 
-  // Which piece each rank of the world has.
+  // Which piece each rank has.  Those of a shard group may differ in their places among replicas.
   void find_places() {
     const Place own{shard_.rank(), replica_.rank()};
-    places_.resize(to_size(world_.size()));
-    world_
-        .all_gather({&own, sizeof own, comm::Type::bytes},
-                    {places_.data(), static_cast<std::int64_t>(sizeof own) * world_.size()})
-        .wait();
+    const auto gathered = [](comm::Group& group, const auto& one) {
+      std::vector<std::remove_cvref_t<decltype(one)>> all(to_size(group.size()));
+      group
+          .all_gather({&one, sizeof one, comm::Type::bytes},
+                      {all.data(), static_cast<std::int64_t>(sizeof one) * group.size()})
+          .wait();
+      return all;
+    };
+    places_ = gathered(world_, own);
+    replicas_of_shard_ = gathered(shard_, own.replica);
   }
 
   // Of `per_unit` elements for each unit; empty when the ranks have no memory in common.
@@ -372,7 +377,7 @@ class ShardedParameters final : public Parameters {
     (common_ ? u.whole.narrow(0, shard_rank * u.cut.part, u.cut.part) : u.part).copy_(part);
     if (use_ == Use::frozen || compute_ == master_type_) return;
     const auto master = common_ ? u.masters.narrow(0, shard_rank * u.cut.piece, u.cut.piece) : u.master;
-    master.copy_(own_piece(u, part));
+    master.copy_(part.narrow(0, replicas_of_shard_[to_size(shard_rank)] * u.cut.piece, u.cut.piece));
   }
 
   architecture::Config config_;
@@ -386,6 +391,7 @@ class ShardedParameters final : public Parameters {
   bool ahead_;
   std::vector<Unit> units_;
   std::vector<Place> places_;
+  std::vector<std::int64_t> replicas_of_shard_;
   bool common_ = false, common_masters_ = false;
   std::vector<at::Tensor> common_gradients_;
   std::deque<Reducing> reducing_;

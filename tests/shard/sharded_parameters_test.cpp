@@ -9,6 +9,7 @@
 #include "device/test_device.h"
 #include "device/torch_device.h"
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/shard/accelerator.h"
 #include "retort/shard/engine.h"
@@ -290,6 +291,28 @@ TEST(Replicas, WhoseWeightsDifferAreNamed) {
               "rank 2 holds other weights than its replica, rank 0");
   EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(3); }),
               "rank 3 holds other weights than its replica, rank 1");
+}
+
+// Launchers may give one machine ranks 0 and 3 and the other 1 and 2.  Then ranks of one machine have
+// different places among their replicas, and one of them reads a unit for both.
+TEST(Replicas, WeightsAreReadWhereRanksOfAMachineAreInAnyOrder) {
+  const Models models(false);
+  for (const bool common : {true, false})
+    test::on_ranks(
+        4,
+        [&](comm::Group& world) {
+          shard::Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
+          groups.shard = world.split(world.rank() == 0 || world.rank() == 3 ? 0 : 1, "shard");
+          groups.replica = world.split(groups.shard->rank(), "replica");
+          const auto student = shard::sharded_parameters(
+              model::source_of(models.student), shard::Use::trained, at::kBFloat16, at::kCPU, groups);
+          for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
+            test::expect_identical(student->whole_master(unit),
+                                   models.student.units[base::to_size(unit)].to(at::kFloat),
+                                   "master weights");
+          world.barrier();
+        },
+        common);
 }
 
 TEST(Groups, WhoseShardsDoNotDivideTheRanksAreRefused) {
