@@ -76,10 +76,12 @@ std::string read_file(const Path& path, std::size_t max_bytes) {
   std::ifstream in(path, std::ios::binary);
   require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
   const auto size = std::filesystem::file_size(path, error);
-  require<DataError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size,
-                     " bytes, expected at most ", max_bytes, ".");
+  require<StorageError>(!error, path.string(), ": has no size: ", error.message(), ".");
+  require<DataError>(size <= max_bytes, path.string(), ": ", size, " bytes, expected at most ", max_bytes,
+                     ".");
   std::string content(size, '\0');
   in.read(content.data(), static_cast<std::streamsize>(size));
+  require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
   content.resize(static_cast<std::size_t>(in.gcount()));
   return content;
 }

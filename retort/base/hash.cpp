@@ -49,6 +49,7 @@ std::string hash_file(const std::filesystem::path& path) {
   std::vector<char> buffer(std::size_t{1} << 20);
   while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0)
     hasher.update(buffer.data(), static_cast<std::size_t>(in.gcount()));
+  require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
   return hasher.hex();
 }
 

@@ -62,8 +62,11 @@ std::string part_name(int rank, int size) {
 std::vector<base::Path> list(const base::Path& directory) {
   std::vector<base::Path> found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (entry.path().filename().string().rfind("step-", 0) == 0) found.push_back(entry.path());
+  std::filesystem::directory_iterator entry(directory, error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().rfind("step-", 0) == 0) found.push_back(entry->path());
+  base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
+                                    directory.string(), ": cannot be listed: ", error.message(), ".");
   std::sort(found.rbegin(), found.rend());
   return found;
 }
@@ -101,11 +104,19 @@ std::string checksum_of(base::Json manifest) {
   return hasher.hex();
 }
 
+// What is gone is damage.  What cannot be read now may be sound.
+void require_there(const base::Path& file) {
+  std::error_code error;
+  base::require<base::ModelError>(std::filesystem::exists(file, error) || error, file.string(),
+                                  ": is missing.");
+}
+
 // The manifest, once everything that it promises is there; of its files every `group.size()`-th is looked at
-// here.
+// here.  Throws ModelError for damage, and StorageError where a file cannot be read.
 base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& group) {
   const auto path = checkpoint / kManifest;
   base::Json manifest;
+  require_there(path);
   try {
     manifest = base::parse_json(base::read_file(path));
     base::require<base::ModelError>(manifest.at("format") == kWhole || manifest.at("format") == kParts,
@@ -115,10 +126,12 @@ base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& gr
                                     path.string(), ": the checksum does not fit, the file is damaged.");
     int number = 0;
     for (const auto& [name, hash] : manifest.at("files").items())
-      if (number++ % group.size() == group.rank())
+      if (number++ % group.size() == group.rank()) {
+        require_there(checkpoint / name);
         base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
                                         (checkpoint / name).string(),
                                         ": the checksum does not fit, the file is damaged.");
+      }
     (void)manifest.at("step").get<std::int64_t>();
     (void)manifest.at("identity");
   } catch (const base::JsonFault& fault) {
@@ -239,13 +252,12 @@ void CheckpointWriter::finish() {
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
                                         record::Observer& observer) {
   auto& group = state.group;
-  for (const auto& checkpoint : agreed_list(place.directory, group)) {
+  const auto checkpoints = agreed_list(place.directory, group);
+  for (const auto& checkpoint : checkpoints) {
     base::Json manifest;
     try {
       group.agree([&] { manifest = verified_manifest(checkpoint, group); });
-    } catch (const base::PeerError&) {
-      throw;
-    } catch (const base::Error& error) {
+    } catch (const base::ModelError& error) {
       group.recovered();
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));
       continue;
@@ -266,6 +278,12 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
                     .seconds = manifest.at("seconds"),
                     .cursor = manifest.at("cursor")};
   }
+  group.together([&] {
+    base::require<base::ModelError>(checkpoints.empty(), place.directory.string(), ": all checkpoints (",
+                                    checkpoints.size(),
+                                    ") are damaged, expected a sound one; put a copy of one ",
+                                    "there, or remove this directory to train from the beginning.");
+  });
   return {};
 }
 

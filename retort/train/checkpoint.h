@@ -9,7 +9,9 @@
 // which the manifest says; any number of ranks reads them, since a range is a place in the unit.
 //
 // A checkpoint is written under a temporary name and renamed as a whole once every rank has written its part;
-// one whose manifest or checksum does not fit is passed over for the one before it.
+// one whose manifest or checksum does not fit is passed over for the one before it.  One that cannot be read,
+// because a disk or a machine is at fault, may be sound: the stage is then refused, and no checkpoint is
+// lost.
 
 #include <cstdint>
 #include <future>
@@ -72,8 +74,9 @@ class CheckpointWriter {
 };
 
 /// Fills parameters and optimizer from the newest checkpoint that verifies; empty when there is none.  Tells
-/// the observer of each that it passes over.  Throws UsageError when a sound one belongs to another stage or
-/// model; place.identity counts on rank 0.  Collective.
+/// the observer of each damaged one that it passes over.  Throws ModelError when all are damaged,
+/// StorageError when one cannot be read, UsageError when a sound one belongs to another stage or model;
+/// place.identity counts on rank 0.  Collective.
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
                                         record::Observer& observer);
 

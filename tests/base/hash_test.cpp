@@ -53,6 +53,9 @@ TEST(Hash, OfAFileIsThatOfItsBytes) {
   EXPECT_EQ(hash_file(directory / "file"), hex_of(bytes));
   EXPECT_EQ(hash_file(directory / "empty"), hex_of(""));
   const auto message = test::message_of<StorageError>([&] { hash_file(directory / "none"); });
+  // It opens, and its first bytes cannot be read.
+  EXPECT_SAYS(test::message_of<StorageError>([] { hash_file("/proc/self/mem"); }),
+              "cannot be read: Input/output error");
   EXPECT_SAYS(message, "none: cannot be opened: No such file or directory");
 }
 

@@ -306,6 +306,38 @@ TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {
   EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000015"});
 }
 
+// A disk that fails for a while costs no checkpoint: the sound one is neither passed over nor removed.
+TEST_F(CheckpointTest, OneThatCannotBeReadEndsTheStage) {
+  save(place_, 10);
+  save(place_, 20);
+  const auto state_file = step_path(place_, 20) / "state.safetensors";
+  std::filesystem::rename(state_file, directory_ / "state");
+  std::filesystem::create_symlink("/proc/self/mem", state_file);
+  State state(99);
+  Witness witness;
+  const auto load = [&] {
+    (void)load_checkpoint(place_, {*state.parameters, state.optimizer, *state.group}, witness);
+  };
+  EXPECT_SAYS(message_of<base::StorageError>(load), "state.safetensors: cannot be read: Input/output error");
+  EXPECT_TRUE(witness.warnings.empty());
+  std::filesystem::rename(directory_ / "state", state_file);
+  expect_loads(20, 0);
+}
+
+TEST_F(CheckpointTest, AllDamagedEndTheStage) {
+  for (const std::int64_t step : {10, 20}) {
+    save(place_, step);
+    overwrite(step_path(place_, step) / "manifest.json", "{");
+  }
+  State state(99);
+  Witness witness;
+  const auto message = message_of<base::ModelError>([&] {
+    (void)load_checkpoint(place_, {*state.parameters, state.optimizer, *state.group}, witness);
+  });
+  EXPECT_SAYS(message, "checkpoints: all checkpoints (2) are damaged");
+  EXPECT_EQ(names_in(place_.directory), (std::set<std::string>{"step-00000010", "step-00000020"}));
+}
+
 TEST_F(CheckpointTest, TheOldOrTheNewLoadsWhicheverCallFails) {
   const auto faults = test::for_each_fault(
       place_.directory,
@@ -400,6 +432,21 @@ TEST_F(CheckpointTest, OfTwoRanksSurvivesADiskThatFailsAtAnyCall) {
       },
       [&] { save_on_two_ranks(place_, 20); }, [&] { (void)one_of_both(place_); });
   EXPECT_GT(faults, 20);
+}
+
+// One rank cannot read its share of the files; the other throws the same.
+TEST_F(CheckpointTest, OfTwoRanksThatCannotBeReadEndsTheStage) {
+  for (const std::int64_t step : {10, 20}) save_on_two_ranks(place_, step);
+  const auto part = step_path(place_, 20) / "state-00001.safetensors";
+  std::filesystem::rename(part, directory_ / "part");
+  std::filesystem::create_symlink("/proc/self/mem", part);
+  test::on_ranks(2, [&](comm::Group& world) {
+    RankState state(99, world);
+    Witness witness;
+    const auto load = [&] { (void)load_checkpoint(place_, state.trained(), witness); };
+    EXPECT_SAYS(message_of<base::StorageError>(load), "state-00001.safetensors: cannot be read");
+    EXPECT_TRUE(witness.warnings.empty());
+  });
 }
 
 // A part that is torn, or of another checkpoint, is found by its sum on every rank.
