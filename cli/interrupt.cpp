@@ -4,16 +4,32 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 namespace retort::cli {
 namespace {
 
+// `timeout`, systemd and some schedulers send a signal to a process and once more to its group.
+constexpr std::int64_t kOneRequest_milliseconds = 500;
+
 std::atomic<bool> requested{false}, tells{true};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<std::int64_t> first_milliseconds[NSIG];  // when each signal came first
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_milliseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
 
 extern "C" void on_signal(int signal) {
-  if (requested.exchange(true)) ::_exit(128 + signal);
-  if (!tells) return;
+  const auto now = now_milliseconds();
+  std::int64_t first = 0;
+  if (!first_milliseconds[signal].compare_exchange_strong(first, now) &&
+      now - first >= kOneRequest_milliseconds)
+    ::_exit(128 + signal);
+  if (requested.exchange(true) || !tells) return;
   constexpr char kText[] = "\nretort: finishing the step and saving; once more quits at once\n";
   if (::write(STDERR_FILENO, kText, sizeof kText - 1) < 0) return;
 }

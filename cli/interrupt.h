@@ -1,5 +1,6 @@
 #pragma once
-// Ctrl-C and SIGTERM ask a run to finish its step and save; a second one ends the process at once.
+// Ctrl-C, SIGTERM and SIGUSR1 ask a run to finish its step and save.  The same signal again, half a second
+// later or more, ends the process at once.
 
 namespace retort::cli {
 

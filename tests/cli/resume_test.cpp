@@ -139,9 +139,23 @@ TEST(Interrupt, ASecondOneQuitsAtOnce) {
   ::usleep(100'000);
   running.signal(SIGINT);
   ASSERT_TRUE(wait_until(running, [&] { return running.err().find("once more") != std::string::npos; }));
+  ::usleep(600'000);
   running.signal(SIGINT);
   EXPECT_EQ(running.wait().code, 128 + SIGINT);
   EXPECT_TRUE(fs::is_empty(project.path("run/models")));
+}
+
+// What ends a job may reach a process alone and as one of its group; a scheduler warns before it ends it.
+TEST(Interrupt, OneRequestThatComesTwiceSaves) {
+  const TinyProject project;
+  project.write_recipe({train_stage(1'000'000, ", evaluate_every_steps: 0")});
+  for (const int second : {SIGINT, SIGUSR1}) {
+    Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
+    ASSERT_TRUE(wait_until(running, [&] { return running.err().find("memory plan") != std::string::npos; }));
+    running.signal(SIGINT);
+    running.signal(second);
+    EXPECT_EQ(running.wait().code, 85) << running.err();
+  }
 }
 
 TEST(Interrupt, StopsASearchAndGoesOnWithTheSameBits) {
