@@ -211,6 +211,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
                            .sequence_tokens = s.length / s.documents,
                            .micro_batches = 1,
                            .wave = s.wave,
+                           .wave_tokens = s.wave * tokens / group.size(),
                            .head_rows = s.head_rows > 0 ? s.head_rows
                                                         : shard::choose_head_rows(s.vocab, tokens, item_bytes,
                                                                                   ops::path_of(s.device())),

@@ -178,7 +178,7 @@ void Engine::embed(Wave& wave) {
 void Engine::embed_teacher(Wave& wave) {
   const InPhase phase(clock_, Phase::teacher_forward);
   const auto teacher_unit = acquired(*teacher_, 0);
-  teacher_->prefetch(architecture::Layout::block_unit(0));
+  if (last_teacher_block() >= 0) teacher_->prefetch(architecture::Layout::block_unit(0));
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
     lane.teacher_layout =
@@ -206,9 +206,11 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::teacher_forward);
   for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
     const auto unit = acquired(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
-    if (const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
-        next != teacher_->layout().head_unit() || (losses_.needs_teacher_logits() && !teacher_goes_first()))
-      teacher_->prefetch(next);
+    const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
+    const bool is_taken = next == teacher_->layout().head_unit()
+                              ? losses_.needs_teacher_logits() && !teacher_goes_first()
+                              : wave.teacher_blocks_done < last_teacher_block();
+    if (is_taken) teacher_->prefetch(next);
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
     for (auto& lane : wave.lanes)
       lane.teacher_ND = model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND,

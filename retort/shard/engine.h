@@ -71,6 +71,11 @@ class Engine {
   };
   /// Where no loss compares hidden states: while it computes, the student's new weights arrive.
   bool teacher_goes_first() const { return losses_.needs_teacher_logits() && comparisons_.empty(); }
+  /// Of those that a step needs; -1: none.
+  std::int64_t last_teacher_block() const {
+    if (losses_.needs_teacher_logits()) return teacher_->layout().num_blocks() - 1;
+    return comparisons_.empty() ? -1 : comparisons_.back().teacher_block;
+  }
   /// In the phase of waiting for other ranks, where there are some.
   class Waiting {
    public:

@@ -1,11 +1,13 @@
 #include "retort/shard/memory_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/base/units.h"
 #include "retort/comm/accelerator.h"
 #include "retort/loss/head_loop.h"
@@ -20,6 +22,7 @@ struct BlockSizes {
   std::int64_t window = 0;
   bool capped = false;
   bool norms_before = true, norms_after = false, norms_heads = false, scaled = false;
+  std::int64_t rows_of_heads = 0;  // that norms of queries and keys have for a token
   // The matrix whose gradient is the largest to be added; it has `hidden` columns.
   std::int64_t largest_rows = 0;
 };
@@ -38,6 +41,9 @@ BlockSizes sizes_of(const architecture::Block& block, std::int64_t hidden) {
     sizes.window = a.kind.window.value_or(0);
     sizes.capped = a.kind.softcap > 0;
     sizes.norms_heads = a.kind.norm != architecture::QueryKeyNorm::none;
+    if (sizes.norms_heads)
+      sizes.rows_of_heads =
+          a.kind.norm == architecture::QueryKeyNorm::per_head ? a.num_heads + a.num_kv_heads : 2;
   }
   if (const auto* dense = std::get_if<architecture::DenseMlp>(&block.mlp)) sizes.width = dense->width;
   sizes.largest_rows = std::max(2 * sizes.width, sizes.qkv);
@@ -63,9 +69,15 @@ struct BlockBytes {
   }
   // The gradient of what a half's last layer gives, where it is not that of the half's output.
   std::int64_t branch_gradient() const { return s.norms_after || s.scaled ? of(s.hidden) : 0; }
+  // Beside what is kept of a half, while that is made.
+  std::int64_t branch_gradient_work() const {
+    return s.norms_after ? of(s.scaled ? 2 * s.hidden : s.hidden) + norm_work() : branch_gradient();
+  }
+  // Kept for the norm after a half, and gone once the norm's gradient is made.
+  std::int64_t kept_after() const { return s.norms_after ? of(s.hidden) + tokens() * 4 : 0; }
   // Queries and keys before their norms, and 1 / rms of each.
   std::int64_t of_heads() const { return s.norms_heads ? s.joined + s.kv : 0; }
-  std::int64_t rows_of_heads() const { return s.norms_heads ? tokens() * 4 * 2 * s.heads : 0; }
+  std::int64_t rows_of_heads() const { return tokens() * 4 * s.rows_of_heads; }
   std::int64_t norm_work() const { return ops::rms_norm_work_bytes(shape.path, tokens(), s.hidden, item()); }
   std::int64_t rotary_work() const {
     return ops::rotary_work_bytes(shape.path, tokens(), s.joined + s.kv, item());
@@ -103,7 +115,7 @@ struct BlockBytes {
     return branch_gradient() +
            std::max({of(2 * s.width + s.hidden) + product, of(s.width) + adding,
                      of(2 * s.width) + ops::swiglu_backward_work_bytes(shape.path, tokens(), s.width, item()),
-                     of(s.width + 2 * s.hidden) + norm_work()});
+                     of(s.width + s.hidden) + (s.norms_before ? of(s.hidden) + norm_work() : 0)});
   }
 
   std::int64_t attention_backward() const {
@@ -114,8 +126,11 @@ struct BlockBytes {
   }
 
   std::int64_t backward() const {
-    const auto without_mlp = kept() - of((s.norms_before ? 2 : 1) * s.hidden + 2 * s.width);
-    return std::max({kept() + mlp_backward(), without_mlp + attention_backward(), forward()});
+    const auto of_attention =
+        kept() - of((s.norms_before ? 2 : 1) * s.hidden + 2 * s.width) - (s.width ? kept_after() : 0);
+    return std::max({kept() + branch_gradient_work(), kept() - kept_after() + mlp_backward(),
+                     of_attention + branch_gradient_work(),
+                     of_attention - kept_after() + attention_backward(), forward()});
   }
 };
 
@@ -132,42 +147,119 @@ std::int64_t rotary_bytes(const architecture::Config& config, std::int64_t token
   return tokens * architecture::rotary_values_per_token(config) * 4;
 }
 
-// Elements of what several ranks make before it is summed: two blocks, and the units that wait for the end of
-// a step's backward.
-std::int64_t whole_gradients(const architecture::Layout& layout) {
-  std::int64_t block = 0, others = 0;
-  for (const auto& unit : layout.units) {
-    if (unit.kind == architecture::Unit::Kind::block)
-      block = std::max(block, unit.size);
-    else
-      others += unit.size;
-  }
-  return 2 * block + others;
-}
-
-// The unit at hand and the next one, which arrives beside it.
-std::int64_t neighbours(const architecture::Layout& layout) {
-  std::int64_t most = layout.units.front().size;
-  for (std::size_t i = 1; i < layout.units.size(); ++i)
-    most = std::max(most, layout.units[i - 1].size + layout.units[i].size);
-  return most;
-}
-
 std::int64_t largest_of(const architecture::Layout& layout) {
   return std::ranges::max(layout.units, {}, &architecture::Unit::size).size;
 }
 
-// What ranks that share no memory hold of each other's parts.
-void add_gathered(const MemoryShape& shape, const architecture::Layout& student, std::int64_t master,
-                  MemoryPlan& plan) {
-  const auto is_gathered = [&](std::int64_t ranks) { return ranks > shape.ranks_of_memory; };
-  std::int64_t gathered = is_gathered(shape.student_ranks) ? neighbours(student) : 0;
-  if (shape.teacher && is_gathered(shape.teacher_ranks))
-    gathered += neighbours(architecture::make_layout(*shape.teacher));
-  if (gathered > 0) plan.items.push_back({"gathered units", gathered * shape.item_bytes});
-  if (shape.path != ops::Path::cpu && shape.ranks > 1)
-    plan.items.push_back({"gradients that wait to be added",
-                          std::min(comm::kMostReceived_bytes, largest_of(student) * master)});
+// Of an element of the master weights.
+std::int64_t master_bytes(const MemoryShape& shape) {
+  return std::max<std::int64_t>(4, shape.item_bytes);
+}
+
+// Sizes of the units of a model, in elements.
+struct UnitSizes {
+  explicit UnitSizes(const architecture::Layout& layout)
+      : embedding(layout.units.front().size), head(layout.units[base::to_size(layout.head_unit())].size) {
+    for (std::int64_t i = 0; i < layout.num_blocks(); ++i) {
+      const auto size = layout.units[base::to_size(architecture::Layout::block_unit(i))].size;
+      pair = std::max(pair, last + size);
+      block = std::max(block, size);
+      if (i == 0) first = size;
+      last = size;
+    }
+    tied = layout.head_unit() == 0;
+  }
+  std::int64_t embedding = 0, head = 0, first = 0, last = 0;
+  std::int64_t block = 0;  // the largest
+  std::int64_t pair = 0;   // of neighbouring blocks
+  bool tied = false;
+
+  // The unit at hand and the next one, which arrives beside it.
+  std::int64_t forward() const { return std::max({embedding + first, pair, last + head}); }
+};
+
+// What several ranks hold beside their own parts, in a phase of a step.
+struct Moving {
+  std::int64_t gathered_bytes = 0;   // units of others' parts, where ranks share no memory
+  std::int64_t gradients_bytes = 0;  // whole ones, before they are summed
+};
+struct MovingByPhase {
+  Moving forward, head, backward, update, evaluation;
+};
+// The same and the work of a phase.
+struct Moment {
+  std::int64_t work_bytes;
+  Moving moving;
+  std::int64_t total_bytes() const { return work_bytes + moving.gathered_bytes + moving.gradients_bytes; }
+};
+
+MovingByPhase moving(const MemoryShape& shape, const architecture::Layout& layout) {
+  if (shape.ranks == 1) return {};
+  const auto master = master_bytes(shape);
+  const UnitSizes student(layout);
+  const auto others = student.embedding + (student.tied ? 0 : student.head);
+  const bool in_common = shape.student_ranks > 1 && shape.student_ranks <= shape.ranks_of_memory;
+  MovingByPhase by_phase;
+  if (in_common) {  // taken once
+    for (auto* phase :
+         {&by_phase.forward, &by_phase.head, &by_phase.backward, &by_phase.update, &by_phase.evaluation})
+      phase->gradients_bytes = (2 * student.block + others) * master;
+  } else {
+    const auto of_wave_before = shape.micro_batches > shape.wave ? student.embedding : 0;
+    by_phase.forward.gradients_bytes = of_wave_before * master;
+    by_phase.head.gradients_bytes = (of_wave_before + student.head) * master;
+    by_phase.backward.gradients_bytes =
+        (student.block + (student.tied ? student.block + student.embedding
+                                       : std::max({student.head, student.block, student.embedding}))) *
+        master;
+  }
+  const auto gathered = [&](std::int64_t ranks, std::int64_t elements) {
+    return ranks > shape.ranks_of_memory ? elements * shape.item_bytes : 0;
+  };
+  by_phase.forward.gathered_bytes = by_phase.evaluation.gathered_bytes =
+      gathered(shape.student_ranks, student.forward());
+  by_phase.head.gathered_bytes = gathered(shape.student_ranks, student.head + student.last);
+  by_phase.backward.gathered_bytes = gathered(shape.student_ranks, std::max(student.pair, student.block));
+  if (!shape.teacher) return by_phase;
+  const UnitSizes teacher(architecture::make_layout(*shape.teacher));
+  // A teacher that follows the student begins beside the student's head, another ends before the student
+  // begins.
+  const auto beside = shape.hidden_losses > 0 ? gathered(shape.student_ranks, student.head) : 0;
+  const auto ahead = shape.teacher_logits ? gathered(shape.teacher_ranks, teacher.head) : 0;
+  by_phase.forward.gathered_bytes = std::max(by_phase.forward.gathered_bytes + ahead,
+                                             beside + gathered(shape.teacher_ranks, teacher.forward()));
+  by_phase.head.gathered_bytes += ahead;
+  return by_phase;
+}
+
+// Forward, head, backward, update and evaluation follow each other; nothing is kept for backward in the last.
+std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::Layout& layout,
+                                 std::int64_t kept_for_backward) {
+  const auto& student = shape.student;
+  const auto item = shape.item_bytes, tokens = shape.micro_batch_tokens, wave_tokens = shape.wave_tokens;
+  const auto hidden = student.hidden_size, teacher_hidden = shape.teacher ? shape.teacher->hidden_size : 0;
+  const auto forward =
+      item * wave_tokens * (hidden + teacher_hidden) +
+      std::max(over_blocks(shape, student,
+                           shape.keep_activations ? &BlockBytes::forward_beyond_kept : &BlockBytes::forward),
+               shape.teacher ? over_blocks(shape, *shape.teacher, &BlockBytes::forward) : 0);
+  const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
+                    loss::head_loop_bytes({.path = shape.path,
+                                           .chunk_rows = std::min(shape.head_rows, tokens),
+                                           .vocab = student.vocab_size,
+                                           .student_hidden = hidden,
+                                           .teacher_hidden = teacher_hidden,
+                                           .item_bytes = item,
+                                           .teacher_logits = shape.teacher_logits,
+                                           .capped = student.logits_softcap > 0});
+  const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
+                        over_blocks(shape, student, &BlockBytes::backward) -
+                        (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
+  const auto update = ops::optimizer_work_bytes(shape.path, largest_of(layout));
+  const auto evaluation = shape.evaluation_bytes - kept_for_backward;
+  const auto by_phase = moving(shape, layout);
+  return {Moment{forward, by_phase.forward}, Moment{head, by_phase.head}, Moment{backward, by_phase.backward},
+          Moment{update, by_phase.update}, Moment{evaluation, by_phase.evaluation}};
 }
 
 // What a recipe says so that all of `ranks` hold each model between them.
@@ -199,11 +291,10 @@ std::int64_t MemoryPlan::bytes_of(std::string_view what) const {
 MemoryPlan plan_memory(const MemoryShape& shape) {
   const auto layout = architecture::make_layout(shape.student);
   const auto elements = layout.size();
-  const auto item = shape.item_bytes, master = std::max<std::int64_t>(4, item);
+  const auto item = shape.item_bytes, master = master_bytes(shape);
   const auto blocks = static_cast<std::int64_t>(shape.student.blocks.size());
-  const auto tokens = shape.micro_batch_tokens, wave_tokens = tokens * shape.wave;
+  const auto tokens = shape.micro_batch_tokens, wave_tokens = shape.wave_tokens;
   const auto hidden = shape.student.hidden_size;
-  const auto teacher_hidden = shape.teacher ? shape.teacher->hidden_size : 0;
 
   MemoryPlan plan;
   plan.items.push_back(
@@ -211,16 +302,13 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                               ? elements * master / shape.ranks + elements * item / shape.student_ranks
                               : elements * master / shape.student_ranks});
   plan.items.push_back({"gradients", elements * master / shape.student_ranks});
-  if (shape.ranks > 1) plan.items.push_back({"gradients on their way", whole_gradients(layout) * master});
-  add_gathered(shape, layout, master, plan);
   plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0)) / shape.ranks});
   if (shape.teacher)
     plan.items.push_back(
         {"teacher weights", architecture::make_layout(*shape.teacher).size() * item / shape.teacher_ranks});
   plan.items.push_back({"token ids and positions",
-                        16 * tokens * shape.micro_batches +
-                            shape.wave * (rotary_bytes(shape.student, tokens) +
-                                          (shape.teacher ? rotary_bytes(*shape.teacher, tokens) : 0))});
+                        16 * tokens * shape.micro_batches + rotary_bytes(shape.student, wave_tokens) +
+                            (shape.teacher ? rotary_bytes(*shape.teacher, wave_tokens) : 0)});
   if (shape.waiting_bytes > 0)
     plan.items.push_back({"sequences that wait for their step", shape.waiting_bytes});
   const auto kept_between_steps = plan.total_bytes();
@@ -231,34 +319,22 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   if (shape.keep_activations) {
     std::int64_t kept = 0;
     for (const auto& block : shape.student.blocks)
-      kept += shape.wave * BlockBytes{shape, sizes_of(block, hidden)}.kept();
+      kept += BlockBytes{shape, sizes_of(block, hidden)}.kept() * wave_tokens / tokens;
     plan.items.push_back({"kept activations", kept});
   }
 
-  // Forward, head, backward and update follow each other; the largest of them decides.
-  const auto& student = shape.student;
-  const auto forward =
-      item * wave_tokens * (hidden + teacher_hidden) +
-      std::max(over_blocks(shape, student,
-                           shape.keep_activations ? &BlockBytes::forward_beyond_kept : &BlockBytes::forward),
-               shape.teacher ? over_blocks(shape, *shape.teacher, &BlockBytes::forward) : 0);
-  const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
-                    loss::head_loop_bytes({.path = shape.path,
-                                           .chunk_rows = std::min(shape.head_rows, tokens),
-                                           .vocab = student.vocab_size,
-                                           .student_hidden = hidden,
-                                           .teacher_hidden = teacher_hidden,
-                                           .item_bytes = item,
-                                           .teacher_logits = shape.teacher_logits,
-                                           .capped = student.logits_softcap > 0});
-  const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
-                        over_blocks(shape, student, &BlockBytes::backward) -
-                        (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
-  const auto update = ops::optimizer_work_bytes(shape.path, largest_of(layout));
-  const auto evaluation = shape.evaluation_bytes - (plan.total_bytes() - kept_between_steps);
+  const auto kept_for_backward = plan.total_bytes() - kept_between_steps;
+  const auto largest =
+      std::ranges::max(moments_of(shape, layout, kept_for_backward), {}, &Moment::total_bytes);
+  if (largest.moving.gradients_bytes > 0)
+    plan.items.push_back({"gradients on their way", largest.moving.gradients_bytes});
+  if (largest.moving.gathered_bytes > 0)
+    plan.items.push_back({"gathered units", largest.moving.gathered_bytes});
+  if (shape.path != ops::Path::cpu && shape.ranks > 1)
+    plan.items.push_back({"gradients that wait to be added",
+                          std::min(comm::kMostReceived_bytes, largest_of(layout) * master)});
   plan.items.push_back(
-      {"work of a block, or of head and losses",
-       ops::product_work_bytes(shape.path) + std::max({forward, head, backward, update, evaluation})});
+      {"work of a block, or of head and losses", ops::product_work_bytes(shape.path) + largest.work_bytes});
   return plan;
 }
 

@@ -24,6 +24,7 @@ struct MemoryShape {
   std::int64_t sequence_tokens = 0;  ///< of one packed sequence: the longest segment
   std::int64_t micro_batches = 1;    ///< of a step
   std::int64_t wave = 1;
+  std::int64_t wave_tokens = 0;    ///< of all its micro-batches, of which the last may be smaller
   std::int64_t waiting_bytes = 0;  ///< packed sequences that wait for their step
   std::int64_t head_rows = 256;
   bool keep_activations = false;

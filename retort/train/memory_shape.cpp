@@ -24,6 +24,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
   const auto together = std::min(options.batch.sequences, sequences);
   const auto micro_batches = (sequences + together - 1) / together;
   const auto tokens = options.packing.sequence_length * together;
+  const auto wave = std::min(wave_of(options), micro_batches);
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   shard::MemoryShape shape{
       .student = student,
@@ -36,7 +37,8 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .micro_batch_tokens = tokens,
       .sequence_tokens = options.packing.sequence_length,
       .micro_batches = micro_batches,
-      .wave = std::min(wave_of(options), micro_batches),
+      .wave = wave,
+      .wave_tokens = std::min(wave * tokens, sequences * options.packing.sequence_length),
       .waiting_bytes = (prepared_sequences(options) + options.packing.shuffle_sequences) *
                        options.packing.sequence_length * data::kSequenceBytesPerToken,
       .head_rows = options.head_rows > 0 ? options.head_rows

@@ -465,12 +465,15 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedEndsAllAndIsNamed) {
       << ended.err;
 }
 
-// Ranks that share no memory hold units of each other's parts, which their plan counts.
+// Ranks that share no memory hold units of each other's parts, which their plan counts.  A rank has three
+// sequences of a step, so its micro-batches differ.
 TEST_F(Ranks, OfTwoMachinesTakeTheMemoryThatIsPlanned) {
   const auto model = base::join(::getenv("RETORT_SOURCE"), "/models/europa-5m");
-  project_.write_recipe({base::join("{name: student, kind: distill, from: ", model, ", teacher: ", model,
-                                    ", data: [text], tokens: 3k, packing: {sequence_length: 64}, batch: "
-                                    "{sequences: 2, accumulate: 3}, evaluate_tokens: 256}")});
+  project_.write_recipe(
+      {base::join("{name: student, kind: distill, from: ", model, ", teacher: ", model,
+                  ", data: [text], tokens: 3k, packing: {sequence_length: 64}, batch: "
+                  "{sequences: 2, accumulate: 3}, evaluate_tokens: 256, shard: {student_ranks: 2, "
+                  "teacher_ranks: 2}}")});
   Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 2); });
   const auto ended = running.wait();
   ASSERT_EQ(ended.code, 0) << ended.err;
@@ -478,7 +481,7 @@ TEST_F(Ranks, OfTwoMachinesTakeTheMemoryThatIsPlanned) {
   const auto planned = result.at("memory_planned_bytes").get<double>();
   const auto peak = result.at("peak_tensor_bytes").get<double>();
   EXPECT_GT(planned, 0.95 * peak);
-  EXPECT_LT(planned, 1.15 * peak);
+  EXPECT_LT(planned, 1.05 * peak);
 }
 
 // The program of both is the same small one; what differs is the library that it loads.

@@ -15,7 +15,8 @@ shard::MemoryShape shape() {
           .micro_batch_tokens = 64,
           .sequence_tokens = 32,
           .micro_batches = 3,
-          .wave = 2};
+          .wave = 2,
+          .wave_tokens = 128};
 }
 
 TEST(MemoryPlan, NamesEveryItemOfItsTotal) {
