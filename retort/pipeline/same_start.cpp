@@ -19,7 +19,7 @@
 namespace retort::pipeline {
 namespace {
 
-constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
+constexpr std::size_t kHeadBytes = std::size_t{1} << 20, kSampleBytes = std::size_t{1} << 12, kSamples = 64;
 
 // Files that a model is read from; notes and pictures beside them may differ.
 bool is_read(const base::Path& file) {
@@ -37,13 +37,25 @@ bool is_read(const base::Path& file) {
          std::ranges::any_of(kNames, [&](const char* known) { return name == known; });
 }
 
+// Of the head, where names and shapes are, and of samples of the values: models of one shape differ in most.
 std::string checksum(const base::Path& file) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) return "none";
-  std::string head(std::min<std::size_t>(size, kHeadBytes), '\0');
-  std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
-  return base::join(size, " bytes, ", base::hash64(head));
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes(std::min<std::size_t>(size, kHeadBytes), '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  auto sum = base::hash64(bytes);
+  if (size > kHeadBytes) {
+    bytes.resize(kSampleBytes);
+    const auto step = (size - kSampleBytes) / kSamples;
+    for (std::size_t sample = 1; sample <= kSamples; ++sample) {
+      in.seekg(static_cast<std::streamoff>(sample * step));
+      in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      sum = base::hash64(bytes, sum);
+    }
+  }
+  return base::join(size, " bytes, ", sum);
 }
 
 void add_files(const base::Path& model, base::Json& has) {

@@ -12,8 +12,9 @@
 
 namespace retort::pipeline {
 
-/// {"host", "has": {what: checksum}} of this process.  Of torch and of files of models their sizes and first
-/// MiB count, where headers are: values that differ behind it are not seen.
+/// {"host", "has": {what: checksum}} of this process.  Of torch and of files of models their sizes, the first
+/// MiB, where headers are, and 64 samples of 4 KiB count: a few values that differ between these are not
+/// seen.
 base::Json start_of_rank(const recipe::Recipe& recipe);
 
 /// A sentence about the first thing that one rank has and rank 0 has not, or has otherwise; empty where all

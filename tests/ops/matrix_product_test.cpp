@@ -141,6 +141,11 @@ TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {
       c.kernels.arrange(c.statistics(x), dim, c.statistics(arranged));
       c.kernels.matrix_vector(c.data(w), c.statistics(arranged), 7, dim, c.statistics(y));
       test::expect_close(y, at::mv(w.to(at::kDouble), x.to(at::kDouble)), test::tolerance(c.kStatistics));
+      const auto alone = at::empty_like(y);  // threads divide the rows in any way
+      for (std::int64_t row = 0; row < 7; ++row)
+        c.kernels.matrix_vector(c.data(w) + row * dim, c.statistics(arranged), 1, dim,
+                                c.statistics(alone) + row);
+      test::expect_identical(alone, y, "a row alone");
     }
   });
 }

@@ -57,6 +57,15 @@ TEST(SameStart, SeesTheProgramTheRecipeAndFilesThatModelsAreReadFrom) {
   EXPECT_EQ(start_of_rank(recipe), before);
   std::ofstream(model / "config.json", std::ios::app) << " ";
   EXPECT_SAYS(difference_of_starts({before, start_of_rank(recipe)}), "config.json: rank 1 on ");
+  // Another model of the same shape: behind the header all values differ.
+  const auto write_shard = [&](char value) {
+    std::ofstream(model / "shard.safetensors", std::ios::binary)
+        << std::string(1 << 20, '0') << std::string(5 << 20, value);
+  };
+  write_shard('1');
+  const auto one = start_of_rank(recipe);
+  write_shard('2');
+  EXPECT_SAYS(difference_of_starts({one, start_of_rank(recipe)}), "shard.safetensors: rank 1 on ");
   auto other = recipe;
   other.seed = 5;
   EXPECT_SAYS(difference_of_starts({start_of_rank(recipe), start_of_rank(other)}), "the recipe: rank 1 on ");
