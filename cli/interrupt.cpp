@@ -10,7 +10,7 @@
 namespace retort::cli {
 namespace {
 
-// `timeout`, systemd and some schedulers send a signal to a process and once more to its group.
+// `timeout` and some schedulers send a signal to a process and once more to its group.
 constexpr std::int64_t kOneRequest_milliseconds = 500;
 
 std::atomic<bool> requested{false}, tells{true};

@@ -55,7 +55,7 @@ std::string checksum(const base::Path& file) {
       sum = base::hash64(bytes, sum);
     }
   }
-  return base::join(size, " bytes, ", sum);
+  return in ? base::join(size, " bytes, ", sum) : base::join(size, " bytes that cannot be read");
 }
 
 void add_files(const base::Path& model, base::Json& has) {

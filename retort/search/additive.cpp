@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "retort/base/error.h"
@@ -46,8 +47,8 @@ struct Cell {
 };
 
 [[noreturn]] void refuse(const Space& space) {
-  throw base::UsageError(base::join("search: no choice of units removes ", space.least_removed, " to ",
-                                    space.most_removed,
+  throw base::UsageError(base::join("search: no choice of units was found that removes ", space.least_removed,
+                                    " to ", space.most_removed,
                                     " parameters; widen the bounds or make levels finer."));
 }
 
@@ -65,13 +66,14 @@ State least_additive(const Space& space, const Proxy& scores) {
   for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
     std::vector<Cell> with(cells.size());
     auto& levels = chosen.emplace_back(cells.size(), 0);
-    for (std::int32_t level = 0; level <= space.highest(unit); ++level) {
-      const auto removed = space.units[unit].removed[base::to_size(level)];
-      const double addition = scores.addition(unit, level);
-      for (const auto& cell : cells) {
-        const Cell next{cell.sum + addition, cell.removed + removed};
-        if (next.removed > space.most_removed) continue;
-        const auto range = ranges.range_of(next.removed);
+    // From the highest, so that of equals the one with the lowest level comes first.
+    for (const auto& cell : std::views::reverse(cells)) {
+      if (cell.sum == kUnreachable) continue;
+      for (std::int32_t level = 0; level <= space.highest(unit); ++level) {
+        const auto removed = cell.removed + space.units[unit].removed[base::to_size(level)];
+        if (removed > space.most_removed) break;
+        const Cell next{cell.sum + scores.addition(unit, level), removed};
+        const auto range = ranges.range_of(removed);
         if (next.sum >= with[range].sum) continue;
         with[range] = next;
         levels[range] = level;
@@ -80,10 +82,11 @@ State least_additive(const Space& space, const Proxy& scores) {
     cells = std::move(with);
   }
   if (most_useful(space) < space.least_removed) refuse(space);
-  const auto best =
-      std::min_element(cells.begin() + static_cast<std::ptrdiff_t>(ranges.range_of(space.least_removed)),
-                       cells.end(), [](const Cell& a, const Cell& b) { return a.sum < b.sum; });
-  if (best->sum == kUnreachable) refuse(space);
+  const auto first = cells.begin() + static_cast<std::ptrdiff_t>(ranges.range_of(space.least_removed));
+  auto best =
+      std::min_element(first, cells.end(), [](const Cell& a, const Cell& b) { return a.sum < b.sum; });
+  // Bounds narrower than a range may have lost what lies between them: the nearest below is repaired.
+  while (best->sum == kUnreachable) best = best < first ? best - 1 : first - 1;
   auto removed = best->removed;
   auto state = space.whole();
   for (std::size_t unit = space.units.size(); unit-- > 0;) {

@@ -199,36 +199,44 @@ MovingByPhase moving(const MemoryShape& shape, const architecture::Layout& layou
   const UnitSizes student(layout);
   const auto others = student.embedding + (student.tied ? 0 : student.head);
   const bool in_common = shape.student_ranks > 1 && shape.student_ranks <= shape.ranks_of_memory;
+  // Later waves begin beside what the one before has on its way, and each sum of theirs is added to it.
+  const bool waves = shape.micro_batches > shape.wave;
   MovingByPhase by_phase;
   if (in_common) {  // taken once
     for (auto* phase :
          {&by_phase.forward, &by_phase.head, &by_phase.backward, &by_phase.update, &by_phase.evaluation})
       phase->gradients_bytes = (2 * student.block + others) * master;
   } else {
-    const auto of_wave_before = shape.micro_batches > shape.wave ? student.embedding : 0;
-    by_phase.forward.gradients_bytes = of_wave_before * master;
-    by_phase.head.gradients_bytes = (of_wave_before + student.head) * master;
+    const auto before = waves ? student.embedding : 0;
+    by_phase.forward.gradients_bytes = waves ? (before + (student.tied ? 2 : 1) * student.block) * master : 0;
+    by_phase.head.gradients_bytes = (before + student.head) * master;
     by_phase.backward.gradients_bytes =
-        (student.block + (student.tied ? student.block + student.embedding
+        (student.block + (student.tied ? student.embedding + std::max(student.block, before)
                                        : std::max({student.head, student.block, student.embedding}))) *
         master;
   }
+  if (waves)
+    for (auto* phase : {&by_phase.forward, &by_phase.head, &by_phase.backward})
+      phase->gradients_bytes += 2 * largest_of(layout) / shape.student_ranks * master;
   const auto gathered = [&](std::int64_t ranks, std::int64_t elements) {
     return ranks > shape.ranks_of_memory ? elements * shape.item_bytes : 0;
   };
-  by_phase.forward.gathered_bytes = by_phase.evaluation.gathered_bytes =
-      gathered(shape.student_ranks, student.forward());
+  by_phase.forward.gathered_bytes = gathered(shape.student_ranks, student.forward());
+  by_phase.evaluation.gathered_bytes = gathered(
+      shape.student_ranks, student.head + std::max(student.tied ? 0 : student.embedding, student.block));
   by_phase.head.gathered_bytes = gathered(shape.student_ranks, student.head + student.last);
   by_phase.backward.gathered_bytes = gathered(shape.student_ranks, std::max(student.pair, student.block));
   if (!shape.teacher) return by_phase;
   const UnitSizes teacher(architecture::make_layout(*shape.teacher));
   // A teacher that follows the student begins beside the student's head, another ends before the student
   // begins.
-  const auto beside = shape.hidden_losses > 0 ? gathered(shape.student_ranks, student.head) : 0;
-  const auto ahead = shape.teacher_logits ? gathered(shape.teacher_ranks, teacher.head) : 0;
+  const bool follows = shape.hidden_losses > 0;
+  const auto head = shape.teacher_logits ? gathered(shape.teacher_ranks, teacher.head) : 0;
+  const auto ahead = follows ? gathered(shape.teacher_ranks, teacher.first) : head;
+  const auto beside = follows ? gathered(shape.student_ranks, student.head) : 0;
   by_phase.forward.gathered_bytes = std::max(by_phase.forward.gathered_bytes + ahead,
                                              beside + gathered(shape.teacher_ranks, teacher.forward()));
-  by_phase.head.gathered_bytes += ahead;
+  by_phase.head.gathered_bytes += head;
   return by_phase;
 }
 

@@ -134,6 +134,8 @@ base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& gr
       }
     (void)manifest.at("step").get<std::int64_t>();
     (void)manifest.at("identity");
+  } catch (const base::DataError& error) {  // a manifest of more bytes than any has
+    throw base::ModelError(error.what());
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(
         base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
@@ -279,10 +281,10 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
                     .cursor = manifest.at("cursor")};
   }
   group.together([&] {
-    base::require<base::ModelError>(checkpoints.empty(), place.directory.string(), ": all checkpoints (",
-                                    checkpoints.size(),
-                                    ") are damaged, expected a sound one; put a copy of one ",
-                                    "there, or remove this directory to train from the beginning.");
+    base::require<base::ModelError>(
+        checkpoints.empty(), place.directory.string(), ": all checkpoints (", checkpoints.size(),
+        ") are damaged or of another version of this program, expected a sound one; put a copy of one ",
+        "there, or remove this directory to train from the beginning.");
   });
   return {};
 }

@@ -150,9 +150,13 @@ TEST(Interrupt, OneRequestThatComesTwiceSaves) {
   const TinyProject project;
   project.write_recipe({train_stage(1'000'000, ", evaluate_every_steps: 0")});
   for (const int second : {SIGINT, SIGUSR1}) {
-    Running running({"run", "recipe.yaml", "--run-dir", "run"}, "", project.path());
+    // Steps are long enough that the second comes before the first one's step ends.
+    Running running({"run", "recipe.yaml", "--run-dir", "run", "--set", "stages.born.batch.accumulate=512"},
+                    "", project.path());
     ASSERT_TRUE(wait_until(running, [&] { return running.err().find("memory plan") != std::string::npos; }));
+    ::usleep(100'000);
     running.signal(SIGINT);
+    ASSERT_TRUE(wait_until(running, [&] { return running.err().find("once more") != std::string::npos; }));
     running.signal(second);
     EXPECT_EQ(running.wait().code, 85) << running.err();
   }
