@@ -19,7 +19,7 @@ MEASURES = {"NLL": "nll", "KL": "kl", "top-1": "top1_agreement"}
 
 def main():
     scores = json.loads((Path(sys.argv[1]) / "stages" / "scores.json").read_text())
-    models = {Path(model["model"]).name: model for model in scores["models"]}
+    models = {model["name"]: model for model in scores["models"]}
     print("| text | measure | student, mean | ce_only, mean | difference | 95 % interval |\n|---|---|---:|---:|---:|---:|")
     for place, source in enumerate(models["student_1"]["sources"]):
         for name, key in MEASURES.items():
@@ -28,7 +28,7 @@ def main():
             student, alone = values("student"), values("ce_only")
             pairs = [a - b for a, b in zip(student, alone)]
             mean, half = statistics.mean(pairs), T_OF_FOUR * statistics.stdev(pairs) / len(pairs) ** 0.5
-            print(f"| {source['source']} | {name} | {statistics.mean(student):.4f} | {statistics.mean(alone):.4f} "
+            print(f"| {source['name']} | {name} | {statistics.mean(student):.4f} | {statistics.mean(alone):.4f} "
                   f"| {mean:+.4f} | {mean - half:+.4f} to {mean + half:+.4f} |")
 
 
