@@ -43,19 +43,18 @@ std::string checksum(const base::Path& file) {
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) return "none";
   std::ifstream in(file, std::ios::binary);
-  std::string bytes(std::min<std::size_t>(size, kHeadBytes), '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  auto sum = base::hash64(bytes);
-  if (size > kHeadBytes) {
-    bytes.resize(kSampleBytes);
-    const auto step = (size - kSampleBytes) / kSamples;
-    for (std::size_t sample = 1; sample <= kSamples; ++sample) {
-      in.seekg(static_cast<std::streamoff>(sample * step));
-      in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-      sum = base::hash64(bytes, sum);
-    }
-  }
-  return in ? base::join(size, " bytes, ", sum) : base::join(size, " bytes that cannot be read");
+  base::Hasher hasher;
+  const auto add = [&](std::size_t begin, std::size_t count) {
+    std::string bytes(count, '\0');
+    in.seekg(static_cast<std::streamoff>(begin));
+    in.read(bytes.data(), static_cast<std::streamsize>(count));
+    hasher.update(bytes.data(), count);
+  };
+  add(0, std::min<std::size_t>(size, kHeadBytes));
+  if (size > kHeadBytes)
+    for (std::size_t sample = 1; sample <= kSamples; ++sample)
+      add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
+  return in ? base::join(size, " bytes, ", hasher.hex()) : base::join(size, " bytes that cannot be read");
 }
 
 void add_files(const base::Path& model, base::Json& has) {
