@@ -137,7 +137,7 @@ std::vector<comm::Group*> groups_of(comm::Group& world, const Models& models) {
 // Seconds of a step that this rank waited for others, by level of group.
 std::map<std::string, double> waited_seconds(const std::vector<comm::Group*>& groups, std::int64_t steps) {
   std::map<std::string, double> seconds;
-  for (const auto* group : groups)
+  for (auto* group : groups)
     for (const auto& count : group->log().counts())
       seconds[group->level()] += count.exposed_seconds / static_cast<double>(steps);
   return seconds;
@@ -180,6 +180,9 @@ void write_traces(const std::string& path, const Trace& trace, comm::Group& grou
   if (group.rank() == 0)
     base::write_file_atomically(path, base::Json{{"traceEvents", std::move(events)}}.dump() + "\n");
 }
+
+// From here on tensors take nothing more from the system.
+constexpr std::int64_t kSettledStep = 3;
 
 base::Json measure(const Settings& s, comm::Group& group) {
   std::optional<ProportionalPeak> proportional_peak;
@@ -232,13 +235,14 @@ base::Json measure(const Settings& s, comm::Group& group) {
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {own_batch(s, group)};
   ops::reset_peak_tensor_bytes(s.device());
-  double best_seconds = 1e30, total_seconds = 0, loss = 0;
+  double best_seconds = 1e30, total_seconds = 0, loss = 0, grown_bytes = 0;
   for (std::int64_t step = 1; step <= s.steps + 1; ++step) {
     const double start = base::monotonic_seconds();
     loss = engine.step(batches).loss;
     clock.enter(shard::Phase::update);
     update(*student, optimizer, group, step);
     const double seconds = base::monotonic_seconds() - start;
+    if (step == kSettledStep) grown_bytes -= static_cast<double>(ops::tensor_bytes_from_system());
     if (step == 1) {  // it also compiles kernels and touches pages
       clock.take();
       operations.take();
@@ -248,6 +252,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
+  if (s.steps + 1 > kSettledStep) grown_bytes += static_cast<double>(ops::tensor_bytes_from_system());
   const auto waited = waited_seconds(groups, s.steps);
   const auto phase_seconds = clock.take();  // before the products below, which belong to no phase
   const auto operation_seconds = operations.take();
@@ -258,7 +263,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
   double sums[] = {bench::matrix_product_flops(dtype, s.device())};
   group.all_sum(sums);
   const double peak = sums[0];
-  double memory_bytes[] = {proportional_peak ? static_cast<double>(proportional_peak->bytes()) : 0};
+  double memory_bytes[] = {proportional_peak ? static_cast<double>(proportional_peak->bytes()) : 0,
+                           grown_bytes};
   group.all_sum(memory_bytes);
   const double rate = static_cast<double>(tokens * s.steps) / total_seconds;
   return {{"dtype", model::dtype_name(dtype)},
@@ -278,7 +284,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
           {"planned_bytes", shard::plan_memory(shape).total_bytes()},
           {"peak_tensor_bytes", peak_tensor_bytes},
           {"process_peak_bytes", ops::process_peak_bytes()},
-          {"proportional_peak_bytes", memory_bytes[0]}};
+          {"proportional_peak_bytes", memory_bytes[0]},
+          {"grown_bytes", memory_bytes[1]}};
 }
 
 }  // namespace

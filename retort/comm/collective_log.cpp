@@ -1,5 +1,7 @@
 #include "retort/comm/collective_log.h"
 
+#include <algorithm>
+
 namespace retort::comm {
 
 std::int64_t ring_bytes(Op op, std::int64_t bytes, std::int64_t ranks) {
@@ -33,7 +35,24 @@ void CollectiveLog::waited(Op op, std::int64_t bytes, double seconds) {
   at(op, bytes).exposed_seconds += seconds;
 }
 
-std::vector<CollectiveCount> CollectiveLog::counts() const {
+void CollectiveLog::waits(Op op, std::int64_t bytes, std::shared_ptr<Mark> from, std::shared_ptr<Mark> to) {
+  note_passed_waits();
+  const std::scoped_lock lock(mutex_);
+  waits_.push_back({op, bytes, std::move(from), std::move(to)});
+}
+
+void CollectiveLog::note_passed_waits() {
+  std::vector<Wait> passed;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (; !waits_.empty() && waits_.front().to->reached(); waits_.pop_front())
+      passed.push_back(std::move(waits_.front()));
+  }
+  for (const auto& wait : passed) waited(wait.op, wait.bytes, wait.to->seconds_since(*wait.from));
+}
+
+std::vector<CollectiveCount> CollectiveLog::counts() {
+  note_passed_waits();
   const std::scoped_lock lock(mutex_);
   std::vector<CollectiveCount> counts;
   for (const auto& [key, count] : counts_) counts.push_back(count);
@@ -43,6 +62,22 @@ std::vector<CollectiveCount> CollectiveLog::counts() const {
 void CollectiveLog::clear() {
   const std::scoped_lock lock(mutex_);
   counts_.clear();
+  waits_.clear();
+}
+
+std::vector<CollectiveCount> since(const std::vector<CollectiveCount>& before,
+                                   std::vector<CollectiveCount> now) {
+  for (const auto& earlier : before) {
+    const auto same = std::ranges::find_if(
+        now, [&](const auto& count) { return count.op == earlier.op && count.bytes == earlier.bytes; });
+    if (same == now.end()) continue;  // the log was cleared
+    same->calls -= earlier.calls;
+    same->moved_bytes -= earlier.moved_bytes;
+    same->seconds -= earlier.seconds;
+    same->exposed_seconds -= earlier.exposed_seconds;
+  }
+  std::erase_if(now, [](const auto& count) { return count.calls == 0; });
+  return now;
 }
 
 }  // namespace retort::comm

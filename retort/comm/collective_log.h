@@ -3,13 +3,16 @@
 // for it.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "retort/base/words.h"
+#include "retort/comm/accelerator.h"
 
 namespace retort::comm {
 
@@ -29,7 +32,7 @@ struct CollectiveCount {
   std::int64_t calls = 0;
   std::int64_t moved_bytes = 0;  ///< that this rank read from others, of all calls
   double seconds = 0;            ///< from a call's beginning on its thread to its end
-  double exposed_seconds = 0;    ///< that the caller waited
+  double exposed_seconds = 0;    ///< that the caller waited, or its computation on an accelerator
 };
 
 /// A call that ended, or that its caller has waited for, just now.
@@ -45,17 +48,30 @@ class CollectiveLog {
   void called(Op op, std::int64_t bytes);
   void ended(Op op, std::int64_t bytes, std::int64_t moved_bytes, double seconds);
   void waited(Op op, std::int64_t bytes, double seconds);
-  /// By operation and size.
-  std::vector<CollectiveCount> counts() const;
+  /// An accelerator's computation waits between these marks: how long is known when it has passed them.
+  void waits(Op op, std::int64_t bytes, std::shared_ptr<Mark> from, std::shared_ptr<Mark> to);
+  /// By operation and size.  Waits that an accelerator has not passed are left out.
+  std::vector<CollectiveCount> counts();
   void clear();
   /// Tells each call, on the thread where it ends or is waited for.  Before the first call.
   void watch(std::function<void(const TimedCall&)> told) { told_ = std::move(told); }
 
  private:
+  struct Wait {
+    Op op;
+    std::int64_t bytes;
+    std::shared_ptr<Mark> from, to;
+  };
   CollectiveCount& at(Op op, std::int64_t bytes);
-  mutable std::mutex mutex_;
+  void note_passed_waits();
+  std::mutex mutex_;
+  std::deque<Wait> waits_;  // in the order of the computation
   std::map<std::pair<Op, std::int64_t>, CollectiveCount> counts_;
   std::function<void(const TimedCall&)> told_;
 };
+
+/// What was counted between two readings of one log.
+std::vector<CollectiveCount> since(const std::vector<CollectiveCount>& before,
+                                   std::vector<CollectiveCount> now);
 
 }  // namespace retort::comm

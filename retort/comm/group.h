@@ -147,7 +147,6 @@ class Group {
   virtual bool claim_last_words() noexcept { return true; }
 
   /// What the group did since it was made.
-  const CollectiveLog& log() const { return log_; }
   CollectiveLog& log() { return log_; }
 
  protected:

@@ -68,12 +68,18 @@ class OnAccelerator final : public Pending {
  public:
   explicit OnAccelerator(nccl::Exchange& exchange) : exchange_(exchange) {}
   void wait() override {
+    auto& accelerator = exchange_.accelerator();
+    auto from = accelerator.mark(Stream::computation);  // it may run dry until the call was given
     given.wait();
-    if (end) exchange_.accelerator().wait(Stream::computation, *end);
+    if (end) {
+      accelerator.wait(Stream::computation, *end);
+      waits(std::move(from), accelerator.mark(Stream::computation));
+    }
     exchange_.require_sound();
   }
   Handle given;
   std::shared_ptr<Mark> end;  // set when it was given
+  std::function<void(std::shared_ptr<Mark> from, std::shared_ptr<Mark> to)> waits;
 
  private:
   nccl::Exchange& exchange_;
@@ -84,13 +90,14 @@ class OnAccelerator final : public Pending {
 // The worker's thread meets the others and gives the call to the accelerator; it does not see it move.
 Handle WorkerGroup::start_on_accelerator(const Collective& call, const Noted& noted) {
   const auto pending = std::make_shared<OnAccelerator>(*worker_->exchange());
-  pending->given = worker_->post(
-      [this, call, noted, pending = std::weak_ptr(pending),
-       ready = worker_->accelerator()->mark(Stream::computation)] {
-        const auto end = give_to_accelerator(call, noted, *ready);
-        if (const auto waiting = pending.lock()) waiting->end = end;
-      },
-      [this, noted](double seconds) { log_.waited(noted.op, noted.bytes, seconds); });
+  pending->waits = [this, noted](std::shared_ptr<Mark> from, std::shared_ptr<Mark> to) {
+    log_.waits(noted.op, noted.bytes, std::move(from), std::move(to));
+  };
+  pending->given = worker_->post([this, call, noted, pending = std::weak_ptr(pending),
+                                  ready = worker_->accelerator()->mark(Stream::computation)] {
+    const auto end = give_to_accelerator(call, noted, *ready);
+    if (const auto waiting = pending.lock()) waiting->end = end;
+  });
   return Handle(pending);
 }
 

@@ -19,6 +19,7 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
+#include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
@@ -84,8 +85,11 @@ void say_memory(const Context& context, const recipe::Stage& stage, const base::
                                       planned, ", of the process so far ", human(keys::kProcessPeakBytes)));
 }
 
-void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds) {
+void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds,
+                  const Exchanged& exchanged) {
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
+  if (!result.contains(keys::kCollectives) && context.group.size() > 1)
+    result[keys::kCollectives] = exchanged.json();
   result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.device);
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
@@ -99,6 +103,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   base::Json result;
+  const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.device);
   try {
     result = functions_of(stage.kind).run(context, stage);
@@ -107,7 +112,8 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
     return false;
   }
   context.group.agree([&] {
-    if (context.leads()) write_result(context, stage, std::move(result), base::monotonic_seconds() - start);
+    if (context.leads())
+      write_result(context, stage, std::move(result), base::monotonic_seconds() - start, exchanged);
   });
   return true;
 }
@@ -228,7 +234,12 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
         request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
                                 provenance_of_start(request, dtype, group.size()), open_keys()});
   });
-  if (group.size() > 1) require_same_directory(request.run_directory, group);
+  try {
+    if (group.size() > 1) require_same_directory(request.run_directory, group);
+  } catch (...) {
+    if (directory) directory->discard_if_nothing_was_made();
+    throw;
+  }
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
   if (!directory->lock_warning().empty()) observer.message(record::Level::warning, directory->lock_warning());

@@ -1,4 +1,4 @@
-// What the ranks of a training stage exchanged.
+// What the ranks of a stage exchanged.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -13,22 +13,29 @@ namespace {
 
 using base::Json;
 
-// Calls of one operation and size, per step; a start that goes on counts its own steps alone.
+// Calls of one operation and size, per step of a stage that trains, else of the whole stage.
 struct Calls {
   std::string group, operation;
   double ranks = 0, bytes = 0, calls = 0, moved_bytes = 0, seconds = 0, waited_seconds = 0;
   Number ring_bytes = {};
 };
 
-std::vector<Calls> calls_of(const Stage& stage) {
-  std::vector<Calls> all;
+// A start that goes on counts its own steps alone.
+double steps_of(const Stage& stage) {
+  if (!is_training(stage)) return 1;
   auto steps = number(stage.result, keys::kCollectivesSteps);
   if (!steps) steps = number(stage.result, keys::kSteps);  // of earlier versions
-  if (!steps || *steps <= 0) return all;
+  return steps.value_or(0);
+}
+
+std::vector<Calls> calls_of(const Stage& stage) {
+  std::vector<Calls> all;
+  const double steps = steps_of(stage);
+  if (steps <= 0) return all;
   for (const Json& json : elements(field(stage.result, keys::kCollectives))) {
     const auto per_step = [&](record::Key key) {
       const auto value = number(json, key);
-      return value ? Number(*value / *steps) : Number();
+      return value ? Number(*value / steps) : Number();
     };
     const auto calls = per_step(keys::kCalls), moved = per_step(keys::kMovedBytes),
                time = per_step(keys::kSeconds), waited = per_step(keys::kExposedSeconds);
@@ -47,12 +54,12 @@ std::vector<Calls> calls_of(const Stage& stage) {
 }
 
 /// bandwidth: of what each rank read from others.
-Html table_of(const std::vector<Calls>& all) {
+Html table_of(const std::vector<Calls>& all, const std::string& of) {
   Table table("", {{"Group", "ranks", true},
                    {"Operation", "", true},
                    {"Size", "of one call"},
-                   {"Calls", "per step"},
-                   {"Moved", "read from other ranks, per step"},
+                   {"Calls", of},
+                   {"Moved", "read from other ranks, " + of},
                    {"Of a ring", "the same by formula"},
                    {"Time", "ms per call"},
                    {"Waited", "share of that time"},
@@ -84,8 +91,8 @@ std::vector<std::string> size_labels() {
   return labels;
 }
 
-View histogram(const std::vector<Calls>& all, const char* name, const char* y_title, double Calls::*value,
-               double factor) {
+View histogram(const std::vector<Calls>& all, const char* name, const std::string& y_title,
+               double Calls::*value, double factor) {
   View view{.name = name, .y_title = y_title};
   std::map<std::string, std::size_t> places;  // of operations, in the order of their first call
   for (const auto& calls : all) {
@@ -105,20 +112,31 @@ View histogram(const std::vector<Calls>& all, const char* name, const char* y_ti
 Html collectives(const Stage& stage) {
   const auto all = calls_of(stage);
   if (all.empty()) return {};
+  const std::string of = is_training(stage) ? "per step" : "in all";
   const Chart chart{
       .bars = true,
       .from_zero = true,
       .x_title = "size of one call",
       .labels = size_labels(),
-      .views = {histogram(all, "Calls", "calls (per step)", &Calls::calls, 1),
-                histogram(all, "Bytes", "read from other ranks (MB per step)", &Calls::moved_bytes, 1e-6),
-                histogram(all, "Time", "time (ms per step)", &Calls::seconds, 1e3)}};
+      .views = {histogram(all, "Calls", "calls (" + of + ")", &Calls::calls, 1),
+                histogram(all, "Bytes", "read from other ranks (MB " + of + ")", &Calls::moved_bytes, 1e-6),
+                histogram(all, "Time", "time (ms " + of + ")", &Calls::seconds, 1e3)}};
   return figure(
       chart,
       element("strong", stage.name) +
-          ": what its ranks exchanged, by operation and size. Held-out losses and checkpoints are included, "
-          "spread over the steps. Time overlaps with computing.",
-      table_of(all));
+          (is_training(stage)
+               ? ": what its ranks exchanged, by operation and size. Held-out losses and checkpoints are "
+                 "included, spread over the steps. Time overlaps with computing."
+               : ": what its ranks exchanged, by operation and size. The time of a call includes waiting for "
+                 "ranks that come later."),
+      table_of(all, of));
+}
+
+Html exchanged(const Run& run) {
+  Html figures;
+  for (const Stage& stage : run.stages)
+    if (!is_training(stage)) figures += collectives(stage);
+  return figures.empty() ? figures : element("div", {{"class", "figures"}}, figures);
 }
 
 }  // namespace retort::report

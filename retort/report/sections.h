@@ -21,7 +21,7 @@ Html scores(const Run& run, Palette& palette);
 Html trade_offs(const Run& run);
 /// Held-out loss of all training stages, then the losses of each.
 Html training(const Run& run, Palette& palette);
-/// What the ranks of a training stage exchanged, by operation and size; empty for one rank.
+/// What the ranks of a stage exchanged, by operation and size; empty for one rank.
 Html collectives(const Stage& stage);
 /// Magnitudes, inactive and massive channels of each block, from profile stages.
 Html profiles(const Run& run);
@@ -32,6 +32,8 @@ Html selection(const Run& run);
 Html sparsity(const Run& run);
 /// Time and peak memory of every stage.
 Html costs(const Run& run);
+/// What the ranks exchanged in the stages that do not train.
+Html exchanged(const Run& run);
 /// Planned against measured memory of the training stages, by purpose.
 Html memory(const Run& run);
 /// Text that the models wrote, side by side.
@@ -55,7 +57,8 @@ inline constexpr Section kSections[] = {
     {"selection", "Models after a short distillation",
      [](const Run& run, Palette&) { return selection(run); }},
     {"sparsity", "2:4 sparsity", [](const Run& run, Palette&) { return sparsity(run); }},
-    {"memory", "Time and memory", [](const Run& run, Palette&) { return costs(run) + memory(run); }},
+    {"memory", "Time and memory",
+     [](const Run& run, Palette&) { return costs(run) + memory(run) + exchanged(run); }},
     {"text", "Generated text", [](const Run& run, Palette&) { return generated(run); }},
     {"recipe", "Recipe", [](const Run& run, Palette&) { return recipe(run); }},
     {"provenance", "Provenance", [](const Run& run, Palette&) { return provenance(run); }},

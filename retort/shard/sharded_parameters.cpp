@@ -161,8 +161,8 @@ class ShardedParameters final : public Parameters {
       for (std::size_t rank = 0; rank < places_.size(); ++rank) {
         const auto first = std::ranges::find(places_, places_[rank].shard, &Place::shard) - places_.begin();
         base::require<base::PeerError>(
-            hashes[rank] == hashes[to_size(first)], "rank ", rank,
-            " holds other weights than its replica, rank ", first,
+            hashes[rank] == hashes[to_size(first)], "rank ", rank, " holds other weights of the ",
+            use_ == Use::trained ? "trained" : "frozen", " model than its replica, rank ", first,
             ": memory or the network of one of them is at fault; start the same command again, on other "
             "machines, to go on from what is kept.");
       }

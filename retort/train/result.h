@@ -6,18 +6,10 @@
 #include <vector>
 
 #include "retort/base/json.h"
-#include "retort/comm/collective_log.h"
 #include "retort/record/metrics_line.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::train {
-
-/// What a group did during training, as rank 0 saw it.
-struct GroupLog {
-  std::string name;  ///< "student shard", ...
-  int ranks = 1;
-  std::vector<comm::CollectiveCount> counts;
-};
 
 struct TrainResult {
   std::int64_t steps = 0, tokens = 0;
@@ -30,8 +22,7 @@ struct TrainResult {
   shard::MemoryPlan plan;
   std::int64_t peak_tensor_bytes = 0, process_peak_bytes = 0;
   bool keep_activations = false;
-  std::vector<GroupLog> groups = {};  ///< of more than one rank
-  std::int64_t logged_steps = 0;      ///< those of the last start, which `groups` counted
+  std::int64_t steps_of_start = 0;  ///< those that the last start made
 };
 
 /// A stage's result without its kind.

@@ -84,7 +84,7 @@ class Loop {
     while (progress_.step < steps_) {
       step();
       const bool last = progress_.step == steps_;
-      if (last || progress_.step % s_.options.checkpoint_every_steps == 0) s_.student.check_replicas();
+      if (last || progress_.step % s_.options.checkpoint_every_steps == 0) check_replicas();
       if (last || stops()) {
         save();
         if (!last) return {.finished = false, .progress = progress_, .steps = steps_, .result = {}};
@@ -93,7 +93,7 @@ class Loop {
       }
     }
     auto finished = result();
-    finished.logged_steps = steps_ - begin;
+    finished.steps_of_start = steps_ - begin;
     return {.finished = true, .progress = progress_, .steps = steps_, .result = std::move(finished)};
   }
 
@@ -329,6 +329,11 @@ class Loop {
     or_go_on([this] { checkpoint_.finish(); });
   }
 
+  void check_replicas() {
+    s_.student.check_replicas();
+    if (s_.teacher) s_.teacher->check_replicas();
+  }
+
   // What a full disk takes away is only where a run that dies would go on.
   void or_go_on(const std::function<void()>& write) {
     try {
@@ -396,7 +401,6 @@ TrainOutcome train(TrainSetup& setup) {
   setup.observer.message(record::Level::info,
                          base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
   setup.group.together([&] { shard::require_fits(plan, setup.available_bytes); });
-  for (const auto& [name, group] : setup.logged) group->log().clear();
   Loop loop(setup, shape);
   auto outcome = loop.run();
   if (outcome.finished) {
@@ -404,8 +408,6 @@ TrainOutcome train(TrainSetup& setup) {
     outcome.result.peak_tensor_bytes = ops::peak_tensor_bytes(setup.device);
     outcome.result.process_peak_bytes = ops::process_peak_bytes();
     outcome.result.keep_activations = shape.keep_activations;
-    for (const auto& [name, group] : setup.logged)
-      if (group->size() > 1) outcome.result.groups.push_back({name, group->size(), group->log().counts()});
   }
   return outcome;
 }

@@ -35,7 +35,6 @@ struct TrainSetup {
   record::Metrics* metrics = nullptr;
   record::Observer& observer;
   comm::Group& group;
-  std::vector<std::pair<std::string, comm::Group*>> logged = {};  ///< groups whose calls the result lists
   at::Device device;
   at::ScalarType dtype;  ///< of computing
   std::int64_t available_bytes = 0;

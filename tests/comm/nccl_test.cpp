@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -130,6 +131,28 @@ TEST(Nccl, ACallIsTimedByTheAccelerator) {
     for (int i = 0; i < 1000 && group.log().counts().front().seconds == 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_GT(group.log().counts().front().seconds, 0);
+  });
+}
+
+// What a computation waits is the device's, not the processor's, which is told at once.
+TEST(Nccl, AComputationThatWaitsForACallIsTimedByTheAccelerator) {
+  hold_calls(true);
+  const std::shared_ptr<void> release(nullptr, [](void*) { hold_calls(false); });
+  on_devices(2, [](Group& group, TestAccelerator& accelerator) {
+    const DeviceBytes values(64);
+    group.all_reduce({values.get(), 16, Type::f32, Device::accelerator}).wait();
+    EXPECT_EQ(group.log().counts().front().exposed_seconds, 0) << "it has not passed the call";
+    for (int tries = 0; tries < 1000 && calls_held() < 2; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group.barrier();
+    hold_calls(false);
+    std::byte host;
+    accelerator.to_host(&host, values.get(), 1);
+    const auto counts = group.log().counts();
+    const auto reduced = std::ranges::find(counts, Op::all_reduce, &CollectiveCount::op);
+    EXPECT_GT(reduced->exposed_seconds, 0.05);
+    EXPECT_EQ(reduced->calls, 1);
   });
 }
 

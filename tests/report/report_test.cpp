@@ -118,6 +118,23 @@ TEST(Report, ShowsWhatRanksExchangedByOperationAndSize) {
   FAIL() << "no chart of collectives";
 }
 
+// A stage that does not train has no steps: all that it did counts.
+TEST(Report, ShowsWhatRanksExchangedInAStageWithoutSteps) {
+  const RunFolder run;
+  write_made_up_run(run);
+  EXPECT_FALSE(contains(without_assets(html_report(run.path())), "what its ranks exchanged"));
+  auto pruned = base::parse_json(base::read_file(run.path() / "stages/pruned.json"));
+  pruned["collectives"] = base::parse_json(R"([{"group": "all ranks", "ranks": 2, "operation": "all_reduce",
+    "bytes": 800, "calls": 30, "moved_bytes": 24000, "ring_bytes": 24000, "seconds": 0.06,
+    "exposed_seconds": 0.03}])");
+  run.write("stages/pruned.json", pruned.dump());
+  const auto page = without_assets(html_report(run.path()));
+  EXPECT_TRUE(contains(page, "<strong>pruned</strong>: what its ranks exchanged"));
+  EXPECT_EQ(row_of(page, "memory", "Callsin all", "all ranks (2)"),
+            (Row{"all ranks (2)", "all reduce", "800 B", "30.0", "24.0 kB", "24.0 kB", "2.00", "50.0 %",
+                 "0.000400"}));
+}
+
 TEST(Report, TheHeadSaysWhereTheRunWasMadeAndWhatItGave) {
   const std::string page = made_up_page();
   for (const std::string fact :

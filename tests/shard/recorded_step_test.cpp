@@ -209,7 +209,7 @@ TrafficOf noted_traffic(const Cluster& c, comm::Group& world) {
     for (auto* group : groups) group->log().clear();
   });
   TrafficOf traffic;
-  for (const auto* group : groups)
+  for (auto* group : groups)
     for (const auto& count : group->log().counts()) {
       if (count.calls == 0 || count.op == comm::Op::barrier) continue;
       auto& of = traffic[base::join(group->level(), " ", base::word(count.op))];

@@ -271,26 +271,31 @@ INSTANTIATE_TEST_SUITE_P(
 // As where memory or the network of one rank is at fault.
 TEST(Replicas, WhoseWeightsDifferAreNamed) {
   const Models models(false);
-  const auto steps = [&](int faulty) {
+  const auto steps = [&](int faulty, shard::Use use, at::ScalarType dtype) {
     test::on_ranks(4, [&](comm::Group& world) {
       const auto groups = shard::make_groups(world, 2);
-      const auto student = shard::sharded_parameters(model::source_of(models.student), shard::Use::trained,
-                                                     at::kFloat, at::kCPU, groups);
-      student->check_replicas();
+      const auto model =
+          shard::sharded_parameters(model::source_of(models.student), use, dtype, at::kCPU, groups);
+      model->check_replicas();
       if (world.rank() == faulty) {
-        const auto whole = student->acquire(1);
-        whole.narrow(0, student->range(1).begin, 1).add_(1);
-        student->release(1);
+        const auto whole = model->acquire(1);
+        const auto part = whole.numel() / 2;
+        whole.narrow(0, part * groups.shard->rank(), 1).add_(1);
+        model->release(1);
       }
       world.barrier();
-      student->check_replicas();
+      model->check_replicas();
     });
   };
-  EXPECT_NO_THROW(steps(-1));
-  EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(2); }),
-              "rank 2 holds other weights than its replica, rank 0");
-  EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(3); }),
-              "rank 3 holds other weights than its replica, rank 1");
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto use : {shard::Use::trained, shard::Use::frozen}) {
+      const std::string model = use == shard::Use::trained ? "trained" : "frozen";
+      EXPECT_NO_THROW(steps(-1, use, dtype));
+      EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(2, use, dtype); }),
+                  "rank 2 holds other weights of the " + model + " model than its replica, rank 0");
+      EXPECT_SAYS(test::message_of<base::PeerError>([&] { steps(3, use, dtype); }),
+                  "rank 3 holds other weights of the " + model + " model than its replica, rank 1");
+    }
 }
 
 // Launchers may give one machine ranks 0 and 3 and the other 1 and 2.  Then ranks of one machine have

@@ -18,6 +18,7 @@
 #include "retort/model/weights.h"
 #include "retort/optim/learning_rate.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
@@ -221,13 +222,12 @@ Models load_models(const Context& context, const Stage& stage, const train::Trai
 }
 
 // Named as people read of them.
-std::vector<std::pair<std::string, comm::Group*>> logged_groups(const Context& context,
-                                                                const Models& models) {
-  std::vector<std::pair<std::string, comm::Group*>> groups{{"all ranks", &context.group}};
+std::vector<NamedGroup> groups_of(const Context& context, const Models& models) {
+  std::vector<NamedGroup> groups{{"all ranks", &context.group}};
   const auto add = [&](const std::string& model, const shard::Groups& of_model) {
     if (!of_model.shard) return;
-    groups.emplace_back(model + " shard", of_model.shard.get());
-    groups.emplace_back(model + " replicas", of_model.replica.get());
+    groups.push_back({model + " shard", of_model.shard.get()});
+    groups.push_back({model + " replicas", of_model.replica.get()});
   };
   add("student", models.student_groups);
   add("teacher", models.teacher_groups);
@@ -345,11 +345,12 @@ base::Json run(const Context& context, const Stage& stage) {
                           .metrics = context.metrics,
                           .observer = context.observer,
                           .group = context.group,
-                          .logged = logged_groups(context, models),
                           .device = context.device,
                           .dtype = context.dtype,
                           .available_bytes = context.available_bytes / context.ranks.of_memory};
+  const Exchanged exchanged(groups_of(context, models));
   auto outcome = train::train(setup);
+  const auto collectives = exchanged.json();
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
@@ -357,6 +358,10 @@ base::Json run(const Context& context, const Stage& stage) {
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
   result[record::keys::kLr] = options.optim.lr;
+  if (!collectives.is_null()) {
+    result[record::keys::kCollectives] = collectives;
+    result[record::keys::kCollectivesSteps] = outcome.result.steps_of_start;
+  }
   return result;
 }
 
