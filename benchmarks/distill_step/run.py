@@ -47,6 +47,7 @@ def parse_arguments():
     parser.add_argument("--python", default=sys.executable, help="a Python with torch and transformers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", help="variants whose name contains this; may be given again")
+    parser.add_argument("--without", action="append", default=[], help="but not those whose name contains this")
     parser.add_argument("--reference", default="torch.compile, fp32", help="the variant that ratios are of")
     parser.add_argument("options", nargs="*", help="given to all, after --: for example -- --steps 3 --length 256")
     return parser.parse_args()
@@ -88,14 +89,21 @@ def table(results, reference):
     return "\n".join(lines)
 
 
+def described(result):
+    """In a line, for who looks at single rounds."""
+    share = f", {100 * result['share_of_peak']:.0f} % of the matrix rate" if "share_of_peak" in result else ""
+    return f"{result['tokens_per_second']:.0f} tokens/s{share}, {memory_of(result) / 1e9:.2f} GB"
+
+
 def main():
     arguments = parse_arguments()
-    variants = {name: v for name, v in VARIANTS.items() if any(part in name for part in arguments.only or [""])}
+    variants = {name: v for name, v in VARIANTS.items() if any(part in name for part in arguments.only or [""])
+                and not any(part in name for part in arguments.without)}
     results = {name: [] for name in variants}
     for number in range(arguments.rounds):
         for name, (kind, options) in variants.items():
             result = run_one(arguments, kind, options)
-            print(f"round {number + 1}: {name}: {result and round(result['tokens_per_second'])} tokens/s", file=sys.stderr)
+            print(f"round {number + 1}: {name}: {result and described(result)}", file=sys.stderr)
             if result:
                 results[name].append(result)
     print(f"{datetime.date.today()}, {machine.described()}, "

@@ -69,19 +69,28 @@ std::string stepped_aside(const std::string& leftover) {
 
 }  // namespace
 
+std::ifstream open_file(const Path& path) {
+  std::ifstream in(path, std::ios::binary);
+  require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
+  return in;
+}
+
+void require_was_read(const std::ifstream& in, const Path& path) {
+  require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
+}
+
 std::string read_file(const Path& path, std::size_t max_bytes) {
   std::error_code error;
   require<StorageError>(!std::filesystem::is_directory(path, error), path.string(),
                         ": is a directory, expected a file.");
-  std::ifstream in(path, std::ios::binary);
-  require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
+  auto in = open_file(path);
   const auto size = std::filesystem::file_size(path, error);
   require<StorageError>(!error, path.string(), ": has no size: ", error.message(), ".");
   require<DataError>(size <= max_bytes, path.string(), ": ", size, " bytes, expected at most ", max_bytes,
                      ".");
   std::string content(size, '\0');
   in.read(content.data(), static_cast<std::streamsize>(size));
-  require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
+  require_was_read(in, path);
   content.resize(static_cast<std::size_t>(in.gcount()));
   return content;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,11 @@ using Path = std::filesystem::path;
 
 /// Reads a whole file of at most `max_bytes`; throws StorageError (cannot be read) or DataError (too big).
 std::string read_file(const Path& path, std::size_t max_bytes = std::size_t{1} << 28);
+
+/// A file that is there, to be read from its beginning.  Throws StorageError.
+std::ifstream open_file(const Path& path);
+/// Throws StorageError where reading failed rather than came to the end.
+void require_was_read(const std::ifstream& in, const Path& path);
 
 /// A file being written; nothing is visible under its final name before commit(), and nothing stays without
 /// it. What is there and no regular file, a pipe or /dev/stdout, is written to as it stands.

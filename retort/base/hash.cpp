@@ -2,11 +2,10 @@
 
 #include <xxhash.h>
 
-#include <cerrno>
 #include <fstream>
 #include <vector>
 
-#include "retort/base/error.h"
+#include "retort/base/files.h"
 
 namespace retort::base {
 
@@ -43,13 +42,12 @@ std::string Hasher::hex() const {
 }
 
 std::string hash_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
+  auto in = open_file(path);
   Hasher hasher;
   std::vector<char> buffer(std::size_t{1} << 20);
   while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0)
     hasher.update(buffer.data(), static_cast<std::size_t>(in.gcount()));
-  require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
+  require_was_read(in, path);
   return hasher.hex();
 }
 

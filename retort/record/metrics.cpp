@@ -21,9 +21,12 @@ std::optional<base::Json> parse_line(const std::string& line) {
 }
 
 /// Calls `use(line, object)` for each sound line and counts the others; a file that is absent has none.
+/// Throws StorageError where it cannot be read: who writes it anew would lose the rest.
 template <typename Use>
 std::int64_t for_each_object(const base::Path& path, Use use) {
-  std::ifstream in(path, std::ios::binary);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return 0;
+  auto in = base::open_file(path);
   std::int64_t damaged = 0;
   std::string line;
   while (std::getline(in, line)) {
@@ -33,6 +36,7 @@ std::int64_t for_each_object(const base::Path& path, Use use) {
     else
       ++damaged;
   }
+  base::require_was_read(in, path);
   return damaged;
 }
 

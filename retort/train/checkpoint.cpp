@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/machine.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
 #include "retort/record/run_directory.h"
@@ -104,19 +107,42 @@ std::string checksum_of(base::Json manifest) {
   return hasher.hex();
 }
 
-// What is gone is damage.  What cannot be read now may be sound.
-void require_there(const base::Path& file) {
+// Names of the files of a checkpoint, as rank 0 sees them.
+std::set<std::string> agreed_names(const base::Path& checkpoint, comm::Group& group) {
+  std::string names;
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(checkpoint, error))
+      names += entry.path().filename().string() + "\n";
+    base::require<base::StorageError>(!error, checkpoint.string(), ": cannot be listed: ", error.message(),
+                                      ".");
+  });
+  group.share(names);
+  std::set<std::string> all;
+  std::istringstream lines(names);
+  for (std::string name; std::getline(lines, name);) all.insert(name);
+  return all;
+}
+
+// What is gone is damage.  What cannot be read now, or not from this machine, may be sound.
+void require_there(const base::Path& file, const std::set<std::string>& names, const comm::Group& group) {
   std::error_code error;
-  base::require<base::ModelError>(std::filesystem::exists(file, error) || error, file.string(),
-                                  ": is missing.");
+  if (std::filesystem::exists(file, error) || error) return;
+  base::require<base::StorageError>(!names.contains(file.filename().string()), file.string(), ": rank ",
+                                    group.rank(), " on ", base::host_name(),
+                                    " does not see it, rank 0 does; start again when all machines see the "
+                                    "same directory.");
+  throw base::ModelError(base::join(file.string(), ": is missing."));
 }
 
 // The manifest, once everything that it promises is there; of its files every `group.size()`-th is looked at
-// here.  Throws ModelError for damage, and StorageError where a file cannot be read.
-base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& group) {
+// here, and `names` are there.  Throws ModelError for damage, and StorageError where a file cannot be read.
+base::Json verified_manifest(const base::Path& checkpoint, const std::set<std::string>& names,
+                             const comm::Group& group) {
   const auto path = checkpoint / kManifest;
   base::Json manifest;
-  require_there(path);
+  require_there(path, names, group);
   try {
     manifest = base::parse_json(base::read_file(path));
     base::require<base::ModelError>(manifest.at("format") == kWhole || manifest.at("format") == kParts,
@@ -127,7 +153,7 @@ base::Json verified_manifest(const base::Path& checkpoint, const comm::Group& gr
     int number = 0;
     for (const auto& [name, hash] : manifest.at("files").items())
       if (number++ % group.size() == group.rank()) {
-        require_there(checkpoint / name);
+        require_there(checkpoint / name, names, group);
         base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
                                         (checkpoint / name).string(),
                                         ": the checksum does not fit, the file is damaged.");
@@ -256,9 +282,10 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
   auto& group = state.group;
   const auto checkpoints = agreed_list(place.directory, group);
   for (const auto& checkpoint : checkpoints) {
+    const auto names = agreed_names(checkpoint, group);
     base::Json manifest;
     try {
-      group.agree([&] { manifest = verified_manifest(checkpoint, group); });
+      group.agree([&] { manifest = verified_manifest(checkpoint, names, group); });
     } catch (const base::ModelError& error) {
       group.recovered();
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));

@@ -409,6 +409,24 @@ void start_machines(const fs::path& directory, int ranks = 3, const char* of_mac
   become(RETORT_MPIRUN, ranks, command_in("run", 0));
 }
 
+// Two ranks, each a machine of its own with a command of its own; what stands before the program are mpirun's
+// options for that rank.
+Finished run_on_two_machines(const fs::path& directory, const std::vector<std::string>& first,
+                             const std::vector<std::string>& second) {
+  std::vector<std::string> all{RETORT_MPIRUN, "-n", "1"};
+  all.insert(all.end(), first.begin(), first.end());
+  all.insert(all.end(), {":", "-n", "1"});
+  all.insert(all.end(), second.begin(), second.end());
+  Running running({}, "", {}, [&] {
+    enter_machines(directory);
+    std::vector<char*> arguments;
+    for (auto& argument : all) arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    ::execv(RETORT_MPIRUN, arguments.data());
+  });
+  return running.wait();
+}
+
 TEST_F(Ranks, OfOpenMpiGiveTheResultOfOne) {
   project_.write_recipe({train_of(12), distil()});
   const auto one = run_in("one", 1);
@@ -494,16 +512,108 @@ TEST_F(Ranks, OfMachinesWithOtherLibrariesAreRefused) {
   fs::copy_file(own, copy / "cli" / own.filename());
   fs::copy(own.parent_path().parent_path() / "retort", copy / "retort");
   std::ofstream(copy / "retort" / RETORT_LIBRARY, std::ios::app) << 'x';
-  Running running({}, "", {}, [&, directory = project_.path()] {
-    enter_machines(directory);
-    ::execl(RETORT_MPIRUN, RETORT_MPIRUN, "-n", "1", own.c_str(), "run", "recipe.yaml", "--run-dir", "run",
-            ":", "-n", "1", (copy / "cli" / own.filename()).c_str(), "run", "recipe.yaml", "--run-dir", "run",
-            nullptr);
-  });
-  const auto refused = running.wait();
+  const auto refused =
+      run_on_two_machines(project_.path(), {own, "run", "recipe.yaml", "--run-dir", "run"},
+                          {copy / "cli" / own.filename(), "run", "recipe.yaml", "--run-dir", "run"});
   EXPECT_EQ(refused.code, 2) << refused.err;
   EXPECT_SAYS(refused.err, RETORT_LIBRARY ": rank 1 on ");
   EXPECT_SAYS(refused.err, "give all machines the same.");
+}
+
+TEST_F(Ranks, OfMachinesWithOtherRecipesAreRefused) {
+  project_.write_recipe({train_of(8)});
+  fs::rename(project_.path("recipe.yaml"), project_.path("other.yaml"));
+  project_.write_recipe({train_of(4)});
+  const std::string program = ::getenv("RETORT_PROGRAM");
+  const auto refused =
+      run_on_two_machines(project_.path(), {program, "run", "recipe.yaml", "--run-dir", "run"},
+                          {program, "run", "other.yaml", "--run-dir", "run"});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err,
+              "rank 1: the recipe is another one than on rank 0; use the same on every machine.");
+  EXPECT_FALSE(fs::exists(project_.path("run")));
+}
+
+// As where a checkpoint was copied to each machine, and one has another of the same shape.
+TEST_F(Ranks, OfMachinesWithOtherWeightsAreRefused) {
+  project_.write_recipe({train_of(4)});
+  ASSERT_EQ(run_in("made", 1).code, 0);
+  const auto model = [&](const char* machine) { return project_.path(machine) / "model"; };
+  for (const char* machine : {"one", "two"}) {
+    fs::create_directory(project_.path(machine));
+    fs::copy(project_.path("made") / "models/born", model(machine));
+    fs::copy_file(project_.path("text.txt"), project_.path(machine) / "text.txt");
+  }
+  project_.write_recipe({finetune_stage("./model")});
+  for (const char* machine : {"one", "two"})
+    fs::copy_file(project_.path("recipe.yaml"), project_.path(machine) / "recipe.yaml");
+  {
+    std::fstream weights(model("two") / "model.safetensors", std::ios::binary | std::ios::in | std::ios::out);
+    weights.seekp(-1, std::ios::end);
+    weights.put('x');
+  }
+  const std::string program = ::getenv("RETORT_PROGRAM");
+  const std::string run = project_.path("run");
+  const auto refused =
+      run_on_two_machines(project_.path(), {"-wdir", "one", program, "run", "recipe.yaml", "--run-dir", run},
+                          {"-wdir", "two", program, "run", "recipe.yaml", "--run-dir", run});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, "model.safetensors: rank 1 on ");
+  EXPECT_FALSE(fs::exists(run));
+}
+
+// A directory of the same name is there too, from a run before.
+TEST_F(Ranks, OfMachinesThatShareNoRunDirectoryAreRefused) {
+  project_.write_recipe({train_of(4)});
+  for (const char* machine : {"one", "two"}) {
+    fs::create_directories(project_.path(machine) / "run");
+    for (const char* entry : {"recipe.yaml", "text.txt", "config.json", "models"})
+      fs::copy(project_.path(entry), project_.path(machine) / entry, fs::copy_options::recursive);
+  }
+  const std::string program = ::getenv("RETORT_PROGRAM");
+  const auto refused = run_on_two_machines(
+      project_.path(), {"-wdir", "one", program, "run", "recipe.yaml", "--run-dir", "run"},
+      {"-wdir", "two", program, "run", "recipe.yaml", "--run-dir", "run"});
+  EXPECT_EQ(refused.code, 7) << refused.err;
+  EXPECT_SAYS(refused.err, "is not the one that rank 0 has opened; use a directory that all machines share.");
+  for (const char* machine : {"one", "two"})
+    for (const auto& [name, content] : files_below(project_.path(machine) / "run"))
+      ADD_FAILURE() << machine << ": " << name;
+}
+
+// As where a file system shows late on one machine what another has written: nothing is passed over for it.
+TEST_F(Ranks, OfWhichOneSeesNoCheckpointBeginNothingAnew) {
+  if (!on_own_disk({.place = project_.path(), .options = "", .flags = 0}, [] {}))
+    GTEST_SKIP() << "needs privileges: mounting a disk takes root with CAP_SYS_ADMIN";
+  project_.write_recipe({train_of(400)});
+  {
+    Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 2); });
+    ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+    std::ofstream(project_.path("run") / "stop");
+    ASSERT_EQ(running.wait().code, 85);
+  }
+  const auto before = files_below(project_.path("run") / "checkpoints");
+  ASSERT_FALSE(before.empty());
+  const std::string program = ::getenv("RETORT_PROGRAM");
+  const auto ended = run_on_two_machines(
+      project_.path(), {program, "run", "recipe.yaml", "--run-dir", "run"},
+      {"unshare", "-m", "sh", "-c",
+       base::join("for made in run/checkpoints/born/step-*; do mount -t tmpfs none $made; done; exec '",
+                  program, "' run recipe.yaml --run-dir run")});
+  EXPECT_EQ(ended.code, 7) << ended.err;
+  EXPECT_SAYS(ended.err,
+              "does not see it, rank 0 does; start again when all machines see the same directory.");
+  EXPECT_EQ(files_below(project_.path("run") / "checkpoints"), before);
+}
+
+TEST_F(Ranks, OfMachinesOfUnequalSizeAreRefused) {
+  project_.write_recipe({train_of(4)});
+  Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 3, "2"); });
+  const auto refused = running.wait();
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_EQ(refused.err.find("error:"), refused.err.rfind("error:")) << refused.err;
+  EXPECT_SAYS(refused.err, "expected as many ranks on every machine, found 1 on one and 2 on another");
+  EXPECT_FALSE(fs::exists(project_.path("run")));
 }
 
 // Each of two machines distils a contender; a file stops both, and what both made is what one rank makes.

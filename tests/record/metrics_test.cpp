@@ -10,6 +10,7 @@
 
 #include "retort/base/error.h"
 #include "support/faulty_files.h"
+#include "support/message_of.h"
 
 namespace retort::record {
 namespace {
@@ -77,6 +78,13 @@ TEST_F(MetricsFile, DropsOnlyLaterStepsOfTheStage) {
 
   metrics.drop_after("a", -1);
   EXPECT_EQ(read_metrics(path_).size(), 3U);
+}
+
+// What is written anew would else lack the lines that could not be read.
+TEST_F(MetricsFile, ThatCannotBeReadIsNoEmptyOne) {
+  const auto path = directory_ / "lines";
+  std::filesystem::create_directory(path);
+  EXPECT_SAYS(test::message_of<base::StorageError>([&] { (void)read_metrics(path); }), "cannot be read: ");
 }
 
 TEST_F(MetricsFile, TakesOverTheLinesOfAStageFromAnotherFile) {
