@@ -252,7 +252,7 @@ base::Json measure(const Settings& s, comm::Group& group) {
     best_seconds = std::min(best_seconds, seconds);
     total_seconds += seconds;
   }
-  if (s.steps + 1 > kSettledStep) grown_bytes += static_cast<double>(ops::tensor_bytes_from_system());
+  if (s.steps + 1 >= kSettledStep) grown_bytes += static_cast<double>(ops::tensor_bytes_from_system());
   const auto waited = waited_seconds(groups, s.steps);
   const auto phase_seconds = clock.take();  // before the products below, which belong to no phase
   const auto operation_seconds = operations.take();

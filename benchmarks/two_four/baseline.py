@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -91,12 +92,16 @@ def sparsify_model(model, documents):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="models/europa-5m")
+    parser.add_argument("--model", default="models/europa-5m", help="a model directory or a GGUF file")
     parser.add_argument("--ids", default="-", help="a JSON list of token ids on each line, from fitted_text; -: standard input")
     parser.add_argument("--out", required=True)
     a = parser.parse_args()
-    tokenizer = AutoTokenizer.from_pretrained(a.model)
-    model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    path = Path(a.model)
+    source = {"pretrained_model_name_or_path": str(path)}
+    if path.is_file():
+        source = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    tokenizer = AutoTokenizer.from_pretrained(**source)
+    model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32, attn_implementation="sdpa").eval()
     with sys.stdin if a.ids == "-" else open(a.ids) as file:
         documents = [torch.tensor([json.loads(line)]) for line in file]
     start = time.monotonic()

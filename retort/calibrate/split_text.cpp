@@ -153,6 +153,17 @@ TextSplit split_by_document(const std::vector<SourceText>& sources, const TextSh
   return text;
 }
 
+std::vector<std::string> warnings_of_cut(const TextSplit& text, const char* stage, const char* looks_better) {
+  std::vector<std::string> warnings;
+  for (const auto& source : text.cut)
+    warnings.push_back(
+        base::join(stage, ": calibration text '", source,
+                   "' has too few documents to fit to some and judge by others, so parts of one document "
+                   "serve both and ",
+                   looks_better, "; give the source a separator, or raise calibration_tokens."));
+  return warnings;
+}
+
 base::Json describe(const std::vector<SourceText>& sources) {
   base::Json json = base::Json::object();
   for (const auto& source : sources) json[source.name] = counts(source);

@@ -31,6 +31,9 @@ struct TextShares {
 /// too.
 TextSplit split_by_document(const std::vector<SourceText>& sources, const TextShares& shares = {});
 
+/// A sentence for each source that was cut; `stage` speaks, `looks_better` is what does.
+std::vector<std::string> warnings_of_cut(const TextSplit& text, const char* stage, const char* looks_better);
+
 /// {source: {"tokens", "documents"}}
 base::Json describe(const std::vector<SourceText>& sources);
 /// {source: {"fitted": {"tokens", "documents"}, "choosing": ..., "judging": ..., "whole_documents"}}

@@ -31,6 +31,10 @@ void CollectiveLog::ended(Op op, std::int64_t bytes, std::int64_t moved_bytes, d
 
 void CollectiveLog::waited(Op op, std::int64_t bytes, double seconds) {
   if (told_) told_({op, bytes, seconds, true});
+  add_exposed(op, bytes, seconds);
+}
+
+void CollectiveLog::add_exposed(Op op, std::int64_t bytes, double seconds) {
   const std::scoped_lock lock(mutex_);
   at(op, bytes).exposed_seconds += seconds;
 }
@@ -48,7 +52,7 @@ void CollectiveLog::note_passed_waits() {
     for (; !waits_.empty() && waits_.front().to->reached(); waits_.pop_front())
       passed.push_back(std::move(waits_.front()));
   }
-  for (const auto& wait : passed) waited(wait.op, wait.bytes, wait.to->seconds_since(*wait.from));
+  for (const auto& wait : passed) add_exposed(wait.op, wait.bytes, wait.to->seconds_since(*wait.from));
 }
 
 std::vector<CollectiveCount> CollectiveLog::counts() {

@@ -53,7 +53,8 @@ class CollectiveLog {
   /// By operation and size.  Waits that an accelerator has not passed are left out.
   std::vector<CollectiveCount> counts();
   void clear();
-  /// Tells each call, on the thread where it ends or is waited for.  Before the first call.
+  /// Tells each call, on the thread where it ends or is waited for; not how long an accelerator's computation
+  /// waits, which is known too late.  Before the first call.
   void watch(std::function<void(const TimedCall&)> told) { told_ = std::move(told); }
 
  private:
@@ -63,6 +64,7 @@ class CollectiveLog {
     std::shared_ptr<Mark> from, to;
   };
   CollectiveCount& at(Op op, std::int64_t bytes);
+  void add_exposed(Op op, std::int64_t bytes, double seconds);
   void note_passed_waits();
   std::mutex mutex_;
   std::deque<Wait> waits_;  // in the order of the computation

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "retort/base/error.h"
-#include "retort/base/machine.h"
 
 namespace retort::comm {
 
@@ -21,7 +20,7 @@ Watchdog::Watchdog(std::function<double()> patience,
 
 void Watchdog::begin(const CallId& call, const std::string& level, double times) {
   const std::scoped_lock lock(mutex_);
-  since_ = base::monotonic_seconds();
+  waited_.emplace();
   call_ = call;
   level_ = level;
   times_ = times;
@@ -29,15 +28,15 @@ void Watchdog::begin(const CallId& call, const std::string& level, double times)
 
 void Watchdog::end() {
   const std::scoped_lock lock(mutex_);
-  since_ = 0;
+  waited_.reset();
 }
 
 void Watchdog::look(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::scoped_lock lock(mutex_);
-    const double patience = patience_() * times_, taken = base::monotonic_seconds() - since_;
-    if (since_ == 0 || patience <= 0 || taken < patience) continue;
+    const double patience = patience_() * times_, taken = waited_ ? waited_->seconds() : 0;
+    if (!waited_ || patience <= 0 || taken < patience) continue;
     end_(base::join(described(call_), " of '", level_, "'"), taken);
     return;
   }

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "retort/comm/call.h"
+#include "retort/comm/waited.h"
 
 namespace retort::comm {
 
@@ -32,7 +34,7 @@ class Watchdog {
   std::function<double()> patience_;
   std::function<void(const std::string&, double)> end_;
   std::mutex mutex_;
-  double since_ = 0;  // of the call at hand; 0: there is none
+  std::optional<Waited> waited_;  // of the call at hand
   double times_ = 1;
   CallId call_;
   std::string level_;

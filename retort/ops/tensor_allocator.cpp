@@ -97,6 +97,10 @@ void reset_peak_tensor_bytes() {
   peak_bytes.store(live_bytes.load());
 }
 
+void count_common_bytes(std::int64_t bytes) {
+  count(bytes);
+}
+
 std::int64_t tensor_bytes_from_system() {
   return static_cast<std::int64_t>(block_pool().from_system_bytes());
 }

@@ -19,6 +19,10 @@ std::int64_t live_tensor_bytes();
 std::int64_t peak_tensor_bytes();
 void reset_peak_tensor_bytes();
 
+/// Counts memory that processes have in common among the tensors of this one: its share, or what it gives
+/// back, below zero.
+void count_common_bytes(std::int64_t bytes);
+
 /// Bytes that big tensors ever asked of the system: where it stays, they take only what others gave back.
 std::int64_t tensor_bytes_from_system();
 

@@ -33,8 +33,7 @@ class Preflight {
     check_vocabularies(stage);
     if (functions.text_use(stage).reads_held_out) check_held_out(stage);
     if (functions.check) functions.check(context_, stage);
-    if (const auto plan = functions.plan(context_, stage))
-      shard::require_fits(*plan, context_.available_bytes / context_.ranks.of_memory);
+    require_memory(context_, stage);
   }
 
  private:
@@ -156,6 +155,11 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 }
 
 }  // namespace
+
+void require_memory(const PlanContext& context, const Stage& stage) {
+  if (const auto plan = functions_of(stage.kind).plan(context, stage))
+    shard::require_fits(*plan, context.available_bytes / context.ranks.of_memory);
+}
 
 void preflight(const PlanContext& context, const RunRequest& request) {
   Preflight preflight(context, request);

@@ -12,4 +12,7 @@ namespace retort::pipeline {
 /// ModelError or MemoryError.
 void preflight(const PlanContext& context, const RunRequest& request);
 
+/// Throws MemoryError where the stage needs more than there is, as far as its models are known.
+void require_memory(const PlanContext& context, const recipe::Stage& stage);
+
 }  // namespace retort::pipeline

@@ -100,7 +100,10 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 }
 
 // False: stopped on request.
-bool work_on(const Context& context, const recipe::Stage& stage) {
+bool work_on(const Context& context, const PlanContext& planned, const recipe::Stage& stage) {
+  context.group.agree([&] {
+    if (context.leads()) require_memory(planned, stage);  // its models are known now
+  });
   const double start = base::monotonic_seconds();
   base::Json result;
   const Exchanged exchanged({{"all ranks", &context.group}});
@@ -154,7 +157,7 @@ void finish(const Context& context, RunOutcome& outcome) {
   outcome.summary = summary_of(context.directory, context.recipe);
 }
 
-RunOutcome work_through(const Context& context, const RunRequest& request) {
+RunOutcome work_through(const Context& context, const PlanContext& planned, const RunRequest& request) {
   RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
   const auto& stages = context.recipe.stages;
   for (const auto& stage : stages) {
@@ -167,7 +170,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.at(0, base::join("stage ", stage.name));
-    outcome.finished = work_on(context, stage);
+    outcome.finished = work_on(context, planned, stage);
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
@@ -320,7 +323,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const Context context{recipe,    directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
                         available, ranks};
   try {
-    return work_through(context, request);
+    return work_through(context, planned, request);
   } catch (...) {
     if (context.leads())
       directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here

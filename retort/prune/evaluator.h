@@ -95,6 +95,8 @@ class Evaluator {
   /// Evaluates such a model.  Serves what is reported.  Throws ValidationError when that is not finite,
   /// StorageError.
   calibrate::Evaluation evaluate_exactly(const model::Weights& sliced) const;
+  /// What document_sums() add up to.  Throws ValidationError when that is not finite.
+  calibrate::Evaluation checked(const std::vector<calibrate::DocumentSums>& documents) const;
   /// The model that the candidate was compared as: sliced, with the weights that its layers were fitted to.
   struct Compared {
     model::Weights weights;
@@ -135,7 +137,6 @@ class Evaluator {
   ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
   void add(std::size_t batch, const MaskedModel& masked, KlOver over,
            std::vector<calibrate::DocumentSums>& documents) const;
-  calibrate::Evaluation checked(const std::vector<calibrate::DocumentSums>& documents) const;
 
   const model::Weights& input_;
   calibrate::ObjectiveWeights weights_;

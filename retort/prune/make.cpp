@@ -42,7 +42,8 @@ Believed believed(const PruneSetup& setup, const Evaluator& evaluator, const Mea
   const auto saved = evaluator.document_sums(weights);
   return {.candidate = calibrate::evaluation_of(chosen.documents, objective).mean.objective,
           .saved = calibrate::evaluation_of(saved, objective).mean.objective,
-          .behind = calibrate::difference_of(saved, chosen.documents, objective)};
+          .behind = calibrate::difference_of(saved, chosen.documents, objective),
+          .saved_interval = eval::bootstrap_interval(calibrate::objective_terms(saved, objective))};
 }
 
 // A model to be saved.
@@ -86,14 +87,19 @@ Made made_from(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluato
 // What was believed beside what was saved.
 void say_outcome(const PruneSetup& setup, const PruneReport& report) {
   const auto human = [](std::int64_t count) { return base::human_count(static_cast<double>(count)); };
-  setup.observer.message(record::Level::info,
-                         base::join("prune: loss increase ", std::fixed, std::setprecision(4),
-                                    report.evaluation.mean.objective, " nats/token (", report.believed.saved,
-                                    " on the documents that chose it, ", report.believed.candidate,
-                                    " as searched), ", human(architecture::num_parameters(report.output)),
-                                    " of ", human(architecture::num_parameters(report.input)),
-                                    " parameters left (target ", human(report.parameters_target),
-                                    "), worst source ", report.sources[report.evaluation.worst_source]));
+  const auto& interval = report.interval;
+  const auto range =
+      interval ? base::join(std::fixed, std::setprecision(4), ", ", interval->low, " to ", interval->high)
+               : std::string();
+  setup.observer.message(
+      record::Level::info,
+      base::join("prune: loss increase ", std::fixed, std::setprecision(4), report.evaluation.mean.objective,
+                 " nats/token", range, " (", report.believed.saved, " on the documents that chose it, ",
+                 report.believed.candidate, " as searched), ",
+                 human(architecture::num_parameters(report.output)), " of ",
+                 human(architecture::num_parameters(report.input)), " parameters left (target ",
+                 human(report.parameters_target), "), worst source ",
+                 report.sources[report.evaluation.worst_source]));
 }
 
 // Sparse layers of the input that stay, though not as sparse ones.
@@ -117,7 +123,9 @@ void report_torn_layers(const PruneSetup& setup, const model::Weights& output) {
 }  // namespace
 
 std::string why_worse(const PruneReport& report) {
-  const auto& [candidate, saved, behind] = report.believed;
+  const auto& believed = report.believed;
+  const auto candidate = believed.candidate, saved = believed.saved;
+  const auto& behind = believed.behind;
   // Without an interval a tenth counts: a search that is wrong by more chose by something else than it meant.
   constexpr double kClearly = 0.1;
   const bool is_worse =
@@ -131,6 +139,19 @@ std::string why_worse(const PruneReport& report) {
                           "calibration_tokens."
                         : "layers lost more together than each on its own, which the search does not see: "
                           "prune by less at a time.");
+}
+
+std::string why_unseen_lose_more(const PruneReport& report) {
+  const auto &chosen_by = report.believed.saved_interval, &unseen = report.interval;
+  if (!chosen_by || !unseen) return {};
+  // Other documents, so their chances are independent.
+  const double more = report.evaluation.mean.objective - report.believed.saved;
+  const double half = std::hypot(unseen->high - unseen->low, chosen_by->high - chosen_by->low) / 2;
+  if (more <= half) return {};
+  return base::join("documents that nothing was chosen by lose ", report.evaluation.mean.objective,
+                    ", and those that the choice was made by ", report.believed.saved,
+                    ", which is less by more than chance: the choice fits its documents; raise "
+                    "calibration_tokens, or give sources whose documents are more alike.");
 }
 
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
@@ -162,10 +183,12 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   auto made = made_from(setup, plan, evaluator, chosen, std::move(weights));
   report.compensation = std::move(made.compensation);
   report.believed = made.believed;
-  report.evaluation = judge.evaluate_exactly(made.weights);
+  const auto judged = judge.document_sums(made.weights);
+  report.evaluation = judge.checked(judged);
+  report.interval = eval::bootstrap_interval(calibrate::objective_terms(judged, setup.options.objective));
   say_outcome(setup, report);
-  if (const auto why = why_worse(report); !why.empty())
-    setup.observer.message(record::Level::warning, "prune: " + why);
+  for (const auto& why : {why_worse(report), why_unseen_lose_more(report)})
+    if (!why.empty()) setup.observer.message(record::Level::warning, "prune: " + why);
   return {.weights = std::move(made.weights), .report = std::move(report)};
 }
 

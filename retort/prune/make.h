@@ -26,6 +26,10 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
 /// empty where it is not.
 std::string why_worse(const PruneReport& report);
 
+/// Why documents that nothing was chosen by lose more than those that the choice was made by, beyond the
+/// chance of documents; empty where they do not, or where either are too few for an interval.
+std::string why_unseen_lose_more(const PruneReport& report);
+
 /// Times the parts of the input and of `models`, on sequences as long as the calibration text's.
 eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models);
 

@@ -292,6 +292,8 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   setup.observer.message(record::Level::info,
                          "prune: " + describe(work_of(input.config, text.all, options, search)) + ".");
   if (memory > 0) shard::require_fits(plan, memory);
+  for (const auto& warning : calibrate::warnings_of_cut(split, "prune", "f looks smaller than it is"))
+    setup.observer.message(record::Level::warning, warning);
   warn_of_little_text(setup, split);
   return {.target_parameters = target,
           .budget_tokens = search.most,

@@ -75,8 +75,9 @@ struct SearchCourse {
 
 /// What a search believed of the candidate that it chose, and what the saved model has on the same documents.
 struct Believed {
-  double candidate = 0, saved = 0;           ///< loss increase
-  calibrate::LossIncreaseDifference behind;  ///< the saved model
+  double candidate = 0, saved = 0;                    ///< loss increase
+  calibrate::LossIncreaseDifference behind;           ///< the saved model
+  std::optional<eval::Interval> saved_interval = {};  ///< 95 %, over documents
 };
 
 /// All that is said of a prune stage.  It says every loss increase relative to the input.
@@ -88,6 +89,7 @@ struct PruneReport {
   bool compared_after_compensation = false;
   std::vector<std::string> sources;  ///< names, in the order of every Evaluation
   calibrate::Evaluation evaluation;  ///< of the saved model, on documents that nothing was chosen by
+  std::optional<eval::Interval> interval = {};         ///< of its loss increase, 95 %, over these documents
   std::optional<double> objective_uncompensated = {};  ///< on the same; only where compensation was wanted
   Believed believed = {};
   std::optional<compress::CompensationOutcome> compensation = {};

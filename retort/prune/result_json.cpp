@@ -73,12 +73,15 @@ base::Json to_json(const SearchCourse& course, const std::vector<std::string>& s
   return json;
 }
 
+base::Json to_json(const std::optional<eval::Interval>& interval) {
+  return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
+}
+
 base::Json to_json(const Believed& believed) {
-  const auto& interval = believed.behind.interval;
   return {{keys::kCandidate, believed.candidate},
           {keys::kSaved, believed.saved},
           {keys::kBehind, believed.behind.value},
-          {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)}};
+          {keys::kInterval, to_json(believed.behind.interval)}};
 }
 
 // The model, before and after.
@@ -102,6 +105,7 @@ base::Json to_json(const PruneReport& report) {
   const auto* search = std::get_if<SearchCourse>(&report.course);
   auto json = model_json(report);
   json.update(calibrate::to_json(report.evaluation, report.sources));
+  json[keys::kInterval] = to_json(report.interval);
   if (report.objective_uncompensated) {
     json[keys::kObjectiveUncompensated] = *report.objective_uncompensated;
     json[keys::kCompensation] =

@@ -249,7 +249,7 @@ class ShardedParameters final : public Parameters {
     if (!device_.is_cpu()) return {};
     auto block = shard_.common_block(elements * static_cast<std::int64_t>(at::elementSize(type)));
     if (!block) return {};
-    return CommonTensors(std::move(block), type);
+    return CommonTensors(std::move(block), shard_.size(), type);
   }
   std::int64_t sum_of(std::int64_t Cut::*elements) const {
     std::int64_t sum = 0;

@@ -22,7 +22,7 @@ MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarTyp
       weights = model::collected(source, dtype, device);
       return;
     }
-    CommonTensors tensors(block, dtype);
+    CommonTensors tensors(block, machine->size(), dtype);
     for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
       weights.units.push_back(tensors.take(source.layout.units[unit].size));
       if (static_cast<int>(unit % static_cast<std::size_t>(machine->size())) == machine->rank())

@@ -86,13 +86,9 @@ TextTokens most_of_ranks(comm::Group& group, const TextTokens& own) {
 }
 
 void warn_of_cut_documents(const calibrate::TextSplit& split, record::Observer& observer) {
-  for (const auto& source : split.cut)
-    observer.message(
-        record::Level::warning,
-        base::join("sparsify: calibration text '", source,
-                   "' has too few documents to fit to some and judge by others, so parts of one document "
-                   "serve both and the damage looks smaller than it is; give the source a separator, or "
-                   "raise calibration_tokens."));
+  for (const auto& warning :
+       calibrate::warnings_of_cut(split, "sparsify", "the damage looks smaller than it is"))
+    observer.message(record::Level::warning, warning);
 }
 
 void warn_of_little_text(const calibrate::TextSplit& split, const architecture::Config& config,

@@ -61,13 +61,23 @@ std::string part_name(int rank, int size) {
   return name;
 }
 
+// Others may have put a file beside the checkpoints, an archive of one for example.
+bool holds_files(const base::Path& path) {
+  std::error_code error;
+  const bool found = std::filesystem::is_directory(path, error);
+  base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory, path.string(),
+                                    ": cannot be looked at: ", error.message(), ".");
+  return found;
+}
+
 // Complete checkpoints, newest first.
 std::vector<base::Path> list(const base::Path& directory) {
   std::vector<base::Path> found;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
   for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
-    if (entry->path().filename().string().rfind("step-", 0) == 0) found.push_back(entry->path());
+    if (entry->path().filename().string().starts_with("step-") && holds_files(entry->path()))
+      found.push_back(entry->path());
   base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
                                     directory.string(), ": cannot be listed: ", error.message(), ".");
   std::sort(found.rbegin(), found.rend());
@@ -115,8 +125,8 @@ std::set<std::string> agreed_names(const base::Path& checkpoint, comm::Group& gr
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(checkpoint, error))
       names += entry.path().filename().string() + "\n";
-    base::require<base::StorageError>(!error, checkpoint.string(), ": cannot be listed: ", error.message(),
-                                      ".");
+    base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
+                                      checkpoint.string(), ": cannot be listed: ", error.message(), ".");
   });
   group.share(names);
   std::set<std::string> all;

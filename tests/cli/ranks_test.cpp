@@ -207,6 +207,12 @@ TEST_F(Ranks, PruneAndMeasureAsOneDoes) {
     const auto result = [&](const std::string& run, const std::string& stage) {
       return base::parse_json(base::read_file(project_.path(run) / "stages" / (stage + ".json")));
     };
+    for (const auto* stage : {"seen", "narrow", "alike", "sparse", "healed", "scores"}) {
+      EXPECT_FALSE(result("one", stage).contains("collectives")) << stage;
+      const auto calls = result(directory, stage).at("collectives");
+      EXPECT_FALSE(calls.empty()) << stage;
+      for (const auto& call : calls) EXPECT_EQ(call.at("ranks"), ranks) << stage;
+    }
     for (const auto* stage : {"narrow", "alike"}) {
       const auto expected = result("one", stage), found = result(directory, stage);
       EXPECT_EQ(found.at("kept"), expected.at("kept")) << stage;
@@ -293,6 +299,40 @@ TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
   });
   EXPECT_EQ(ended.code, 75) << ended.err;
   expect_names(ended.err, 2, "is stopped while others waited for it in '[a-z]+' for [0-9]+ s; it was");
+}
+
+// While steps may still take twenty times the patience; a step is half a second of work.
+TEST_F(Ranks, OneThatIsStoppedInTheFirstStepsIsNamedSoon) {
+  project_.write_recipe({train_stage(400 * 38400, ", batch: {sequences: 2, accumulate: 300}")});
+  auto begin = std::chrono::steady_clock::now();
+  const auto ended = disturb(1, [&](Running& running, pid_t rank) {
+    ::kill(rank, SIGSTOP);
+    begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(wait_until(running, [&] { return running.err().find("error:") != std::string::npos; }))
+        << running.err();
+  });
+  EXPECT_LE(last_step("run"), 3);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  expect_names(ended.err, 2, "is stopped while others waited for it");
+}
+
+// As schedulers do to make room for another job; ranks wake one after the other.
+TEST_F(Ranks, OfAJobThatIsSuspendedGoOn) {
+  project_.write_recipe({train_of(60)});
+  Running running({"run", "recipe.yaml", "--run-dir", "run", "--ranks", "3"}, "", project_.path(),
+                  [] { ::setenv("RETORT_PATIENCE_SECONDS", "2", 1); });
+  ASSERT_TRUE(wait_until(running, [&] { return last_step("run") >= 12; })) << running.err();
+  const auto ranks = children_of(running.pid());
+  ASSERT_EQ(ranks.size(), 3U);
+  for (const auto rank : ranks) ::kill(rank, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  for (const auto rank : ranks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(rank, SIGCONT);
+  }
+  const auto ended = running.wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
 // Nobody wakes it, and it is the one that speaks for all.
@@ -382,6 +422,34 @@ TEST_F(Ranks, OneThatIsKilledInAnyPhaseIsNamed) {
     EXPECT_EQ(ended.code, 75) << ended.err;
     expect_names(ended.err, 2, kKilled);
     EXPECT_SAYS(ended.err, ", " + std::string(phase) + "; its last call");
+  }
+}
+
+// A rank has three sequences of a step, so its micro-batches differ.
+void expect_memory_as_planned(const fs::path& run) {
+  const auto result = base::parse_json(base::read_file(run / "stages/student.json"));
+  const auto planned = result.at("memory_planned_bytes").get<double>();
+  const auto peak = result.at("peak_tensor_bytes").get<double>();
+  EXPECT_GT(planned, 0.95 * peak);
+  EXPECT_LT(planned, 1.05 * peak);
+}
+
+std::string europa_distilled(const char* more) {
+  const auto model = base::join(::getenv("RETORT_SOURCE"), "/models/europa-5m");
+  return base::join("{name: student, kind: distill, from: ", model, ", teacher: ", model,
+                    ", data: [text], tokens: 3k, packing: {sequence_length: 64}, batch: "
+                    "{sequences: 2, accumulate: 3}, evaluate_tokens: 256",
+                    more, "}");
+}
+
+// What they have in common counts once, each its share.
+TEST_F(Ranks, OfOneMachineTakeTheMemoryThatIsPlanned) {
+  project_.write_recipe({europa_distilled("")});
+  for (const char* dtype : {"fp32", "bf16"}) {
+    const auto ended =
+        project_.run({"run", "recipe.yaml", "--run-dir", dtype, "--ranks", "2", "--dtype", dtype});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    expect_memory_as_planned(project_.path(dtype));
   }
 }
 
@@ -483,23 +551,13 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsStoppedEndsAllAndIsNamed) {
       << ended.err;
 }
 
-// Ranks that share no memory hold units of each other's parts, which their plan counts.  A rank has three
-// sequences of a step, so its micro-batches differ.
+// They hold units of each other's parts, which their plan counts.
 TEST_F(Ranks, OfTwoMachinesTakeTheMemoryThatIsPlanned) {
-  const auto model = base::join(::getenv("RETORT_SOURCE"), "/models/europa-5m");
-  project_.write_recipe(
-      {base::join("{name: student, kind: distill, from: ", model, ", teacher: ", model,
-                  ", data: [text], tokens: 3k, packing: {sequence_length: 64}, batch: "
-                  "{sequences: 2, accumulate: 3}, evaluate_tokens: 256, shard: {student_ranks: 2, "
-                  "teacher_ranks: 2}}")});
+  project_.write_recipe({europa_distilled(", shard: {student_ranks: 2, teacher_ranks: 2}")});
   Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 2); });
   const auto ended = running.wait();
   ASSERT_EQ(ended.code, 0) << ended.err;
-  const auto result = base::parse_json(base::read_file(project_.path("run") / "stages" / "student.json"));
-  const auto planned = result.at("memory_planned_bytes").get<double>();
-  const auto peak = result.at("peak_tensor_bytes").get<double>();
-  EXPECT_GT(planned, 0.95 * peak);
-  EXPECT_LT(planned, 1.05 * peak);
+  expect_memory_as_planned(project_.path("run"));
 }
 
 // The program of both is the same small one; what differs is the library that it loads.

@@ -65,6 +65,28 @@ TEST_F(PreflightTest, RefusesWhatDoesNotFitIntoMemory) {
   EXPECT_SAYS(refusal<base::MemoryError>(recipe), "available are 1.0 MB");
 }
 
+// Before its model is loaded, though that was not there when the run began.
+TEST_F(PreflightTest, RefusesWhatDoesNotFitOnceItsModelIsMade) {
+  const auto stages = {
+      project_.train_stage("born"),
+      std::string("{name: tuned, kind: finetune, from: born, data: [text], tokens: 4k, packing: "
+                  "{sequence_length: 64}, batch: {sequences: 32}, evaluate_tokens: 512}")};
+  const auto planned = [&](const std::string& stage) {
+    const record::RunFiles run(project_.path("run"));
+    return run.result(stage).at("memory_planned_bytes").get<std::int64_t>();
+  };
+  (void)run(project_.recipe(stages), project_.request(false), told_);
+  const auto enough = planned("tuned"), least = planned("born");
+  ASSERT_LT(least, enough);
+  std::filesystem::remove_all(project_.path("run"));
+  test::Told told;
+  const auto recipe = project_.recipe(stages, base::join("memory_bytes: ", (least + enough) / 2, "\n"));
+  const auto message = message_of<base::MemoryError>([&] { run(recipe, project_.request(false), told); });
+  EXPECT_SAYS(message, "available are ");
+  EXPECT_TRUE(std::filesystem::exists(project_.path("run") / "stages/born.json"));
+  EXPECT_FALSE(told.has(told.messages, "tuned: memory plan")) << "it says that when its models are loaded";
+}
+
 TEST_F(PreflightTest, RefusesAModelThatIsNotThere) {
   const auto recipe = project_.recipe({project_.train_stage("born"), finetune("./none")});
   EXPECT_SAYS(refusal<base::ModelError>(recipe), "./none");

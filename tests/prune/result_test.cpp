@@ -83,6 +83,22 @@ TEST(PruneReport, WarnsWithTheCauseWhereTheSavedModelIsWorseThanWasBelieved) {
   EXPECT_SAYS(prune::why_worse(report), "its compensation was no better there than none");
 }
 
+// Sides have other documents, so the interval of their difference is wider than that of each.
+TEST(PruneReport, WarnsWhereDocumentsThatChoseNothingLoseMoreBeyondChance) {
+  auto report = whole_report();
+  report.evaluation.mean.objective = 0.735;
+  report.believed = {.candidate = 0.6, .saved = 0.634, .behind = {}, .saved_interval = {{0.554, 0.714}}};
+  EXPECT_EQ(prune::why_unseen_lose_more(report), "") << "too few documents for an interval";
+  EXPECT_TRUE(to_json(report).at("interval").is_null());
+  report.interval = {{0.675, 0.795}};  // 0.06 and 0.08 are 0.1 together
+  EXPECT_SAYS(prune::why_unseen_lose_more(report), "lose 0.735, and those that the choice was made by 0.634");
+  EXPECT_EQ(to_json(report).at("interval"), base::Json({0.675, 0.795}));
+  report.interval = {{0.655, 0.815}};
+  EXPECT_EQ(prune::why_unseen_lose_more(report), "") << "within chance";
+  report.evaluation.mean.objective = 0.4;
+  EXPECT_EQ(prune::why_unseen_lose_more(report), "") << "less than was believed";
+}
+
 TEST(PruneReport, NamesASearchAsARecipeDoes) {
   const auto json = to_json(whole_report());
   EXPECT_EQ(json.at("method"), "staged");

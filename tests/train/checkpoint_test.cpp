@@ -306,6 +306,18 @@ TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {
   EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000015"});
 }
 
+TEST_F(CheckpointTest, AFileBesideThemIsNone) {
+  place_.keep = 1;
+  save(place_, 10);
+  overwrite(place_.directory / "step-00000020.tar", "an archive");
+  std::filesystem::create_symlink("nowhere", step_path(place_, 30));
+  expect_loads(10, 0);
+  save(place_, 20);
+  expect_loads(20, 0);
+  EXPECT_EQ(names_in(place_.directory),
+            (std::set<std::string>{"step-00000020", "step-00000020.tar", "step-00000030"}));
+}
+
 // A disk that fails for a while costs no checkpoint: the sound one is neither passed over nor removed.
 TEST_F(CheckpointTest, OneThatCannotBeReadEndsTheStage) {
   save(place_, 10);

@@ -77,6 +77,8 @@ class LentParameters final : public shard::Parameters {
   at::Tensor compute_copy(std::int64_t unit) override { return inner_->compute_copy(unit); }
   void updated(std::int64_t unit) override { inner_->updated(unit); }
   at::Tensor whole_master(std::int64_t unit) override { return inner_->whole_master(unit); }
+  void check_replicas() override { ++replica_checks_; }
+  int replica_checks() const { return replica_checks_; }
 
   const std::vector<Counts>& counts() const { return counts_; }
   void forget_counts() {
@@ -103,6 +105,7 @@ class LentParameters final : public shard::Parameters {
   std::vector<bool> reduced_;
   std::vector<at::Tensor> whole_;
   std::int64_t most_held_ = 0;
+  int replica_checks_ = 0;
 };
 
 }  // namespace retort::test

@@ -137,6 +137,7 @@ TEST_F(LentTrainingTest, AStageWithEvaluationAndRestartEndsWithTheSameBits) {
   given.student.tied = true;
   given.options = test::small_options(4);
   given.options.evaluate_every_steps = 2;
+  given.options.checkpoint_every_steps = 1;
   given.options.recompute = train::Recompute::always;
   given.sources = {source("one", test::made_up_documents(40))};
   data::WindowReader reader(given.sources[0], data::Split::all, {.context = 32, .tokens = 100}, given.encode,
@@ -145,9 +146,12 @@ TEST_F(LentTrainingTest, AStageWithEvaluationAndRestartEndsWithTheSameBits) {
   for (data::Sequence window; reader.next(window);) windows.push_back(window);
   const std::vector<train::HeldOutSet> held_out = {{"one", train::make_micro_batches(windows, 2, at::kCPU)}};
   bool first = true;
-  const auto lend = [&first](std::unique_ptr<shard::Parameters> inner) {
+  std::vector<LentParameters*> lent_parameters;
+  const auto lend = [&](std::unique_ptr<shard::Parameters> inner) {
     const auto use = std::exchange(first, false) ? shard::Use::trained : shard::Use::frozen;
-    return std::make_unique<LentParameters>(std::move(inner), use);
+    auto parameters = std::make_unique<LentParameters>(std::move(inner), use);
+    lent_parameters.push_back(parameters.get());
+    return parameters;
   };
 
   Training resident(given, place("resident"));
@@ -159,10 +163,14 @@ TEST_F(LentTrainingTest, AStageWithEvaluationAndRestartEndsWithTheSameBits) {
     stopping.stop_after = 2;
     EXPECT_FALSE(lent.run(stopping, held_out).finished);
   }
+  lent_parameters.clear();
   first = true;
   Training lent(given, place("lent"), lend);
   EXPECT_TRUE(lent.run(witness, held_out).finished);
   EXPECT_EQ(lent.weights_hash(), resident.weights_hash());
+  // After steps 3 and 4, before their checkpoints.
+  ASSERT_EQ(lent_parameters.size(), 2U);
+  for (const auto* parameters : lent_parameters) EXPECT_EQ(parameters->replica_checks(), 2);
   EXPECT_EQ(test::lines_without_clocks(directory_ / "lent"),
             test::lines_without_clocks(directory_ / "resident"));
 }

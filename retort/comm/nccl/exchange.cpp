@@ -153,8 +153,8 @@ bool Exchange::has_ended(Moving& moving) {
 
 // Throws where it will not end.
 void Exchange::look_after(Moving& moving) const {
-  if (moving.since == 0 && moving.begin->reached()) moving.since = base::monotonic_seconds();
-  moving.watched.look(moving.since > 0 ? base::monotonic_seconds() - moving.since : 0);
+  if (!moving.waited && moving.begin->reached()) moving.waited.emplace();
+  moving.watched.look(moving.waited ? moving.waited->seconds() : 0);
   const auto communicator = moving.communicator.lock();
   const auto error = communicator ? communicator->error() : std::string();
   if (error.empty()) return;

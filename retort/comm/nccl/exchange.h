@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "retort/comm/accelerator.h"
 #include "retort/comm/group.h"
 #include "retort/comm/nccl/communicator.h"
+#include "retort/comm/waited.h"
 
 namespace retort::comm::nccl {
 
@@ -60,8 +62,8 @@ class Exchange {
     std::shared_ptr<Mark> begin, end;          // the end is not there while the call is being given
     std::weak_ptr<Communicator> communicator;  // its group's, which closes it when nothing moves any more
     Watched watched;
-    double since = 0;          // when the computation had come to it; 0: not yet
-    double failing_since = 0;  // when NCCL began to say that it failed; 0: not yet
+    std::optional<Waited> waited = {};  // since the computation had come to it
+    double failing_since = 0;           // when NCCL began to say that it failed; 0: not yet
   };
   void know(const std::shared_ptr<Communicator>& communicator);
   void give(const Collective& call, Communicator& communicator, int size);

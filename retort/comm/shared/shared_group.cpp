@@ -9,6 +9,8 @@
 #include "retort/comm/flight.h"
 #include "retort/comm/shared/meeting.h"
 #include "retort/comm/sum.h"
+#include "retort/comm/waited.h"
+#include "retort/comm/watchdog.h"
 #include "retort/comm/worker_group.h"
 
 namespace retort::comm {
@@ -18,6 +20,7 @@ constexpr std::int64_t kStage = std::int64_t{1} << 20;  // bytes of a rank's par
 constexpr std::int64_t kSlotBytes = 64;
 constexpr std::int64_t kBlockHead = 4096;
 constexpr double kPatience_seconds = 30;  // with ranks that are stopped
+constexpr double kAwake_seconds = 1;      // until all ranks of a suspended job have gone on
 
 // What a rank says of its call before anything moves.
 struct Slot {
@@ -115,16 +118,23 @@ class SharedGroup final : public WorkerGroup {
                         was("it", absent.local_rank)));
     };
     if (const auto missing = arena.missing(members_)) return end_without(*missing, "");
-    const double patience = worker()->patience_seconds();
-    if (waited < (patience > 0 ? patience : kPatience_seconds)) return;
-    if (const auto stopped = world_.processes ? arena.stopped(members_) : std::nullopt)
-      return end_without(*stopped, base::join(" for ", static_cast<std::int64_t>(waited), " s"));
+    const double least = least_patience_seconds(), patience = worker()->patience_seconds();
+    // Also while steps may take long.
+    const bool is_long = world_.processes && waited >= (least > 0 ? least : kPatience_seconds);
+    if (const auto stopped = is_long ? arena.stopped(members_) : std::nullopt) {
+      if (!stopped_since_) stopped_since_ = waited;
+      if (waited - *stopped_since_ >= kAwake_seconds)
+        end_without(*stopped, base::join(" for ", static_cast<std::int64_t>(waited), " s"));
+      return;
+    }
+    stopped_since_.reset();
     if (patience > 0 && waited >= patience * times) end_by(late());
   }
+
   void meet_all() const {
-    meet(meeting(), size(), [this, since = base::monotonic_seconds()] {
-      const double waited = base::monotonic_seconds() - since;
-      look_around(waited, times_, [&] { return late(waited); });
+    meet(meeting(), size(), [this, waited = Waited()]() mutable {
+      const double seconds = waited.seconds();
+      look_around(seconds, times_, [&] { return late(seconds); });
     });
   }
 
@@ -279,7 +289,8 @@ class SharedGroup final : public WorkerGroup {
   SharedWorld world_;
   std::vector<int> members_;
   bool present_ = false;
-  double times_ = 1;  // the patience of the call at hand; of the worker's thread
+  double times_ = 1;                             // the patience of the call at hand; of the worker's thread
+  mutable std::optional<double> stopped_since_;  // in seconds of that call: since when a rank is stopped
 };
 
 std::unique_ptr<Group> SharedGroup::split(int color, const std::string& level) {

@@ -29,6 +29,20 @@ const prune::PruneOptions& options_of(const Stage& stage) {
   return std::get<prune::PruneOptions>(stage.options);
 }
 
+// The profile ranks by all of its text, where the stage itself ranks by what judges nothing.
+void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
+  if (stage.profile.empty()) return;
+  const auto& seen = context.recipe.stage(stage.profile).data;
+  for (const auto& source : stage.data)
+    if (std::ranges::count(seen, source) > 0)
+      context.observer.message(
+          record::Level::warning,
+          base::join("stage '", stage.name, "': profile '", stage.profile, "' ranks by documents of data.",
+                     source,
+                     ", which may be among those that judge here, so f may look a little smaller "
+                     "than it is; profile on another source."));
+}
+
 void check(const PlanContext& context, const Stage& stage) {
   base::require<base::UsageError>(
       stage.profile.empty() ||
@@ -37,6 +51,7 @@ void check(const PlanContext& context, const Stage& stage) {
       "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
       "another ranking.");
   prune::require_removable(context.models.config_of_line(stage.from), options_of(stage));
+  warn_of_known_documents(context, stage);
 }
 
 // A machine holds the weights of the input once.
