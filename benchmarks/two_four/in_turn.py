@@ -5,7 +5,7 @@
 
 Neither permutes or polishes.  Retort's seconds include reading the model, measuring the damage and saving; those of PyTorch are of
 the sweep over its layers alone.  Prints a Markdown table.  Standard library only; the Python of --python has torch, transformers
-and, for a GGUF file, gguf.
+and, for a GGUF file, gguf and accelerate.
 """
 
 import argparse

@@ -112,16 +112,19 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
   bind_losses(b, options.losses, with_teacher);
-  b.group("shard",
-          [&](Binder& inner) {
-            inner.count("student_ranks", options.shard.student_ranks,
-                        {.doc = "that hold one copy of the student between them; 0: all that share memory",
-                         .at_least = 0});
-            if (with_teacher)
-              inner.count("teacher_ranks", options.shard.teacher_ranks,
-                          {.doc = "the same of the teacher", .at_least = 0});
-          },
-          {.doc = "where models lie when several ranks train"});
+  b.group(
+      "shard",
+      [&](Binder& inner) {
+        const std::vector<NamedCount> names{{"machine", train::kRanksOfMachine}, {"all", train::kAllRanks}};
+        inner.count("student_ranks", options.shard.student_ranks,
+                    {.doc = "that hold one copy of the student between them; machine: those of a machine",
+                     .at_least = 0,
+                     .names = names});
+        if (with_teacher)
+          inner.count("teacher_ranks", options.shard.teacher_ranks,
+                      {.doc = "the same of the teacher", .at_least = 0, .names = names});
+      },
+      {.doc = "where models lie when several ranks train"});
   b.choice("recompute", options.recompute,
            {.doc = "blocks in backward; auto: unless the plan says that keeping them fits"});
   b.count("head_rows", options.head_rows,

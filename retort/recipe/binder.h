@@ -12,6 +12,12 @@
 
 namespace retort::recipe {
 
+/// A word that a recipe may have for a number.
+struct NamedCount {
+  std::string_view word;
+  std::int64_t count;
+};
+
 /// What is said about a key beside its name and type.
 struct Field {
   const char* doc;
@@ -21,8 +27,9 @@ struct Field {
   double below = std::numeric_limits<double>::infinity();      ///< value < below
   double at_most = std::numeric_limits<double>::infinity();    ///< value <= at_most
   bool may_be_empty = false;                                   ///< texts and lists
-  const char* unset = nullptr;  ///< what it means to leave the key out, where the default is no value
-  bool written = true;          ///< false: the value stands for "not set" and is not written
+  const char* unset = nullptr;         ///< what it means to leave the key out, where the default is no value
+  std::vector<NamedCount> names = {};  ///< of counts that mean something else than so many
+  bool written = true;                 ///< false: the value stands for "not set" and is not written
 };
 
 using Words = std::vector<std::string_view>;

@@ -29,7 +29,12 @@ class KeyLister : public Binder {
     add(key, "number", base::Json(value).dump(), field);
   }
   void count(const char* key, std::int64_t& value, const Field& field) override {
-    add(key, "count", std::to_string(value), field);
+    std::string type = "count", unset = std::to_string(value);
+    for (const auto& named : field.names) {
+      type += base::join(" | ", named.word);
+      if (named.count == value) unset = named.word;
+    }
+    add(key, type, unset, field);
   }
   void seed(const char* key, std::uint64_t& value, const Field& field) override {
     add(key, "seed", std::to_string(value), field);

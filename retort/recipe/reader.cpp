@@ -104,7 +104,14 @@ class MapReader : public Binder {
   }
 
   void count(const char* key, std::int64_t& value, const Field& field) override {
-    if (const Value* node = take(key, field)) read_count(*node, key, value, field);
+    const Value* node = take(key, field);
+    if (!node) return;
+    for (const auto& named : field.names)
+      if (scalar(*node) && node->text == named.word) {
+        value = named.count;
+        return;
+      }
+    read_count(*node, key, value, field);
   }
 
   void seed(const char* key, std::uint64_t& value, const Field& field) override {
@@ -245,8 +252,14 @@ class MapReader : public Binder {
 
   void read_count(const Value& node, const char* key, std::int64_t& value, const Field& field) {
     const auto parsed = scalar(node) ? base::parse_count(node.text) : std::nullopt;
-    if (!parsed) return expected(node, key, "a whole number such as 512 or 60k");
-    if (in_range(node, key, static_cast<double>(*parsed), field)) value = *parsed;
+    if (parsed.has_value()) {
+      const std::int64_t count = *parsed;
+      if (in_range(node, key, static_cast<double>(count), field)) value = count;
+      return;
+    }
+    std::string wanted = "a whole number such as 512 or 60k";
+    for (const auto& named : field.names) wanted += base::join(", or ", named.word);
+    expected(node, key, wanted);
   }
 
   bool read_word(const Value& node, const char* key, std::size_t& value, const Words& words) {

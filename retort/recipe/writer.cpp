@@ -14,7 +14,11 @@ class MapWriter : public Binder {
   explicit MapWriter(Json& map) : map_(map) { map_ = Json::object(); }
 
   void number(const char* key, double& value, const Field& field) override { put(key, value, field); }
-  void count(const char* key, std::int64_t& value, const Field& field) override { put(key, value, field); }
+  void count(const char* key, std::int64_t& value, const Field& field) override {
+    for (const auto& named : field.names)
+      if (named.count == value) return put(key, std::string(named.word), field);
+    put(key, value, field);
+  }
   void seed(const char* key, std::uint64_t& value, const Field& field) override { put(key, value, field); }
   void flag(const char* key, bool& value, const Field& field) override { put(key, value, field); }
   void text(const char* key, std::string& value, const Field& field) override { put(key, value, field); }

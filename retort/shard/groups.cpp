@@ -39,7 +39,8 @@ RankCounts count_ranks(comm::Group& world, at::Device device) {
 
 std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked) {
   if (ranks.all == 1) return 1;
-  const auto of_machine = ranks.of_machine, size = asked > 0 ? asked : of_machine;
+  const auto of_machine = ranks.of_machine;
+  const auto size = asked > 0 ? asked : asked < 0 ? ranks.all : of_machine;
   base::require<base::UsageError>(
       of_machine == ranks.least_of_machine, "shard: expected as many ranks on every machine, found ",
       ranks.least_of_machine, " on one and ", of_machine, " on another; start the same number on each.");

@@ -31,8 +31,8 @@ struct RankCounts {
 /// Of ranks that compute on such devices.  Collective.
 RankCounts count_ranks(comm::Group& world, at::Device device);
 
-/// Ranks of a shard group where `asked` are wanted; 0: those of each machine.  A rank alone has a group of
-/// one. Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.
+/// Ranks of a shard group where `asked` are wanted; 0: those of each machine, below 0: all.  A rank alone has
+/// a group of one. Throws UsageError when the ranks do not divide, or machines have unequal numbers of them.
 std::int64_t shard_size(const RankCounts& ranks, std::int64_t asked);
 
 /// Shard groups of shard_size(`ranks_per_shard`) neighbours; throws what it throws.  Collective.

@@ -24,10 +24,12 @@ struct BatchOptions {
       0;  ///< micro-batches that advance together; 0: all of a step (layer-major), 1: classic accumulation
 };
 
+inline constexpr std::int64_t kRanksOfMachine = 0, kAllRanks = -1;
+
 /// Where models lie when several ranks train: so many hold one copy between them, and every such group has a
-/// copy of its own.  0: all that share memory.
+/// copy of its own.
 struct ShardOptions {
-  std::int64_t student_ranks = 0, teacher_ranks = 0;
+  std::int64_t student_ranks = kRanksOfMachine, teacher_ranks = kRanksOfMachine;
 };
 
 struct TrainOptions {

@@ -142,6 +142,21 @@ TEST(Recipe, QuickstartInsideTheProgramIsTheOneInTheRepository) {
   EXPECT_SAYS(run({"recipe", "show", "--source"}).out, "# Launch   retort run");
 }
 
+// Nobody starts those that take hours to see whether their keys still exist.
+TEST(Recipe, EveryOneInTheRepositoryIsRead) {
+  int recipes = 0;
+  for (const char* folder : {"recipes", "benchmarks", "models"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source() / folder)) {
+      if (entry.path().extension() != ".yaml" ||
+          base::read_file(entry.path()).find("\nstages:") == std::string::npos)
+        continue;
+      const auto shown = run({"recipe", "show", entry.path().string()});
+      EXPECT_EQ(shown.code, 0) << entry.path() << "\n" << shown.err;
+      ++recipes;
+    }
+  EXPECT_GE(recipes, 20);
+}
+
 TEST(Recipe, KeysAreDocumented) {
   const Finished keys = run({"recipe", "keys"});
   EXPECT_EQ(keys.code, 0);

@@ -843,6 +843,27 @@ TEST_F(Ranks, SayAMistakeOnce) {
   EXPECT_FALSE(fs::exists(project_.path("run")));
 }
 
+// One copy between all of them, though the recipe does not know how many there are.
+TEST_F(Ranks, OfOneLayoutMayBeAnyNumber) {
+  auto stage = train_of(4);
+  stage.insert(stage.size() - 1, ", shard: {student_ranks: all}");
+  project_.write_recipe({stage});
+  for (const int ranks : {1, 2, 3}) {
+    const auto directory = std::to_string(ranks);
+    const auto finished = run_in(directory, ranks);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    if (ranks == 1) continue;
+    const auto result = base::parse_json(base::read_file(project_.path(directory) / "stages/born.json"));
+    for (const auto& call : result.at("collectives")) {
+      if (call.at("group") != "student shard") continue;
+      EXPECT_EQ(call.at("ranks"), ranks);
+    }
+  }
+  stage.replace(stage.find("ranks: all"), 10, "ranks: each");
+  project_.write_recipe({stage});
+  EXPECT_SAYS(run_in("mistaken", 2).err, "a whole number such as 512 or 60k, or machine, or all");
+}
+
 TEST_F(Ranks, OfALayoutThatDoesNotDivideThemAreRefused) {
   auto stage = train_of(4);
   stage.insert(stage.size() - 1, ", shard: {student_ranks: 2}");

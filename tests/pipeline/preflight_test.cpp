@@ -113,6 +113,32 @@ TEST_F(PreflightTest, RefusesAStageAloneWhoseProfileIsNotFinished) {
               "stage 'pruned': needs the profile of stage 'seen', which is not finished");
 }
 
+TEST_F(PreflightTest, WarnsWhereAProfileKnowsTheDocumentsThatJudge) {
+  const auto profile = [&](const std::string& source) {
+    return "{name: seen, kind: profile, from: " + test::TrainedProject::model() + ", data: [" + source +
+           "], calibration_tokens: 1k, sequence_length: 64}";
+  };
+  (void)run(
+      project_.recipe({profile("copy"), prune(", profile: seen")}, "", project_.source_line("copy", "15")),
+      project_.request(), told_);
+  EXPECT_TRUE(told_.warnings.empty());
+  (void)run(project_.recipe({profile("text"), prune(", profile: seen")}), project_.request(), told_);
+  ASSERT_EQ(told_.warnings.size(), 1U);
+  EXPECT_SAYS(told_.warnings.front(), "profile 'seen' ranks by documents of data.text");
+}
+
+// Its parts then stand on both sides.
+TEST_F(PreflightTest, WarnsWhereAPruneStageJudgesByADocumentThatItFitsTo) {
+  std::string words;
+  for (int word = 0; word < 3000; ++word) words += "word" + std::to_string(word * 7 % 997) + ' ';
+  std::ofstream(project_.path("book.txt")) << words;
+  auto pruned = prune("");
+  pruned.replace(pruned.find("[text]"), 6, "[book]");
+  const auto book = "  book: {path: " + project_.path("book.txt").string() + ", held_out: {fraction: 0%}}\n";
+  (void)run(project_.recipe({pruned}, "", book), project_.request(false), told_);
+  EXPECT_TRUE(told_.has(told_.warnings, "calibration text 'book' has too few documents"));
+}
+
 TEST_F(PreflightTest, RefusesSequencesLongerThanTheModelAllows) {
   auto recipe = project_.recipe({project_.train_stage("born"), finetune("born")});
   std::get<train::TrainOptions>(recipe.stages[1].options).packing.sequence_length = 129;

@@ -220,7 +220,7 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
 std::int64_t teams_for(const PlanContext& context, const Stage& stage, std::int64_t contenders) {
   const auto& shard = options_of(stage).shard;
   return count_teams(context.ranks, contenders, [&](const shard::RankCounts& ranks) {
-    const auto divides = [&](std::int64_t asked) { return asked == 0 || ranks.all % asked == 0; };
+    const auto divides = [&](std::int64_t asked) { return asked <= 0 || ranks.all % asked == 0; };
     if (!divides(shard.student_ranks) || !divides(shard.teacher_ranks)) return false;
     const auto plan = plan_for(ranks, context, stage);
     return plan && plan->total_bytes() <= context.available_bytes / ranks.of_memory;
