@@ -35,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--rate", default="400mbit", help="of the link, as tc takes it")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--ranks-per-host", type=int, default=2)
+    parser.add_argument("--apart", action="store_true", help="the ranks of a host share no memory, as those of accelerators")
     parser.add_argument("--layouts", type=int, default=len(LAYOUTS), help="the first so many")
     parser.add_argument("options", nargs="*", help="given to distill_step, after --")
     return parser.parse_args()
@@ -49,8 +50,9 @@ def sent_bytes(host):
 def run_one(arguments, layout):
     before = sum(map(sent_bytes, hosts.HOSTS))
     library = str(arguments.program.resolve().parents[2] / "retort")
-    command = hosts.mpirun(arguments.ranks_per_host, [arguments.program.resolve(), "--keep", *layout, *arguments.options], "LD_LIBRARY_PATH")
-    done = subprocess.run(command, env=os.environ | hosts.SETTINGS | {"LD_LIBRARY_PATH": library}, capture_output=True, text=True, cwd="/tmp")
+    own = {"LD_LIBRARY_PATH": library} | ({"RETORT_RANKS_PER_NODE": "1"} if arguments.apart else {})
+    command = hosts.mpirun(arguments.ranks_per_host, [arguments.program.resolve(), "--keep", *layout, *arguments.options], *own)
+    done = subprocess.run(command, env=os.environ | hosts.SETTINGS | own, capture_output=True, text=True, cwd="/tmp")
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         sys.exit(1)

@@ -132,10 +132,16 @@ AcquiredUnit Engine::acquired(Parameters& parameters, std::int64_t unit) {
   return {parameters, unit};
 }
 
-// It begins when the last update's weights have come.
 void Engine::prefetch(std::int64_t unit) {
   const Waiting waiting(*this);
   student_.prefetch(unit);
+}
+
+// Behind it new weights of the student may move.
+void Engine::prefetch_teacher(std::int64_t unit) {
+  const Waiting waiting(*this);
+  teacher_->prefetch(unit);
+  student_.advance();
 }
 
 at::Tensor Engine::gradient(std::int64_t unit) {
@@ -178,7 +184,7 @@ void Engine::embed(Wave& wave) {
 void Engine::embed_teacher(Wave& wave) {
   const InPhase phase(clock_, Phase::teacher_forward);
   const auto teacher_unit = acquired(*teacher_, 0);
-  if (last_teacher_block() >= 0) teacher_->prefetch(architecture::Layout::block_unit(0));
+  if (last_teacher_block() >= 0) prefetch_teacher(architecture::Layout::block_unit(0));
   const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
   for (auto& lane : wave.lanes) {
     lane.teacher_layout =
@@ -191,7 +197,7 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
   const auto unit = acquired(student_, architecture::Layout::block_unit(block));
   const auto next = unit_after(student_, block), head = student_.layout().head_unit();
   prefetch(next);
-  if (next == head && teacher_goes_first()) teacher_->prefetch(teacher_->layout().head_unit());
+  if (next == head && teacher_goes_first()) prefetch_teacher(teacher_->layout().head_unit());
   const auto weights = block_of(student_, block, unit.flat());
   for (auto& lane : wave.lanes) {
     lane.inputs_ND.push_back(lane.hidden_ND);
@@ -210,7 +216,7 @@ void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
     const bool is_taken = next == teacher_->layout().head_unit()
                               ? losses_.needs_teacher_logits() && !teacher_goes_first()
                               : wave.teacher_blocks_done < last_teacher_block();
-    if (is_taken) teacher_->prefetch(next);
+    if (is_taken) prefetch_teacher(next);
     const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
     for (auto& lane : wave.lanes)
       lane.teacher_ND = model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND,

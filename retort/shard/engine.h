@@ -88,6 +88,7 @@ class Engine {
   };
   AcquiredUnit acquired(Parameters& parameters, std::int64_t unit);
   void prefetch(std::int64_t unit);
+  void prefetch_teacher(std::int64_t unit);
   at::Tensor gradient(std::int64_t unit);
   void embed_teacher(Wave& wave);
   void embed(Wave& wave);

@@ -23,6 +23,8 @@ class Parameters {
 
   /// The unit is acquired soon, so what that takes may begin.  Collective.
   virtual void prefetch(std::int64_t unit) = 0;
+  /// Something else computes now, so new weights that are on their way may move on.  Collective.
+  virtual void advance() {}
   /// The whole unit, flat, in the compute type; valid until release.  Collective.
   virtual at::Tensor acquire(std::int64_t unit) = 0;
   virtual void release(std::int64_t unit) = 0;

@@ -68,13 +68,16 @@ class ShardedParameters final : public Parameters {
   const architecture::Layout& layout() const override { return layout_; }
 
   void prefetch(std::int64_t unit) override {
-    if (gathered_apart() && ahead_) gather(units_[to_size(unit)]);
+    if (gathered_apart() && ahead_) gather(unit);
+  }
+  void advance() override {
+    if (!updated_.empty()) send_to_replicas_up_to(updated_.front());
   }
   at::Tensor acquire(std::int64_t unit) override {
     auto& u = units_[to_size(unit)];
+    if (gathered_apart()) gather(unit);
     u.ready.wait();
     if (!gathered_apart()) return u.whole.narrow(0, 0, u.cut.size);
-    gather(u);
     u.gathering.wait();
     ++u.holders;
     return u.gathered.narrow(0, 0, u.cut.size);
@@ -142,14 +145,16 @@ class ShardedParameters final : public Parameters {
 
   void updated(std::int64_t unit) override {
     auto& u = units_[to_size(unit)];
-    if (replica_.size() > 1)
-      u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
+    updated_.push_back(unit);
+    // Where units are gathered, all of these at once would stand before the first that is needed.
+    if (!gathered_apart() || !ahead_ || unit == 0) send_to_replicas_up_to(unit);
     if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
     if (!ahead_) u.ready.wait();
   }
 
   void check_replicas() override {
     if (replica_.size() == 1) return;
+    while (!updated_.empty()) advance();
     base::Hasher hasher;
     for (auto& u : units_) {
       u.ready.wait();
@@ -347,11 +352,24 @@ class ShardedParameters final : public Parameters {
     while (!reducing_.empty()) settle();
   }
 
-  void gather(Unit& u) {
+  // Calls follow each other, so a part may be given on before it is there.
+  void gather(std::int64_t unit) {
+    auto& u = units_[to_size(unit)];
     if (u.gathered.defined()) return;
-    u.ready.wait();
+    if (std::ranges::count(updated_, unit) > 0) send_to_replicas_up_to(unit);
     u.gathered = at::empty({u.cut.total}, options(compute_));
     u.gathering = shard_.all_gather(buffer_of(u.part), buffer_of(u.gathered));
+    advance();  // that of the next unit, behind this one
+  }
+
+  void send_to_replicas_up_to(std::int64_t last) {
+    for (std::int64_t unit = -1; unit != last;) {
+      unit = updated_.front();
+      updated_.pop_front();
+      auto& u = units_[to_size(unit)];
+      if (replica_.size() > 1)
+        u.ready = replica_.all_gather(buffer_of(own_piece(u, u.part)), buffer_of(u.part));
+    }
   }
 
   // In common memory one rank of a shard group reads a unit for all of it, else each rank its own part.
@@ -395,6 +413,7 @@ class ShardedParameters final : public Parameters {
   bool common_ = false, common_masters_ = false;
   std::vector<at::Tensor> common_gradients_;
   std::deque<Reducing> reducing_;
+  std::deque<std::int64_t> updated_;  // units that replicas have not been sent yet
 };
 
 }  // namespace

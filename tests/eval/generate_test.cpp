@@ -78,6 +78,16 @@ TEST(Generate, ReadsNoUnitThatItDoesNotHold) {
             eval::generate(*small(), prompt, {.max_new_tokens = 6}, {}).ids);
 }
 
+// However long it is: a pass of the prompt gives the first token, and each further token takes one of its
+// own.
+TEST(Generate, ReadsThePromptInOnePass) {
+  const Ids prompt(20, 3);
+  test::LentParameters lent(small(), shard::Use::frozen);
+  (void)eval::generate(lent, prompt, {.max_new_tokens = 6}, {});
+  for (std::int64_t block = 0; block < lent.layout().num_blocks(); ++block)
+    EXPECT_EQ(lent.counts()[static_cast<std::size_t>(architecture::Layout::block_unit(block))].acquired, 6);
+}
+
 TEST(Generate, StopsAfterAnEndOfTextId) {
   const auto parameters = small();
   const Ids prompt = {3, 4};

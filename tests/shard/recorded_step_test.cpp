@@ -41,6 +41,7 @@ struct Cluster {
   std::int64_t student_ranks = 0, teacher_ranks = 0;  ///< of a shard group; 0: of a machine
   std::int64_t wave = 2;
   bool tied = false;
+  bool logits_only = false;  ///< no SquareHead
 };
 
 // Where a rank should find itself; groups are of neighbours, as ranks are counted by machine.
@@ -87,10 +88,9 @@ void take_steps(const Cluster& c, comm::Group& world, const shard::Groups& for_s
                                                  at::kBFloat16, device, for_student);
   const auto teacher = shard::sharded_parameters(without_values(teacher_of(c)), shard::Use::frozen,
                                                  at::kBFloat16, device, for_teacher);
-  const auto losses = loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
-                                         {.kind = loss::LossKind::kl_divergence, .temperature = 3},
-                                         {.kind = loss::LossKind::squarehead}},
-                                        {.student = 2, .teacher = 3, .survivors = {}});
+  auto chosen = loss::paper_distillation_losses();
+  if (c.logits_only) chosen.pop_back();
+  const auto losses = loss::make_losses(chosen, {.student = 2, .teacher = 3, .survivors = {}});
   shard::PhaseClock clock;
   shard::Engine engine(*student, teacher.get(), losses, world, clock, {.wave = c.wave, .head_rows = 16});
   const auto batches = batches_of(world.rank(), device);
@@ -101,8 +101,8 @@ void take_steps(const Cluster& c, comm::Group& world, const shard::Groups& for_s
   }
 }
 
-// The calls of a rank's last step.
-std::vector<comm::RecordedCall> calls_of(const Cluster& c, int rank, int steps = 1) {
+// The calls of a rank's last step; in one after another step the weights arrive that the other made.
+std::vector<comm::RecordedCall> calls_of(const Cluster& c, int rank, int steps = 2) {
   const auto recording = std::make_shared<comm::Recording>();
   const auto world = comm::recorded_group(recording, place_of(c, rank, c.student_ranks));
   const auto teachers = comm::recorded_group(recording, place_of(c, rank, c.teacher_ranks));
@@ -175,11 +175,11 @@ TrafficOf formula(const Cluster& c) {
 TEST(RecordedStep, MakesTheCallsOfTheClosedFormulaOnEveryMemberOf4096) {
   const Cluster cluster;
   const auto expected = formula(cluster);
-  const auto first = calls_of(cluster, 0);
-  EXPECT_EQ(traffic_of(first), expected);
   EXPECT_EQ(traffic_of(calls_of(cluster, 0, 2)), expected);
+  EXPECT_EQ(traffic_of(calls_of(cluster, 0, 3)), expected);
+  const auto first = calls_of(cluster, 0, 1);
   for (int rank = 1; rank < cluster.ranks; ++rank)
-    ASSERT_EQ(calls_of(cluster, rank), first) << "rank " << rank;
+    ASSERT_EQ(calls_of(cluster, rank, 1), first) << "rank " << rank;
 }
 
 // Flat, across machines, replicated, the teacher apart, tied, one wave.
@@ -204,7 +204,7 @@ TrafficOf noted_traffic(const Cluster& c, comm::Group& world) {
   const auto for_teacher = shard::make_groups(world, c.teacher_ranks);
   comm::Group* const groups[] = {&world, for_student.shard.get(), for_student.replica.get(),
                                  for_teacher.shard.get(), for_teacher.replica.get()};
-  take_steps(c, world, for_student, for_teacher, at::kCPU, 1, [&] {
+  take_steps(c, world, for_student, for_teacher, at::kCPU, 2, [&] {
     world.barrier();
     for (auto* group : groups) group->log().clear();
   });
@@ -227,6 +227,26 @@ TEST(RecordedStep, HasTheTrafficOfRanksThatAreThere) {
     test::on_ranks(
         cluster.ranks,
         [&](comm::Group& world) { EXPECT_EQ(noted_traffic(cluster, world), formula(cluster)); }, false);
+}
+
+// New weights go to replicas one unit at a time, behind what the step gathers next: all at once they would
+// keep the first block of the teacher waiting until the whole student has arrived.
+TEST(RecordedStep, SendsNewWeightsBehindWhatIsNeededNext) {
+  for (const bool in_order : {true, false}) {  // SquareHead lets the student go first
+    Cluster cluster;
+    cluster.logits_only = in_order;
+    std::int64_t gathers = 0, sent = 0;
+    for (const auto& call : calls_of(cluster, 0)) {
+      if (call.id.op != static_cast<std::int32_t>(comm::Op::all_gather)) continue;
+      if (call.level == "replica") {
+        ++sent;
+      } else if (call.level == "shard") {
+        EXPECT_LE(sent, gathers) << "before gather " << gathers;
+        ++gathers;
+      }
+    }
+    EXPECT_EQ(sent, 4) << "units of the student";
+  }
 }
 
 // The sum over machines of a unit begins while units before it still go backward: at once where a step is one
