@@ -107,6 +107,9 @@ def main():
     start = time.monotonic()
     errors = sparsify_model(model, documents)
     seconds = time.monotonic() - start
+    if path.is_file():  # its values are plain numbers by now
+        model.hf_quantizer = None
+        del model.config.quantization_config
     model.to(torch.bfloat16).save_pretrained(a.out)
     tokenizer.save_pretrained(a.out)
     print(json.dumps({"seconds": seconds, "tokens": sum(document.numel() for document in documents), "out": a.out,

@@ -30,6 +30,7 @@ def parse_arguments():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--model", required=True, help="a model directory or a GGUF file")
     parser.add_argument("--text", required=True)
+    parser.add_argument("--other", help="text for the perplexity of both results, and of the dense model")
     parser.add_argument("--tokens", default="32000", help="of calibration")
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
@@ -57,6 +58,11 @@ def by_retort(a, folder):
     return result["seconds"], statistics.mean(layer["relative_error"] for layer in result["layers"])
 
 
+def perplexity(a, model):
+    result = run([a.program, "eval", str(model), "--text", a.other, "--context", "512", "--dtype", "fp32", "--json"])
+    return json.loads(result)["models"][0]["mean"]["perplexity"]
+
+
 def main():
     a = parse_arguments()
     a.model, a.text = str(Path(a.model).absolute()), str(Path(a.text).absolute())
@@ -68,12 +74,16 @@ def main():
             folder = Path(place) / str(number)
             folder.mkdir()
             rounds.append((by_pytorch(a, ids, folder), by_retort(a, folder)))
+            if a.other and number == 0:
+                perplexities = [perplexity(a, model) for model in (a.model, folder / "model", folder / "run/models/sparse")]
             print(f"round {number + 1}: PyTorch {rounds[-1][0][0]:.1f} s, Retort {rounds[-1][1][0]:.1f} s", file=sys.stderr)
     listed = lambda values, form: ", ".join(format(value, form) for value in values)
     print(f"{datetime.date.today()}, {machine.described()}\n")
     print("| model | PyTorch, s | Retort, s | ratio | mean relative error of layers, both |\n|---|---:|---:|---:|---:|")
     print(f"| {Path(a.model).name} | {listed((p[0] for p, _ in rounds), '.1f')} | {listed((r[0] for _, r in rounds), '.1f')} "
           f"| {listed((p[0] / r[0] for p, r in rounds), '.2f')} | {rounds[0][0][1]:.3f}, {rounds[0][1][1]:.3f} |")
+    if a.other:
+        print(f"\nPerplexity of {Path(a.other).name}: dense {perplexities[0]:.2f}, by PyTorch {perplexities[1]:.2f}, by Retort {perplexities[2]:.2f}")
 
 
 if __name__ == "__main__":

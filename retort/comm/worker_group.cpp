@@ -106,7 +106,7 @@ std::shared_ptr<Mark> WorkerGroup::give_to_accelerator(const Collective& call, c
   if (noted.flight) noted.flight->begun(noted.place);
   enter(call, noted.id);
   const double times = call.patient ? kPatientTimes : 1;
-  nccl::Watched watched{.look = [this, noted, times](double seconds) { look(noted.id, seconds, times); },
+  nccl::Watched watched{.look = [this, noted, times](Waited& waited) { look(noted.id, waited, times); },
                         .ended =
                             [this, noted](double seconds) {
                               log_.ended(noted.op, noted.bytes, 0, seconds);
@@ -139,7 +139,7 @@ const std::shared_ptr<nccl::Communicator>& WorkerGroup::communicator(const CallI
   spread({Op::broadcast, bytes, bytes, 0, false});
   worker_->accelerator()->enter();
   communicator_ = std::make_shared<nccl::Communicator>(
-      library, name, rank(), size(), [this, id](double seconds) { look(id, seconds, kPatientTimes); });
+      library, name, rank(), size(), [this, id](Waited& waited) { look(id, waited, kPatientTimes); });
   return communicator_;
 }
 

@@ -7,6 +7,7 @@
 
 #include "retort/comm/call.h"
 #include "retort/comm/group.h"
+#include "retort/comm/waited.h"
 #include "retort/comm/worker.h"
 
 namespace retort::comm {
@@ -37,9 +38,9 @@ class WorkerGroup : public Group {
   virtual void spread(const Collective& call) = 0;
   /// Returns when the buffers of all may be used again.
   virtual void leave() {}
-  /// Of a call that moves on accelerators since so many seconds, by any thread: throws PeerError, or ends
-  /// all, where a rank is gone or it takes longer than `times` the patience.
-  virtual void look(const CallId& call, double seconds, double times) = 0;
+  /// Of a call that has moved on accelerators for so long, by any thread: throws PeerError, or ends all,
+  /// where a rank is gone or it takes longer than `times` the patience.
+  virtual void look(const CallId& call, Waited& waited, double times) = 0;
   /// Ends all ranks with this sentence: they throw it, or are no more.
   virtual void end_all(const std::string& sentence) = 0;
   /// Returns when nothing of this group moves on an accelerator any more.  For the destructors of backends.

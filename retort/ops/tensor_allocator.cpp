@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -14,7 +15,7 @@
 namespace retort::ops {
 namespace {
 
-std::atomic<std::int64_t> live_bytes{0}, peak_bytes{0};
+std::atomic<std::int64_t> live_bytes{0}, peak_bytes{0}, common_bytes{0};  // the last is part of the others
 
 void count(std::int64_t bytes) {
   const auto now = live_bytes.fetch_add(bytes) + bytes;
@@ -40,7 +41,8 @@ BlockPool& block_pool() {
 // What waits may be a quarter of the most that was ever in use, and what a small model needs in any case:
 // what loading a model left behind must not keep out what each step needs.
 std::size_t most_waiting_bytes() {
-  return static_cast<std::size_t>(peak_bytes.load()) / 4 + kAlwaysKeptBytes;
+  const auto own_bytes = std::max<std::int64_t>(0, peak_bytes.load() - common_bytes.load());
+  return static_cast<std::size_t>(own_bytes) / 4 + kAlwaysKeptBytes;
 }
 
 // libtorch wants the pointer to be its own context; the size of a small block is asked of malloc again.
@@ -98,6 +100,7 @@ void reset_peak_tensor_bytes() {
 }
 
 void count_common_bytes(std::int64_t bytes) {
+  common_bytes += bytes;
   count(bytes);
 }
 

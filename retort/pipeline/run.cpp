@@ -46,17 +46,19 @@ const std::vector<std::string>& open_keys() {
   return keys;
 }
 
-// Takes keys out of `resolved` that the run's own recipe lacks, because a later version has them, and that
-// would have had the same value there.
-void leave_out_new_keys(base::Json& resolved, const base::Json& recorded, const base::Json& begun) {
+// Gives `resolved` the words of the run's own recipe, which a later version writes in another way: keys that
+// it lacks go where they have the same value there, and values that mean the same are written as it has them.
+void write_as_recorded(base::Json& resolved, const base::Json& recorded, const base::Json& begun) {
   std::vector<std::string> added;
   for (auto& [key, value] : resolved.items()) {
     if (!begun.contains(key)) continue;
-    if (!recorded.contains(key) && begun.at(key) == value)
-      added.push_back(key);
-    else if (value.is_object() && recorded.contains(key) && recorded.at(key).is_object() &&
-             begun.at(key).is_object())
-      leave_out_new_keys(value, recorded.at(key), begun.at(key));
+    if (!recorded.contains(key)) {
+      if (begun.at(key) == value) added.push_back(key);
+    } else if (begun.at(key) == value) {
+      value = recorded.at(key);
+    } else if (value.is_object() && recorded.at(key).is_object() && begun.at(key).is_object()) {
+      write_as_recorded(value, recorded.at(key), begun.at(key));
+    }
   }
   for (const auto& key : added) resolved.erase(key);
 }
@@ -69,7 +71,7 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   try {
     const auto begun = recipe::read_recipe(run.recipe_yaml_path());
     if (recipe::to_json(begun) == resolved) return run.recipe();
-    leave_out_new_keys(resolved, run.recipe(), recipe::to_json(begun));
+    write_as_recorded(resolved, run.recipe(), recipe::to_json(begun));
   } catch (const base::Error&) {  // damaged: entering the directory says so
   }
   return resolved;
@@ -100,10 +102,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 }
 
 // False: stopped on request.
-bool work_on(const Context& context, const PlanContext& planned, const recipe::Stage& stage) {
-  context.group.agree([&] {
-    if (context.leads()) require_memory(planned, stage);  // its models are known now
-  });
+bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   base::Json result;
   const Exchanged exchanged({{"all ranks", &context.group}});
@@ -157,7 +156,7 @@ void finish(const Context& context, RunOutcome& outcome) {
   outcome.summary = summary_of(context.directory, context.recipe);
 }
 
-RunOutcome work_through(const Context& context, const PlanContext& planned, const RunRequest& request) {
+RunOutcome work_through(const Context& context, const RunRequest& request) {
   RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
   const auto& stages = context.recipe.stages;
   for (const auto& stage : stages) {
@@ -170,7 +169,7 @@ RunOutcome work_through(const Context& context, const PlanContext& planned, cons
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.at(0, base::join("stage ", stage.name));
-    outcome.finished = work_on(context, planned, stage);
+    outcome.finished = work_on(context, stage);
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
@@ -323,7 +322,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const Context context{recipe,    directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
                         available, ranks};
   try {
-    return work_through(context, planned, request);
+    return work_through(context, request);
   } catch (...) {
     if (context.leads())
       directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here

@@ -117,7 +117,8 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
       [&](Binder& inner) {
         const std::vector<NamedCount> names{{"machine", train::kRanksOfMachine}, {"all", train::kAllRanks}};
         inner.count("student_ranks", options.shard.student_ranks,
-                    {.doc = "that hold one copy of the student between them; machine: those of a machine",
+                    {.doc = "that hold one copy of the student between them; machine: those of each, all: of "
+                            "all machines",
                      .at_least = 0,
                      .names = names});
         if (with_teacher)

@@ -72,7 +72,13 @@ void take_metrics(const Path& path, RunContents& run) {
     return;
   }
   std::int64_t damaged = 0;
-  for (const Json& json : read_metrics(path, &damaged)) {
+  std::vector<Json> lines;
+  try {
+    lines = read_metrics(path, &damaged);
+  } catch (const base::StorageError& error) {
+    run.notes.push_back(base::join(path.filename().string(), " is left out: ", error.what()));
+  }
+  for (const Json& json : lines) {
     MetricsLine line = metrics_line(json);
     if (line.stage.empty()) continue;
     auto& stage = stage_named(run, line.stage);

@@ -85,7 +85,7 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
     counts_[0] += static_cast<double>(batch.tokens());
     counts_[1] += static_cast<double>(batch.num_targets);
   }
-  // Not waited for here: before it the weights arrive that the last update made.
+  // Not waited for here: weights that the last update made may be on their way before it.
   counting_ = group_.all_reduce({counts_, 2, comm::Type::f64});
   student_.zero_gradients();
   sums_L_ = at::zeros({std::ssize(losses_.all())}, student_.own_gradient(0).options().dtype(at::kDouble));
@@ -137,7 +137,7 @@ void Engine::prefetch(std::int64_t unit) {
   student_.prefetch(unit);
 }
 
-// Behind it new weights of the student may move.
+// The student's new weights wait until the teacher's next unit is on its way: only that is needed soon.
 void Engine::prefetch_teacher(std::int64_t unit) {
   const Waiting waiting(*this);
   teacher_->prefetch(unit);

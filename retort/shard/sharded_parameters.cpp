@@ -146,7 +146,8 @@ class ShardedParameters final : public Parameters {
   void updated(std::int64_t unit) override {
     auto& u = units_[to_size(unit)];
     updated_.push_back(unit);
-    // Where units are gathered, all of these at once would stand before the first that is needed.
+    // Where units are gathered, all of these at once would stand before the first that is needed.  That of
+    // unit 0 moves while the other units are updated.
     if (!gathered_apart() || !ahead_ || unit == 0) send_to_replicas_up_to(unit);
     if (common_) u.ready = shard_.all_gather(buffer_of(u.part), buffer_of(u.whole));
     if (!ahead_) u.ready.wait();

@@ -123,8 +123,9 @@ std::set<std::string> agreed_names(const base::Path& checkpoint, comm::Group& gr
   group.agree([&] {
     if (group.rank() != 0) return;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(checkpoint, error))
-      names += entry.path().filename().string() + "\n";
+    std::filesystem::directory_iterator entry(checkpoint, error);
+    for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
+      names += entry->path().filename().string() + "\n";
     base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
                                       checkpoint.string(), ": cannot be listed: ", error.message(), ".");
   });

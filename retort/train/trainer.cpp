@@ -116,7 +116,7 @@ class Loop {
       if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
     });
     if (progress_.step == 0) record_held_out_before();
-    if (progress_.step == steps_) recall_last_line();
+    if (progress_.step == steps_) s_.group.agree([&] { recall_last_line(); });
   }
 
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.

@@ -243,7 +243,8 @@ TEST(SecondProcess, IsRefusedInARunDirectoryAtWork) {
   EXPECT_EQ(first.wait().code, 85);
 }
 
-// Its recipe.json lacks a key that came later; another key may change all the same.
+// Its recipe.json lacks a key that came later, and has a number for what is a word now; another key may
+// change all the same.
 TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   const TinyProject project;
   const auto prune_with = [&](const char* budget) {
@@ -260,6 +261,7 @@ TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   const auto path = project.path("run/recipe.json");
   auto recorded = base::parse_json(base::read_file(path));
   ASSERT_EQ(recorded["stages"]["born"].erase("step_profile"), 1U);
+  ASSERT_EQ(std::exchange(recorded["stages"]["born"]["shard"]["student_ranks"], 0), "machine");
   base::write_file_atomically(path, recorded.dump());
   prune_with("120k");
   const auto finished = project.run_recipe();

@@ -57,6 +57,15 @@ TEST_F(RunContentsTest, NotesWhatCannotBeReadAndGoesOn) {
   EXPECT_EQ(run.stages[0].metrics.size(), 1U);
 }
 
+TEST_F(RunContentsTest, LeavesOutMetricsThatCannotBeRead) {
+  write("recipe.json", R"({"stages": {"a": {"kind": "train"}}})");
+  std::filesystem::create_symlink("/proc/self/mem", directory_.path() / "metrics.jsonl");
+  const auto run = read();
+  ASSERT_EQ(run.notes.size(), 1U);
+  EXPECT_EQ(run.notes[0].rfind("metrics.jsonl is left out: ", 0), 0U) << run.notes[0];
+  EXPECT_EQ(run.stages.size(), 1U);
+}
+
 TEST_F(RunContentsTest, ReadsARunOfAnEarlierVersionWithoutWhatItDoesNotTell) {
   write("metrics.jsonl",
         "{\"stage\": \"s\", \"step\": 2, \"tokens\": 64, \"loss\": 2.5, \"cross_entropy\": 2.5, "

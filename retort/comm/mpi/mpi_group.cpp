@@ -52,8 +52,8 @@ class MpiGroup final : public WorkerGroup {
     require_the_same_call(id);
   }
   void leave() override { runtime_->watchdog().end(); }
-  void look(const CallId& call, double seconds, double times) override {
-    const double patience = worker()->patience_seconds() * times;
+  void look(const CallId& call, Waited& waited, double times) override {
+    const double patience = worker()->patience_seconds() * times, seconds = waited.seconds();
     if (patience > 0 && seconds >= patience)
       runtime_->end_job(base::join(described(call), " of '", level(), "'"), seconds);
   }

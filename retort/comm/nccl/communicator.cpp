@@ -18,7 +18,7 @@ Result queued(Result result) {
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
-                           std::function<void(double seconds)> look)
+                           std::function<void(Waited& waited)> look)
     : library_(std::move(library)), look_(std::move(look)), size_(size) {
   Config config;
   try {
@@ -52,10 +52,10 @@ void Communicator::require(const Call& call, const char* what) {
     base::require<base::PeerError>(!aborted_, what, ": was given up because another rank failed.");
     return asked();
   };
-  const double begun = base::monotonic_seconds();
+  Waited waited;
   auto result = now(call);
   while (result == kInProgress) {
-    look_(base::monotonic_seconds() - begun);
+    look_(waited);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     now([&] { return library_->call.ncclCommGetAsyncError(handle_, &result); });
   }

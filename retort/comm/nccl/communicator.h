@@ -9,15 +9,16 @@
 #include <string>
 
 #include "retort/comm/nccl/library.h"
+#include "retort/comm/waited.h"
 
 namespace retort::comm::nccl {
 
 class Communicator {
  public:
-  /// Collective.  While a call waits for other ranks, `look` is called with the seconds since it began: it
+  /// Collective.  While a call waits for other ranks, `look` is called with the time since it began: it
   /// throws where one will not come.
   Communicator(std::shared_ptr<const Library> library, const UniqueId& id, int rank, int size,
-               std::function<void(double seconds)> look);
+               std::function<void(Waited& waited)> look);
   /// Collective, unless it was aborted or an error is on its way, which aborts it.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -42,7 +43,7 @@ class Communicator {
   void require(const Call& call, const char* what);
 
   std::shared_ptr<const Library> library_;
-  std::function<void(double seconds)> look_;
+  std::function<void(Waited& waited)> look_;
   int size_;
   mutable std::mutex mutex_;  // an abort frees the handle, perhaps while another thread asks how it goes
   CommHandle handle_ = nullptr;

@@ -153,8 +153,9 @@ bool Exchange::has_ended(Moving& moving) {
 
 // Throws where it will not end.
 void Exchange::look_after(Moving& moving) const {
-  if (!moving.waited && moving.begin->reached()) moving.waited.emplace();
-  moving.watched.look(moving.waited ? moving.waited->seconds() : 0);
+  if (!moving.has_begun) moving.waited = {};
+  moving.has_begun = moving.begin->reached();
+  moving.watched.look(moving.waited);
   const auto communicator = moving.communicator.lock();
   const auto error = communicator ? communicator->error() : std::string();
   if (error.empty()) return;

@@ -25,8 +25,8 @@ namespace retort::comm::nccl {
 
 /// Who looks after a call that moves.
 struct Watched {
-  /// Called while it moves, with the seconds since it began: throws where another rank will not do its part.
-  std::function<void(double seconds)> look;
+  /// Called while it moves, with the time since it began: throws where another rank will not do its part.
+  std::function<void(Waited& waited)> look;
   /// It moved, in so many seconds.
   std::function<void(double seconds)> ended;
   /// What it is, for an error.
@@ -62,8 +62,9 @@ class Exchange {
     std::shared_ptr<Mark> begin, end;          // the end is not there while the call is being given
     std::weak_ptr<Communicator> communicator;  // its group's, which closes it when nothing moves any more
     Watched watched;
-    std::optional<Waited> waited = {};  // since the computation had come to it
-    double failing_since = 0;           // when NCCL began to say that it failed; 0: not yet
+    Waited waited = {};        // since the computation had come to it
+    bool has_begun = false;    // it had
+    double failing_since = 0;  // when NCCL began to say that it failed; 0: not yet
   };
   void know(const std::shared_ptr<Communicator>& communicator);
   void give(const Collective& call, Communicator& communicator, int size);

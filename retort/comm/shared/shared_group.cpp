@@ -89,8 +89,8 @@ class SharedGroup final : public WorkerGroup {
     require_the_same_call();
   }
   void leave() override { meet_all(); }  // slots and buffers may be used again
-  void look(const CallId& call, double seconds, double times) override {
-    look_around(seconds, times, [&] {
+  void look(const CallId& call, Waited& waited, double times) override {
+    look_around(waited, times, [&](double seconds) {
       return base::join(described(call), " of '", level(), "' did not move within ",
                         static_cast<std::int64_t>(seconds), " s");
     });
@@ -107,7 +107,9 @@ class SharedGroup final : public WorkerGroup {
   }
 
   // Nobody waits for ranks that will not come.  `late` says who is, where nothing else explains it.
-  void look_around(double waited, double times, const std::function<std::string()>& late) const {
+  void look_around(Waited& waiting, double times,
+                   const std::function<std::string(double seconds)>& late) const {
+    const double waited = waiting.seconds();
     auto& arena = *world_.arena;
     const auto end_by = [&](const std::string& what) {
       arena.abort(base::join(what, "; start the same command again to go on from what is kept."));
@@ -122,19 +124,18 @@ class SharedGroup final : public WorkerGroup {
     // Also while steps may take long.
     const bool is_long = world_.processes && waited >= (least > 0 ? least : kPatience_seconds);
     if (const auto stopped = is_long ? arena.stopped(members_) : std::nullopt) {
-      if (!stopped_since_) stopped_since_ = waited;
-      if (waited - *stopped_since_ >= kAwake_seconds)
+      if (!waiting.stopped_since) waiting.stopped_since = waited;
+      if (waited - *waiting.stopped_since >= kAwake_seconds)
         end_without(*stopped, base::join(" for ", static_cast<std::int64_t>(waited), " s"));
       return;
     }
-    stopped_since_.reset();
-    if (patience > 0 && waited >= patience * times) end_by(late());
+    waiting.stopped_since.reset();
+    if (patience > 0 && waited >= patience * times) end_by(late(waited));
   }
 
   void meet_all() const {
     meet(meeting(), size(), [this, waited = Waited()]() mutable {
-      const double seconds = waited.seconds();
-      look_around(seconds, times_, [&] { return late(seconds); });
+      look_around(waited, times_, [this](double seconds) { return late(seconds); });
     });
   }
 
@@ -289,8 +290,7 @@ class SharedGroup final : public WorkerGroup {
   SharedWorld world_;
   std::vector<int> members_;
   bool present_ = false;
-  double times_ = 1;                             // the patience of the call at hand; of the worker's thread
-  mutable std::optional<double> stopped_since_;  // in seconds of that call: since when a rank is stopped
+  double times_ = 1;  // the patience of the call at hand; of the worker's thread
 };
 
 std::unique_ptr<Group> SharedGroup::split(int color, const std::string& level) {

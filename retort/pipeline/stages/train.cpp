@@ -20,6 +20,8 @@
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/inspect_model.h"
+#include "retort/pipeline/known_models.h"
+#include "retort/pipeline/preflight.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/keys.h"
@@ -318,7 +320,19 @@ train::TrainOptions with_learning_rate(const Context& context, const Stage& stag
   return options;
 }
 
+// Before anything is loaded; a model that an earlier stage made was not there when the run began.
+void require_memory_for(const Context& context, const Stage& stage) {
+  const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
+  context.group.agree([&] {
+    if (context.leads())
+      require_memory({context.recipe, models, context.observer, context.device, context.dtype,
+                      context.available_bytes, context.ranks},
+                     stage);
+  });
+}
+
 base::Json run(const Context& context, const Stage& stage) {
+  require_memory_for(context, stage);
   const auto loss_options = losses_of(stage, options_of(stage));
   auto models = load_models(context, stage, options_of(stage), loss_options);
   const auto options = with_learning_rate(context, stage, models.student->config().hidden_size);
