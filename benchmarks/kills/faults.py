@@ -31,6 +31,7 @@ import hosts  # noqa: E402
 from kills import EVERY, command, ended_all, last_checkpoint, last_step, parsed, parser_of, processes_of, write_recipe
 
 STEPS = 72  # a slow rank is told of within fifty
+SAVING_SECONDS = 0.15  # about what a commit takes
 
 # Enters a control group, is not the one that the system kills there, and takes memory.
 GREEDY = """
@@ -76,6 +77,17 @@ class Trial:
         def act(_, pids):
             self.culprit = self.draw.randrange(len(pids))
             os.kill(pids[self.culprit], number)
+        self.disturb(act)
+
+    def kill_while_saving(self):
+        """At a random moment of the commit of a checkpoint, or just after it."""
+        def act(running, pids):
+            self.culprit = self.draw.randrange(len(pids))
+            moment = self.draw.random() * SAVING_SECONDS
+            while running.poll() is None and not any((self.folder / "run/checkpoints/born").glob(".step-*")):
+                time.sleep(0.0005)
+            time.sleep(moment)
+            os.kill(pids[self.culprit], signal.SIGKILL)
         self.disturb(act)
 
     def take_memory(self):
@@ -220,12 +232,13 @@ def cut(path):
 
 
 # Ends that mpirun gives a code of its own.
-OF_MPIRUN = {"a rank gets SIGKILL": {137}, "a rank gets SIGSEGV": {139}, "memory is short, and the system kills a rank": {137}, "the starter gets SIGTERM": {1}}
+OF_MPIRUN = {"a rank gets SIGKILL": {137}, "a rank gets SIGKILL while a checkpoint is written": {137}, "a rank gets SIGSEGV": {139}, "memory is short, and the system kills a rank": {137}, "the starter gets SIGTERM": {1}}
 
 # What is done, and the exit codes that may come.
 FAULTS = {
     "a rank gets SIGKILL": (lambda t: t.signal_rank(signal.SIGKILL), {75}),
     "a rank gets SIGSEGV": (lambda t: t.signal_rank(signal.SIGSEGV), {75}),
+    "a rank gets SIGKILL while a checkpoint is written": (Trial.kill_while_saving, {75}),
     "memory is short, and the system kills a rank": (Trial.take_memory, {75}),
     "a rank stands still (SIGSTOP)": (lambda t: t.signal_rank(signal.SIGSTOP), {75}),
     "a rank is three times as slow": (Trial.slow_rank_down, {0}),

@@ -44,7 +44,8 @@ def run(command, **more):
 
 
 def by_pytorch(a, ids, folder):
-    result = json.loads(run([a.python, str(HERE / "baseline.py"), "--model", a.model, "--ids", str(ids), "--out", str(folder / "model")]))
+    printed = run([a.python, str(HERE / "baseline.py"), "--model", a.model, "--ids", str(ids), "--out", str(folder / "model")])
+    result = json.loads(printed.splitlines()[-1])  # libraries may have warned before
     return result["seconds"], result["mean_relative_error"]
 
 
