@@ -70,6 +70,10 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
+base::Json to_json(const std::optional<Interval>& interval) {
+  return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
+}
+
 std::optional<Interval> bootstrap_interval(std::span<const Terms> groups, const BootstrapOptions& options) {
   const auto documents = usable(groups);
   if (documents.empty()) return std::nullopt;

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "retort/base/json.h"
+
 namespace retort::eval {
 
 /// What a document adds above and below the line of a ratio, for example nats and tokens.
@@ -17,6 +19,9 @@ struct RatioTerm {
 struct Interval {
   double low = 0, high = 0;
 };
+
+/// [low, high], or null.
+base::Json to_json(const std::optional<Interval>& interval);
 
 /// Documents of each group below which there is no interval: from fewer its level cannot be kept.
 inline constexpr std::size_t kLeastDocuments = 8;

@@ -78,12 +78,14 @@ const Change::Source& Change::worst_source() const {
 }
 
 base::Json to_json(const Change& change) {
-  base::Json json = {
-      {keys::kBefore, change.before}, {keys::kModel, change.model}, {keys::kObjective, change.objective},
-      {keys::kInterval, nullptr},     {keys::kNll, change.nll},     {keys::kKl, change.kl}};
+  base::Json json = {{keys::kBefore, change.before},
+                     {keys::kModel, change.model},
+                     {keys::kObjective, change.objective},
+                     {keys::kInterval, to_json(change.interval)},
+                     {keys::kNll, change.nll},
+                     {keys::kKl, change.kl}};
   for (const auto& source : change.sources) json[keys::kDomains][source.name] = source.objective;
   json[keys::kWorstDomain] = change.worst_source().name;
-  if (change.interval) json[keys::kInterval] = {change.interval->low, change.interval->high};
   return json;
 }
 

@@ -43,8 +43,7 @@ Means means_of(const std::vector<SourceScores>& sources) {
 
 // [low, high], or null when there are too few documents.
 base::Json interval_json(const std::vector<std::vector<RatioTerm>>& groups) {
-  const auto interval = bootstrap_interval(groups);
-  return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
+  return to_json(bootstrap_interval(groups));
 }
 
 // [targets, mean confidence, accuracy] of each bin; the means are null without targets.

@@ -236,12 +236,6 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
         request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
                                 provenance_of_start(request, dtype, group.size()), open_keys()});
   });
-  try {
-    if (group.size() > 1) require_same_directory(request.run_directory, group);
-  } catch (...) {
-    if (directory) directory->discard_if_nothing_was_made();
-    throw;
-  }
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
   if (!directory->lock_warning().empty()) observer.message(record::Level::warning, directory->lock_warning());
@@ -309,22 +303,23 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = {}, .report = {}};
   auto directory = entered(recipe, request, chosen, observer, group);
-  record_flight(directory, observer, group);
-  std::optional<record::Metrics> metrics;
-  group.agree([&] {
-    if (group.rank() == 0) metrics.emplace(directory.metrics_path());
-  });
-  std::optional<record::StopFile> stop_file;
-  group.agree([&] {
-    if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
-  });
-  record::Observer& stoppable = stop_file ? *stop_file : observer;
-  const Context context{recipe,    directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
-                        available, ranks};
   try {
-    return work_through(context, request);
+    if (group.size() > 1) require_same_directory(request.run_directory, group);
+    record_flight(directory, observer, group);
+    std::optional<record::Metrics> metrics;
+    group.agree([&] {
+      if (group.rank() == 0) metrics.emplace(directory.metrics_path());
+    });
+    std::optional<record::StopFile> stop_file;
+    group.agree([&] {
+      if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
+    });
+    record::Observer& stoppable = stop_file ? *stop_file : observer;
+    return work_through(
+        {recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype, available, ranks},
+        request);
   } catch (...) {
-    if (context.leads())
+    if (group.rank() == 0)
       directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here
     throw;
   }

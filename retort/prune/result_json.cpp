@@ -46,12 +46,11 @@ base::Json to_json(const MeasuredCandidate& candidate, const std::vector<std::st
 
 base::Json to_json(const Finalist& finalist, const PruneReport& report) {
   const auto config = architecture::config_of(report.input, finalist.candidate.kept);
-  const auto& interval = finalist.behind.interval;
   auto json = to_json(finalist.candidate, report.sources);
   json.update(eval::to_json(report.speed.cost(config)));
   json.update({{keys::kSearchedObjective, finalist.searched_objective},
                {keys::kBehind, finalist.behind.value},
-               {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
+               {keys::kInterval, eval::to_json(finalist.behind.interval)},
                {keys::kTied, finalist.tied()},
                {keys::kBlocks, config.blocks.size()}});
   return json;
@@ -73,15 +72,11 @@ base::Json to_json(const SearchCourse& course, const std::vector<std::string>& s
   return json;
 }
 
-base::Json to_json(const std::optional<eval::Interval>& interval) {
-  return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
-}
-
 base::Json to_json(const Believed& believed) {
   return {{keys::kCandidate, believed.candidate},
           {keys::kSaved, believed.saved},
           {keys::kBehind, believed.behind.value},
-          {keys::kInterval, to_json(believed.behind.interval)}};
+          {keys::kInterval, eval::to_json(believed.behind.interval)}};
 }
 
 // The model, before and after.
@@ -105,7 +100,7 @@ base::Json to_json(const PruneReport& report) {
   const auto* search = std::get_if<SearchCourse>(&report.course);
   auto json = model_json(report);
   json.update(calibrate::to_json(report.evaluation, report.sources));
-  json[keys::kInterval] = to_json(report.interval);
+  json[keys::kInterval] = eval::to_json(report.interval);
   if (report.objective_uncompensated) {
     json[keys::kObjectiveUncompensated] = *report.objective_uncompensated;
     json[keys::kCompensation] =

@@ -32,11 +32,10 @@ Damage damage_from_json(const base::Json& json, const std::vector<std::string>& 
 
 base::Json to_json(const Damage& damage, const std::vector<std::string>& source_names) {
   base::Json json = {{keys::kObjective, damage.mean.objective},
-                     {keys::kInterval, nullptr},
+                     {keys::kInterval, eval::to_json(damage.interval)},
                      {keys::kDeltaLogPerplexity, damage.mean.delta_log_perplexity},
                      {keys::kKl, damage.mean.kl},
                      {keys::kWorstDomain, source_names[damage.worst_source]}};
-  if (damage.interval) json[keys::kInterval] = {damage.interval->low, damage.interval->high};
   for (std::size_t i = 0; i < damage.sources.size(); ++i)
     json[keys::kDomains][source_names[i]] = damage.sources[i].objective;
   return json;

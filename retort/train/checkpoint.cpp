@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <iterator>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -70,16 +70,39 @@ bool holds_files(const base::Path& path) {
   return found;
 }
 
-// Complete checkpoints, newest first.
-std::vector<base::Path> list(const base::Path& directory) {
-  std::vector<base::Path> found;
+// Of what lies in a directory; none where that is gone.
+std::vector<std::string> names_in(const base::Path& directory) {
+  std::vector<std::string> names;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
   for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
-    if (entry->path().filename().string().starts_with("step-") && holds_files(entry->path()))
-      found.push_back(entry->path());
+    names.push_back(entry->path().filename().string());
   base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
                                     directory.string(), ": cannot be listed: ", error.message(), ".");
+  return names;
+}
+
+// The names that rank 0 finds.
+std::vector<std::string> agreed_names(comm::Group& group,
+                                      const std::function<std::vector<std::string>()>& find) {
+  std::string text;
+  group.agree([&] {
+    if (group.rank() != 0) return;
+    for (const auto& name : find()) text += name + "\n";
+  });
+  group.share(text);
+  std::vector<std::string> names;
+  std::istringstream lines(text);
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  return names;
+}
+
+// Complete checkpoints, newest first.
+std::vector<std::string> list(const base::Path& directory) {
+  auto found = names_in(directory);
+  std::erase_if(found, [&](const std::string& name) {
+    return !name.starts_with("step-") || !holds_files(directory / name);
+  });
   std::sort(found.rbegin(), found.rend());
   return found;
 }
@@ -117,31 +140,12 @@ std::string checksum_of(base::Json manifest) {
   return hasher.hex();
 }
 
-// Names of the files of a checkpoint, as rank 0 sees them.
-std::set<std::string> agreed_names(const base::Path& checkpoint, comm::Group& group) {
-  std::string names;
-  group.agree([&] {
-    if (group.rank() != 0) return;
-    std::error_code error;
-    std::filesystem::directory_iterator entry(checkpoint, error);
-    for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
-      names += entry->path().filename().string() + "\n";
-    base::require<base::StorageError>(!error || error == std::errc::no_such_file_or_directory,
-                                      checkpoint.string(), ": cannot be listed: ", error.message(), ".");
-  });
-  group.share(names);
-  std::set<std::string> all;
-  std::istringstream lines(names);
-  for (std::string name; std::getline(lines, name);) all.insert(name);
-  return all;
-}
-
 // What is gone is damage.  What cannot be read now, or not from this machine, may be sound.
-void require_there(const base::Path& file, const std::set<std::string>& names, const comm::Group& group) {
+void require_there(const base::Path& file, const std::vector<std::string>& names, const comm::Group& group) {
   std::error_code error;
   if (std::filesystem::exists(file, error) || error) return;
-  base::require<base::StorageError>(!names.contains(file.filename().string()), file.string(), ": rank ",
-                                    group.rank(), " on ", base::host_name(),
+  base::require<base::StorageError>(std::ranges::count(names, file.filename().string()) == 0, file.string(),
+                                    ": rank ", group.rank(), " on ", base::host_name(),
                                     " does not see it, rank 0 does; start again when all machines see the "
                                     "same directory.");
   throw base::ModelError(base::join(file.string(), ": is missing."));
@@ -149,7 +153,7 @@ void require_there(const base::Path& file, const std::set<std::string>& names, c
 
 // The manifest, once everything that it promises is there; of its files every `group.size()`-th is looked at
 // here, and `names` are there.  Throws ModelError for damage, and StorageError where a file cannot be read.
-base::Json verified_manifest(const base::Path& checkpoint, const std::set<std::string>& names,
+base::Json verified_manifest(const base::Path& checkpoint, const std::vector<std::string>& names,
                              const comm::Group& group) {
   const auto path = checkpoint / kManifest;
   base::Json manifest;
@@ -185,8 +189,8 @@ base::Json verified_manifest(const base::Path& checkpoint, const std::set<std::s
 // A step beyond the one just written was passed over as damaged; counted as kept, it would cost a sound one.
 void remove_others(const CheckpointPlace& place, std::int64_t step) {
   auto keep = std::max<std::int64_t>(1, place.keep);
-  for (const auto& checkpoint : list(place.directory))
-    if (checkpoint.filename() > step_name(step) || keep-- <= 0) base::remove_all(checkpoint);
+  for (const auto& name : list(place.directory))
+    if (name > step_name(step) || keep-- <= 0) base::remove_all(place.directory / name);
 }
 
 // Checksum and ranges of each rank's part.
@@ -239,21 +243,6 @@ void read_state(const base::Path& checkpoint, const base::Json& manifest, Traine
       copy.copy_(state.parameters.master(unit));
 }
 
-// The complete checkpoints as rank 0 sees them.
-std::vector<base::Path> agreed_list(const base::Path& directory, comm::Group& group) {
-  std::string names;
-  group.agree([&] {
-    if (group.rank() != 0) return;
-    base::remove_leftovers(directory);
-    for (const auto& checkpoint : list(directory)) names += checkpoint.filename().string() + "\n";
-  });
-  group.share(names);
-  std::vector<base::Path> found;
-  std::istringstream lines(names);
-  for (std::string name; std::getline(lines, name);) found.push_back(directory / name);
-  return found;
-}
-
 }  // namespace
 
 void CheckpointWriter::begin(const Progress& progress) {
@@ -291,9 +280,13 @@ void CheckpointWriter::finish() {
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
                                         record::Observer& observer) {
   auto& group = state.group;
-  const auto checkpoints = agreed_list(place.directory, group);
-  for (const auto& checkpoint : checkpoints) {
-    const auto names = agreed_names(checkpoint, group);
+  const auto checkpoints = agreed_names(group, [&] {
+    base::remove_leftovers(place.directory);
+    return list(place.directory);
+  });
+  for (const auto& name : checkpoints) {
+    const auto checkpoint = place.directory / name;
+    const auto names = agreed_names(group, [&] { return names_in(checkpoint); });
     base::Json manifest;
     try {
       group.agree([&] { manifest = verified_manifest(checkpoint, names, group); });

@@ -143,7 +143,7 @@ base::Json to_json(const Contender& contender, const eval::Standing& standing, b
                {keys::kStudent, contender.student},
                {keys::kNll, standing.nll},
                {keys::kBehind, standing.behind},
-               {keys::kInterval, interval ? base::Json{interval->low, interval->high} : base::Json(nullptr)},
+               {keys::kInterval, eval::to_json(interval)},
                {keys::kTied, standing.tied}});
   return cost;
 }
