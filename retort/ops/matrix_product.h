@@ -17,8 +17,8 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 /// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
 
-/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  With AMX
-/// the product of bfloat16 is added without being rounded.
+/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  A large product of
+/// bfloat16 is added without being rounded where the processor multiplies bfloat16.
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
 /// sum += x^T x, whose product is made in the type of x.  On a CPU one half of it is computed, the other is

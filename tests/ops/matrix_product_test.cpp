@@ -112,7 +112,8 @@ TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
 
 // The product itself is never rounded to bfloat16.
 TEST(PackedProduct, OfBfloat16IsAddedInFloat32) {
-  if (ops::pair_product()) expect_packed_products(at::kBFloat16);  // else nothing computes it so
+  if (!ops::pair_kernels()) GTEST_SKIP() << "needs AVX-512 BF16";
+  expect_packed_products(at::kBFloat16);
 }
 
 TEST(GramProduct, IsSymmetricAndThatOfDouble) {
@@ -148,6 +149,22 @@ TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {
       test::expect_identical(alone, y, "a row alone");
     }
   });
+}
+
+TEST(MatrixVector, OfPairsEqualsTheProductInDouble) {
+  const auto* pairs = ops::pair_kernels();
+  if (!pairs) GTEST_SKIP() << "needs AVX-512 BF16";
+  at::manual_seed(10);
+  const auto bf16 = [](const at::Tensor& x) { return static_cast<const ops::Bf16*>(x.const_data_ptr()); };
+  for (const auto dim : test::row_sizes()) {
+    const auto w = at::randn({7, dim}).to(at::kBFloat16), x = at::randn({dim}).to(at::kBFloat16);
+    const auto y = at::empty({7}), alone = at::empty({7});
+    pairs->matrix_vector(bf16(w), bf16(x), 7, dim, y.mutable_data_ptr<float>());
+    test::expect_close(y, at::mv(w.to(at::kDouble), x.to(at::kDouble)), test::tolerance(at::kFloat));
+    for (std::int64_t row = 0; row < 7; ++row)
+      pairs->matrix_vector(bf16(w) + row * dim, bf16(x), 1, dim, alone.mutable_data_ptr<float>() + row);
+    test::expect_identical(alone, y, "a row alone");
+  }
 }
 
 // Type of the input and of the weights.

@@ -47,26 +47,38 @@ const C* arranged(const at::Tensor& x, Scratch<C>& scratch) {
   return out;
 }
 
+// y from ranges of rows, which threads take in turn: kernel(rows of W, x, how many, inputs, rows of y).
+template <typename T, typename X, typename C, typename Kernel>
+void multiply_rows(const at::Tensor& w_MK, const X* x_K, Kernel kernel, C* y_M) {
+  const auto inputs = w_MK.size(1);
+  const auto row_bytes = std::max<std::int64_t>(1, inputs * static_cast<std::int64_t>(sizeof(T)));
+  for_ranges(w_MK.size(0), std::max<std::int64_t>(1, kLeastBytes / row_bytes),
+             [&](std::int64_t begin, std::int64_t end) {
+               kernel(data<T>(w_MK) + begin * inputs, x_K, end - begin, inputs, y_M + begin);
+             });
+}
+
+template <typename T, typename C>
+void multiply(const at::Tensor& x_1K, const at::Tensor& w_MK, C* y_M) {
+  if constexpr (std::is_same_v<T, Bf16>)
+    if (const auto* pairs = pair_kernels(); pairs && x_1K.scalar_type() == at::kBFloat16)
+      return multiply_rows<T>(w_MK, data<T>(x_1K), pairs->matrix_vector, y_M);
+  Scratch<C> scratch;
+  multiply_rows<T>(w_MK, arranged<T>(x_1K, scratch), kernels<T>().matrix_vector, y_M);
+}
+
 }  // namespace
 
 at::Tensor matrix_vector(const at::Tensor& x_1K, const at::Tensor& w_MK) {
-  const auto outputs = w_MK.size(0), inputs = w_MK.size(1);
+  const auto outputs = w_MK.size(0);
   auto y_1M = at::empty({1, outputs}, x_1K.options());
   with_element(w_MK, [&](auto element) {
     using T = typename decltype(element)::type;
     using C = typename ComputeOf<T>::type;
-    Scratch<C> x_scratch, y_scratch;
-    const C* x_K = arranged<T>(x_1K, x_scratch);
-    const bool rounded = x_1K.scalar_type() == at::kBFloat16;
-    if (rounded) y_scratch = Scratch<C>(outputs);
-    C* y_M = rounded ? y_scratch.data() : y_1M.mutable_data_ptr<C>();
-    const auto row_bytes = std::max<std::int64_t>(1, inputs * static_cast<std::int64_t>(sizeof(T)));
-    for_ranges(outputs, std::max<std::int64_t>(1, kLeastBytes / row_bytes),
-               [&](std::int64_t begin, std::int64_t end) {
-                 kernels<T>().matrix_vector(data<T>(w_MK) + begin * inputs, x_K, end - begin, inputs,
-                                            y_M + begin);
-               });
-    if (rounded) std::copy_n(y_M, outputs, y_1M.mutable_data_ptr<at::BFloat16>());
+    if (x_1K.scalar_type() != at::kBFloat16) return multiply<T>(x_1K, w_MK, y_1M.mutable_data_ptr<C>());
+    const Scratch<C> y_M(outputs);
+    multiply<T>(x_1K, w_MK, y_M.data());
+    std::copy_n(y_M.data(), outputs, y_1M.mutable_data_ptr<at::BFloat16>());
   });
   return y_1M;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "retort/ops/cpu/dispatch.h"
-#include "retort/ops/cpu/matrix_unit.h"
+#include "retort/ops/cpu/transposed_product.h"
 
 namespace retort::ops::cpu {
 namespace {
@@ -73,7 +73,7 @@ struct Packing<Bf16> {
   }
   static void multiply(const std::uint32_t* a, const std::uint32_t* b, std::int64_t inner, std::int64_t rows,
                        float* out, std::int64_t out_row) {
-    static const auto product = pair_product();
+    static const auto product = pair_kernels()->product;
     product({.a = a, .b = b, .pairs = inner, .rows = rows, .out = out, .out_row = out_row});
   }
 };
@@ -183,14 +183,15 @@ bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, cons
   constexpr bool gains = false;
 #endif
   const auto type = a_NM.scalar_type();
-  const auto multiplications = sum_MK.numel() * a_NM.size(0);
-  const bool has_kernel = type == at::kFloat ? gains && multiplications >= kLeastMultiplications
-                                             : type == at::kBFloat16 && packs_bf16(multiplications);
+  const bool has_kernel = type == at::kFloat
+                              ? gains && sum_MK.numel() * a_NM.size(0) >= kLeastMultiplications
+                              : type == at::kBFloat16 && packs_bf16(a_NM.size(0), a_NM.size(1), b_NK.size(1));
   return has_kernel && is_dense(sum_MK, at::kFloat) && is_dense(a_NM, type) && is_dense(b_NK, type);
 }
 
-bool packs_bf16(std::int64_t multiplications) {
-  return pair_product() && !has_amx() && multiplications >= kLeastMultiplications;
+bool packs_bf16(std::int64_t inner, std::int64_t rows, std::int64_t columns) {
+  return pair_kernels() && !has_transposed_product(inner, rows, columns) &&
+         inner * rows * columns >= kLeastMultiplications;
 }
 
 namespace {

@@ -12,9 +12,9 @@
 
 namespace retort::ops::cpu {
 
-/// Whether products of bfloat16 matrices are, with so many multiplications: on a processor that multiplies
-/// pairs of them by vectors, and has no AMX.
-bool packs_bf16(std::int64_t multiplications);
+/// Whether products of bfloat16 matrices of these sizes are: on a processor that multiplies pairs of them by
+/// vectors, where AMX does not compute them.
+bool packs_bf16(std::int64_t inner, std::int64_t rows, std::int64_t columns);
 
 /// Whether a product of these is faster here than libtorch's.
 bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);

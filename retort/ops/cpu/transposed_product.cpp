@@ -73,11 +73,14 @@ class RowsOfSum {
 
 }  // namespace
 
+bool has_transposed_product(std::int64_t inner, std::int64_t rows, std::int64_t columns) {
+  return has_amx() && inner >= kLeastInner && rows % 2 == 0 && columns % kUnitStep == 0;
+}
+
 bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
-  return has_amx() && sum_MK.scalar_type() == at::kFloat && sum_MK.is_contiguous() &&
-         sum_MK.device().is_cpu() && a_NM.scalar_type() == at::kBFloat16 &&
-         b_NK.scalar_type() == at::kBFloat16 && dense_rows(a_NM) && dense_rows(b_NK) &&
-         a_NM.size(0) >= kLeastInner && a_NM.size(1) % 2 == 0 && b_NK.size(1) % kUnitStep == 0;
+  return sum_MK.scalar_type() == at::kFloat && sum_MK.is_contiguous() && sum_MK.device().is_cpu() &&
+         a_NM.scalar_type() == at::kBFloat16 && b_NK.scalar_type() == at::kBFloat16 && dense_rows(a_NM) &&
+         dense_rows(b_NK) && has_transposed_product(a_NM.size(0), a_NM.size(1), b_NK.size(1));
 }
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {

@@ -7,8 +7,12 @@
 
 namespace retort::ops::cpu {
 
-/// Whether add_transposed_product is computed so: with AMX, bfloat16 with even widths and dense rows, added
-/// to dense float32.
+/// Whether AMX computes products of bfloat16 matrices of these sizes: `inner` rows, even numbers of rows and
+/// whole steps of columns of the sum.
+bool has_transposed_product(std::int64_t inner, std::int64_t rows, std::int64_t columns);
+
+/// Whether add_transposed_product is computed so: has_transposed_product(), of dense rows, added to dense
+/// float32.
 bool suits_transposed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
 /// sum += a^T b, in float32: the product is never rounded to bfloat16.  Each element is added up by one

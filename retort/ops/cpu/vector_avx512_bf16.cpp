@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include <bit>
+#include <utility>
 
 #include "retort/ops/cpu/vector_kernels.h"
 
@@ -39,10 +40,60 @@ void of_rows(const PairProduct& p) {
   if constexpr (kRows > 1) of_rows<kRows - 1>(p);
 }
 
+void product(const PairProduct& p) {
+  of_rows<kPairRows>(p);
+}
+
+constexpr std::int64_t kElements = 32;  // of a vector
+
+// Of the first `count` elements, at most a vector; the others are zero and are not read.
+__m512bh first_of(const Bf16* p, std::int64_t count) {
+  return pairs(_mm512_maskz_loadu_epi16(static_cast<__mmask32>((std::uint64_t{1} << count) - 1), p));
+}
+
+__m512bh vector_of(const Bf16* p) {
+  return pairs(_mm512_loadu_si512(p));
+}
+
+// Halves are added to halves.
+template <int kHalf, int... kLane>
+float sum_of(__m512 v, std::integer_sequence<int, kLane...> lanes) {
+  v += __builtin_shufflevector(v, v, ((kLane + kHalf) % 16)...);
+  if constexpr (kHalf == 1)
+    return v[0];
+  else
+    return sum_of<kHalf / 2>(v, lanes);
+}
+
+// Weights are asked for a page ahead: the processor itself begins anew at each page.  They go to the second
+// cache, which waits for more lines at once than the first.
+float dot(const Bf16* w, const Bf16* x, std::int64_t count) {
+  constexpr std::int64_t kAhead = 4096 / sizeof(Bf16);
+  constexpr int kForReading = 0, kToSecondCache = 2;
+  __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+  std::int64_t i = 0;
+  for (; i + 2 * kElements <= count; i += 2 * kElements) {
+    __builtin_prefetch(w + i + kAhead, kForReading, kToSecondCache);
+    __builtin_prefetch(w + i + kAhead + kElements, kForReading, kToSecondCache);
+    even = _mm512_dpbf16_ps(even, vector_of(w + i), vector_of(x + i));
+    odd = _mm512_dpbf16_ps(odd, vector_of(w + i + kElements), vector_of(x + i + kElements));
+  }
+  for (; i < count; i += kElements) {
+    const auto left = count - i < kElements ? count - i : kElements;
+    even = _mm512_dpbf16_ps(even, first_of(w + i, left), first_of(x + i, left));
+  }
+  return sum_of<8>(even + odd, std::make_integer_sequence<int, 16>());
+}
+
+void matrix_vector(const Bf16* w_MK, const Bf16* x_K, std::int64_t rows, std::int64_t dim, float* y_M) {
+  for (std::int64_t m = 0; m < rows; ++m) y_M[m] = dot(w_MK + m * dim, x_K, dim);
+}
+
 }  // namespace
 
-void pair_product(const PairProduct& product) {
-  of_rows<kPairRows>(product);
+const PairKernels& pair_kernels() {
+  static constexpr PairKernels kernels{product, matrix_vector};
+  return kernels;
 }
 
 }  // namespace retort::ops::avx512

@@ -11,7 +11,7 @@ const VectorTables& tables();
 }
 namespace avx512 {
 const VectorTables& tables();
-void pair_product(const PairProduct& product);
+const PairKernels& pair_kernels();
 }  // namespace avx512
 #endif
 
@@ -36,9 +36,11 @@ const VectorTables& vector_tables() {
   return *all_vector_tables()[0];
 }
 
-void (*pair_product())(const PairProduct& product) {
+const PairKernels* pair_kernels() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16")) return avx512::pair_product;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512bf16"))
+    return &avx512::pair_kernels();
 #endif
   return nullptr;
 }

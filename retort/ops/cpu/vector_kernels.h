@@ -200,8 +200,15 @@ struct PairProduct {
   std::int64_t out_row;
 };
 inline constexpr std::int64_t kPairRows = 8, kPairColumns = 32;
+
+/// What vectors that multiply bfloat16 by pairs compute; sums are float32.
+struct PairKernels {
+  void (*product)(const PairProduct& product);
+  /// y = W x for `rows` rows of W.
+  void (*matrix_vector)(const Bf16* w_MK, const Bf16* x_K, std::int64_t rows, std::int64_t dim, float* y_M);
+};
 /// Null where the processor has no AVX-512 BF16.
-void (*pair_product())(const PairProduct& product);
+const PairKernels* pair_kernels();
 
 /// The widest table that this processor runs.
 const VectorTables& vector_tables();
