@@ -104,7 +104,7 @@ int parse_and_run(int argc, char** argv) {
 base::ExitCode translated(const Action& act) try {
   return act();
 } catch (const std::filesystem::filesystem_error& error) {
-  throw base::StorageError(base::join(error.path1().string(), ": ", error.code().message(), "."));
+  throw base::StorageError(base::sentence_of(error));
 } catch (const std::bad_alloc&) {
   throw base::MemoryError(base::kOutOfMemory);
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <vector>
 
 #include "retort/base/error.h"
+#include "retort/base/files.h"
 
 namespace retort::comm {
 namespace {
@@ -27,6 +29,8 @@ Failure failure_of(const std::function<void()>& act) {
     return {};
   } catch (const base::Error& error) {
     return {error.code(), error.what(), std::current_exception()};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {base::ExitCode::storage, base::sentence_of(error), std::current_exception()};
   } catch (const std::bad_alloc&) {
     return {base::ExitCode::memory, base::kOutOfMemory, std::current_exception()};
   } catch (const std::exception& error) {
@@ -67,10 +71,7 @@ void Group::barrier() {
 }
 
 std::vector<int> Group::nodes() {
-  const int own = node();
-  std::vector<int> all(static_cast<std::size_t>(size()));
-  all_gather({&own, sizeof own, Type::bytes}, {all.data(), std::ssize(std::as_bytes(std::span(all)))}).wait();
-  return all;
+  return all_values(node());
 }
 
 void Group::all_sum(std::span<double> values) {
@@ -78,11 +79,7 @@ void Group::all_sum(std::span<double> values) {
 }
 
 std::vector<std::string> Group::all_texts(const std::string& own) {
-  const auto length = static_cast<std::int64_t>(own.size());
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
-  all_gather({&length, sizeof length, Type::bytes},
-             {lengths.data(), std::ssize(std::as_bytes(std::span(lengths)))})
-      .wait();
+  const auto lengths = all_values(static_cast<std::int64_t>(own.size()));
   const auto longest = static_cast<std::size_t>(std::ranges::max(lengths));
   std::string padded = own, all(longest * lengths.size(), '\0');
   padded.resize(longest);

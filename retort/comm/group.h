@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "retort/comm/buffer.h"
@@ -110,11 +111,20 @@ class Group {
 
   /// Replaces each value by its sum over the ranks, and returns when it is there.
   void all_sum(std::span<double> values);
+  /// The value of every rank, in the order of ranks.
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> std::vector<T> all_values(const T& own) {
+    std::vector<T> all(static_cast<std::size_t>(size()));
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+    all_gather({&own, kBytes, Type::bytes}, {all.data(), kBytes * size(), Type::bytes}).wait();
+    return all;
+  }
   /// The text of every rank, each as long as it likes, in the order of ranks.
   std::vector<std::string> all_texts(const std::string& own);
   /// Replaces `text` by that of rank `root`.
   void share(std::string& text, int root = 0);
-  /// Runs `act` on this rank.  Where it throws on one, every rank throws what the first of those did.
+  /// Runs `act` on this rank.  Where it throws on one, every rank throws what the first of those did; the
+  /// others as a base::Error.
   void agree(const std::function<void()>& act);
   /// Runs `act`, which throws on every rank or on none, because it knows nothing but what all know.
   void together(const std::function<void()>& act);

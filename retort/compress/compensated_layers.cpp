@@ -25,12 +25,17 @@ std::array<std::int64_t, 2> columns_of(const architecture::Block& block) {
   return {block.attention ? block.attention->num_heads * block.attention->head_dim : 0, mlp_width(block)};
 }
 
+std::int64_t bytes_of_sums(const architecture::Block& block) {
+  std::int64_t bytes = 0;
+  for (const auto columns : columns_of(block))
+    bytes += 2 * columns * columns * (columns <= calibrate::kDoubleColumns ? 8 : 4);
+  return bytes;
+}
+
 // Of all that the constructor keeps.
 std::int64_t bytes_of_sums(const architecture::Config& config) {
   std::int64_t bytes = 0;
-  for (const auto& block : config.blocks)
-    for (const auto columns : columns_of(block))
-      bytes += 2 * columns * columns * (columns <= calibrate::kDoubleColumns ? 8 : 4);
+  for (const auto& block : config.blocks) bytes += bytes_of_sums(block);
   return bytes;
 }
 
@@ -82,9 +87,12 @@ void add_over_ranks(LayerSums& sums, comm::Group& group) {
 }  // namespace
 
 CompensatedBytes compensated_bytes(const architecture::Config& config, std::int64_t item_bytes) {
-  const auto all = bytes_of_sums(config);
-  return {.sums = all > kSumsBytes ? all / static_cast<std::int64_t>(config.blocks.size()) : all,
-          .weights = bytes_of_weights(config, item_bytes, kRecentWeightsBytes)};
+  std::int64_t sums = bytes_of_sums(config);
+  if (sums > kSumsBytes) {  // the rest is on disk
+    sums = 0;
+    for (const auto& block : config.blocks) sums = std::max(sums, bytes_of_sums(block));
+  }
+  return {.sums = sums, .weights = bytes_of_weights(config, item_bytes, kRecentWeightsBytes)};
 }
 
 CompensatedLayers::CompensatedLayers(const model::Weights& input, const FitSources& sources,

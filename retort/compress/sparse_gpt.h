@@ -59,6 +59,7 @@ SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hess
 SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_CC, SparseMethod method,
                          const model::Pattern& pattern, const std::string& who);
 
+/// Of all rows given, over the text of the Hessian.
 OutputError output_error(const at::Tensor& weight_RC, const at::Tensor& sparse_RC,
                          const at::Tensor& hessian_CC);
 

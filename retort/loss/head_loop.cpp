@@ -39,6 +39,16 @@ bool keeps_logits(const model::LogitRule& rule) {
   return rule.softcap > 0;
 }
 
+std::int64_t chunk_bytes(const HeadLoopShape& s, std::int64_t chunk_rows) {
+  const std::int64_t logits = (1 + s.teacher_logits + s.capped) * chunk_rows * s.vocab;
+  const std::int64_t rows = chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
+  const auto adding =
+      ops::add_transposed_product_work_bytes(s.path, chunk_rows, s.vocab, s.student_hidden, s.item_bytes);
+  const auto losing = ops::logit_loss_work_bytes(s.path, chunk_rows, s.vocab, s.item_bytes, s.teacher_logits);
+  const auto norm = ops::rms_norm_work_bytes(s.path, chunk_rows, s.student_hidden, s.item_bytes);
+  return s.item_bytes * (logits + rows) + std::max({adding, losing, norm});
+}
+
 }  // namespace
 
 at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
@@ -72,14 +82,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
 }
 
 std::int64_t head_loop_bytes(const HeadLoopShape& s) {
-  const std::int64_t logits = (1 + s.teacher_logits + s.capped) * s.chunk_rows * s.vocab;
-  const std::int64_t rows = s.chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
-  const auto adding =
-      ops::add_transposed_product_work_bytes(s.path, s.chunk_rows, s.vocab, s.student_hidden, s.item_bytes);
-  const auto losing =
-      ops::logit_loss_work_bytes(s.path, s.chunk_rows, s.vocab, s.item_bytes, s.teacher_logits);
-  const auto norm = ops::rms_norm_work_bytes(s.path, s.chunk_rows, s.student_hidden, s.item_bytes);
-  return s.item_bytes * (logits + rows) + std::max({adding, losing, norm});
+  // A product of few rows may need other work than that of a whole chunk.
+  return std::max(chunk_bytes(s, std::min(s.chunk_rows, s.tokens)), chunk_bytes(s, s.tokens % s.chunk_rows));
 }
 
 }  // namespace retort::loss

@@ -33,6 +33,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
 
 struct HeadLoopShape {
   ops::Path path = ops::Path::cpu;
+  std::int64_t tokens = 0;  ///< of a micro-batch
   std::int64_t chunk_rows = 0, vocab = 0, student_hidden = 0, teacher_hidden = 0;
   std::int64_t item_bytes = 4;
   bool teacher_logits = false;

@@ -16,7 +16,10 @@ class LogitLoss : public Loss {
   virtual ops::LogitTerm term(double step_targets) const = 0;
 };
 
+/// -log p(target) of the student, in nats, over tokens that have a target.
 std::unique_ptr<LogitLoss> cross_entropy(const LossOptions& options);
+/// KL(teacher || student) of both at temperature T, times T^2 where options.temperature_squared, in nats.
+/// Source: Hinton et al., arXiv 1503.02531, section 2.
 std::unique_ptr<LogitLoss> kl_divergence(const LossOptions& options);
 
 }  // namespace retort::loss

@@ -15,6 +15,11 @@ at::Tensor present_view_of(const architecture::Unit& unit, const at::Tensor& fla
   return flat.narrow(0, tensor->offset, tensor->numel).view(tensor->shape);
 }
 
+// As some classes of transformers round the factor to the type of the embedding.
+double rounded(double factor, at::ScalarType type) {
+  return at::scalar_tensor(factor, type).item<double>();
+}
+
 }  // namespace
 
 HeadWeights head_weights(const architecture::Layout& layout, const at::Tensor& flat) {
@@ -29,14 +34,14 @@ at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor
 
 at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor) {
   auto rows_ND = matrix_VD.index_select(0, ids_N);
-  // Some classes of transformers round the factor to the type of the embedding.
-  if (factor != 1) rows_ND.mul_(at::scalar_tensor(factor, rows_ND.options()));
+  if (factor != 1) rows_ND.mul_(rounded(factor, rows_ND.scalar_type()));
   return rows_ND;
 }
 
 void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, double factor,
                     at::Tensor gradient_VD) {
-  gradient_VD.index_add_(0, ids_N, grad_ND.to(gradient_VD.scalar_type()), factor);
+  gradient_VD.index_add_(0, ids_N, grad_ND.to(gradient_VD.scalar_type()),
+                         rounded(factor, grad_ND.scalar_type()));
 }
 
 LogitRule logit_rule(const architecture::Config& config) {

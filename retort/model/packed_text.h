@@ -29,6 +29,7 @@ struct PackedText {
   std::span<const std::int64_t> sequence_starts() const { return std::span(bounds).first(bounds.size() - 1); }
 };
 
+/// Sequences one behind the other, on the device.
 PackedText packed_text(std::span<const TextSequence> sequences, at::Device device);
 
 /// The same of any sequences that have `ids`, `targets` and `starts`.

@@ -67,11 +67,4 @@ at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& linea
   return mask;
 }
 
-std::vector<at::Tensor> masks_of(const Weights& weights) {
-  std::vector<at::Tensor> masks;
-  for (std::size_t unit = 0; unit < weights.units.size(); ++unit)
-    masks.push_back(mask_of_part(weights.layout, weights.lineage, unit, 0, weights.units[unit]));
-  return masks;
-}
-
 }  // namespace retort::model

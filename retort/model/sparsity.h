@@ -36,8 +36,4 @@ void check_pattern(const architecture::Layout& layout, const Lineage& lineage, s
 at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
                         std::int64_t begin, const at::Tensor& values);
 
-/// Per unit a flat uint8 mask, 1 where a parameter may be non-zero: the zeros of the sparse layers stay
-/// zeros.  Undefined for units without sparse layers.
-std::vector<at::Tensor> masks_of(const Weights& weights);
-
 }  // namespace retort::model

@@ -114,7 +114,7 @@ Ended work(const Context& context, comm::Group& group, std::int64_t team, std::i
   } catch (const record::StoppedError& stopped) {
     ask_others_to_stop(context, group);
     return {.stopped = stopped.what(), .failed = {}};
-  } catch (const base::Error&) {
+  } catch (const std::exception&) {  // out of memory too
     if (!group.failed_together()) throw;
     ask_others_to_stop(context, group);
     return {.stopped = {}, .failed = std::current_exception()};

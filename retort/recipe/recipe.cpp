@@ -41,6 +41,7 @@ std::vector<std::string> Stage::models_read() const {
 void Binder::one_of(const char* key, std::string& value, const Words& words, const Field& field) {
   std::size_t index = 0;
   while (index + 1 < words.size() && words[index] != value) ++index;
+  base::ensure(words.at(index) == value, "a recipe's word is one of those that its key takes");
   word(key, index, words, field);
   value = std::string(words.at(index));
 }

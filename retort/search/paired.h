@@ -15,6 +15,7 @@ struct PairedDifference {
   bool significant = false;
 };
 
+/// Of any number of pieces, in their unit.
 PairedDifference paired_difference(std::span<const double> differences);
 
 /// Probability that |T| stays below t with so many degrees of freedom.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ranges>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
@@ -143,6 +144,17 @@ std::int64_t over_blocks(const MemoryShape& shape, const architecture::Config& c
   return largest;
 }
 
+// What backward holds beyond all activations that were kept: those of a block go with it.
+std::int64_t backward_beyond_kept(const MemoryShape& shape, const architecture::Config& config) {
+  std::int64_t largest = 0, gone = 0;
+  for (const auto& block : config.blocks | std::views::reverse) {
+    const BlockBytes bytes{shape, sizes_of(block, config.hidden_size)};
+    gone += bytes.kept();
+    largest = std::max(largest, bytes.backward() - gone);
+  }
+  return largest;
+}
+
 std::int64_t rotary_bytes(const architecture::Config& config, std::int64_t tokens) {
   return tokens * architecture::rotary_values_per_token(config) * 4;
 }
@@ -253,7 +265,8 @@ std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::L
                shape.teacher ? over_blocks(shape, *shape.teacher, &BlockBytes::forward) : 0);
   const auto head = item * (wave_tokens * (hidden + teacher_hidden) + tokens * hidden) +
                     loss::head_loop_bytes({.path = shape.path,
-                                           .chunk_rows = std::min(shape.head_rows, tokens),
+                                           .tokens = tokens,
+                                           .chunk_rows = shape.head_rows,
                                            .vocab = student.vocab_size,
                                            .student_hidden = hidden,
                                            .teacher_hidden = teacher_hidden,
@@ -261,8 +274,8 @@ std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::L
                                            .teacher_logits = shape.teacher_logits,
                                            .capped = student.logits_softcap > 0});
   const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
-                        over_blocks(shape, student, &BlockBytes::backward) -
-                        (shape.keep_activations ? over_blocks(shape, student, &BlockBytes::kept) : 0);
+                        (shape.keep_activations ? backward_beyond_kept(shape, student)
+                                                : over_blocks(shape, student, &BlockBytes::backward));
   const auto update = ops::optimizer_work_bytes(shape.path, largest_of(layout));
   const auto evaluation = shape.evaluation_bytes - kept_for_backward;
   const auto by_phase = moving(shape, layout);

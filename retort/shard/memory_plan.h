@@ -51,6 +51,7 @@ struct MemoryPlan {
   void share(std::string_view what, std::int64_t ranks);
 };
 
+/// Bytes of a rank at the worst moment of a step or an evaluation, by what they hold.
 MemoryPlan plan_memory(const MemoryShape& shape);
 
 /// The same for a rank that has so many bytes.  Where they do not suffice, the advice names the least number

@@ -238,16 +238,8 @@ class ShardedParameters final : public Parameters {
   // Which piece each rank has.  Those of a shard group may differ in their places among replicas.
   void find_places() {
     const Place own{shard_.rank(), replica_.rank()};
-    const auto gathered = [](comm::Group& group, const auto& one) {
-      std::vector<std::remove_cvref_t<decltype(one)>> all(to_size(group.size()));
-      group
-          .all_gather({&one, sizeof one, comm::Type::bytes},
-                      {all.data(), static_cast<std::int64_t>(sizeof one) * group.size()})
-          .wait();
-      return all;
-    };
-    places_ = gathered(world_, own);
-    replicas_of_shard_ = gathered(shard_, own.replica);
+    places_ = world_.all_values(own);
+    replicas_of_shard_ = shard_.all_values(own.replica);
   }
 
   // Of `per_unit` elements for each unit; empty when the ranks have no memory in common.

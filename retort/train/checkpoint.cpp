@@ -201,9 +201,7 @@ struct Parts {
 
 Parts all_parts(comm::Group& group, const std::string& hash, const Ranges& ranges) {
   Parts parts;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    auto of_rank = base::Json{{"hash", hash}, {"ranges", ranges}}.dump();
-    group.share(of_rank, rank);
+  for (const auto& of_rank : group.all_texts(base::Json{{"hash", hash}, {"ranges", ranges}}.dump())) {
     const auto json = base::Json::parse(of_rank);
     parts.hashes.push_back(json.at("hash"));
     parts.ranges.push_back(json.at("ranges"));
@@ -273,7 +271,12 @@ void CheckpointWriter::finish() {
     if (!directory) return;
     write_manifest(directory->path(), place_, progress_, parts);
     directory->commit();
-    remove_others(place_, progress_.step);
+  });
+}
+
+void CheckpointWriter::remove_earlier() {
+  state_.group.agree([&] {
+    if (state_.group.rank() == 0) remove_others(place_, progress_.step);
   });
 }
 

@@ -61,9 +61,11 @@ class CheckpointWriter {
   bool pending() const { return part_.valid(); }
   /// The step that it is of.
   std::int64_t step() const { return progress_.step; }
-  /// Waits for the parts, makes the checkpoint count, and removes those beyond `keep`; throws StorageError on
-  /// every rank, with the earlier ones untouched.  Collective.
+  /// Waits for the parts and makes the checkpoint count; throws StorageError on every rank, with the earlier
+  /// ones untouched.  Collective.
   void finish();
+  /// Removes those beyond `keep`; throws StorageError on every rank.  Collective.
+  void remove_earlier();
 
  private:
   const CheckpointPlace& place_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "retort/eval/evaluate.h"
+#include "retort/eval/held_head.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/eval/score.h"
 #include "retort/model/packed_text.h"
@@ -41,11 +42,9 @@ record::NamedNumbers held_out_losses(const std::vector<HeldOutSet>& sets, shard:
                                      const TrainOptions& options, at::Device device, comm::Group& group) {
   record::NamedNumbers losses;
   if (sets.empty()) return losses;
-  const auto head_unit = student.layout().head_unit();
-  const eval::HeadScorer scorer(student.config(), student.layout(), student.acquire(head_unit));
+  const eval::HeldHead scorer(student);
   for (const auto& set : sets)
     losses.emplace_back(set.source, held_out_loss(set, scorer, student, options, device, group));
-  student.release(head_unit);
   return losses;
 }
 

@@ -19,7 +19,7 @@ struct HeldOutSet {
   std::vector<shard::MicroBatch> batches;
 };
 
-/// Nats per token by source; nothing where there are no sets.  Collective.
+/// Nats per token by source, over the tokens of all ranks; nothing where there are no sets.  Collective.
 record::NamedNumbers held_out_losses(const std::vector<HeldOutSet>& sets, shard::Parameters& student,
                                      const TrainOptions& options, at::Device device, comm::Group& group);
 

@@ -42,9 +42,11 @@ record::NamedNumbers operation_flops(const architecture::Config& student, const 
 
 StepFlops step_flops(const architecture::Config& student, const architecture::Config* teacher,
                      bool teacher_logits, std::int64_t sequence_tokens) {
-  return {.all = 3 * architecture::flops_per_token(student, sequence_tokens) +
-                 (teacher ? architecture::flops_per_token(*teacher, sequence_tokens) : 0),
-          .by_phase = phase_flops(student, teacher, teacher_logits, sequence_tokens),
+  const auto by_phase = phase_flops(student, teacher, teacher_logits, sequence_tokens);
+  double all = 0;
+  for (const auto& [phase, flops] : by_phase) all += flops;
+  return {.all = all,
+          .by_phase = by_phase,
           .by_operation = operation_flops(student, teacher, teacher_logits, sequence_tokens)};
 }
 

@@ -313,7 +313,7 @@ class Loop {
   void save() {
     sync_metrics();
     checkpoint_.begin(progress_);
-    checkpoint_.finish();
+    finish_to_save();
   }
 
   void begin_to_save() {
@@ -326,7 +326,20 @@ class Loop {
   void end_of_saving() {
     if (!checkpoint_.pending()) return;
     clock_.enter(shard::Phase::checkpoint);
-    or_go_on([this] { checkpoint_.finish(); });
+    or_go_on([this] { finish_to_save(); });
+  }
+
+  // One that stays takes room and nothing else.
+  void finish_to_save() {
+    checkpoint_.finish();
+    try {
+      checkpoint_.remove_earlier();
+    } catch (const base::StorageError& error) {
+      s_.group.recovered();
+      s_.observer.message(record::Level::warning,
+                          base::join(s_.stage, ": the checkpoint of step ", checkpoint_.step(),
+                                     " is saved, and an earlier one could not be removed: ", error.what()));
+    }
   }
 
   void check_replicas() {

@@ -21,7 +21,7 @@
 namespace retort::train {
 
 /// Everything that a stage trains with; references live as long as the loop.  Only rank 0 of the group reads
-/// text, writes metrics and is asked to stop.
+/// text and writes metrics.  All stop where any of them is asked to.
 struct TrainSetup {
   std::string stage;
   const TrainOptions& options;

@@ -250,5 +250,16 @@ TEST(Embedding, BackwardAddsRowsOfRepeatedTokens) {
   test::expect_close(actual, matrix.grad() + 1, 1e-14);
 }
 
+// The factor is rounded to the type of the rows, there and back.
+TEST(Embedding, BackwardHasTheFactorOfForward) {
+  const double factor = std::sqrt(1152.0);
+  const auto ids = at::tensor({2}, at::kLong);
+  const auto rows = model::embed(at::ones({3, 4}, at::kBFloat16), ids, factor);
+  auto gradient = at::zeros({3, 4});
+  model::embed_backward(at::ones({1, 4}, at::kBFloat16), ids, factor, gradient);
+  EXPECT_NE(rows[0][0].item<double>(), factor);
+  test::expect_identical(gradient.narrow(0, 2, 1), rows.to(at::kFloat));
+}
+
 }  // namespace
 }  // namespace retort

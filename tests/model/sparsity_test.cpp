@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "retort/base/error.h"
+#include "support/masks.h"
 #include "support/models_for_tests.h"
 
 namespace retort {
@@ -48,7 +49,7 @@ TEST(Pattern, OneWeightTooManyIsFoundAndNamed) {
 
 TEST(Pattern, MasksAreZeroExactlyWhereASparseLayerIs) {
   const auto weights = sparse_model();
-  const auto masks = model::masks_of(weights);
+  const auto masks = test::masks_of(weights);
   ASSERT_EQ(masks.size(), weights.units.size());
   for (std::size_t unit = 0; unit < masks.size(); ++unit) EXPECT_EQ(masks[unit].defined(), unit == 2) << unit;
   const auto place = *weights.layout.find(kGate);
@@ -61,8 +62,7 @@ TEST(Pattern, MasksAreZeroExactlyWhereASparseLayerIs) {
 }
 
 TEST(Pattern, DenseModelsHaveNoMasks) {
-  for (const auto& mask : model::masks_of(test::tiny_model(test::tiny_config())))
-    EXPECT_FALSE(mask.defined());
+  for (const auto& mask : test::masks_of(test::tiny_model(test::tiny_config()))) EXPECT_FALSE(mask.defined());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "retort/ops/device/pieces.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/logit_losses.h"
+#include "retort/ops/logit_scores.h"
 #include "retort/ops/matrix_product.h"
 #include "retort/ops/optimizer_step.h"
 #include "retort/ops/path.h"
@@ -399,6 +400,9 @@ TEST(WorkMemory, IsWhatTheCompositionsHold) {
         expect_work("kl_divergence",
                     work_of([&] { return ops::logit_losses(x, y, targets, {divergence(1, reverse, 1)}, z); }),
                     ops::logit_loss_work_bytes(kPath, rows, kDim, item, true));
+      for (const std::int64_t tokens : {kDim, kDim - 24})
+        EXPECT_LE(work_of([&] { return ops::score_chunk(x, y, targets, tokens); }),
+                  ops::score_work_bytes(kPath, rows, kDim, item, true) + (1 << 18));
       const auto sum = at::zeros({rows, kDim});
       expect_work("accumulate", work_of([&] {
                     ops::accumulate(x, sum);

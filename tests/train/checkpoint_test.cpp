@@ -117,6 +117,7 @@ void save(const CheckpointPlace& place, std::int64_t step) {
   CheckpointWriter writer(place, {*state.parameters, state.optimizer, *state.group});
   writer.begin(progress_at(step));
   writer.finish();
+  writer.remove_earlier();
 }
 
 void save_on_two_ranks(const CheckpointPlace& place, std::int64_t step) {
@@ -125,6 +126,7 @@ void save_on_two_ranks(const CheckpointPlace& place, std::int64_t step) {
     CheckpointWriter writer(place, state.trained());
     writer.begin(progress_at(step));
     writer.finish();
+    writer.remove_earlier();
   });
 }
 
@@ -293,6 +295,17 @@ TEST_F(CheckpointTest, KeepsAsManyAsAsked) {
   for (const std::int64_t step : {10, 20, 30, 40, 50}) save(place_, step);
   EXPECT_EQ(names_in(place_.directory),
             (std::set<std::string>{"step-00000030", "step-00000040", "step-00000050"}));
+}
+
+TEST_F(CheckpointTest, CountsThoughAnEarlierOneCannotBeRemoved) {
+  place_.keep = 1;
+  save(place_, 10);
+  const test::OwnDisk disk{step_path(place_, 10), "size=1m"};  // what is mounted stays
+  RETORT_ON_OWN_DISK_OR_SKIP(disk, [&] {
+    const auto message = message_of<base::StorageError>([&] { save(place_, 20); });
+    EXPECT_SAYS(message, "step-00000010");
+    expect_loads(20, 0);
+  });
 }
 
 TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {

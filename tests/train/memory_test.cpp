@@ -46,6 +46,8 @@ constexpr ModelShape kManyHeads{
 
 constexpr ModelShape kManyTokens{
     .blocks = 2, .hidden = 32, .heads = 2, .kv_heads = 1, .width = 64, .vocab = 50'000};
+constexpr ModelShape kOddTokens{
+    .blocks = 2, .hidden = 128, .heads = 4, .kv_heads = 2, .width = 320, .vocab = 50'257};
 
 // What other families have: biases and norms of heads; norms on both sides, a window and soft caps; norms
 // after, across heads, and factors.
@@ -77,6 +79,12 @@ void with_norms_after(architecture::Config& config) {
     block.residual_factor = 0.5;
     block.attention->kind.norm = architecture::QueryKeyNorm::across_heads;
   }
+}
+
+// As a search by layer leaves blocks: the first of attention and MLP, the last a wide MLP alone.
+void with_unlike_blocks(architecture::Config& config) {
+  config.blocks.back().attention.reset();
+  config.blocks.back().mlp = architecture::DenseMlp{640};
 }
 
 ModelShape changed(ModelShape shape, void (*change)(architecture::Config& config)) {
@@ -155,6 +163,16 @@ std::vector<Case> cases() {
        .distill = false,
        .keep = true,
        .evaluate = true},
+      {.what = "unlike blocks, kept",
+       .student = changed(kWide, with_unlike_blocks),
+       .teacher = kWide,
+       .batch = {8, 1, 0},
+       .distill = false,
+       .keep = true},
+      {.what = "odd vocabulary, a last chunk of few rows",
+       .student = kOddTokens,
+       .teacher = kOddTokens,
+       .length = 130},
   };
   // Types alternate, and on the path of an accelerator the other way.
   const std::size_t first = ops::path_of(at::kCPU) == ops::Path::cpu ? 0 : 1;

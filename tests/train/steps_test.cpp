@@ -2,9 +2,12 @@
 #include <cmath>
 #include <set>
 
+#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/record/metrics_line.h"
 #include "retort/train/batches.h"
+#include "retort/train/step_flops.h"
+#include "support/models_for_tests.h"
 #include "support/oracle_case.h"
 #include "support/tolerance.h"
 #include "train/training.h"
@@ -179,6 +182,20 @@ TEST_P(Steps, NameWhereTheirTimeWent) {
     names_and_sum(*parts, &flops);
     EXPECT_DOUBLE_EQ(flops, outcome.result.flops_per_token);
   }
+}
+
+TEST(StepFlops, AreTheSumOfTheirPartsWhereNoLossReadsTheTeachersLogits) {
+  const auto student = test::tiny_config(2), teacher = test::tiny_config(3);
+  const auto all = [&](bool teacher_logits) {
+    const auto flops = train::step_flops(student, &teacher, teacher_logits, 32);
+    for (const auto* parts : {&flops.by_phase, &flops.by_operation}) {
+      double sum = 0;
+      names_and_sum(*parts, &sum);
+      EXPECT_DOUBLE_EQ(sum, flops.all);
+    }
+    return flops.all;
+  };
+  EXPECT_DOUBLE_EQ(all(true) - all(false), architecture::head_flops_per_token(teacher));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps,

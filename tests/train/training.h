@@ -18,6 +18,7 @@
 #include "retort/model/weights.h"
 #include "retort/shard/groups.h"
 #include "retort/train/trainer.h"
+#include "support/masks.h"
 #include "support/temporary_directory.h"
 
 namespace retort::test {
@@ -133,7 +134,7 @@ class Training {
         group_(comm::single_group()) {
     auto weights = weights_of(given.student_files, given.student, 1, at::kFloat);
     if (given.masked) make_sparse(weights);
-    masks_ = model::masks_of(weights);
+    masks_ = test::masks_of(weights);
     lineage_ = weights.lineage;
     student_ = shard::resident_parameters(std::move(weights), shard::Use::trained, given.dtype);
     if (given.distill)

@@ -294,30 +294,20 @@ class SharedGroup final : public WorkerGroup {
 };
 
 std::unique_ptr<Group> SharedGroup::split(int color, const std::string& level) {
-  struct Entry {
-    std::int64_t color, control;
-  };
-  const auto gathered = [this](Entry own) {
-    std::vector<Entry> entries(static_cast<std::size_t>(size()));
-    all_gather({&own, sizeof own, Type::bytes},
-               {entries.data(), static_cast<std::int64_t>(sizeof(Entry)) * size()})
-        .wait();
-    return entries;
-  };
   SharedWorld part = world_;
   part.size = 0;
   std::vector<int> members;
   int first = -1;
-  const auto colors = gathered({color, 0});
+  const auto colors = all_values(color);
   for (int other = 0; other < size(); ++other) {
-    if (colors[static_cast<std::size_t>(other)].color != color) continue;
+    if (colors[static_cast<std::size_t>(other)] != color) continue;
     if (first < 0) first = other;
     if (other == rank()) part.rank = part.size;
     ++part.size;
     members.push_back(members_[static_cast<std::size_t>(other)]);
   }
   const auto own_control = first == rank() ? world_.arena->take(control_bytes(part.size)) : 0;
-  part.control = gathered({color, own_control})[static_cast<std::size_t>(first)].control;
+  part.control = all_values(own_control)[static_cast<std::size_t>(first)];
   return std::make_unique<SharedGroup>(part, worker(), std::move(members), level);
 }
 

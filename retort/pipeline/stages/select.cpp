@@ -86,7 +86,7 @@ eval::EvaluateOptions measuring(const Stage& stage) {
 bool distilled_before(const Context& context, const std::string& student, const base::Json& identity) {
   if (!context.directory.finished(student)) return false;
   if (context.directory.result(student).value("started_from", base::Json()) == identity) return true;
-  std::filesystem::remove_all(context.directory.checkpoints(student));
+  base::remove_all(context.directory.checkpoints(student));
   return false;
 }
 
