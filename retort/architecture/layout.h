@@ -84,7 +84,6 @@ struct Tensor {
   std::int64_t cols() const { return shape.back(); }
   /// Of the tensor in the file.
   std::vector<std::int64_t> stored_shape() const;
-  bool shares_storage() const { return stored.rows != shape.front(); }
 };
 
 struct Unit {

@@ -1,6 +1,6 @@
 #pragma once
-// f of evaluator.h from what each document of the calibration text adds to it, so that a difference of two
-// models has an interval over documents.
+// The loss increase by which models are compared, from what each document of the calibration text adds to it.
+// So a difference of two models has an interval over documents.
 //
 // Shape legend: N tokens of a batch.
 

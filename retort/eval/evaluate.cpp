@@ -16,6 +16,7 @@
 #include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/packed_text.h"
+#include "retort/shard/acquired_unit.h"
 
 namespace retort::eval {
 namespace {
@@ -395,9 +396,9 @@ ModelScores describe_model(const Subject& model, const base::Path& directory) {
                      .sources = {},
                      .generations = {}};
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) {
+    const shard::AcquiredUnit acquired(parameters, unit);
     // Padding is zero and does not count.
-    scores.nonzero_parameters += at::count_nonzero(parameters.acquire(unit)).item<std::int64_t>();
-    parameters.release(unit);
+    scores.nonzero_parameters += at::count_nonzero(acquired.flat()).item<std::int64_t>();
   }
   if (!directory.empty())
     for (const auto& file : io::ModelDirectory::open(directory).weight_files())

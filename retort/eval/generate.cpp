@@ -11,6 +11,7 @@
 #include "retort/eval/held_head.h"
 #include "retort/model/block.h"
 #include "retort/ops/path.h"
+#include "retort/shard/acquired_unit.h"
 
 namespace retort::eval {
 namespace {
@@ -59,10 +60,8 @@ class Decoder {
     for (const auto& block : parameters.config().blocks)
       caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
     if (!parameters.resident()) return;
-    for (std::size_t block = 0; block < caches_.size(); ++block) {
-      weights_.push_back(acquired(block));
-      parameters.release(unit_of(block));
-    }
+    for (std::size_t block = 0; block < caches_.size(); ++block)
+      with_weights(block, [&](const model::BlockWeights& weights) { weights_.push_back(weights); });
   }
 
   /// Whether the text becomes so long with `count` more tokens that all of it is turned by other angles.
@@ -87,30 +86,27 @@ class Decoder {
     const auto count = static_cast<std::int64_t>(ids.size());
     const auto tokens = model::part_of(text_, position_, count);
     const double eps = parameters_.config().rms_norm_eps;
-    auto hidden_ND = model::embed(model::embedding_matrix(parameters_.layout(), parameters_.acquire(0)),
-                                  model::index_tensor(ids, device_), parameters_.config().embedding_factor);
-    parameters_.release(0);
+    auto hidden_ND = embedded(parameters_, model::index_tensor(ids, device_));
     for (std::size_t block = 0; block < caches_.size(); ++block) {
-      if (!weights_.empty()) {
-        hidden_ND = model::block_decode(weights_[block], eps, hidden_ND, tokens, caches_[block]);
-        continue;
-      }
-      hidden_ND = model::block_decode(acquired(block), eps, hidden_ND, tokens, caches_[block]);
-      parameters_.release(unit_of(block));
+      const auto decode = [&](const model::BlockWeights& weights) {
+        hidden_ND = model::block_decode(weights, eps, hidden_ND, tokens, caches_[block]);
+      };
+      if (weights_.empty())
+        with_weights(block, decode);
+      else
+        decode(weights_[block]);
     }
     position_ += count;
     return scorer_.logits(hidden_ND.narrow(0, count - 1, 1)).squeeze(0);
   }
 
  private:
-  static std::int64_t unit_of(std::size_t block) {
-    return architecture::Layout::block_unit(static_cast<std::int64_t>(block));
-  }
-  model::BlockWeights acquired(std::size_t block) {
-    const auto unit = unit_of(block);
-    return model::block_weights(parameters_.config().blocks[block],
-                                parameters_.layout().units[static_cast<std::size_t>(unit)],
-                                parameters_.acquire(unit));
+  template <typename Act>
+  void with_weights(std::size_t block, Act act) {
+    const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+    const shard::AcquiredUnit acquired(parameters_, unit);
+    act(model::block_weights(parameters_.config().blocks[block],
+                             parameters_.layout().units[static_cast<std::size_t>(unit)], acquired.flat()));
   }
 
   std::int64_t max_tokens_;

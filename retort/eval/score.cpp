@@ -8,6 +8,7 @@
 #include "retort/bench/stopwatch.h"
 #include "retort/model/block.h"
 #include "retort/ops/logit_scores.h"
+#include "retort/shard/acquired_unit.h"
 
 namespace retort::eval {
 namespace {
@@ -110,19 +111,23 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
   return sums;
 }
 
+at::Tensor embedded(shard::Parameters& parameters, const at::Tensor& ids_N) {
+  const shard::AcquiredUnit acquired(parameters, 0);
+  return model::embed(model::embedding_matrix(parameters.layout(), acquired.flat()), ids_N,
+                      parameters.config().embedding_factor);
+}
+
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
                           const model::TokenLayout& layout) {
-  auto hidden_ND = model::embed(model::embedding_matrix(parameters.layout(), parameters.acquire(0)), ids_N,
-                                parameters.config().embedding_factor);
-  parameters.release(0);
   const auto& config = parameters.config();
+  auto hidden_ND = embedded(parameters, ids_N);
   for (std::int64_t block = 0; block < parameters.layout().num_blocks(); ++block) {
     const auto unit = architecture::Layout::block_unit(block);
-    const auto weights = model::block_weights(config.blocks[static_cast<std::size_t>(block)],
-                                              parameters.layout().units[static_cast<std::size_t>(unit)],
-                                              parameters.acquire(unit));
+    const shard::AcquiredUnit acquired(parameters, unit);
+    const auto weights =
+        model::block_weights(config.blocks[static_cast<std::size_t>(block)],
+                             parameters.layout().units[static_cast<std::size_t>(unit)], acquired.flat());
     hidden_ND = model::block_forward(weights, config.rms_norm_eps, hidden_ND, layout);
-    parameters.release(unit);
   }
   return hidden_ND;
 }

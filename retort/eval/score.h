@@ -69,6 +69,9 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
                        const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
                        std::int64_t chunk_rows, RowScores* row_scores = nullptr);
 
+/// Rows of the embedding, as the first block takes them; acquires its unit.
+at::Tensor embedded(shard::Parameters& parameters, const at::Tensor& ids_N);
+
 /// Output of the last block for packed tokens; acquires one unit after the other.
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
                           const model::TokenLayout& layout);

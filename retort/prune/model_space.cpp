@@ -5,6 +5,7 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/prune/moves.h"
 
 namespace retort::prune {
 namespace {
@@ -49,8 +50,21 @@ ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& op
   space_.admits = [this](const search::State& state) { return admits(state); };
   for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block) add_by_block(options, block);
   if (options.units == Units::uniform) add_uniform(options);
+  require_enough(all);
   search::validate(space_);
   require_reachable(all, options.search.tolerance);
+}
+
+void ModelSpace::require_enough(std::int64_t all) const {
+  search::State every;
+  for (std::size_t unit = 0; unit < space_.units.size(); ++unit) every.push_back(space_.highest(unit));
+  if (every.empty()) return;  // which validate() refuses
+  const auto least = all - space_.removed(every);
+  base::require<base::UsageError>(
+      least <= all - space_.least_removed, "prune: target: expected at least ", least, " parameters (",
+      static_cast<double>(least) / static_cast<double>(all), " of this model's ", all,
+      "), which stay where all units are gone, found ", all - space_.least_removed,
+      "; choose a larger target.parameters, such as 60%, or more kinds of units.");
 }
 
 // Units are few and large where only blocks or halves of them may go.
@@ -141,17 +155,7 @@ architecture::Kept ModelSpace::applied(const architecture::Kept& candidate, cons
                                        std::int32_t level) const {
   const auto& [part, number, widths] = removable;
   if (!part) return architecture::without_block(candidate, number);
-  const auto narrowed = [&, &part = part, &widths = widths](const architecture::Kept& kept,
-                                                            std::int64_t block) {
-    return part->with(
-        kept, block,
-        architecture::highest(architecture::counted(part->count(input_, block)),
-                              widths[static_cast<std::size_t>(level)], part->scores(scores_, block)));
-  };
-  if (number >= 0 || !part->of_blocks()) return narrowed(candidate, number);
-  auto smaller = candidate;
-  for (const auto& block : candidate.blocks) smaller = narrowed(smaller, block.number);
-  return smaller;
+  return narrowed(candidate, *part, number, widths[static_cast<std::size_t>(level)], scores_);
 }
 
 architecture::Kept ModelSpace::candidate(const search::State& state) const {

@@ -43,6 +43,7 @@ class ModelSpace {
   void add_uniform(const PruneOptions& options);
   void add_by_block(const PruneOptions& options, std::int64_t block);
   void add(Removable removable, const std::string& name);
+  void require_enough(std::int64_t all) const;
   void require_reachable(std::int64_t all, double tolerance) const;
   bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;

@@ -99,14 +99,18 @@ std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOpt
 architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
                          const calibrate::UnitScores& scores) {
   if (!move.part) return architecture::without_block(candidate, move.block);
-  const auto narrowed = [&](const architecture::Kept& kept, std::int64_t block) {
-    return move.part->with(
-        kept, block,
-        architecture::highest(move.part->left(kept, block), move.width, move.part->scores(scores, block)));
+  return narrowed(candidate, *move.part, /*block=*/-1, move.width, scores);
+}
+
+architecture::Kept narrowed(const architecture::Kept& candidate, const compress::Part& part,
+                            std::int64_t block, std::int64_t width, const calibrate::UnitScores& scores) {
+  const auto once = [&](const architecture::Kept& kept, std::int64_t number) {
+    return part.with(kept, number,
+                     architecture::highest(part.left(kept, number), width, part.scores(scores, number)));
   };
-  if (!move.part->of_blocks()) return narrowed(candidate, -1);
+  if (block >= 0 || !part.of_blocks()) return once(candidate, block);
   auto smaller = candidate;
-  for (const auto& block : candidate.blocks) smaller = narrowed(smaller, block.number);
+  for (const auto& each : candidate.blocks) smaller = once(smaller, each.number);
   return smaller;
 }
 
@@ -148,11 +152,10 @@ std::int64_t target_parameters(const architecture::Config& input, const PruneOpt
       target.parameters > 0
           ? target.parameters
           : static_cast<std::int64_t>(std::floor(target.parameters_fraction * static_cast<double>(before)));
-  base::require<base::UsageError>(wanted >= least && wanted < before, "prune: target: expected ", least,
-                                  " to ", before - 1, " parameters (",
-                                  static_cast<double>(least) / static_cast<double>(before),
-                                  " to below 1 of this model's ", before, "), found ", wanted,
-                                  "; choose one in this range, or another width_multiple.");
+  base::require<base::UsageError>(
+      wanted >= least && wanted < before, "prune: target: expected ", least, " to ", before - 1,
+      " parameters (", static_cast<double>(least) / static_cast<double>(before),
+      " to below 1 of this model's ", before, "), found ", wanted, "; choose one in this range.");
   return wanted;
 }
 

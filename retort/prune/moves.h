@@ -28,6 +28,11 @@ std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOpt
 architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
                          const calibrate::UnitScores& scores);
 
+/// What is left of a candidate whose part has this width, in one block of the input or (-1) in all of them or
+/// in the hidden state: those with the highest scores stay.
+architecture::Kept narrowed(const architecture::Kept& candidate, const compress::Part& part,
+                            std::int64_t block, std::int64_t width, const calibrate::UnitScores& scores);
+
 /// Where nobody names a multiple: the least one of kUsualWidthMultiple by which the widest MLP has at most 64
 /// widths, so that a search takes no more steps on a wide model than on a small one.
 std::int64_t usual_width_multiple(const architecture::Config& input);

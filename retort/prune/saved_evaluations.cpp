@@ -13,8 +13,8 @@ base::Json to_json(const calibrate::LossIncrease& increase) {
 }
 
 calibrate::LossIncrease increase_from_json(const base::Json& json) {
-  return {record::number_or_infinity(json.at(0)), record::number_or_infinity(json.at(1)),
-          record::number_or_infinity(json.at(2)), record::number_or_infinity(json.at(3))};
+  return {number_or_infinity(json.at(0)), number_or_infinity(json.at(1)), number_or_infinity(json.at(2)),
+          number_or_infinity(json.at(3))};
 }
 
 base::Json to_json(const calibrate::Evaluation& evaluation) {

@@ -9,9 +9,9 @@
 
 #include "retort/prune/evaluator.h"
 #include "retort/prune/plan.h"
+#include "retort/prune/saved_lines.h"
 #include "retort/prune/setup.h"
 #include "retort/prune/shared_evaluator.h"
-#include "retort/record/saved_lines.h"
 
 namespace retort::prune {
 
@@ -27,7 +27,7 @@ class SavedEvaluations {
  private:
   record::Observer& observer_;
   SharedEvaluator& evaluator_;
-  std::optional<record::SavedLines> file_;
+  std::optional<SavedLines> file_;
   // By the candidate's hash, and whether the KL is over the vocabulary.
   std::map<std::pair<std::string, bool>, calibrate::Evaluation> known_;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "retort/prune/saved_lines.h"
 #include "retort/record/keys.h"
-#include "retort/record/saved_lines.h"
 
 namespace retort::prune {
 namespace {
@@ -53,9 +53,9 @@ std::vector<search::Journal::Entry> entries_of(const std::vector<base::Json>& li
         architecture::stable_hash(space.candidate(state)) != line.at(keys::kCandidate))
       continue;
     std::vector<double> pieces;
-    for (const auto& piece : line.at(kPieces)) pieces.push_back(record::number_or_infinity(piece));
+    for (const auto& piece : line.at(kPieces)) pieces.push_back(number_or_infinity(piece));
     entries.push_back({std::move(state), line.at(kRung).get<std::int32_t>(),
-                       record::number_or_infinity(line.at(keys::kObjective)), line.at(kCharge).get<double>(),
+                       number_or_infinity(line.at(keys::kObjective)), line.at(kCharge).get<double>(),
                        std::move(pieces)});
   }
   return entries;

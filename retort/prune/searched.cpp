@@ -11,9 +11,9 @@
 #include "retort/prune/finalists.h"
 #include "retort/prune/make.h"
 #include "retort/prune/plan.h"
+#include "retort/prune/saved_lines.h"
 #include "retort/prune/saved_search.h"
 #include "retort/prune/search_methods.h"
-#include "retort/record/saved_lines.h"
 #include "retort/record/stopped.h"
 
 namespace retort::prune {
@@ -37,7 +37,7 @@ void measure(const ModelSearch& search, std::span<const search::Task> tasks, con
   }
 }
 
-void save(const ModelSearch& search, const Journal::Entry& entry, record::SavedLines& file) {
+void save(const ModelSearch& search, const Journal::Entry& entry, SavedLines& file) {
   file.append(to_json(entry, search.space));
   if (std::isfinite(entry.objective)) return;
   search.setup.observer.message(record::Level::warning,
@@ -137,7 +137,7 @@ PruneResult led_search(const PruneSetup& setup, const ResolvedPlan& plan, const 
   const auto scores = scores_of(setup, plan);
   const ModelSpace space(setup.input.config, setup.options, plan.target_parameters,
                          calibrate::unit_scores(scores));
-  record::SavedLines file(setup.place.saved_file, search_fingerprint(setup, plan, evaluator), setup.observer);
+  SavedLines file(setup.place.saved_file, search_fingerprint(setup, plan, evaluator), setup.observer);
   const auto search = [&](Journal& journal) {
     return ModelSearch{setup, plan, evaluator, shared, scores, space, journal};
   };

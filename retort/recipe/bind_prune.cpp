@@ -42,19 +42,7 @@ void refuse_idle_keys(Binder& b, const prune::PruneOptions& options) {
   refuse("hidden", options.hidden != defaults.hidden);
 }
 
-}  // namespace
-
-void bind_prune(Binder& b, prune::PruneOptions& options) {
-  b.group("target",
-          [&](Binder& inner) {
-            inner.share("parameters", options.target.parameters_fraction, options.target.parameters,
-                        {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
-          },
-          {.doc = "where pruning ends", .required = true});
-  b.choice(
-      "units", options.units,
-      {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
-              "attentions and MLPs; KV groups and channels of each block on its own"});
+void bind_search(Binder& b, prune::PruneOptions& options) {
   b.group("search",
           [&](Binder& inner) {
             if (inner.fills() && !inner.given("method"))
@@ -84,6 +72,9 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
             refuse_idle_search(inner, options);
           },
           {.doc = "how the candidates are looked for"});
+}
+
+void bind_kinds(Binder& b, prune::PruneOptions& options) {
   b.flag("blocks", options.blocks, {.doc = "candidates: drop one block"});
   b.flag("heads", options.heads,
          {.doc = "candidates: one KV group (a key and value head with its query heads) of every attention"});
@@ -92,6 +83,9 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
   if (!options.blocks && !options.heads && !options.channels && !options.hidden)
     b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
   refuse_idle_keys(b, options);
+}
+
+void bind_ranking(Binder& b, prune::PruneOptions& options) {
   if (b.fills() && !b.given("width_multiple")) options.width_multiple = prune::kWidthMultipleOfModel;
   b.count("width_multiple", options.width_multiple,
           {.doc = "channels or features",
@@ -108,10 +102,9 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
            {.doc = "for the ranking |a| of each channel is cut at this quantile; 1: nowhere",
             .at_least = 0.5,
             .at_most = 1});
-  b.flag(
-      "compensate", options.compensate,
-      {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
-  bind_objective(b, options.objective);
+}
+
+void bind_text(Binder& b, prune::PruneOptions& options) {
   b.count("calibration_tokens", options.calibration_tokens,
           {.doc = "over all sources: five eighths are fitted to, two choose and one judges",
            .at_least = 1,
@@ -119,6 +112,29 @@ void bind_prune(Binder& b, prune::PruneOptions& options) {
            .written = options.calibration_tokens > 0});
   b.count("sequence_length", options.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
+}
+
+}  // namespace
+
+void bind_prune(Binder& b, prune::PruneOptions& options) {
+  b.group("target",
+          [&](Binder& inner) {
+            inner.share("parameters", options.target.parameters_fraction, options.target.parameters,
+                        {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
+          },
+          {.doc = "where pruning ends", .required = true});
+  b.choice(
+      "units", options.units,
+      {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
+              "attentions and MLPs; KV groups and channels of each block on its own"});
+  bind_search(b, options);
+  bind_kinds(b, options);
+  bind_ranking(b, options);
+  b.flag(
+      "compensate", options.compensate,
+      {.doc = "fit o_proj and down_proj to what stays, where that helps on text that it was not fitted to"});
+  bind_objective(b, options.objective);
+  bind_text(b, options);
 }
 
 }  // namespace retort::recipe

@@ -8,9 +8,12 @@
 //   models/<stage>/             Hugging Face directories; <stage>.1, ... are students of a select stage
 //   checkpoints/<stage>/        state of a stage that is not finished
 //   stages/<stage>.json         what a finished stage found; its existence means finished
-//   stages/<stage>/             files of a stage that are neither model nor checkpoint
+//   stages/<stage>/             files of a stage that are neither model nor checkpoint: hidden states, sums,
+//                               finalists of a search
 //   stages/<stage>.documents.jsonl   what an evaluate or select stage found for each document
 //   report.html                 written by the report layer
+//   flights/rank-<rank>         the last calls of each of several ranks, for `retort autopsy`
+//   stop                        made by the user: asks the run to save and end
 //   lock                        held while a process works here
 
 #include <string>

@@ -65,6 +65,20 @@ bool is_wanted(const LinearLayer& layer, const SparsifyOptions& options) {
 
 }  // namespace
 
+std::vector<const architecture::Tensor*> chosen_tensors(const architecture::Layout& layout,
+                                                        const SparsifyOptions& options) {
+  const auto& blocks = options.blocks;
+  std::vector<const architecture::Tensor*> chosen;
+  for (const auto& unit : layout.units) {
+    const bool named = blocks.empty() || std::ranges::count(blocks, unit.block_index) > 0;
+    if (unit.block_index < 0 || !named) continue;
+    for (const auto& layer : kLinearLayers)
+      if (const auto* tensor = is_wanted(layer, options) ? unit.find(layer.role) : nullptr)
+        chosen.push_back(tensor);
+  }
+  return chosen;
+}
+
 ChosenLayers::ChosenLayers(const model::Weights& weights, const SparsifyOptions& options)
     : layout_(weights.layout),
       blocks_(options.blocks.empty() ? architecture::counted(std::ssize(weights.config.blocks))
@@ -72,13 +86,10 @@ ChosenLayers::ChosenLayers(const model::Weights& weights, const SparsifyOptions&
   const auto pattern = model::parse_pattern(options.pattern);
   check_names(options);
   check_numbers(weights, options, pattern.group);
-  for (const auto& unit : layout_.units)
-    for (const auto& layer : kLinearLayers) {
-      const auto* tensor = names_block(unit.block_index) ? unit.find(layer.role) : nullptr;
-      if (!tensor || !is_wanted(layer, options)) continue;
-      compress::require_groups(tensor->cols(), pattern, "sparsify: " + tensor->name);
-      names_.insert(tensor->name);
-    }
+  for (const auto* tensor : chosen_tensors(layout_, options)) {
+    compress::require_groups(tensor->cols(), pattern, "sparsify: " + tensor->name);
+    names_.insert(tensor->name);
+  }
   base::require<base::UsageError>(
       count() > 0, "sparsify: the chosen blocks have none of the chosen layers; choose others.");
 }

@@ -20,6 +20,10 @@ struct LayerGroup {
   std::vector<const architecture::Tensor*> layers;  ///< tensors of the model's layout
 };
 
+/// Tensors of a layout that the options name, by block and layer; empty lists name all.
+std::vector<const architecture::Tensor*> chosen_tensors(const architecture::Layout& layout,
+                                                        const SparsifyOptions& options);
+
 class ChosenLayers {
  public:
   /// The layout of `weights` must outlive this.  Throws UsageError: unknown layer, block out of range, a

@@ -1,5 +1,6 @@
 #pragma once
-// What a change of weights does to f of evaluator.h, document by document, so that it has an interval.
+// What a change of weights does to the loss (calibrate/loss_increase.h), document by document, so that it has
+// an interval.
 //
 // Shape legend: N tokens of a batch, D hidden.
 
@@ -24,9 +25,10 @@ namespace retort::sparsify {
 
 inline constexpr std::int64_t kDamageRows = 512;  ///< logit rows computed at a time
 
-/// f of the changed model relative to the reference, and its parts, over sources.
+/// Loss increase of the changed model over the reference, and its parts, over sources.
 struct Damage : calibrate::Evaluation {
-  std::optional<eval::Interval> interval = {};  ///< of f, 95 %, paired by document; empty with too few
+  std::optional<eval::Interval> interval =
+      {};  ///< of the loss increase, 95 %, paired by document; empty with too few
 };
 
 /// Damage of one layer that alone is sparse, in the model as it came.
@@ -46,7 +48,7 @@ struct CumulativeDamage {
 base::Json to_json(const Damage& damage, const std::vector<std::string>& source_names);
 base::Json to_json(const LayerDamage& layer, const std::vector<std::string>& source_names);
 base::Json to_json(const CumulativeDamage& cumulative, const std::vector<std::string>& source_names);
-/// They read what to_json() writes, of the sources only f.
+/// They read what to_json() writes, of the sources only the loss increase.
 LayerDamage layer_damage_from_json(const base::Json& json, const std::vector<std::string>& source_names);
 CumulativeDamage cumulative_damage_from_json(const base::Json& json,
                                              const std::vector<std::string>& source_names);

@@ -23,13 +23,6 @@ namespace {
 
 namespace keys = record::keys;
 
-double largest_of_ranks(comm::Group& group, double own) {
-  std::vector<double> all(static_cast<std::size_t>(group.size()));
-  all[static_cast<std::size_t>(group.rank())] = own;
-  group.all_sum(all);
-  return *std::max_element(all.begin(), all.end());
-}
-
 compress::OutputError of_all_rows(comm::Group& group, const compress::OutputError& own) {
   double sums[] = {own.change, own.whole};
   group.all_sum(sums);
@@ -155,10 +148,9 @@ at::Tensor sparse_rows(const at::Tensor& weight_RC, const LayerInputs& inputs, c
   outcome.relative_error = of_all_rows(group, result.error).relative();
   if (inputs.factor) outcome.dampening = result.dampening_fraction;
   if (options.method == compress::SparseMethod::sparse_gpt)
-    outcome.identity_residual = largest_of_ranks(group, result.identity_residual);
+    outcome.identity_residual = std::ranges::max(group.all_values(result.identity_residual));
   if (outcome.polish)
-    outcome.polish->iterations =
-        static_cast<std::int64_t>(largest_of_ranks(group, static_cast<double>(outcome.polish->iterations)));
+    outcome.polish->iterations = std::ranges::max(group.all_values(outcome.polish->iterations));
   return result.weight_RC;
 }
 

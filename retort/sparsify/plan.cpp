@@ -11,6 +11,7 @@
 #include "retort/calibrate/hessian.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/text.h"
+#include "retort/sparsify/chosen_layers.h"
 #include "retort/sparsify/damage.h"
 
 namespace retort::sparsify {
@@ -46,28 +47,6 @@ LayerCost layer_cost(const SparsifyOptions& options) {
   return cost;
 }
 
-bool is_chosen(const architecture::Tensor& tensor, const SparsifyOptions& options) {
-  if (!tensor.is_matrix()) return false;
-  const auto is_named = [&](const std::string& layer) {
-    return tensor.name.ends_with("." + layer + ".weight");
-  };
-  return options.layers.empty() || std::any_of(options.layers.begin(), options.layers.end(), is_named);
-}
-
-std::vector<architecture::Tensor> chosen_layers(const architecture::Config& config,
-                                                const SparsifyOptions& options) {
-  const auto& blocks = options.blocks;
-  std::vector<architecture::Tensor> chosen;
-  for (const auto& unit : architecture::make_layout(config).units) {
-    const bool named =
-        blocks.empty() || std::find(blocks.begin(), blocks.end(), unit.block_index) != blocks.end();
-    if (unit.block_index < 0 || !named) continue;
-    for (const auto& tensor : unit.tensors)
-      if (is_chosen(tensor, options)) chosen.push_back(tensor);
-  }
-  return chosen;
-}
-
 }  // namespace
 
 TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std::int64_t ranks) {
@@ -83,8 +62,9 @@ TextTokens most_tokens(const SparsifyOptions& options, std::int64_t tokens, std:
 
 std::int64_t widest_fitted(const architecture::Config& config, const SparsifyOptions& options) {
   if (!options.polish && !compress::updates_weights(options.method)) return 0;
+  const auto layout = architecture::make_layout(config);
   std::int64_t widest = 0;
-  for (const auto& layer : chosen_layers(config, options)) widest = std::max(widest, layer.cols());
+  for (const auto* layer : chosen_tensors(layout, options)) widest = std::max(widest, layer->cols());
   return widest;
 }
 
@@ -95,16 +75,17 @@ std::int64_t calibration_tokens_of(const architecture::Config& config, const Spa
 
 SparsifyWork work_of(const architecture::Config& config, std::int64_t text_tokens,
                      const SparsifyOptions& options) {
-  const auto layers = chosen_layers(config, options);
+  const auto layout = architecture::make_layout(config);
+  const auto layers = chosen_tensors(layout, options);
   const calibrate::TextShares shares;
   SparsifyWork work{.text_tokens = text_tokens,
                     .passed_tokens = kTextPasses * text_tokens,
                     .layers = std::ssize(layers),
                     .fitted_inputs = widest_fitted(config, options)};
   const auto [products, cubes] = layer_cost(options);
-  for (const auto& layer : layers) {
-    const auto cols = static_cast<double>(layer.cols());
-    work.flops += (products * 2 * static_cast<double>(layer.numel) + cubes * cols * cols) * cols;
+  for (const auto* layer : layers) {
+    const auto cols = static_cast<double>(layer->cols());
+    work.flops += (products * 2 * static_cast<double>(layer->numel) + cubes * cols * cols) * cols;
   }
   if (options.share < 1) {  // all of it to measure each layer alone, and once more to make the best sparse
     work.passed_tokens *= 2;
@@ -134,12 +115,13 @@ std::string describe(const SparsifyWork& work) {
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
                                 const TextTokens& text, const SparsifyOptions& options, bool on_disk) {
+  const auto layout = architecture::make_layout(config);
   std::int64_t squares = 0, work = 0;
-  for (const auto& layer : chosen_layers(config, options)) {
-    const std::int64_t cols = layer.cols(),
+  for (const auto* layer : chosen_tensors(layout, options)) {
+    const std::int64_t cols = layer->cols(),
                        wide = cols <= calibrate::kDoubleColumns || item_bytes == 8 ? 8 : 4;
     squares = std::max(squares, kLastingSquares * cols * cols * wide);
-    work = std::max({work, kPassingSquares * cols * cols * wide, kLayerMatrices * layer.numel * wide});
+    work = std::max({work, kPassingSquares * cols * cols * wide, kLayerMatrices * layer->numel * wide});
   }
   const auto hidden = config.hidden_size * item_bytes;
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
+#include <iomanip>
 #include <optional>
 
 #include "retort/base/error.h"
@@ -68,19 +68,12 @@ TextTokens tokens_of(const Text& text) {
 
 // The largest part of each side that a rank has.
 TextTokens most_of_ranks(comm::Group& group, const TextTokens& own) {
-  const std::array numbers{own.fitted, own.choosing, own.judging, own.batch};
-  std::vector<std::int64_t> all(numbers.size() * static_cast<std::size_t>(group.size()));
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof numbers);
-  group
-      .all_gather({numbers.data(), kBytes, comm::Type::bytes},
-                  {all.data(), kBytes * group.size(), comm::Type::bytes})
-      .wait();
   TextTokens most;
-  for (std::size_t i = 0; i < all.size(); i += numbers.size()) {
-    most.fitted = std::max(most.fitted, all[i]);
-    most.choosing = std::max(most.choosing, all[i + 1]);
-    most.judging = std::max(most.judging, all[i + 2]);
-    most.batch = std::max(most.batch, all[i + 3]);
+  for (const auto& of_rank : group.all_values(own)) {
+    most.fitted = std::max(most.fitted, of_rank.fitted);
+    most.choosing = std::max(most.choosing, of_rank.choosing);
+    most.judging = std::max(most.judging, of_rank.judging);
+    most.batch = std::max(most.batch, of_rank.batch);
   }
   return most;
 }
@@ -259,6 +252,18 @@ base::Json report_of(const Work& work, const model::Weights& weights, const Made
           {keys::kZerosFraction, zeros_fraction(weights, made.layers)}};
 }
 
+// What it costs, where some text was left to judge by.
+void say_damage(const MadeSparse& made, record::Observer& observer) {
+  if (made.cumulative.empty()) return;
+  const auto& damage = made.cumulative.back().damage;
+  const auto range = damage.interval ? base::join(std::fixed, std::setprecision(4), ", ",
+                                                  damage.interval->low, " to ", damage.interval->high)
+                                     : std::string();
+  observer.message(record::Level::info,
+                   base::join("sparsify: ", made.layers.size(), " layers are sparse, loss increase ",
+                              std::fixed, std::setprecision(4), damage.mean.objective, " nats/token", range));
+}
+
 void report_choice(const Work& work, const std::vector<LayerDamage>& alone, const MadeSparse& made,
                    base::Json& report) {
   const auto rows = [&](const auto& damages) {
@@ -301,6 +306,7 @@ SparsifyResult sparsify(model::Weights&& weights, const calibrate::TextSplit& sp
     group.together([&] { choose_by_damage(alone, model.weights(), *chosen, options.share); });
   }
   const auto made = make_sparse(work, model, *chosen, finished, seconds_before);
+  say_damage(made, observer);
   auto result = std::move(model).taken();
   list_sparse_layers(result, *chosen, options.pattern);
   list_moved_channels(result, made.layers);

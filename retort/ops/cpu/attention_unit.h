@@ -61,7 +61,6 @@ class UnitGradient {
   void of_segment(std::int64_t begin, std::int64_t length, std::int64_t kv_head, const TilePart& part);
 
  private:
-  void lay_out();
   void load_keys(std::int64_t kv_head);
   void load_queries(std::int64_t head, std::int64_t row, std::int64_t rows);
   void of_rows(std::int64_t head, std::int64_t row, std::int64_t rows, const TilePart& part);

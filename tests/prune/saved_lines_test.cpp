@@ -1,4 +1,4 @@
-#include "retort/record/saved_lines.h"
+#include "retort/prune/saved_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace retort {
 namespace {
 
-using record::SavedLines;
+using prune::SavedLines;
 
 class Listener : public record::Observer {
  public:

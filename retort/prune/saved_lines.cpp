@@ -1,4 +1,4 @@
-#include "retort/record/saved_lines.h"
+#include "retort/prune/saved_lines.h"
 
 #include <limits>
 #include <sstream>
@@ -6,7 +6,7 @@
 
 #include "retort/base/error.h"
 
-namespace retort::record {
+namespace retort::prune {
 namespace {
 
 std::string first_line(const std::string& fingerprint) {
@@ -56,4 +56,4 @@ void SavedLines::append(const base::Json& line) {
                                     "; free some space and start again, nothing was lost.");
 }
 
-}  // namespace retort::record
+}  // namespace retort::prune

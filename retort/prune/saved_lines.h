@@ -11,7 +11,7 @@
 #include "retort/base/line_file.h"
 #include "retort/record/observer.h"
 
-namespace retort::record {
+namespace retort::prune {
 
 /// JSON knows no infinity: null.
 double number_or_infinity(const base::Json& json);
@@ -34,4 +34,4 @@ class SavedLines {
   std::optional<base::LineFile> file_;
 };
 
-}  // namespace retort::record
+}  // namespace retort::prune
