@@ -27,7 +27,8 @@ void add_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--tokens", request.tokens,
                  "That go through an operation together; default: as the time allows, at most 2048")
       ->check(CLI::Range(16, 1 << 20));
-  app.add_option("--seconds", request.seconds, "That the measurement may take, about")
+  app.add_option("--seconds", request.seconds,
+                 "That the measurement may take, about; every shape is measured a few times in any case")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--out", options.out, "File for the rates as JSON")->capture_default_str();

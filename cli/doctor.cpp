@@ -204,11 +204,19 @@ std::string file_system_name(const std::filesystem::path& path) {
   return text.str();
 }
 
-// A directory of its own in it is made, locked, renamed over another, and removed.
+// A directory of its own in it, or in the nearest one that is there, is made, locked, renamed over another,
+// and removed.
 Finding directory(const std::filesystem::path& path) {
-  Finding finding{.what = "directory", .found = base::join(path.string(), ", ", file_system_name(path))};
-  if (const auto bytes = free_bytes(path)) finding.found += base::join(", ", human(*bytes), " free");
-  const auto trial = path / base::join(".retort-doctor-", ::getpid());
+  std::error_code failed;
+  auto there = std::filesystem::absolute(path).lexically_normal();
+  while (!std::filesystem::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
+  Finding finding{.what = "directory", .found = base::join(path.string(), ", ", file_system_name(there))};
+  if (const auto bytes = free_bytes(there)) finding.found += base::join(", ", human(*bytes), " free");
+  if (!std::filesystem::exists(path, failed)) {
+    finding.verdict = Verdict::note;
+    finding.advice = base::join("is not there yet; looked at ", there.string());
+  }
+  const auto trial = there / base::join(".retort-doctor-", ::getpid());
   try {
     base::make_directories(trial);
     base::write_file_atomically(trial / "file", "before");

@@ -39,6 +39,11 @@ Action declare_generate(CLI::App& app) {
   return [options] {
     Console console(options->verbosity);
     const base::Json answer = library().generate(options->request, console);
+    if (answer.at("answer").get_ref<const std::string&>().empty())
+      console.message(
+          record::Level::warning,
+          "generate: the model ended the text at once; one that was trained on conversations wants its "
+          "chat form around the prompt.");
     if (options->json)
       print(std::cout, answer, true);
     else

@@ -24,7 +24,10 @@ Action declare_recipe(CLI::App& app) {
   CLI::App* keys = app.add_subcommand("keys", "Every key with type, default and meaning");
   CLI::App* show = app.add_subcommand("show", "A recipe with all defaults");
   add_recipe_source(*show, options->source);
-  show->add_flag("--source", options->verbatim, "The quickstart as it is written, with its comments");
+  auto* source =
+      show->add_flag("--source", options->verbatim, "The quickstart as it is written, with its comments");
+  for (const char* other : {"RECIPE", "--set", "--device", "--dtype"})
+    source->excludes(show->get_option(other));
   show->add_flag("--json", options->json, "Print JSON, with data and stages keyed by name");
   return [options, keys] {
     if (keys->parsed())

@@ -77,6 +77,8 @@ void read_all(const TokenizeOptions& options, Printer& printer) {
     const base::Path path = name == "-" ? kStandardInput : name;
     base::require<base::DataError>(std::filesystem::exists(path), name,
                                    ": there is no such file; check the path.");
+    base::require<base::DataError>(!std::filesystem::is_directory(path), name,
+                                   ": is a directory; name its files.");
     const auto records =
         options.field.empty() ? data::open_records(source, path) : data::open_jsonl(source, path);
     std::string document;

@@ -188,6 +188,10 @@ Sizing read_sizing(const base::Path& path) {
     return base::DataError(base::join(
         path.string(), ": ", what, "; measure it again: retort bench gemm MODEL --out ", path.string(), "."));
   };
+  std::error_code ignored;
+  base::require<base::UsageError>(std::filesystem::exists(path, ignored), path.string(),
+                                  ": there is no such file; measure it: retort bench gemm MODEL --out ",
+                                  path.string(), ".");
   try {
     return sizing_of(base::parse_json(base::read_file(path)));
   } catch (const base::JsonFault& fault) {

@@ -44,10 +44,22 @@ class JsonlRecords : public RecordReader {
     if (!json.is_object()) throw base::JsonFault{base::join("expected an object, found ", kind_of(json)), 0};
     const auto member = json.find(field_);
     if (member == json.end())
-      throw base::JsonFault{base::join("expected the key \"", field_, "\", found none"), 0};
+      throw base::JsonFault{base::join("expected the key \"", field_, "\", found ", names_in(json),
+                                       "; field (--field) says which key holds the text"),
+                            0};
     if (!member->is_string())
       throw base::JsonFault{base::join("expected a string as \"", field_, "\", found ", kind_of(*member)), 0};
     return std::move(member->get_ref<std::string&>());
+  }
+
+  static std::string names_in(const base::Json& object) {
+    constexpr std::size_t kShown = 4, kLongest = 40;
+    std::string names;
+    std::size_t shown = 0;
+    for (const auto& [name, ignored] : object.items())
+      if (shown++ < kShown)
+        names += base::join(names.empty() ? "\"" : ", \"", name.substr(0, kLongest), "\"");
+    return names.empty() ? "none" : names;
   }
 
   static std::string kind_of(const base::Json& json) {

@@ -32,32 +32,52 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
                                  "; add text or lower calibration_tokens.");
 }
 
+std::vector<data::Sequence> sequences_from(const data::SourceOptions& source, const recipe::Stage& stage,
+                                           const CalibrationAsked& asked, const ModelText& text) {
+  const data::PackingOptions packing{.sequence_length = asked.sequence_length, .bos = text.special.bos >= 0};
+  return data::calibration_sequences(source, packing, text.encode(), text.special, asked.seed,
+                                     sequences_of(stage, asked.tokens, asked.sequence_length));
+}
+
+void require_enough(const recipe::Stage& stage, const std::vector<calibrate::SourceText>& sources,
+                    const CalibrationAsked& asked) {
+  for (const auto& source : sources)
+    require_enough(stage, source, asked.tokens / std::ssize(stage.data), asked.sequence_length);
+}
+
 }  // namespace
 
-CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
-                                 std::int64_t sequence_length, std::uint64_t seed) {
+std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, const recipe::Stage& stage,
+                                                    const CalibrationAsked& asked) {
+  const auto text = read_model_text(context.models.tokenizer_of_line(stage.from),
+                                    context.models.config_of_line(stage.from));
+  std::vector<calibrate::SourceText> sources;
+  for (const auto& source : context.recipe.sources(stage))
+    sources.push_back({source.name, sequences_from(source, stage, asked, text)});
+  require_enough(stage, sources, asked);
+  return sources;
+}
+
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
+                                 const CalibrationAsked& asked) {
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
   context.group.agree([&] {
     source = model::open_weights(model.path);
-    require_context(stage.name, "sequence_length", sequence_length, source.config);
+    require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
   });
   auto shared = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
   model.weights = std::move(shared.weights);
   model.writes = shared.writes;
-  const auto wanted = tokens / std::ssize(stage.data), count = sequences_of(stage, tokens, sequence_length);
   std::optional<ModelText> text;
   for (const auto& of_stage : context.recipe.sources(stage)) {
     auto sequences = context.read_once([&] {
       if (!text) text = read_model_text(model.path, source.config);
-      const data::PackingOptions packing{.sequence_length = sequence_length, .bos = text->special.bos >= 0};
-      return data::calibration_sequences(of_stage, packing, text->encode(), text->special, seed, count);
+      return sequences_from(of_stage, stage, asked, *text);
     });
     model.sources.push_back({of_stage.name, std::move(sequences)});
   }
-  context.group.together([&] {
-    for (const auto& found : model.sources) require_enough(stage, found, wanted, sequence_length);
-  });
+  context.group.together([&] { require_enough(stage, model.sources, asked); });
   return model;
 }
 

@@ -8,6 +8,7 @@
 #include "retort/calibrate/text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 
@@ -18,11 +19,21 @@ struct CalibratedModel {
   std::vector<calibrate::SourceText> sources;
 };
 
-/// What profile, prune and sparsify begin with.  Every source of the stage has an equal share of
-/// the tokens.  Throws UsageError for sequences that the model has no positions for, DataError for a source
-/// with less text than its share: what was measured on it would be taken for more.  Collective.
-CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, std::int64_t tokens,
-                                 std::int64_t sequence_length, std::uint64_t seed);
+/// What a stage asks of its text; every source has an equal share of the tokens.
+struct CalibrationAsked {
+  std::int64_t tokens, sequence_length;
+  std::uint64_t seed;
+};
+
+/// What profile, prune and sparsify begin with.  Throws UsageError for sequences that the model has no
+/// positions for, DataError for a source with less text than its share: what was measured on it would be
+/// taken for more.  Collective.
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
+                                 const CalibrationAsked& asked);
+
+/// The text alone, before the run begins.  Throws DataError as above.
+std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, const recipe::Stage& stage,
+                                                    const CalibrationAsked& asked);
 
 /// How many tokens of text that is in all, in whole sequences.
 std::int64_t calibration_tokens(const recipe::Stage& stage, std::int64_t tokens,

@@ -115,6 +115,17 @@ base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtyp
           {"inputs", inputs}};
 }
 
+void in_stage(const recipe::Stage& stage, const std::function<void()>& act) try {
+  act();
+} catch (const base::Error& error) {
+  const std::string sentence = error.what();
+  if (error.code() == base::ExitCode::stopped || error.code() == base::ExitCode::temporary ||
+      sentence.starts_with(stage.name + ":") ||
+      sentence.find(base::join("'", stage.name, "'")) != std::string::npos)
+    throw;
+  base::throw_error(error.code(), base::join("stage '", stage.name, "': ", sentence));
+}
+
 void require_context(const std::string& stage, const char* key, std::int64_t tokens,
                      const architecture::Config& config) {
   base::require<base::UsageError>(tokens <= config.max_position_embeddings, "stage '", stage, "': ", key,

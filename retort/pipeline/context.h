@@ -79,6 +79,9 @@ base::Json describe_input(const std::string& name, const base::Path& directory);
 /// Provenance of the model that a stage writes.
 base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtype, const base::Json& inputs);
 
+/// Errors of `act` say of which stage they are, but those of other ranks and a stop on request.
+void in_stage(const recipe::Stage& stage, const std::function<void()>& act);
+
 /// Throws UsageError when a stage's sequences are longer than its model allows; `key` names the recipe key.
 void require_context(const std::string& stage, const char* key, std::int64_t tokens,
                      const architecture::Config& config);

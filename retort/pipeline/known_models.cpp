@@ -24,7 +24,9 @@ std::optional<base::Path> KnownModels::path(const std::string& name) const {
 
 std::optional<architecture::Config> KnownModels::config(const std::string& name) const {
   if (const auto directory = path(name)) return architecture::read_config(*directory);
-  return {};
+  const auto& stage = recipe_.stage(name);
+  if (stage.kind == recipe::StageKind::prune || stage.kind == recipe::StageKind::select) return {};
+  return stage.origins().empty() ? starting_config(stage) : config(stage.origins().front());
 }
 
 architecture::Config KnownModels::config_of_line(const std::string& name) const {

@@ -25,7 +25,7 @@ class KnownModels {
   bool finished(const std::string& stage) const { return run_ && run_->finished(stage); }
   /// The directory of a model, or nothing while the stage that makes it is not finished.
   std::optional<base::Path> path(const std::string& name) const;
-  /// Its configuration, or nothing as above.  Throws ModelError.
+  /// Its configuration: nothing while a stage is still to choose it.  Throws ModelError.
   std::optional<architecture::Config> config(const std::string& name) const;
 
   /// A configuration with the vocabulary and the context of a model, which no stage changes: its own, or that

@@ -1,6 +1,7 @@
 #include "retort/pipeline/preflight.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "retort/data/held_out_part.h"
 #include "retort/data/overlap.h"
 #include "retort/io/model_directory.h"
+#include "retort/pipeline/input_files.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
@@ -24,7 +26,11 @@ class Preflight {
   Preflight(const PlanContext& context, const RunRequest& request) : context_(context), request_(request) {}
 
   void check(const Stage& stage) {
-    if (context_.models.finished(stage.name)) return;
+    if (!context_.models.finished(stage.name)) in_stage(stage, [&] { check_unfinished(stage); });
+  }
+
+ private:
+  void check_unfinished(const Stage& stage) {
     const auto& functions = functions_of(stage.kind);
     for (const auto& source : context_.recipe.sources(stage)) data::check_files(source);
     for (const auto& name : stage.models_read()) check_model(stage, name);
@@ -32,11 +38,12 @@ class Preflight {
     check_lengths(stage, functions.sequence_length(stage));
     check_vocabularies(stage);
     if (functions.text_use(stage).reads_held_out) check_held_out(stage);
-    if (functions.check) functions.check(context_, stage);
+    require_same_inputs(context_.recipe, stage, record::RunFiles(request_.run_directory));
+    warn_of_same_text(stage);
     require_memory(context_, stage);
+    if (functions.check) functions.check(context_, stage);
   }
 
- private:
   void require_finished(const Stage& stage, const char* what, const std::string& earlier) const {
     base::require<base::UsageError>(request_.only_stage.empty() || context_.models.finished(earlier),
                                     "stage '", stage.name, "': needs the ", what, " of stage '", earlier,
@@ -76,6 +83,23 @@ class Preflight {
         throw base::DataError(base::join("stage '", stage.name,
                                          "': expected held-out documents with text in '", source.name,
                                          "', found none; ", data::held_out_advice(source, 1), "."));
+  }
+
+  // Two names for one text give its documents twice the weight, and an interval that is too narrow.
+  void warn_of_same_text(const Stage& stage) const {
+    const auto sources = context_.recipe.sources(stage);
+    if (sources.size() < 2) return;
+    std::map<base::Json, std::string> names;  // by their files
+    for (const auto& source : sources) {
+      auto files = base::Json::object();
+      add_source_files(source, files);
+      const auto [first, is_new] = names.emplace(std::move(files), source.name);
+      if (!is_new)
+        context_.observer.message(
+            record::Level::warning,
+            base::join("stage '", stage.name, "': data.", first->second, " and data.", source.name,
+                       " read the same files, so their text counts twice; name one of them."));
+    }
   }
 
   const PlanContext& context_;

@@ -20,6 +20,7 @@
 #include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/exchanged.h"
+#include "retort/pipeline/input_files.h"
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
@@ -87,8 +88,9 @@ void say_memory(const Context& context, const recipe::Stage& stage, const base::
                                       planned, ", of the process so far ", human(keys::kProcessPeakBytes)));
 }
 
-void write_result(const Context& context, const recipe::Stage& stage, base::Json result, double seconds,
-                  const Exchanged& exchanged) {
+void write_result(const Context& context, const recipe::Stage& stage, base::Json result,
+                  const base::Json& inputs, double seconds, const Exchanged& exchanged) {
+  result[keys::kInputFiles] = inputs;
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
   if (!result.contains(keys::kCollectives) && context.group.size() > 1)
     result[keys::kCollectives] = exchanged.json();
@@ -104,42 +106,45 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 // False: stopped on request.
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
-  base::Json result;
+  base::Json result, inputs;
+  context.group.agree([&] {
+    if (context.leads()) inputs = input_files(context.recipe, stage);
+  });
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.device);
   try {
-    result = functions_of(stage.kind).run(context, stage);
+    in_stage(stage, [&] { result = functions_of(stage.kind).run(context, stage); });
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
     return false;
   }
   context.group.agree([&] {
     if (context.leads())
-      write_result(context, stage, std::move(result), base::monotonic_seconds() - start, exchanged);
+      write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged);
   });
   return true;
 }
 
-void dry_run(const PlanContext& context) {
+std::string dry_run(const PlanContext& context) {
+  std::string text;
   std::optional<double> flops_per_second;  // measured where no file has it
   for (const auto& stage : context.recipe.stages) {
     const auto memory = functions_of(stage.kind).plan(context, stage);
-    context.observer.message(record::Level::info,
-                             base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): ",
-                                        memory ? "memory plan\n" + shard::describe(*memory)
-                                               : "memory is planned when its models are there"));
+    text += base::join(
+        "stage ", stage.name, " (", recipe::name(stage.kind), "): ",
+        memory ? "memory plan\n" + shard::describe(*memory) : "memory is planned when its models are there",
+        "\n");
     const auto function = functions_of(stage.kind).work;
     const auto work = function ? function(context, stage) : std::nullopt;
     if (!work) continue;
     const auto sized = sized_flops_per_second(stage);
     if (!sized && !flops_per_second)
       flops_per_second = bench::matrix_product_flops(at::kFloat, context.device);
-    context.observer.message(
-        record::Level::info,
-        base::join("stage ", stage.name, ": ", work->sentence, ", about ",
-                   base::human_seconds(work->flops / (sized ? *sized : *flops_per_second)),
-                   sized ? " by the rate in " + stage.sizing : " here", "."));
+    text += base::join("stage ", stage.name, ": ", work->sentence, ", about ",
+                       base::human_seconds(work->flops / (sized ? *sized : *flops_per_second)),
+                       sized ? " by the rate in " + stage.sizing : " here", ".\n");
   }
+  return text;
 }
 
 std::string summary_of(const record::RunDirectory& directory, const recipe::Recipe& recipe) {
@@ -247,12 +252,7 @@ std::int64_t agreed_available_bytes(const recipe::Recipe& recipe, const RunReque
                                     const OwnDevice& device, comm::Group& group) {
   if (recipe.memory_bytes > 0) return recipe.memory_bytes;
   const auto own = available_bytes(request.available_memory, device.device) / device.ranks;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
-  group
-      .all_gather({&own, sizeof own, comm::Type::bytes},
-                  {all.data(), std::ssize(std::as_bytes(std::span(all)))})
-      .wait();
-  return std::ranges::min(all);
+  return std::ranges::min(group.all_values(own));
 }
 
 // What this rank does is noted in the run directory from here on.  Says what ended the job before, if it did
@@ -293,15 +293,16 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const auto dtype = model::parse_compute_dtype(chosen.name);
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
   const PlanContext planned{recipe, models, observer, device, dtype, available, ranks};
+  std::string plans;
   group.agree([&] {
     if (group.rank() != 0) return;
     settle_widths(recipe, models, chosen.name, device, observer);
     preflight(planned, request);
     say_what_is_used(recipe, device, chosen, available, ranks, observer);
-    if (request.dry_run) dry_run(planned);
+    if (request.dry_run) plans = dry_run(planned);
   });
   share_widths(recipe, group);
-  if (request.dry_run) return {.finished = true, .stage = {}, .summary = {}, .report = {}};
+  if (request.dry_run) return {.finished = true, .stage = {}, .summary = plans, .report = {}};
   auto directory = entered(recipe, request, chosen, observer, group);
   try {
     if (group.size() > 1) require_same_directory(request.run_directory, group);

@@ -1,9 +1,7 @@
 #include "retort/pipeline/same_start.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <fstream>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -14,58 +12,10 @@
 #include "retort/base/loaded_library.h"
 #include "retort/base/machine.h"
 #include "retort/comm/watchdog.h"
-#include "retort/data/source_files.h"
+#include "retort/pipeline/input_files.h"
 
 namespace retort::pipeline {
 namespace {
-
-constexpr std::size_t kHeadBytes = std::size_t{1} << 20, kSampleBytes = std::size_t{1} << 12, kSamples = 64;
-
-// Files that a model is read from; notes and pictures beside them may differ.
-bool is_read(const base::Path& file) {
-  constexpr std::array kKinds{".safetensors", ".gguf", ".model", ".jinja", ".index.json"};
-  constexpr std::array kNames{"config.json",
-                              "generation_config.json",
-                              "tokenizer.json",
-                              "tokenizer_config.json",
-                              "special_tokens_map.json",
-                              "added_tokens.json",
-                              "vocab.json",
-                              "tekken.json"};
-  const auto name = file.filename().string();
-  return std::ranges::any_of(kKinds, [&](const char* kind) { return name.ends_with(kind); }) ||
-         std::ranges::any_of(kNames, [&](const char* known) { return name == known; });
-}
-
-// Of the head, where names and shapes are, and of samples of the values: models of one shape differ in most.
-std::string checksum(const base::Path& file) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(file, failed);
-  if (failed) return "none";
-  std::ifstream in(file, std::ios::binary);
-  base::Hasher hasher;
-  const auto add = [&](std::size_t begin, std::size_t count) {
-    std::string bytes(count, '\0');
-    in.seekg(static_cast<std::streamoff>(begin));
-    in.read(bytes.data(), static_cast<std::streamsize>(count));
-    hasher.update(bytes.data(), count);
-  };
-  add(0, std::min<std::size_t>(size, kHeadBytes));
-  if (size > kHeadBytes)
-    for (std::size_t sample = 1; sample <= kSamples; ++sample)
-      add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
-  return in ? base::join(size, " bytes, ", hasher.hex()) : base::join(size, " bytes that cannot be read");
-}
-
-void add_files(const base::Path& model, base::Json& has) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(model, ignored)) {
-    has[model.string()] = checksum(model);
-    return;
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    if (is_read(entry.path())) has[entry.path().string()] = checksum(entry.path());
-}
 
 // The program may be a small one that loads the library, which loads others.
 void add_program(base::Json& has) {
@@ -74,17 +24,14 @@ void add_program(base::Json& has) {
   has[own.filename().string()] = base::hash_file(own);
   for (const char* library : {"libretort_openmpi.so", "libretort_mpich.so", "libtorch_cpu.so"})
     if (const auto folder = base::folder_of_library(library); !folder.empty())
-      has[library] = checksum(folder / library);
+      has[library] = sampled_checksum(folder / library);
 }
 
 // Text that teams on several machines read, which is that of select stages; rank 0 alone reads all other
 // text.
 void add_text(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
   if (stage.kind != recipe::StageKind::select) return;
-  for (const auto& source : recipe.sources(stage))
-    for (const auto* paths : {&source.paths, &source.held_out.paths})
-      if (!paths->empty())
-        for (const auto& file : data::expand_paths(source.name, *paths)) has[file.string()] = checksum(file);
+  for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
 }
 
 bool appears(const base::Path& path) {
@@ -109,10 +56,7 @@ base::Json start_of_rank(const recipe::Recipe& recipe) {
   base::Json has{{"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
   add_program(has);
   for (const auto& stage : recipe.stages) {
-    auto paths = stage.models_read();
-    paths.insert(paths.end(), {stage.config, stage.tokenizer});
-    for (const auto& path : paths)
-      if (!path.empty() && !recipe.find_stage(path)) add_files(path, has);
+    add_outside_models(recipe, stage, has);
     add_text(recipe, stage, has);
   }
   return {{"host", base::host_name()}, {"has", has}};

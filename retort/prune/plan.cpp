@@ -126,6 +126,13 @@ SearchTokens affordable_search(const PruneOptions& options, const LeastSearch& l
   return {.most = given, .least = least.tokens(), .exact = true};
 }
 
+SearchTokens search_tokens(const architecture::Config& input, const PruneOptions& options,
+                           const calibrate::TextSplit& text, std::int64_t batch_tokens) {
+  if (options.stepwise()) return {};
+  const auto rounds = rounds_of(text.choosing, input.vocab_size, batch_tokens);
+  return affordable_search(options, least_search(input, options, rounds));
+}
+
 // Of one unit after the other, with the inputs of all blocks of a batch.
 std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
                             std::int64_t batch_tokens, const PruneOptions& options) {
@@ -269,6 +276,13 @@ PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const 
   return {states, plan()};
 }
 
+void require_affordable(const architecture::Config& input, const std::vector<calibrate::SourceText>& sources,
+                        const PruneOptions& options) {
+  (void)target_parameters(input, options);
+  (void)search_tokens(input, options, calibrate::split_by_document(sources, shares_of(options)),
+                      kSearchBatchTokens);
+}
+
 ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto& input = setup.input;
   const auto& options = setup.options;
@@ -278,11 +292,7 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together))
     longest = std::max(longest, batch.tokens);
   auto split = calibrate::split_by_document(setup.sources, shares_of(options));
-  SearchTokens search;
-  if (!options.stepwise()) {
-    const auto rounds = rounds_of(split.choosing, input.config.vocab_size, batch_tokens);
-    search = affordable_search(options, least_search(input.config, options, rounds));
-  }
+  const auto search = search_tokens(input.config, options, split, batch_tokens);
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto text = tokens_of(split);

@@ -91,6 +91,10 @@ inline constexpr std::int64_t kFirstRungPart = 16;
 /// Tokens that a candidate of a search passes together.
 inline constexpr std::int64_t kSearchBatchTokens = 512;
 
+/// Throws UsageError for an impossible target, or a budget that cannot pay the least search on this text.
+void require_affordable(const architecture::Config& input, const std::vector<calibrate::SourceText>& sources,
+                        const PruneOptions& options);
+
 /// Resolves the options of a setup, whose candidates are passed through in batches of `batch_tokens`.  Says
 /// what memory is needed and keeps hidden states on disk where it has to.  Throws MemoryError where even that
 /// does not fit, UsageError for an impossible target or a budget that cannot pay the least search, DataError

@@ -32,6 +32,12 @@ void check_data(Binder& b, const Stage& stage, const Recipe& recipe) {
   }
 }
 
+void check_repeated(Binder& b, const char* key, const std::vector<std::string>& names) {
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name)
+      b.mistake(key, "'" + *name + "' is named twice; name it once");
+}
+
 void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, const StageTraits& traits) {
   Stage& stage = recipe.stages[index];
   stage.kind = traits.kind;
@@ -40,6 +46,8 @@ void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, const StageTr
   traits.bind_models(keys);
   b.texts("data", stage.data, {.doc = "names of sources", .required = true});
   check_data(b, stage, recipe);
+  check_repeated(b, "data", stage.data);
+  check_repeated(b, "models", stage.models);
   traits.bind_options(b, stage.options);
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kNoAliases =
 
 /// Of an override the text itself is the place.
 std::string place_of(const std::string& where, const YAML::Mark& mark) {
-  return mark.is_null() || where.starts_with("--set") ? where : base::join(where, ":", mark.line + 1);
+  return mark.is_null() || where.starts_with(kOverride) ? where : base::join(where, ":", mark.line + 1);
 }
 
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
@@ -184,7 +184,7 @@ Value parse_yaml(std::string_view text, const std::string& where) {
 }
 
 void apply_override(Value& root, const std::string& assignment) {
-  const std::string place = "--set " + assignment;
+  const std::string place = base::join(kOverride, " ", assignment);
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
     refuse(place, "expected KEY=VALUE, for example stages.student.tokens=60k");

@@ -24,6 +24,9 @@ struct Value {
   const Value* find(std::string_view key) const;
 };
 
+/// How the place of a value begins that an override gave.
+inline constexpr std::string_view kOverride = "--set";
+
 /// Parses one document; throws UsageError with file and line.
 Value parse_yaml(std::string_view text, const std::string& where);
 

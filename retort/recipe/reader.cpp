@@ -200,6 +200,12 @@ class MapReader : public Binder {
     const Value* node = take(key, field);
     if (!node) return;
     if (items.shape == Shape::map) return read_map(*node, key, items);
+    if (node->kind == Value::Kind::map && node->place.starts_with(kOverride))
+      return report(
+          *node, below(key),
+          "the recipe leaves this list to its default, which has no entry to change; write the list "
+          "into the recipe, or give all of it: --set '" +
+              below(key) + "=[...]'");
     if (!is_list(*node, key, "a list", field)) return;
     for (const Value& item : node->items) {
       const std::size_t index = items.size();
@@ -291,7 +297,9 @@ class MapReader : public Binder {
 
   void read_map(const Value& node, const char* key, const Items& items) {
     if (node.kind != Value::Kind::map || node.entries.empty())
-      return report(node, below(key), "expected a map from names, found " + shown(node));
+      return report(node, below(key),
+                    "expected a map from names, found " +
+                        (node.kind == Value::Kind::map ? std::string("an empty one") : shown(node)));
     for (const auto& [name, value] : node.entries) {
       const std::size_t index = items.size();
       items.add();

@@ -15,6 +15,7 @@ namespace keys {
 
 // Recipe and provenance.
 inline constexpr Key kStages{"stages"};
+inline constexpr Key kData{"data"};
 inline constexpr Key kKind{"kind"};
 inline constexpr Key kFrom{"from"};
 inline constexpr Key kTeacher{"teacher"};
@@ -43,6 +44,7 @@ inline constexpr Key kOperationSeconds{"operation_seconds"};
 inline constexpr Key kPhaseFlopsPerToken{"phase_flops_per_token"};
 inline constexpr Key kOperationFlopsPerToken{"operation_flops_per_token"};
 inline constexpr Key kSeconds{"seconds"};
+inline constexpr Key kInputFiles{"input_files"};
 inline constexpr Key kHeldOut{"held_out"};
 inline constexpr Key kSteps{"steps"};
 inline constexpr Key kFinal{"final"};

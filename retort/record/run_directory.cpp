@@ -1,5 +1,6 @@
 #include "retort/record/run_directory.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "retort/base/error.h"
@@ -23,8 +24,56 @@ std::string listed(const std::vector<std::string>& keys) {
   return text;
 }
 
+bool holds_files(const Path& directory) {
+  std::error_code error;
+  return std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error);
+}
+
+/// Whether something of the stage is on disk, as it was told to make it.
+bool has_begun(const RunFiles& run, const std::string& stage) {
+  return run.finished(stage) || holds_files(run.checkpoints(stage)) ||
+         holds_files(run.stage_directory(stage));
+}
+
+bool is_of(const std::string& key, const std::string& part) {
+  return key == part || key.starts_with(part + ".");
+}
+
+/// Whether a stage that has begun reads this text.
+bool was_read(const RunFiles& run, const Json& stages, const std::string& source) {
+  for (const auto& [name, stage] : stages.items()) {
+    const auto read = stage.value(keys::kData, Json::array());
+    if (has_begun(run, name) && std::find(read.begin(), read.end(), source) != read.end()) return true;
+  }
+  return false;
+}
+
+/// Objects by name; throws UsageError where a damaged recipe has something else.
+Json section(const Json& recipe, Key key) {
+  const bool sound = recipe.is_object() && recipe.value(key, Json::object()).is_object();
+  base::require<base::UsageError>(sound, "recipe.json of the run is damaged: expected ", key,
+                                  " by name; choose another --run-dir.");
+  return recipe.value(key, Json::object());
+}
+
+/// Whether `key` is of a stage that has not begun, or of text that only such stages read.
+bool is_of_what_comes(const RunFiles& run, const RunStart& start, const std::string& key) {
+  const auto recorded = run.recipe();
+  for (const auto* recipe : {&recorded, &start.recipe}) {
+    const auto stages = section(*recipe, keys::kStages);
+    for (const auto& [stage, ignored] : stages.items())
+      if (is_of(key, base::join(keys::kStages, ".", stage))) return !has_begun(run, stage);
+    const auto sources = section(*recipe, keys::kData);
+    for (const auto& [source, ignored] : sources.items())
+      if (is_of(key, base::join(keys::kData, ".", source)))
+        return !was_read(run, section(recorded, keys::kStages), source);
+  }
+  return false;
+}
+
 /// Whether `key` is an open one of a stage that is not finished: what it made so far stays true.
 bool may_differ(const RunFiles& run, const RunStart& start, const std::string& key) {
+  if (is_of_what_comes(run, start, key)) return true;
   const std::string first = base::join(keys::kStages, ".");
   return std::ranges::any_of(start.open_keys, [&](const std::string& open) {
     const auto last = "." + open;

@@ -25,7 +25,8 @@ struct RunStart {
 class RunDirectory : public RunFiles {
  public:
   /// Creates the directory, or enters it to go on.  Throws StorageError (cannot be written, another process
-  /// works in it) or UsageError (it holds another recipe, but for open keys: those that differ are named).
+  /// works in it) or UsageError (it holds another recipe; keys that differ are named).  Stages that have not
+  /// begun, text that only they read, and open keys may differ.
   static RunDirectory open(const base::Path& path, const RunStart& start);
 
   /// The directory that rank 0 of the same job has opened, for its other ranks: its places.

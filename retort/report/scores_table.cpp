@@ -34,6 +34,16 @@ std::string cut(const std::string& text, std::size_t columns) {
   return text.substr(0, end) + "\u2026";
 }
 
+/// The end of a name tells models of one run apart.
+std::string cut_front(const std::string& text, std::size_t columns) {
+  auto left = width(text);
+  if (left <= columns) return text;
+  std::size_t begin = 0;
+  for (; begin < text.size(); ++begin)
+    if ((text[begin] & 0xC0) != 0x80 && left-- < columns) break;
+  return "\u2026" + text.substr(begin);
+}
+
 /// One line, nothing that a terminal obeys.
 std::string one_line(const std::string& text) {
   std::string line = clean_text(text);
@@ -93,7 +103,7 @@ std::string aligned(Rows rows) {
   widths[0] = std::min(widths[0], room);
   std::string table;
   for (auto& row : rows) {
-    row[0] = cut(row[0], widths[0]);
+    row[0] = cut_front(row[0], widths[0]);
     table += line_of(row, widths);
     if (&row == &rows.front()) table += std::string(widths[0] + numbers, '-') + "\n";
   }
@@ -108,7 +118,7 @@ std::string legend(const Json& result) {
   std::string line = "held-out means";
   if (const auto context = number(result, keys::kContext)) line += ", context " + fixed(context, 0);
   if (!teacher.empty())
-    line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut(teacher, 20);
+    line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut_front(teacher, 24);
   return line + "\n";
 }
 

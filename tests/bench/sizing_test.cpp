@@ -146,7 +146,7 @@ TEST_F(SizingFile, ThatIsDamagedIsRefusedByName) {
           "expected the advice that its rates give, 4, found 64");
   base::write_file_atomically(path_, "{\"format\": 1,");
   EXPECT_SAYS(test::message_of<base::DataError>([&] { (void)read_sizing(path_); }), "byte ");
-  EXPECT_SAYS(test::message_of<base::StorageError>([&] { (void)read_sizing(directory_ / "none.json"); }),
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { (void)read_sizing(directory_ / "none.json"); }),
               "none.json");
 }
 

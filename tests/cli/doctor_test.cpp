@@ -56,6 +56,15 @@ TEST(Doctor, SaysWhyADirectoryWillNotDo) {
   EXPECT_SAYS(finished.out, "wrong");
 }
 
+TEST(Doctor, MakesNoDirectory) {
+  const TemporaryDirectory directory;
+  const auto missing = directory.path() / "not" / "there";
+  const auto found = findings_of(run({"doctor", missing.string(), "--json"})).at("directory");
+  EXPECT_EQ(found.verdict, "note");
+  EXPECT_SAYS(found.advice, "is not there yet; looked at " + directory.path().string());
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
 TEST(Doctor, KnowsWhenMpirunMissesAMachine) {
   const auto told = [](const char* time, const char* patience, const char* here = "2") {
     return findings_of(run({"doctor", "--json"}, "", {}, [&] {

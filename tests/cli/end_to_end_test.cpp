@@ -245,7 +245,7 @@ TEST(Run, DryRunPlansAndChangesNothing) {
   const Finished dry = project.run_recipe({"--dry-run"});
 
   EXPECT_EQ(dry.code, 0) << dry.err;
-  EXPECT_SAYS(dry.err, "stage born (train): memory plan");
+  EXPECT_SAYS(dry.out, "stage born (train): memory plan");
   EXPECT_TRUE(files_below(project.path()) == before);
 }
 
@@ -459,7 +459,7 @@ TEST(EndToEndSearched, SelectNeedsDocumentsToCompareBeforeTheRun) {
       {"{name: chosen, kind: select, models: [run/models/born], teacher: run/models/born, data: [text], "
        "tokens: 512, " +
        kPacking + "}"});
-  EXPECT_SAYS(project.run({"run", "recipe.yaml", "--dry-run", "--run-dir", "other"}).err,
+  EXPECT_SAYS(project.run({"run", "recipe.yaml", "--dry-run", "--run-dir", "other"}).out,
               "stage chosen (select): memory plan");
 }
 

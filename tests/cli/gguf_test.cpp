@@ -288,7 +288,7 @@ TEST(Gguf, OfTheRecipeForARealModelNeedsNoMoreMemoryThanIsAskedForBeforeItIsFetc
   const std::int64_t asked_bytes = asked_bytes_of_fetching();
   const auto plenty = plan_of_smollm2(file, 10 * asked_bytes);
   EXPECT_EQ(plenty.code, 0) << plenty.err;
-  const auto totals_bytes = totals_of_plans(plenty.err);
+  const auto totals_bytes = totals_of_plans(plenty.out);
   EXPECT_EQ(totals_bytes.size(), 4U) << plenty.err;
   for (const double bytes : totals_bytes) EXPECT_LE(bytes, static_cast<double>(asked_bytes)) << plenty.err;
   // Of what a machine has left a run takes a little less.

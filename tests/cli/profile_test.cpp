@@ -105,7 +105,7 @@ TEST_F(Profile, DryRunShowsItsMemoryAndWritesNothing) {
   const auto before = files_below(project_.path());
   const Finished finished = project_.run_recipe({"--dry-run"});
   EXPECT_EQ(finished.code, 0) << finished.err;
-  EXPECT_SAYS(finished.err, "statistics of two blocks");
+  EXPECT_SAYS(finished.out, "statistics of two blocks");
   EXPECT_TRUE(files_below(project_.path()) == before);
 }
 
@@ -117,7 +117,15 @@ TEST_F(Profile, OfAModelThatHasChangedIsRefused) {
   project_.write("m/config.json", config.dump());
   const Finished finished = project_.run_recipe();
   EXPECT_EQ(finished.code, 2);
-  EXPECT_SAYS(finished.err, "stage 'small': profile 'seen' is of another model than './m'");
+  EXPECT_SAYS(finished.err, "'./m/config.json' has changed since stage 'seen' read it");
+
+  // As an earlier version left it.
+  auto result = base::Json::parse(files_below(project_.path("run")).at("stages/seen.json"));
+  result.erase("input_files");
+  project_.write("run/stages/seen.json", result.dump());
+  const Finished later = project_.run_recipe();
+  EXPECT_EQ(later.code, 2);
+  EXPECT_SAYS(later.err, "stage 'small': profile 'seen' is of another model than './m'");
 }
 
 }  // namespace

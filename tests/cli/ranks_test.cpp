@@ -742,11 +742,12 @@ TEST_F(Ranks, OneOfAnotherMachineThatIsKilledEndsAllAndIsNamed) {
 
 // What all ranks of a team know is wrong all ranks say once, with its own code.
 TEST_F(Ranks, OfTeamsEndWithTheErrorOfATeam) {
-  project_.write_recipe({train_of(4),
-                         "{name: chosen, kind: select, models: [born, born], teacher: born, data: [text], "
-                         "tokens: 30k, packing: "
-                         "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 1k, "
-                         "optim: {lr: 1.0e+30}}"});
+  project_.write_recipe(
+      {train_of(4),
+       "{name: chosen, kind: select, models: [born, run/models/born], teacher: born, data: [text], "
+       "tokens: 30k, packing: "
+       "{sequence_length: 64}, batch: {sequences: 2, accumulate: 3}, evaluate_tokens: 1k, "
+       "optim: {lr: 1.0e+30}}"});
   const auto one = project_.run({"run", "recipe.yaml", "--run-dir", "run", "--stage", "born"});
   ASSERT_EQ(one.code, 0) << one.err;
   Running running({}, "", {}, [directory = project_.path()] { start_machines(directory, 4, "2"); });

@@ -268,5 +268,41 @@ TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   EXPECT_EQ(finished.code, 0) << finished.err;
 }
 
+TEST(LaterStages, MayChangeAndFollowUntilTheyBegin) {
+  const TinyProject project;
+  project.write_recipe({train_stage(512), finetune_stage("born")});
+  const Finished first = project.run_recipe({"--stage", "born"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto born = weights_of(project.path("run"), "born");
+
+  project.write_recipe(
+      {train_stage(512), finetune_stage("born"),
+       "{name: scores, kind: evaluate, models: [born, tuned], data: [text], context: 64, tokens: 256}"});
+  const Finished second = project.run_recipe({"--set", "stages.tuned.optim.lr=1.0e-4"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_SAYS(second.out, "tuned");
+  EXPECT_EQ(weights_of(project.path("run"), "born"), born);
+
+  const Finished third = project.run_recipe({"--set", "stages.tuned.optim.lr=2.0e-4"});
+  EXPECT_EQ(third.code, 2);
+  EXPECT_SAYS(third.err, "differs in stages.tuned.optim.lr");
+}
+
+TEST(LaterStages, ReadWhatEarlierOnesRead) {
+  const TinyProject project;
+  project.write_recipe({train_stage(512), finetune_stage("born")});
+  const Finished first = project.run_recipe({"--stage", "born"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto text = base::read_file(project.path("text.txt"));
+  project.write("text.txt", text + "one more document\n\n");
+  const Finished changed = project.run_recipe();
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_SAYS(changed.err, "'text.txt' has changed since stage 'born' read it");
+  EXPECT_FALSE(fs::exists(project.path("run/checkpoints/tuned")));
+  project.write("text.txt", text);
+  const Finished restored = project.run_recipe();
+  EXPECT_EQ(restored.code, 0) << restored.err;
+}
+
 }  // namespace
 }  // namespace retort::test

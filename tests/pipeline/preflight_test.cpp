@@ -41,6 +41,10 @@ class PreflightTest : public testing::Test {
     return "{name: chosen, kind: select, models: [born], teacher: born, data: [" + source +
            "], tokens: 512, " + test::TrainedProject::kPacking + "}";
   }
+  static std::string later_prune(const std::string& more, const std::string& parameters = "98%") {
+    return "{name: pruned, kind: prune, from: born, data: [text], target: {parameters: " + parameters +
+           "}, sequence_length: 64" + more + "}";
+  }
   static std::string prune(const std::string& more) {
     return "{name: pruned, kind: prune, units: uniform, from: " + test::TrainedProject::model() +
            ", data: [text], target: {parameters: 90%}, calibration_tokens: 1k, sequence_length: 64" + more +
@@ -55,7 +59,7 @@ TEST_F(PreflightTest, DryRunPlansMemoryAndChangesNothing) {
   const auto outcome = run(project_.recipe({finetune(test::TrainedProject::model()), evaluate("text")}),
                            project_.request(), told_);
   EXPECT_TRUE(outcome.finished);
-  EXPECT_TRUE(told_.has(told_.messages, "stage tuned (finetune): memory plan"));
+  EXPECT_SAYS(outcome.summary, "stage tuned (finetune): memory plan");
   EXPECT_TRUE(told_.warnings.empty());
   EXPECT_FALSE(std::filesystem::exists(project_.path("run")));
 }
@@ -111,6 +115,46 @@ TEST_F(PreflightTest, RefusesAStageAloneWhoseProfileIsNotFinished) {
                                        prune(", profile: seen")});
   EXPECT_SAYS(refusal<base::UsageError>(recipe, only("pruned")),
               "stage 'pruned': needs the profile of stage 'seen', which is not finished");
+}
+
+// Of a model that is to come, since its stage keeps the sizes that it begins with.
+TEST_F(PreflightTest, RefusesALaterStageThatHasTooLittleText) {
+  const auto refused = [&](const std::string& more) {
+    return refusal<base::DataError>(project_.recipe({project_.train_stage("born"), later_prune(more)}));
+  };
+  EXPECT_SAYS(refused(", calibration_tokens: 1M"), "stage 'pruned': source 'text' has only ");
+}
+
+TEST_F(PreflightTest, RefusesALaterSearchThatItsBudgetCannotPay) {
+  const auto message = refusal<base::UsageError>(project_.recipe(
+      {project_.train_stage("born"),
+       later_prune(", calibration_tokens: 2k, width_multiple: 8, search: {budget_tokens: 10}")}));
+  EXPECT_SAYS(message, "stage 'pruned': prune: search.budget_tokens is 10, expected at least ");
+}
+
+TEST_F(PreflightTest, RefusesATargetThatALaterStageCannotReach) {
+  const auto message = refusal<base::UsageError>(
+      project_.recipe({project_.train_stage("born"), later_prune(", calibration_tokens: 2k", "40%")}));
+  EXPECT_SAYS(message, "stage 'pruned': prune: target: expected at least ");
+}
+
+TEST_F(PreflightTest, WarnsOfAWarmUpWithoutEnd) {
+  const auto with = [&](const std::string& warmup) {
+    return project_.recipe(
+        {finetune(test::TrainedProject::model(), ", optim: {warmup_steps: " + warmup + "}")});
+  };
+  (void)run(with("4"), project_.request(), told_);
+  EXPECT_TRUE(told_.warnings.empty());
+  (void)run(with("5"), project_.request(), told_);
+  ASSERT_EQ(told_.warnings.size(), 1U);
+  EXPECT_SAYS(told_.warnings.front(), "stage 'tuned': optim.warmup_steps is 5, and the stage has 4 steps");
+}
+
+TEST_F(PreflightTest, WarnsOfTwoNamesForOneText) {
+  auto scores = evaluate("text, copy");
+  (void)run(project_.recipe({scores}, "", project_.source_line("copy", "10")), project_.request(), told_);
+  ASSERT_EQ(told_.warnings.size(), 1U);
+  EXPECT_SAYS(told_.warnings.front(), "stage 'scores': data.text and data.copy read the same files");
 }
 
 TEST_F(PreflightTest, WarnsWhereAProfileKnowsTheDocumentsThatJudge) {

@@ -191,7 +191,7 @@ TEST(Mistakes, OfSourcesAndTheTopAreNamed) {
             std::string::npos);
   EXPECT_NE(message_of("version: 1\ndevice: tpu").find("device: expected one of cpu, cuda"),
             std::string::npos);
-  EXPECT_NE(message_of("version: 1\ndata: {}").find("expected a map from names, found a map"),
+  EXPECT_NE(message_of("version: 1\ndata: {}").find("expected a map from names, found an empty one"),
             std::string::npos);
   EXPECT_NE(message_of("data: {a.b: {path: x}}").find("data.a.b.name: 'a.b'"), std::string::npos);
   EXPECT_NE(message_of("data: {a: {path: x, weight: 0}}").find("data.a.weight: expected more than 0"),

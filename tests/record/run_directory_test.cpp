@@ -79,7 +79,8 @@ TEST_F(Run, HoldsRecipeProvenanceAndResults) {
 }
 
 TEST_F(Run, RefusesAChangedRecipeAndNamesTheKeys) {
-  RunDirectory::open(path_, start_of(kRecipe));
+  RunDirectory::open(path_, start_of(kRecipe)).write_result("a", Json::object());
+  base::make_directories(RunFiles(path_).checkpoints("b") / "step-00000010");
   Json changed = kRecipe;
   changed["stages"]["a"]["optim"]["lr"] = 0.2;
   changed["stages"]["b"]["loss"][0]["weight"] = 2;
@@ -93,6 +94,32 @@ TEST_F(Run, RefusesAChangedRecipeAndNamesTheKeys) {
   EXPECT_EQ(RunFiles(path_).recipe(), kRecipe);
 }
 
+TEST_F(Run, TakesChangesOfWhatHasNotBegun) {
+  const Json first = {{"version", 1},
+                      {"data", {{"s", {{"path", "s.txt"}}}, {"t", {{"path", "t.txt"}}}}},
+                      {"stages", {{"a", {{"data", {"s"}}}}, {"b", {{"data", {"s", "t"}}, {"tokens", 1}}}}}};
+  RunDirectory::open(path_, start_of(first)).write_result("a", Json::object());
+  Json changed = first;
+  changed["data"]["t"]["path"] = "other.txt";
+  changed["data"]["u"] = {{"path", "u.txt"}};
+  changed["stages"]["b"]["tokens"] = 2;
+  changed["stages"]["c"] = {{"data", {"u"}}};
+  EXPECT_EQ(RunDirectory::open(path_, start_of(changed)).recipe(), changed);
+
+  const auto refused = [&](const Json& recipe) {
+    return message_of([&] { RunDirectory::open(path_, start_of(recipe)); }, base::ExitCode::usage);
+  };
+  auto other = changed;
+  other["data"]["s"]["path"] = "other.txt";
+  EXPECT_SAYS(refused(other), "differs in data.s.path");
+  other = changed;
+  other["stages"].erase("a");
+  EXPECT_SAYS(refused(other), "differs in stages.a");
+  other = changed;
+  other["version"] = 2;
+  EXPECT_SAYS(refused(other), "differs in version");
+}
+
 TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
   const auto with_budget = [](const char* stage, int budget) {
     Json recipe = {{"stages", {{"a", {{"search", {{"budget", 1}}}}}, {"b", {{"search", {{"budget", 1}}}}}}}};
@@ -102,6 +129,7 @@ TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
     return start;
   };
   RunDirectory::open(path_, with_budget("a", 1)).write_result("a", Json::object());
+  base::make_directories(RunFiles(path_).checkpoints("b") / "step-00000010");
   EXPECT_EQ(RunDirectory::open(path_, with_budget("b", 2)).recipe(), with_budget("b", 2).recipe);
   const std::string message =
       message_of([&] { RunDirectory::open(path_, with_budget("a", 2)); }, base::ExitCode::usage);

@@ -18,6 +18,14 @@ const calibrate::ProfileOptions& options_of(const Stage& stage) {
   return std::get<calibrate::ProfileOptions>(stage.options);
 }
 
+CalibrationAsked asked_by(const calibrate::ProfileOptions& options) {
+  return {options.calibration_tokens, options.sequence_length, options.seed};
+}
+
+void check(const PlanContext& context, const Stage& stage) {
+  (void)calibration_text(context, stage, asked_by(options_of(stage)));
+}
+
 base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& sources,
                        const calibrate::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
@@ -40,8 +48,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 // A machine holds the weights once, and its ranks share what is left.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model =
-      calibrated_model(context, stage, options.calibration_tokens, options.sequence_length, options.seed);
+  const auto model = calibrated_model(context, stage, asked_by(options));
   const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
   calibrate::ProfilePlace place{
       .directory = context.directory.stage_directory(stage.name),
@@ -57,6 +64,7 @@ base::Json run(const Context& context, const Stage& stage) {
 
 const StageFunctions kProfiling = {.text_use = use_of_calibration_text,
                                    .sequence_length = calibration_length<calibrate::ProfileOptions>,
+                                   .check = check,
                                    .plan = plan,
                                    .run = run};
 

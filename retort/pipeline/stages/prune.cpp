@@ -43,6 +43,11 @@ void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
                      "than it is; profile on another source."));
 }
 
+CalibrationAsked asked_by(const Stage& stage, const architecture::Config& input) {
+  const auto& options = options_of(stage);
+  return {prune::calibration_tokens_of(input, options), options.sequence_length, options.seed};
+}
+
 void check(const PlanContext& context, const Stage& stage) {
   base::require<base::UsageError>(
       stage.profile.empty() ||
@@ -52,6 +57,10 @@ void check(const PlanContext& context, const Stage& stage) {
       "another ranking.");
   prune::require_removable(context.models.config_of_line(stage.from), options_of(stage));
   warn_of_known_documents(context, stage);
+  // How much text is wanted, and what a search needs, follow from the model.
+  if (const auto config = context.models.config(stage.from))
+    prune::require_affordable(*config, calibration_text(context, stage, asked_by(stage, *config)),
+                              options_of(stage));
 }
 
 // A machine holds the weights of the input once.
@@ -137,11 +146,10 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
 // Rank 0 searches, all measure.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  std::int64_t tokens = 0;
-  context.group.agree([&] {
-    tokens = prune::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
-  });
-  const auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
+  CalibrationAsked asked{};
+  context.group.agree(
+      [&] { asked = asked_by(stage, architecture::read_config(context.model_path(stage.from))); });
+  const auto model = calibrated_model(context, stage, asked);
   const auto result = pruned(context, stage, model);
   base::Json json;
   context.group.agree([&] {

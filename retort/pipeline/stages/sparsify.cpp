@@ -47,6 +47,17 @@ std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
   return StageWork{describe(work), work.flops};
 }
 
+CalibrationAsked asked_by(const Stage& stage, const architecture::Config& input) {
+  const auto& options = options_of(stage);
+  return {sparsify::calibration_tokens_of(input, options), options.sequence_length, options.seed};
+}
+
+// How much text is wanted follows from the model.
+void check(const PlanContext& context, const Stage& stage) {
+  if (const auto config = context.models.config(stage.from))
+    (void)calibration_text(context, stage, asked_by(stage, *config));
+}
+
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
                        const std::vector<calibrate::SourceText>& sources) {
@@ -58,12 +69,10 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  std::int64_t tokens = 0;
-  context.group.agree([&] {
-    tokens =
-        sparsify::calibration_tokens_of(architecture::read_config(context.model_path(stage.from)), options);
-  });
-  auto model = calibrated_model(context, stage, tokens, options.sequence_length, options.seed);
+  CalibrationAsked asked{};
+  context.group.agree(
+      [&] { asked = asked_by(stage, architecture::read_config(context.model_path(stage.from))); });
+  auto model = calibrated_model(context, stage, asked);
   const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
   sparsify::SparsifyPlace place{
       .scratch = context.directory.checkpoints(stage.name),
@@ -89,6 +98,7 @@ base::Json run(const Context& context, const Stage& stage) {
 
 const StageFunctions kSparsifying = {.text_use = use_of_calibration_text,
                                      .sequence_length = calibration_length<sparsify::SparsifyOptions>,
+                                     .check = check,
                                      .plan = plan,
                                      .work = work,
                                      .run = run};

@@ -275,7 +275,9 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto student = begins ? starting_config(stage) : context.models.config(stage.from);
   std::optional<architecture::Config> teacher;
   if (!stage.teacher.empty()) teacher = context.models.config(stage.teacher);
-  if (!student || (!stage.teacher.empty() && !teacher)) return {};
+  // Which weights are zero and which blocks are left, only a model that is there says.
+  const auto is_there = [&](const std::string& name) { return name.empty() || context.models.path(name); };
+  if (!student || (!begins && !is_there(stage.from)) || !is_there(stage.teacher)) return {};
   const auto lineage = begins ? model::whole_lineage(*student)
                               : model::read_lineage(*context.models.path(stage.from), *student);
   loss::Blocks blocks{.student = std::ssize(student->blocks)};
@@ -293,9 +295,19 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                    available);
 }
 
-// Of a stage that begins with random weights.
+void warn_of_warmup(const PlanContext& context, const Stage& stage) {
+  const auto& options = options_of(stage);
+  const auto steps = train::num_steps(options);
+  if (options.optim.warmup_steps <= steps) return;
+  context.observer.message(
+      record::Level::warning,
+      base::join("stage '", stage.name, "': optim.warmup_steps is ", options.optim.warmup_steps,
+                 ", and the stage has ", steps, " steps, so its learning rate never gets to optim.lr."));
+}
+
 void check(const PlanContext& context, const Stage& stage) {
-  if (!stage.origins().empty()) return;
+  warn_of_warmup(context, stage);
+  if (!stage.origins().empty()) return;  // what follows is of random weights
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
                                   "': tokenizer: there is no file or directory '", stage.tokenizer,
@@ -305,6 +317,14 @@ void check(const PlanContext& context, const Stage& stage) {
   (void)read_model_text(stage.tokenizer, config);
   (void)io::accompanying_files(stage.tokenizer);
   inspect_config(stage, context.observer);
+}
+
+// A stage that reads its text many times learns less from a token than one that reads more text.
+void say_passes(const Context& context, const Stage& stage, const data::SequenceStream& stream) {
+  for (const auto& source : stream.statistics())
+    if (source.epoch > 0)
+      context.observer.message(record::Level::info, base::join(stage.name, ": the text of data.", source.name,
+                                                               " is in its pass ", source.epoch + 1));
 }
 
 // Says which learning rate it took, where the recipe gives none.
@@ -368,6 +388,7 @@ base::Json run(const Context& context, const Stage& stage) {
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
+  if (stream) say_passes(context, stage, *stream);
   context.group.agree([&] { save_trained(context, stage, models); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));

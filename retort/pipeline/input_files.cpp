@@ -1,0 +1,104 @@
+#include "retort/pipeline/input_files.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <system_error>
+
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/data/source_files.h"
+#include "retort/record/keys.h"
+
+namespace retort::pipeline {
+namespace {
+
+namespace keys = record::keys;
+
+constexpr std::size_t kHeadBytes = std::size_t{1} << 20, kSampleBytes = std::size_t{1} << 12, kSamples = 64;
+
+// Files that a model is read from; notes and pictures beside them may differ.
+bool is_read(const base::Path& file) {
+  constexpr std::array kKinds{".safetensors", ".gguf", ".model", ".jinja", ".index.json"};
+  constexpr std::array kNames{"config.json",
+                              "generation_config.json",
+                              "tokenizer.json",
+                              "tokenizer_config.json",
+                              "special_tokens_map.json",
+                              "added_tokens.json",
+                              "vocab.json",
+                              "tekken.json"};
+  const auto name = file.filename().string();
+  return std::ranges::any_of(kKinds, [&](const char* kind) { return name.ends_with(kind); }) ||
+         std::ranges::any_of(kNames, [&](const char* known) { return name == known; });
+}
+
+void add_files(const base::Path& model, base::Json& has) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) {
+    has[model.string()] = sampled_checksum(model);
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
+    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path());
+}
+
+}  // namespace
+
+std::string sampled_checksum(const base::Path& file) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(file, failed);
+  if (failed) return "none";
+  std::ifstream in(file, std::ios::binary);
+  base::Hasher hasher;
+  const auto add = [&](std::size_t begin, std::size_t count) {
+    std::string bytes(count, '\0');
+    in.seekg(static_cast<std::streamoff>(begin));
+    in.read(bytes.data(), static_cast<std::streamsize>(count));
+    hasher.update(bytes.data(), count);
+  };
+  add(0, std::min<std::size_t>(size, kHeadBytes));
+  if (size > kHeadBytes)
+    for (std::size_t sample = 1; sample <= kSamples; ++sample)
+      add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
+  return in ? base::join(size, " bytes, ", hasher.hex()) : base::join(size, " bytes that cannot be read");
+}
+
+void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
+  auto paths = stage.models_read();
+  paths.insert(paths.end(), {stage.config, stage.tokenizer});
+  for (const auto& path : paths)
+    if (!path.empty() && !recipe.find_stage(path)) add_files(path, has);
+}
+
+void add_source_files(const data::SourceOptions& source, base::Json& has) {
+  for (const auto* paths : {&source.paths, &source.held_out.paths})
+    if (!paths->empty())
+      for (const auto& file : data::expand_paths(source.name, *paths))
+        has[file.string()] = sampled_checksum(file);
+}
+
+base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage) {
+  auto has = base::Json::object();
+  add_outside_models(recipe, stage, has);
+  for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
+  return has;
+}
+
+void require_same_inputs(const recipe::Recipe& recipe, const recipe::Stage& stage,
+                         const record::RunFiles& run) {
+  const auto finished = run.finished_stages();
+  if (finished.empty()) return;
+  const auto own = input_files(recipe, stage);
+  for (const auto& earlier : finished) {
+    const auto then = run.result(earlier).value(keys::kInputFiles, base::Json::object());
+    for (const auto& [file, checksum] : then.items())
+      base::require<base::UsageError>(!own.contains(file) || own.at(file) == checksum, run.path().string(),
+                                      ": '", file, "' has changed since stage '", earlier, "' read it (",
+                                      checksum.get<std::string>(), " then, ", own.value(file, std::string()),
+                                      " now), and stage '", stage.name,
+                                      "' is to read it too; restore it or choose another --run-dir.");
+  }
+}
+
+}  // namespace retort::pipeline
