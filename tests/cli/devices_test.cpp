@@ -14,6 +14,12 @@
 namespace retort::test {
 namespace {
 
+// Losses of a few steps in float32 by other ranks or on another device: a difference in the last bits of a
+// step goes into all later ones.  Scores are of the models that such steps make.
+constexpr double kLossOfSteps = 1e-4, kScores = 1e-3;
+// Memory of a device, of what is planned for it.
+constexpr double kPlannedOnDevice = 0.1;
+
 class Devices : public testing::Test {
  protected:
   // RETORT_TEST_ON=cuda: on real ones, which ranks share where there are fewer.
@@ -72,18 +78,20 @@ TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
   for (std::size_t line = 0; line < found.size(); ++line)
     if (expected[line].contains("loss")) {
       const double loss = expected[line].at("loss");
-      EXPECT_NEAR(found[line].at("loss").get<double>(), loss, 1e-4 * loss) << line;
+      EXPECT_NEAR(found[line].at("loss").get<double>(), loss, kLossOfSteps * loss) << line;
     }
   for (std::size_t model = 0; model < 2; ++model) {
     const auto nll = [&](const std::string& run) {
       return result(run, "scores").at("models").at(model).at("sources").at(0).at("nll").get<double>();
     };
-    EXPECT_NEAR(nll("four"), nll("one"), 1e-3 * nll("one"));
+    EXPECT_NEAR(nll("four"), nll("one"), kScores * nll("one"));
   }
   // Memory of a device is planned, and measured by its allocator.
   for (const auto* stage : {"born", "student"}) {
     const double planned = result("four", stage).at("memory_planned_bytes");
-    EXPECT_NEAR(result("four", stage).at("peak_tensor_bytes").get<double>(), planned, 0.1 * planned) << stage;
+    EXPECT_NEAR(result("four", stage).at("peak_tensor_bytes").get<double>(), planned,
+                kPlannedOnDevice * planned)
+        << stage;
   }
 }
 
