@@ -1,8 +1,11 @@
 #include "cli/print.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <ostream>
+
+#include "retort/base/error.h"
 
 namespace retort::cli {
 namespace {
@@ -24,13 +27,35 @@ bool holds_sentences(const Json& value) {
          });
 }
 
+// Counts that are computed in floating point are counts.
+std::string shown(double value) {
+  constexpr double kLargestCount = 1e15;
+  char text[64];
+  const bool is_count = std::abs(value) < kLargestCount && value == std::trunc(value);
+  std::snprintf(text, sizeof text, is_count ? "%.0f" : "%.6g", value);
+  return text;
+}
+
 std::string shown(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "none";
+  if (value.is_number_float()) return shown(value.get<double>());
   if (!is_list_of_texts(value)) return dumped(value);
   std::string row;
   for (const Json& text : value) row += (row.empty() ? "" : ", ") + text.get<std::string>();
   return value.empty() ? "none" : row;
+}
+
+bool is_list_of_objects(const Json& value) {
+  return value.is_array() && !value.empty() &&
+         std::all_of(value.begin(), value.end(), [](const Json& x) { return x.is_object(); });
+}
+
+std::string in_one_line(const Json& object) {
+  std::string line;
+  for (const auto& [key, value] : object.items())
+    line += base::join(line.empty() ? "" : ", ", key, " ", shown(value));
+  return line;
 }
 
 void print_object(std::ostream& out, const Json& object, std::size_t indent) {
@@ -42,6 +67,9 @@ void print_object(std::ostream& out, const Json& object, std::size_t indent) {
     if (value.is_object()) {
       out << '\n';
       print_object(out, value, indent + 2);
+    } else if (is_list_of_objects(value)) {
+      out << '\n';
+      for (const Json& one : value) out << std::string(indent + 2, ' ') << in_one_line(one) << '\n';
     } else if (holds_sentences(value)) {
       out << '\n';
       for (const Json& text : value) out << std::string(indent + 2, ' ') << text.get<std::string>() << '\n';

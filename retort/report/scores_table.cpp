@@ -115,10 +115,10 @@ constexpr const char* kSecondLegend =
 
 std::string legend(const Json& result) {
   const std::string teacher = clean_text(text(result, keys::kTeacher));
-  std::string line = "held-out means";
+  std::string line = "means over sources";
   if (const auto context = number(result, keys::kContext)) line += ", context " + fixed(context, 0);
   if (!teacher.empty())
-    line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut_front(teacher, 24);
+    line += "; KL (nats/token), top-1 and recovery (perplexity) against " + cut_front(teacher, 20);
   return line + "\n";
 }
 
