@@ -1,5 +1,6 @@
 #include "retort/io/files_inside.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "retort/base/error.h"
@@ -34,6 +35,15 @@ bool entry_exists(const Path& path) {
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
+std::string how_to_get(const Path& directory) {
+  const auto name = directory.string();
+  const bool is_of_hub = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' &&
+                         name.front() != '/' && name.back() != '/' && !fs::exists(directory.parent_path());
+  return is_of_hub ? base::join("a model of the Hugging Face hub is fetched by: hf download ", name,
+                                " --local-dir DIRECTORY")
+                   : "give the directory of a Hugging Face model or a GGUF file";
+}
+
 Path resolve_inside(const Path& directory, std::string_view name) {
   return resolve_inside(directory, "", name);
 }
@@ -44,8 +54,8 @@ Path resolve_inside(const Path& directory, const char* folder, std::string_view 
                       " is not a plain file name; files of a model lie in its own directory.");
   std::error_code error;
   const Path root = fs::canonical(directory, error);
-  require<ModelError>(!error, directory.string(), ": no such directory (", error.message(),
-                      "); give the directory of a Hugging Face model.");
+  require<ModelError>(!error, directory.string(), ": no such directory (", error.message(), "); ",
+                      how_to_get(directory), ".");
   const Path place = *folder == 0 ? root : root / folder;
   const Path resolved = fs::canonical(place / name, error);
   require<ModelError>(!error, who, " is missing or its link leads nowhere (", error.message(),

@@ -10,6 +10,10 @@
 
 namespace retort::io {
 
+/// What to do where a model is not there, without a full stop: a name such as HuggingFaceTB/SmolLM2-135M is
+/// fetched first.
+std::string how_to_get(const base::Path& directory);
+
 /// `name` inside `directory`, with links followed.  Throws ModelError unless the result is a regular file
 /// inside the directory, or inside the cache root when the directory is a snapshot of the Hugging Face cache.
 base::Path resolve_inside(const base::Path& directory, std::string_view name);

@@ -98,8 +98,8 @@ ModelDirectory ModelDirectory::open(const Path& path) {
     return {path, std::move(config), std::move(model)};
   }
   std::error_code error;
-  require<ModelError>(fs::is_directory(path, error), path.string(),
-                      ": no such directory; give the directory of a Hugging Face model or a GGUF file.");
+  require<ModelError>(fs::is_directory(path, error), path.string(), ": no such directory; ", how_to_get(path),
+                      ".");
   std::string config = read_config_text(path);
   auto weights = open_safetensors_weights(path);
   if (has_language_part(config)) weights = language_part(std::move(weights));

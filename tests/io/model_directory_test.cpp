@@ -297,5 +297,12 @@ TEST(Weights, NamesShardsAndIndexAsHuggingFaceDoes) {
   EXPECT_EQ(index["weight_map"]["b"], files[1]);
 }
 
+TEST(NoSuchModel, OfTheHubIsFetchedFirst) {
+  EXPECT_SAYS(how_to_get("HuggingFaceTB/SmolLM2-135M"),
+              "hf download HuggingFaceTB/SmolLM2-135M --local-dir DIRECTORY");
+  for (const char* path : {"./m", "/a/b", "m", "a/b/c", "/m", "m/"})
+    EXPECT_EQ(how_to_get(path), "give the directory of a Hugging Face model or a GGUF file") << path;
+}
+
 }  // namespace
 }  // namespace retort::io
