@@ -30,10 +30,8 @@ bool holds_sentences(const Json& value) {
 // Counts that are computed in floating point are counts.
 std::string shown(double value) {
   constexpr double kLargestCount = 1e15;
-  char text[64];
-  const bool is_count = std::abs(value) < kLargestCount && value == std::trunc(value);
-  std::snprintf(text, sizeof text, is_count ? "%.0f" : "%.6g", value);
-  return text;
+  if (std::abs(value) < kLargestCount && value == std::trunc(value)) return base::join(std::llround(value));
+  return base::join(value);
 }
 
 std::string shown(const Json& value) {

@@ -187,6 +187,11 @@ void make_directories(const Path& path) {
   for (const auto& created : missing) sync_directory(parent_of(created));
 }
 
+bool holds_files(const Path& directory) {
+  std::error_code error;
+  return std::filesystem::is_directory(directory, error) && !std::filesystem::is_empty(directory, error);
+}
+
 void remove_all(const Path& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);

@@ -77,6 +77,8 @@ void make_directories(const Path& path);
 
 /// Removes a file or a directory with all that is in it, if it is there; throws StorageError with the cause.
 void remove_all(const Path& path);
+/// Whether it is a directory that is not empty.
+bool holds_files(const Path& directory);
 
 /// Removes what unfinished atomic writes of an earlier process left in `directory`; a whole that had stepped
 /// aside for one of them gets its name back.

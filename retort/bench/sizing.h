@@ -59,8 +59,8 @@ struct Sizing {
   std::map<std::string, Sweeps> by_dtype;
 };
 
-/// Reads a file; throws DataError with the file and what is wrong in it, StorageError where it cannot be
-/// read.
+/// Reads a file; throws UsageError where there is none, DataError with the file and what is wrong in it,
+/// StorageError where it cannot be read.
 Sizing read_sizing(const base::Path& path);
 
 }  // namespace retort::bench

@@ -8,6 +8,7 @@
 #include "retort/base/json.h"
 #include "retort/data/file_form.h"
 #include "retort/io/compressed.h"
+#include "retort/io/quote.h"
 
 namespace retort::data {
 namespace {
@@ -53,12 +54,11 @@ class JsonlRecords : public RecordReader {
   }
 
   static std::string names_in(const base::Json& object) {
-    constexpr std::size_t kShown = 4, kLongest = 40;
+    constexpr std::size_t kShown = 4;
     std::string names;
     std::size_t shown = 0;
     for (const auto& [name, ignored] : object.items())
-      if (shown++ < kShown)
-        names += base::join(names.empty() ? "\"" : ", \"", name.substr(0, kLongest), "\"");
+      if (shown++ < kShown) names += base::join(names.empty() ? "" : ", ", io::quote(name));
     return names.empty() ? "none" : names;
   }
 

@@ -83,7 +83,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
 
 std::int64_t head_loop_bytes(const HeadLoopShape& s) {
   // A product of few rows may need other work than that of a whole chunk.
-  return std::max(chunk_bytes(s, std::min(s.chunk_rows, s.tokens)), chunk_bytes(s, s.tokens % s.chunk_rows));
+  const auto left = s.tokens % s.chunk_rows;
+  return std::max(chunk_bytes(s, std::min(s.chunk_rows, s.tokens)), left > 0 ? chunk_bytes(s, left) : 0);
 }
 
 }  // namespace retort::loss

@@ -32,8 +32,8 @@ at::Tensor embedding_matrix(const architecture::Layout& layout, const at::Tensor
 
 /// Rows of the embedding times `factor`, rounded to their type; ids_N int64.
 at::Tensor embed(const at::Tensor& matrix_VD, const at::Tensor& ids_N, double factor);
-/// Adds the rows of grad_ND times `factor` to the rows ids_N of gradient_VD.  In the order of tokens on a
-/// CPU; on an accelerator in any order, so bits may differ from run to run.
+/// Adds the rows of grad_ND times `factor`, rounded to their type, to the rows ids_N of gradient_VD.  In the
+/// order of tokens on a CPU; on an accelerator in any order, so bits may differ from run to run.
 void embed_backward(const at::Tensor& grad_ND, const at::Tensor& ids_N, double factor,
                     at::Tensor gradient_VD);
 

@@ -1,4 +1,5 @@
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/torch_errors.h"
 
 #include <ATen/Parallel.h>
 
@@ -115,15 +116,26 @@ base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtyp
           {"inputs", inputs}};
 }
 
+namespace {
+
+[[noreturn]] void throw_of_stage(const recipe::Stage& stage, base::ExitCode code,
+                                 const std::string& sentence) {
+  const auto said = base::join("stage '", stage.name, "'");
+  const bool named = sentence.starts_with(stage.name + ":") || sentence.find(said) != std::string::npos;
+  base::throw_error(code, named ? sentence : base::join(said, ": ", sentence));
+}
+
+}  // namespace
+
 void in_stage(const recipe::Stage& stage, const std::function<void()>& act) try {
-  act();
+  translate_torch_errors(act);
 } catch (const base::Error& error) {
-  const std::string sentence = error.what();
-  if (error.code() == base::ExitCode::stopped || error.code() == base::ExitCode::temporary ||
-      sentence.starts_with(stage.name + ":") ||
-      sentence.find(base::join("'", stage.name, "'")) != std::string::npos)
-    throw;
-  base::throw_error(error.code(), base::join("stage '", stage.name, "': ", sentence));
+  if (error.code() == base::ExitCode::stopped || error.code() == base::ExitCode::temporary) throw;
+  throw_of_stage(stage, error.code(), error.what());
+} catch (const std::filesystem::filesystem_error& error) {
+  throw_of_stage(stage, base::ExitCode::storage, base::sentence_of(error));
+} catch (const std::bad_alloc&) {
+  throw_of_stage(stage, base::ExitCode::memory, base::kOutOfMemory);
 }
 
 void require_context(const std::string& stage, const char* key, std::int64_t tokens,

@@ -8,6 +8,7 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/data/source_files.h"
+#include "retort/io/quote.h"
 #include "retort/record/keys.h"
 
 namespace retort::pipeline {
@@ -15,7 +16,8 @@ namespace {
 
 namespace keys = record::keys;
 
-constexpr std::size_t kHeadBytes = std::size_t{1} << 20, kSampleBytes = std::size_t{1} << 12, kSamples = 64;
+constexpr std::size_t kModelHeadBytes = std::size_t{1} << 20, kTextHeadBytes = std::size_t{1} << 16;
+constexpr std::size_t kSampleBytes = std::size_t{1} << 12, kSamples = 64;
 
 // Files that a model is read from; notes and pictures beside them may differ.
 bool is_read(const base::Path& file) {
@@ -36,16 +38,16 @@ bool is_read(const base::Path& file) {
 void add_files(const base::Path& model, base::Json& has) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(model, ignored)) {
-    has[model.string()] = sampled_checksum(model);
+    has[model.string()] = sampled_checksum(model, kModelHeadBytes);
     return;
   }
   for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path());
+    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path(), kModelHeadBytes);
 }
 
 }  // namespace
 
-std::string sampled_checksum(const base::Path& file) {
+std::string sampled_checksum(const base::Path& file, std::size_t head_bytes) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) return "none";
@@ -57,8 +59,8 @@ std::string sampled_checksum(const base::Path& file) {
     in.read(bytes.data(), static_cast<std::streamsize>(count));
     hasher.update(bytes.data(), count);
   };
-  add(0, std::min<std::size_t>(size, kHeadBytes));
-  if (size > kHeadBytes)
+  add(0, std::min<std::size_t>(size, head_bytes));
+  if (size > head_bytes)
     for (std::size_t sample = 1; sample <= kSamples; ++sample)
       add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
   return in ? base::join(size, " bytes, ", hasher.hex()) : base::join(size, " bytes that cannot be read");
@@ -75,7 +77,7 @@ void add_source_files(const data::SourceOptions& source, base::Json& has) {
   for (const auto* paths : {&source.paths, &source.held_out.paths})
     if (!paths->empty())
       for (const auto& file : data::expand_paths(source.name, *paths))
-        has[file.string()] = sampled_checksum(file);
+        has[file.string()] = sampled_checksum(file, kTextHeadBytes);
 }
 
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage) {
@@ -85,20 +87,23 @@ base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage)
   return has;
 }
 
-void require_same_inputs(const recipe::Recipe& recipe, const recipe::Stage& stage,
-                         const record::RunFiles& run) {
-  const auto finished = run.finished_stages();
-  if (finished.empty()) return;
-  const auto own = input_files(recipe, stage);
-  for (const auto& earlier : finished) {
-    const auto then = run.result(earlier).value(keys::kInputFiles, base::Json::object());
-    for (const auto& [file, checksum] : then.items())
-      base::require<base::UsageError>(!own.contains(file) || own.at(file) == checksum, run.path().string(),
-                                      ": '", file, "' has changed since stage '", earlier, "' read it (",
-                                      checksum.get<std::string>(), " then, ", own.value(file, std::string()),
-                                      " now), and stage '", stage.name,
-                                      "' is to read it too; restore it or choose another --run-dir.");
+FilesRead files_read(const record::RunFiles& run) {
+  FilesRead read;
+  for (const auto& stage : run.finished_stages()) {
+    const auto result = run.result(stage);
+    if (result.is_object() && result.contains(keys::kInputFiles) && result.at(keys::kInputFiles).is_object())
+      read.emplace_back(stage, result.at(keys::kInputFiles));
   }
+  return read;
+}
+
+void require_same_inputs(const recipe::Stage& stage, const base::Json& files, const FilesRead& earlier) {
+  for (const auto& [name, then] : earlier)
+    for (const auto& [file, checksum] : then.items())
+      base::require<base::UsageError>(
+          !files.contains(file) || files.at(file) == checksum, "stage '", stage.name, "': '", file,
+          "' has changed since stage '", name, "' read it (", io::shown(checksum), " then, ",
+          io::shown(files.value(file, base::Json())), " now); restore it or choose another --run-dir.");
 }
 
 }  // namespace retort::pipeline

@@ -1,7 +1,10 @@
 #pragma once
 // The files outside its run that a stage reads, and what tells them apart from others.
 
+#include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
@@ -10,21 +13,25 @@
 
 namespace retort::pipeline {
 
-/// Size and checksum of a file's head, where names and shapes are, and of samples of what follows: models of
-/// one shape differ in most of their values.  "none" where there is no file.
-std::string sampled_checksum(const base::Path& file);
+/// Size and checksum of a file's first bytes and of samples of what follows.  "none" where there is no file.
+std::string sampled_checksum(const base::Path& file, std::size_t head_bytes);
 
-/// Adds {path: checksum} of the files of models, configurations and tokenizers that no stage makes.
+/// Adds {path: checksum} of the files of models, configurations and tokenizers that no stage makes: of their
+/// first MiB, where names and shapes are, and of 64 samples.  Models of one shape differ in most values.
 void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has);
-/// The same of the files of a source of text.  Throws DataError where a pattern has none.
+/// The same of the files of a source of text, with a head of 64 KiB.  Throws DataError where a pattern has
+/// none.
 void add_source_files(const data::SourceOptions& source, base::Json& has);
 
 /// Both, of all that the stage reads.
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage);
 
-/// Throws UsageError where a file that the stage is to read has changed since a finished one read it: then
-/// the run's numbers would be of different text or of different models.
-void require_same_inputs(const recipe::Recipe& recipe, const recipe::Stage& stage,
-                         const record::RunFiles& run);
+/// The files that the finished stages of a run read, by stage; damaged results have none.
+using FilesRead = std::vector<std::pair<std::string, base::Json>>;
+FilesRead files_read(const record::RunFiles& run);
+
+/// Throws UsageError where one of `files`, which the stage is to read, has changed since a finished one read
+/// it: then the run's numbers would be of different text or of different models.
+void require_same_inputs(const recipe::Stage& stage, const base::Json& files, const FilesRead& earlier);
 
 }  // namespace retort::pipeline

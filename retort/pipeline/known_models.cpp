@@ -44,7 +44,7 @@ architecture::Config KnownModels::config_of_origin(const std::string& name) cons
 }
 
 base::Json KnownModels::recorded(const std::string& stage) const {
-  if (!run_ || !run_->holds_run()) return {};
+  if (!run_ || !run_->holds_run() || !run_->has_begun(stage)) return {};
   return run_->recipe().value("stages", base::Json::object()).value(stage, base::Json());
 }
 

@@ -33,7 +33,7 @@ class KnownModels {
   architecture::Config config_of_line(const std::string& name) const;
   /// That of the model that its line of stages begins with, whatever is finished.  Throws ModelError.
   architecture::Config config_of_origin(const std::string& name) const;
-  /// What a run was begun with for a stage; null without a run, and for a stage that it did not have.
+  /// What a run was begun with for a stage; null without a run, and for a stage that has not begun.
   base::Json recorded(const std::string& stage) const;
   /// The directory or file of its tokenizer, found as config_of_line() finds it.
   base::Path tokenizer_of_line(const std::string& name) const;

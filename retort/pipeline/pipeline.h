@@ -29,7 +29,7 @@ struct RunRequest {
 struct RunOutcome {
   bool finished = false;  ///< false: stopped on request, state saved
   std::string stage;      ///< the last one that was worked on
-  std::string summary;    ///< tables for people; empty when nothing was evaluated
+  std::string summary;    ///< for people: tables of what was evaluated; of a dry run its plans
   base::Path report;      ///< the HTML page, empty in a dry run
 };
 

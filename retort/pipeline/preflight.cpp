@@ -4,17 +4,20 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "retort/base/error.h"
 #include "retort/data/file_form.h"
 #include "retort/data/held_out_part.h"
 #include "retort/data/overlap.h"
+#include "retort/data/source_files.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/run_files.h"
+#include "retort/train/trainer.h"
 
 namespace retort::pipeline {
 namespace {
@@ -23,7 +26,8 @@ using recipe::Stage;
 
 class Preflight {
  public:
-  Preflight(const PlanContext& context, const RunRequest& request) : context_(context), request_(request) {}
+  Preflight(const PlanContext& context, const RunRequest& request)
+      : context_(context), request_(request), read_(files_read(record::RunFiles(request.run_directory))) {}
 
   void check(const Stage& stage) {
     if (!context_.models.finished(stage.name)) in_stage(stage, [&] { check_unfinished(stage); });
@@ -38,8 +42,9 @@ class Preflight {
     check_lengths(stage, functions.sequence_length(stage));
     check_vocabularies(stage);
     if (functions.text_use(stage).reads_held_out) check_held_out(stage);
-    require_same_inputs(context_.recipe, stage, record::RunFiles(request_.run_directory));
+    if (!read_.empty()) require_same_inputs(stage, input_files(context_.recipe, stage), read_);
     warn_of_same_text(stage);
+    warn_of_warmup(stage);
     require_memory(context_, stage);
     if (functions.check) functions.check(context_, stage);
   }
@@ -87,23 +92,33 @@ class Preflight {
 
   // Two names for one text give its documents twice the weight, and an interval that is too narrow.
   void warn_of_same_text(const Stage& stage) const {
-    const auto sources = context_.recipe.sources(stage);
-    if (sources.size() < 2) return;
-    std::map<base::Json, std::string> names;  // by their files
-    for (const auto& source : sources) {
-      auto files = base::Json::object();
-      add_source_files(source, files);
-      const auto [first, is_new] = names.emplace(std::move(files), source.name);
+    std::map<std::vector<std::vector<base::Path>>, std::map<std::string, std::string>> names;
+    for (const auto& source : context_.recipe.sources(stage)) {
+      std::vector<std::vector<base::Path>> files;
+      for (const auto* paths : {&source.paths, &source.held_out.paths})
+        files.push_back(paths->empty() ? std::vector<base::Path>() : data::expand_paths(source.name, *paths));
+      const auto [first, is_new] = names[files].emplace(source.field, source.name);
       if (!is_new)
         context_.observer.message(
             record::Level::warning,
             base::join("stage '", stage.name, "': data.", first->second, " and data.", source.name,
-                       " read the same files, so their text counts twice; name one of them."));
+                       " read the same text, so it counts twice; name one of them."));
     }
+  }
+
+  void warn_of_warmup(const Stage& stage) const {
+    const auto* options = std::get_if<train::TrainOptions>(&stage.options);
+    if (!options || options->optim.warmup_steps <= train::num_steps(*options)) return;
+    context_.observer.message(
+        record::Level::warning,
+        base::join("stage '", stage.name, "': optim.warmup_steps is ", options->optim.warmup_steps,
+                   ", and the stage has ", train::num_steps(*options),
+                   " steps, so its learning rate never gets to optim.lr."));
   }
 
   const PlanContext& context_;
   const RunRequest& request_;
+  const FilesRead read_;
   std::set<base::Path> checked_;  ///< directories
   std::set<std::pair<base::Path, base::Path>> compared_;
 };
@@ -189,7 +204,10 @@ void preflight(const PlanContext& context, const RunRequest& request) {
   Preflight preflight(context, request);
   for (const auto& stage : context.recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
-  if (!record::RunFiles(request.run_directory).holds_run()) check_overlaps(context.recipe, context.observer);
+  // Stages that were added or changed may measure what an earlier one learned from.
+  const record::RunFiles run(request.run_directory);
+  if (!run.holds_run() || run.recipe() != recipe::to_json(context.recipe))
+    check_overlaps(context.recipe, context.observer);
 }
 
 }  // namespace retort::pipeline

@@ -108,12 +108,14 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   base::Json result, inputs;
   context.group.agree([&] {
-    if (context.leads()) inputs = input_files(context.recipe, stage);
+    if (!context.leads()) return;
+    inputs = input_files(context.recipe, stage);
+    require_same_inputs(stage, inputs, files_read(context.directory));
   });
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.device);
   try {
-    in_stage(stage, [&] { result = functions_of(stage.kind).run(context, stage); });
+    result = functions_of(stage.kind).run(context, stage);
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
     return false;
@@ -174,7 +176,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.at(0, base::join("stage ", stage.name));
-    outcome.finished = work_on(context, stage);
+    in_stage(stage, [&] { outcome.finished = work_on(context, stage); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;

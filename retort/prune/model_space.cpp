@@ -64,7 +64,7 @@ void ModelSpace::require_enough(std::int64_t all) const {
       least <= all - space_.least_removed, "prune: target: expected at least ", least, " parameters (",
       static_cast<double>(least) / static_cast<double>(all), " of this model's ", all,
       "), which stay where all units are gone, found ", all - space_.least_removed,
-      "; choose a larger target.parameters, such as 60%, or more kinds of units.");
+      "; choose at least that, or more kinds of units.");
 }
 
 // Units are few and large where only blocks or halves of them may go.

@@ -203,8 +203,8 @@ class MapReader : public Binder {
     if (node->kind == Value::Kind::map && node->place.starts_with(kOverride))
       return report(
           *node, below(key),
-          "the recipe leaves this list to its default, which has no entry to change; write the list "
-          "into the recipe, or give all of it: --set '" +
+          "expected a list, found a map; a list that the recipe leaves to its default has no entry to "
+          "change, so write it into the recipe, or give all of it: --set '" +
               below(key) + "=[...]'");
     if (!is_list(*node, key, "a list", field)) return;
     for (const Value& item : node->items) {

@@ -24,56 +24,45 @@ std::string listed(const std::vector<std::string>& keys) {
   return text;
 }
 
-bool holds_files(const Path& directory) {
-  std::error_code error;
-  return std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error);
-}
-
-/// Whether something of the stage is on disk, as it was told to make it.
-bool has_begun(const RunFiles& run, const std::string& stage) {
-  return run.finished(stage) || holds_files(run.checkpoints(stage)) ||
-         holds_files(run.stage_directory(stage));
-}
-
 bool is_of(const std::string& key, const std::string& part) {
   return key == part || key.starts_with(part + ".");
+}
+
+/// Objects by name; throws DataError where a damaged recipe has something else.
+Json section(const RunFiles& run, const Json& recipe, Key key) {
+  auto found = recipe.is_object() ? recipe.value(key, Json::object()) : Json();
+  bool sound = found.is_object();
+  for (const auto& entry : found) sound = sound && entry.is_object();
+  base::require<base::DataError>(sound, run.recipe_path().string(), ": expected ", key,
+                                 " by name; the run directory is damaged, choose another --run-dir.");
+  return found;
 }
 
 /// Whether a stage that has begun reads this text.
 bool was_read(const RunFiles& run, const Json& stages, const std::string& source) {
   for (const auto& [name, stage] : stages.items()) {
-    const auto read = stage.value(keys::kData, Json::array());
-    if (has_begun(run, name) && std::find(read.begin(), read.end(), source) != read.end()) return true;
+    const auto read = stage.value(keys::kData, Json());
+    if (std::find(read.begin(), read.end(), source) != read.end() && run.has_begun(name)) return true;
   }
   return false;
 }
 
-/// Objects by name; throws UsageError where a damaged recipe has something else.
-Json section(const Json& recipe, Key key) {
-  const bool sound = recipe.is_object() && recipe.value(key, Json::object()).is_object();
-  base::require<base::UsageError>(sound, "recipe.json of the run is damaged: expected ", key,
-                                  " by name; choose another --run-dir.");
-  return recipe.value(key, Json::object());
-}
-
 /// Whether `key` is of a stage that has not begun, or of text that only such stages read.
-bool is_of_what_comes(const RunFiles& run, const RunStart& start, const std::string& key) {
-  const auto recorded = run.recipe();
-  for (const auto* recipe : {&recorded, &start.recipe}) {
-    const auto stages = section(*recipe, keys::kStages);
+bool is_of_what_comes(const RunFiles& run, const Json& recorded, const Json& wanted, const std::string& key) {
+  for (const auto* recipe : {&recorded, &wanted}) {
+    const auto stages = section(run, *recipe, keys::kStages);
     for (const auto& [stage, ignored] : stages.items())
-      if (is_of(key, base::join(keys::kStages, ".", stage))) return !has_begun(run, stage);
-    const auto sources = section(*recipe, keys::kData);
+      if (is_of(key, base::join(keys::kStages, ".", stage))) return !run.has_begun(stage);
+    const auto sources = section(run, *recipe, keys::kData);
     for (const auto& [source, ignored] : sources.items())
       if (is_of(key, base::join(keys::kData, ".", source)))
-        return !was_read(run, section(recorded, keys::kStages), source);
+        return !was_read(run, section(run, recorded, keys::kStages), source);
   }
   return false;
 }
 
 /// Whether `key` is an open one of a stage that is not finished: what it made so far stays true.
-bool may_differ(const RunFiles& run, const RunStart& start, const std::string& key) {
-  if (is_of_what_comes(run, start, key)) return true;
+bool is_open(const RunFiles& run, const RunStart& start, const std::string& key) {
   const std::string first = base::join(keys::kStages, ".");
   return std::ranges::any_of(start.open_keys, [&](const std::string& open) {
     const auto last = "." + open;
@@ -84,8 +73,11 @@ bool may_differ(const RunFiles& run, const RunStart& start, const std::string& k
 
 /// A recipe that changed half-way would give a result that no recipe describes.
 void require_same_recipe(const RunFiles& run, const RunStart& start) {
-  auto keys = differing_keys(run.recipe(), start.recipe);
-  std::erase_if(keys, [&](const auto& key) { return may_differ(run, start, key); });
+  const auto recorded = run.recipe();
+  auto keys = differing_keys(recorded, start.recipe);
+  std::erase_if(keys, [&](const auto& key) {
+    return is_open(run, start, key) || is_of_what_comes(run, recorded, start.recipe, key);
+  });
   base::require<base::UsageError>(
       keys.empty(), run.path().string(), ": this run was started with another recipe; it differs in ",
       listed(keys), "; choose another --run-dir or restore ", keys.size() == 1 ? "it." : "them.");
@@ -139,10 +131,15 @@ void RunDirectory::enter(const RunStart& start) {
     base::make_directories(folder);
     base::remove_leftovers(folder);
   }
+  const bool differs = resumed_ && recipe() != start.recipe;
+  if (differs) {  // a crash leaves no file in words beside an object that says something else
+    base::remove_all(recipe_yaml_path());
+    write_json(recipe_path(), start.recipe);
+  }
   base::write_file_atomically(recipe_yaml_path(), start.recipe_yaml);
   add_start(*this, start.provenance);
   // Last: this file is what makes the directory a run.
-  if (!resumed_ || recipe() != start.recipe) write_json(recipe_path(), start.recipe);
+  if (!resumed_) write_json(recipe_path(), start.recipe);
 }
 
 void RunDirectory::discard_if_nothing_was_made() const noexcept try {
@@ -152,7 +149,7 @@ void RunDirectory::discard_if_nothing_was_made() const noexcept try {
     return;
   for (const Path& folder : folders()) {
     base::remove_leftovers(folder);
-    if (std::filesystem::exists(folder, error) && !std::filesystem::is_empty(folder, error)) return;
+    if (base::holds_files(folder)) return;
   }
   for (const Path& file : {recipe_path(), recipe_yaml_path(), provenance_path(), metrics_path(), lock_path()})
     std::filesystem::remove(file, error);

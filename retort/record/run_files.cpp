@@ -45,6 +45,17 @@ bool RunFiles::finished(std::string_view stage) const {
   return is_file(result_path(stage));
 }
 
+bool RunFiles::has_begun(std::string_view stage) const {
+  std::error_code ignored;
+  for (const auto& folder : {results_path(), checkpoints_path(), models_path()})
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      const auto name = entry.path().filename().string();
+      if (name.starts_with(std::string(stage) + ".")) return true;  // a result, or a student's
+      if (name == stage && base::holds_files(entry.path())) return true;
+    }
+  return false;
+}
+
 std::vector<std::string> RunFiles::finished_stages() const {
   std::vector<std::string> names;
   std::error_code ignored;

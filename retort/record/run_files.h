@@ -54,6 +54,8 @@ class RunFiles {
   /// True when the directory holds a run.
   bool holds_run() const;
   bool finished(std::string_view stage) const;
+  /// Whether anything of the stage, or of a select stage's student, is on disk: it was told how to make it.
+  bool has_begun(std::string_view stage) const;
   /// Names of all stages that have a result, sorted; a select stage's students are among them.
   std::vector<std::string> finished_stages() const;
 

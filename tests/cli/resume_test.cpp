@@ -304,5 +304,25 @@ TEST(LaterStages, ReadWhatEarlierOnesRead) {
   EXPECT_EQ(restored.code, 0) << restored.err;
 }
 
+// The text that a stage learned from may not be measured by one that is added.
+TEST(LaterStages, AreSearchedForTextThatWasLearned) {
+  const TinyProject project;
+  project.write_recipe({train_stage(512)});
+  const Finished first = project.run_recipe();
+  ASSERT_EQ(first.code, 0) << first.err;
+  project.write("recipe.yaml",
+                base::read_file(project.path("recipe.yaml")) +
+                    "  - {name: scores, kind: evaluate, models: [born], data: [copy], context: 64, "
+                    "tokens: 256}\n");
+  const std::string recipe = base::read_file(project.path("recipe.yaml"));
+  const auto at = recipe.find("stages:");
+  project.write("recipe.yaml", recipe.substr(0, at) +
+                                   "  copy: {path: text.txt, separator: \"\\n\\n\", held_out: {every: 7}}\n" +
+                                   recipe.substr(at));
+  const Finished second = project.run_recipe();
+  EXPECT_EQ(second.code, 3) << second.err;
+  EXPECT_SAYS(second.err, "held-out documents of data.copy in the part to learn from");
+}
+
 }  // namespace
 }  // namespace retort::test

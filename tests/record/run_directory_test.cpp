@@ -120,6 +120,20 @@ TEST_F(Run, TakesChangesOfWhatHasNotBegun) {
   EXPECT_SAYS(refused(other), "differs in version");
 }
 
+// Students of a select stage have directories of their own.
+TEST_F(Run, KnowsThatAStageBeganByWhatItsStudentsLeft) {
+  RunDirectory::open(path_, start_of(kRecipe));
+  const RunFiles run(path_);
+  EXPECT_FALSE(run.has_begun("a"));
+  base::make_directories(run.checkpoints("a"));
+  EXPECT_FALSE(run.has_begun("a")) << "an empty directory says nothing";
+  base::make_directories(run.checkpoints("a.1"));
+  EXPECT_TRUE(run.has_begun("a"));
+  EXPECT_FALSE(run.has_begun("b"));
+  base::make_directories(run.stage_directory("b") / "finalists");
+  EXPECT_TRUE(run.has_begun("b"));
+}
+
 TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
   const auto with_budget = [](const char* stage, int budget) {
     Json recipe = {{"stages", {{"a", {{"search", {{"budget", 1}}}}}, {"b", {{"search", {{"budget", 1}}}}}}}};

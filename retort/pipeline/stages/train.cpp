@@ -295,18 +295,7 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                    available);
 }
 
-void warn_of_warmup(const PlanContext& context, const Stage& stage) {
-  const auto& options = options_of(stage);
-  const auto steps = train::num_steps(options);
-  if (options.optim.warmup_steps <= steps) return;
-  context.observer.message(
-      record::Level::warning,
-      base::join("stage '", stage.name, "': optim.warmup_steps is ", options.optim.warmup_steps,
-                 ", and the stage has ", steps, " steps, so its learning rate never gets to optim.lr."));
-}
-
 void check(const PlanContext& context, const Stage& stage) {
-  warn_of_warmup(context, stage);
   if (!stage.origins().empty()) return;  // what follows is of random weights
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
