@@ -288,6 +288,14 @@ TEST(LaterStages, MayChangeAndFollowUntilTheyBegin) {
   EXPECT_SAYS(third.err, "differs in stages.tuned.optim.lr");
 }
 
+TEST(Training, SaysHowOftenItReadItsText) {
+  const TinyProject project;
+  project.write_recipe({train_stage(40'000, ", batch: {sequences: 16}")});
+  const Finished finished = project.run_recipe();
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_SAYS(finished.err, "born: the text of data.text is in its pass ");
+}
+
 TEST(LaterStages, ReadWhatEarlierOnesRead) {
   const TinyProject project;
   project.write_recipe({train_stage(512), finetune_stage("born")});

@@ -72,6 +72,13 @@ TEST(Tokenize, NamesLineAndByteOfWhatIsWrong) {
   }
 }
 
+TEST(Tokenize, TakesNoDirectory) {
+  const TemporaryDirectory directory;
+  const Finished finished = run({"tokenize", kModel, directory.path().string()});
+  EXPECT_EQ(finished.code, 3);
+  EXPECT_SAYS(finished.err, "is a directory; name its files.");
+}
+
 TEST(Tokenize, FailsWhenTheDiskIsFull) {
   const std::string program = std::getenv("RETORT_PROGRAM");
   const std::string command = "cd '" + source().string() + "' && echo text | '" + program + "' tokenize " +

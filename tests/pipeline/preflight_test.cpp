@@ -154,7 +154,7 @@ TEST_F(PreflightTest, WarnsOfTwoNamesForOneText) {
   auto scores = evaluate("text, copy");
   (void)run(project_.recipe({scores}, "", project_.source_line("copy", "10")), project_.request(), told_);
   ASSERT_EQ(told_.warnings.size(), 1U);
-  EXPECT_SAYS(told_.warnings.front(), "stage 'scores': data.text and data.copy read the same files");
+  EXPECT_SAYS(told_.warnings.front(), "stage 'scores': data.text and data.copy read the same text");
 }
 
 TEST_F(PreflightTest, WarnsWhereAProfileKnowsTheDocumentsThatJudge) {

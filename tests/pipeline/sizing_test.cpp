@@ -116,6 +116,8 @@ TEST_F(SizingOfAStage, OfARunThatGoesOnIsTheOneThatItBeganWith) {
   base::make_directories(project_.run_directory());
   base::write_file_atomically(project_.run_directory() / "recipe.json",
                               R"({"version": 1, "stages": {"pruned": {"width_multiple": 48}}})");
+  base::make_directories(project_.run_directory() / "stages");
+  base::write_file_atomically(project_.run_directory() / "stages/pruned.json", "{}");
   std::filesystem::remove_all(project_.path("model"));
   const KnownModels models(recipe, record::RunFiles(project_.run_directory()));
   settle_widths(recipe, models, "fp32", at::kCPU, listener_);

@@ -187,6 +187,14 @@ TEST(Mistakes, AreReportedAllAtOnce) {
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
 }
 
+TEST(Mistakes, OfALossThatTheRecipeLeavesToItsDefaultSaysWhatToWrite) {
+  const auto text =
+      kHead + "  - {name: a, kind: distill, from: m/x, teacher: m/t, data: [books], tokens: 60k}\n";
+  const auto message = message_of(text, {"stages.a.loss.kl_divergence.temperature=2"});
+  EXPECT_NE(message.find("stages.a.loss: expected a list, found a map"), std::string::npos) << message;
+  EXPECT_NE(message.find("--set 'stages.a.loss=[...]'"), std::string::npos) << message;
+}
+
 TEST(Mistakes, OfSourcesAndTheTopAreNamed) {
   EXPECT_NE(message_of("{}").find("version: missing"), std::string::npos);
   EXPECT_NE(message_of("").find("is empty"), std::string::npos);
