@@ -3,12 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <new>
 
 #include "cli/command.h"
 #include "cli/cut_files.h"
+#include "retort/base/as_errors.h"
 #include "retort/base/units.h"
 #include "retort/record/provenance.h"
 
@@ -101,12 +100,10 @@ int parse_and_run(int argc, char** argv) {
 
 }  // namespace
 
-base::ExitCode translated(const Action& act) try {
-  return act();
-} catch (const std::filesystem::filesystem_error& error) {
-  throw base::StorageError(base::sentence_of(error));
-} catch (const std::bad_alloc&) {
-  throw base::MemoryError(base::kOutOfMemory);
+base::ExitCode translated(const Action& act) {
+  auto code = base::ExitCode::ok;
+  base::as_errors([&] { code = act(); });
+  return code;
 }
 
 const std::vector<std::string>& command_line() {

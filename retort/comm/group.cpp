@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <vector>
 
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
-#include "retort/base/files.h"
 
 namespace retort::comm {
 namespace {
@@ -25,14 +24,10 @@ struct Failure {
 
 Failure failure_of(const std::function<void()>& act) {
   try {
-    act();
+    base::as_errors(act);
     return {};
   } catch (const base::Error& error) {
     return {error.code(), error.what(), std::current_exception()};
-  } catch (const std::filesystem::filesystem_error& error) {
-    return {base::ExitCode::storage, base::sentence_of(error), std::current_exception()};
-  } catch (const std::bad_alloc&) {
-    return {base::ExitCode::memory, base::kOutOfMemory, std::current_exception()};
   } catch (const std::exception& error) {
     return {base::ExitCode::internal, error.what(), std::current_exception()};
   }

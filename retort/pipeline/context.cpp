@@ -1,10 +1,10 @@
 #include "retort/pipeline/context.h"
-#include "retort/pipeline/torch_errors.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
@@ -13,6 +13,7 @@
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/device_memory.h"
+#include "retort/pipeline/torch_errors.h"
 #include "retort/record/provenance.h"
 #include "retort/record/stopped.h"
 #include "retort/text/tokenizer_description.h"
@@ -116,26 +117,13 @@ base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtyp
           {"inputs", inputs}};
 }
 
-namespace {
-
-[[noreturn]] void throw_of_stage(const recipe::Stage& stage, base::ExitCode code,
-                                 const std::string& sentence) {
-  const auto said = base::join("stage '", stage.name, "'");
-  const bool named = sentence.starts_with(stage.name + ":") || sentence.find(said) != std::string::npos;
-  base::throw_error(code, named ? sentence : base::join(said, ": ", sentence));
-}
-
-}  // namespace
-
 void in_stage(const recipe::Stage& stage, const std::function<void()>& act) try {
-  translate_torch_errors(act);
+  translate_torch_errors([&] { base::as_errors(act); });
 } catch (const base::Error& error) {
   if (error.code() == base::ExitCode::stopped || error.code() == base::ExitCode::temporary) throw;
-  throw_of_stage(stage, error.code(), error.what());
-} catch (const std::filesystem::filesystem_error& error) {
-  throw_of_stage(stage, base::ExitCode::storage, base::sentence_of(error));
-} catch (const std::bad_alloc&) {
-  throw_of_stage(stage, base::ExitCode::memory, base::kOutOfMemory);
+  const std::string sentence = error.what(), said = base::join("stage '", stage.name, "'");
+  const bool named = sentence.starts_with(stage.name + ":") || sentence.find(said) != std::string::npos;
+  base::throw_error(error.code(), named ? sentence : base::join(said, ": ", sentence));
 }
 
 void require_context(const std::string& stage, const char* key, std::int64_t tokens,

@@ -16,7 +16,7 @@ namespace {
 
 namespace keys = record::keys;
 
-constexpr std::size_t kModelHeadBytes = std::size_t{1} << 20, kTextHeadBytes = std::size_t{1} << 16;
+constexpr std::size_t kTextHeadBytes = std::size_t{1} << 16;
 constexpr std::size_t kSampleBytes = std::size_t{1} << 12, kSamples = 64;
 
 // Files that a model is read from; notes and pictures beside them may differ.
@@ -38,11 +38,11 @@ bool is_read(const base::Path& file) {
 void add_files(const base::Path& model, base::Json& has) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(model, ignored)) {
-    has[model.string()] = sampled_checksum(model, kModelHeadBytes);
+    has[model.string()] = sampled_checksum(model);
     return;
   }
   for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path(), kModelHeadBytes);
+    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path());
 }
 
 }  // namespace

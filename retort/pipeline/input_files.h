@@ -14,7 +14,8 @@
 namespace retort::pipeline {
 
 /// Size and checksum of a file's first bytes and of samples of what follows.  "none" where there is no file.
-std::string sampled_checksum(const base::Path& file, std::size_t head_bytes);
+inline constexpr std::size_t kModelHeadBytes = std::size_t{1} << 20;
+std::string sampled_checksum(const base::Path& file, std::size_t head_bytes = kModelHeadBytes);
 
 /// Adds {path: checksum} of the files of models, configurations and tokenizers that no stage makes: of their
 /// first MiB, where names and shapes are, and of 64 samples.  Models of one shape differ in most values.
