@@ -79,10 +79,6 @@ void require_was_read(const std::ifstream& in, const Path& path) {
   require<StorageError>(!in.bad(), path.string(), ": cannot be read: ", system_message(errno), ".");
 }
 
-std::string sentence_of(const std::filesystem::filesystem_error& error) {
-  return join(error.path1().string(), ": ", error.code().message(), ".");
-}
-
 std::string read_file(const Path& path, std::size_t max_bytes) {
   std::error_code error;
   require<StorageError>(!std::filesystem::is_directory(path, error), path.string(),

@@ -13,9 +13,6 @@ namespace retort::base {
 
 using Path = std::filesystem::path;
 
-/// Which file, and what the system said of it.
-std::string sentence_of(const std::filesystem::filesystem_error& error);
-
 /// Reads a whole file of at most `max_bytes`; throws StorageError (cannot be read) or DataError (too big).
 std::string read_file(const Path& path, std::size_t max_bytes = std::size_t{1} << 28);
 
