@@ -16,6 +16,7 @@
 #include "retort/base/random.h"
 #include "retort/eval/generate.h"
 #include "retort/model/dtype.h"
+#include "retort/model/sparsity.h"
 #include "retort/ops/tensor_allocator.h"
 
 namespace {
@@ -28,12 +29,30 @@ constexpr std::int64_t kReadBytes = std::int64_t{1} << 30;
 struct Settings {
   std::string model, dtype = "fp32", prompts;
   std::int64_t prompt_tokens = 64, new_tokens = 64, rounds = 5;
+  bool pack = true;
 };
 
-// Weights of which a token reads every value: all, but of an embedding that is no head only one row.
-std::int64_t read_bytes_per_token(const architecture::Config& config, std::int64_t item_bytes) {
-  const auto embedding = config.tie_word_embeddings ? 0 : config.vocab_size * config.hidden_size;
-  return (architecture::num_parameters(config) - embedding) * item_bytes;
+struct Subject {
+  std::unique_ptr<shard::Parameters> parameters;
+  std::vector<std::string> packed;  ///< layers of which tokens read no zeros
+};
+
+Subject subject_of(const Settings& s, at::ScalarType dtype) {
+  auto weights = model::load_weights(s.model, dtype, at::kCPU);
+  auto packed = s.pack ? model::packed_layers(weights.lineage, at::kCPU, dtype) : std::vector<std::string>();
+  return {shard::resident_parameters(std::move(weights), shard::Use::frozen, dtype), std::move(packed)};
+}
+
+// Weights of which a token reads every value: all, but of an embedding that is no head only one row, and of
+// packed layers what is left without their zeros.
+std::int64_t read_bytes_per_token(const architecture::Config& config, const architecture::Layout& layout,
+                                  std::span<const std::string> packed, std::int64_t item_bytes) {
+  auto numel = architecture::num_parameters(config);
+  if (!config.tie_word_embeddings) numel -= config.vocab_size * config.hidden_size;
+  for (const auto& unit : layout.units)
+    for (const auto& tensor : unit.tensors)
+      if (std::ranges::find(packed, tensor.name) != packed.end()) numel -= tensor.numel;
+  return numel * item_bytes + model::packed_bytes(layout, packed, item_bytes);
 }
 
 std::uint64_t sum_of_words(const std::uint64_t* words, std::int64_t count) {
@@ -75,24 +94,25 @@ std::vector<std::int32_t> random_prompt(const architecture::Config& config, std:
   return ids;
 }
 
-double seconds_to_generate(shard::Parameters& parameters, const std::vector<std::int32_t>& prompt,
+double seconds_to_generate(Subject& subject, const std::vector<std::int32_t>& prompt,
                            std::int64_t new_tokens) {
   const double start = base::monotonic_seconds();
-  (void)eval::generate(parameters, prompt, {.max_new_tokens = new_tokens}, {});
+  (void)eval::generate(*subject.parameters, prompt, {.max_new_tokens = new_tokens}, {}, subject.packed);
   return base::monotonic_seconds() - start;
 }
 
-base::Json measure(const Settings& s, shard::Parameters& parameters, at::ScalarType dtype) {
-  const auto& config = parameters.config();
-  const auto bytes = read_bytes_per_token(config, static_cast<std::int64_t>(at::elementSize(dtype)));
+base::Json measure(const Settings& s, Subject& subject, at::ScalarType dtype) {
+  const auto& config = subject.parameters->config();
+  const auto bytes = read_bytes_per_token(config, subject.parameters->layout(), subject.packed,
+                                          static_cast<std::int64_t>(at::elementSize(dtype)));
   const auto words = at::zeros({std::max(bytes, kReadBytes) / 8}, at::kLong);
   const auto prompt = random_prompt(config, s.prompt_tokens);
   double memory = 0, same_size = 0, first = std::numeric_limits<double>::infinity(), all = first;
   for (std::int64_t round = 0; round < s.rounds; ++round) {
     memory = std::max(memory, read_rate(words, kReadBytes));
     same_size = std::max(same_size, read_rate(words, bytes));
-    first = std::min(first, seconds_to_generate(parameters, prompt, 1));
-    all = std::min(all, seconds_to_generate(parameters, prompt, s.new_tokens + 1));
+    first = std::min(first, seconds_to_generate(subject, prompt, 1));
+    all = std::min(all, seconds_to_generate(subject, prompt, s.new_tokens + 1));
   }
   const double rate = static_cast<double>(s.new_tokens) / (all - first);
   return {{"dtype", model::dtype_name(dtype)},
@@ -109,11 +129,11 @@ base::Json measure(const Settings& s, shard::Parameters& parameters, at::ScalarT
 }
 
 // Greedy continuations of the prompts, to compare two builds.
-base::Json continued(const Settings& s, shard::Parameters& parameters) {
+base::Json continued(const Settings& s, Subject& subject) {
   auto answers = base::Json::array();
   for (const auto& prompt : base::parse_json(base::read_file(s.prompts)))
-    answers.push_back(eval::generate(parameters, prompt.get<std::vector<std::int32_t>>(),
-                                     {.max_new_tokens = s.new_tokens}, {})
+    answers.push_back(eval::generate(*subject.parameters, prompt.get<std::vector<std::int32_t>>(),
+                                     {.max_new_tokens = s.new_tokens}, {}, subject.packed)
                           .ids);
   return answers;
 }
@@ -130,13 +150,13 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", s.rounds, "of all in turn; the fastest counts")->capture_default_str();
   app.add_option("--continue", s.prompts,
                  "a JSON file with lists of ids: print their greedy continuations and measure nothing");
+  app.add_flag("!--zeros-too", s.pack, "read 2:4 layers as if they were dense");
   CLI11_PARSE(app, argc, argv);
   try {
     ops::install_tensor_allocator();
     const auto dtype = model::parse_compute_dtype(s.dtype);
-    const auto parameters =
-        shard::resident_parameters(model::load_weights(s.model, dtype, at::kCPU), shard::Use::frozen, dtype);
-    const auto result = s.prompts.empty() ? measure(s, *parameters, dtype) : continued(s, *parameters);
+    auto subject = subject_of(s, dtype);
+    const auto result = s.prompts.empty() ? measure(s, subject, dtype) : continued(s, subject);
     std::cout << result.dump(s.prompts.empty() ? 1 : -1) << "\n";
   } catch (const base::Error& error) {
     std::cerr << "decode: " << error.what() << "\n";

@@ -1,5 +1,7 @@
 #include "retort/bench/kernel_work.h"
 
+#include "retort/ops/two_four.h"
+
 namespace retort::bench {
 namespace {
 
@@ -67,6 +69,10 @@ Work adamw_work(std::int64_t parameters, std::int64_t item_bytes) {
 
 Work decode_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes) {
   return moved(item_bytes * (rows * columns + columns), item_bytes * rows);
+}
+
+Work two_four_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes) {
+  return moved(ops::two_four_bytes(rows, columns, item_bytes) + item_bytes * columns, item_bytes * rows);
 }
 
 }  // namespace retort::bench

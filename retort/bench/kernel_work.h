@@ -44,5 +44,7 @@ Work kl_divergence_work(std::int64_t rows, std::int64_t vocab, std::int64_t item
 Work adamw_work(std::int64_t parameters, std::int64_t item_bytes);
 /// One token times a weight [rows, columns].
 Work decode_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes);
+/// The same of a 2:4 weight without its zeros.
+Work two_four_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes);
 
 }  // namespace retort::bench

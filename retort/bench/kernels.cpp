@@ -12,6 +12,7 @@
 #include "retort/ops/logit_losses.h"
 #include "retort/ops/matrix_product.h"
 #include "retort/ops/optimizer_step.h"
+#include "retort/ops/two_four.h"
 
 namespace retort::bench {
 namespace {
@@ -203,6 +204,24 @@ class KernelList {
                           return std::vector{tensor({1, d}), tensor({rows, d})};
                         },
                         [](Set& set) { set.out = {ops::linear(set.in[0], set.in[1])}; }});
+    add_two_four_product(rows);
+  }
+
+  // Zeros take as long as other weights.
+  void add_two_four_product(std::int64_t rows) {
+    const auto d = s_.hidden, item = s_.item_bytes;
+    if (!ops::packs_two_four(options_.device(), at::typeMetaToScalarType(options_.dtype()))) return;
+    kernels_.push_back({"decode_product_two_four", shape_of("1 x ", d, " by ", d, " x ", rows),
+                        two_four_product_work(rows, d, item),
+                        rows * d * item + ops::two_four_bytes(rows, d, item),
+                        [=, this] {
+                          const auto w = at::zeros({rows, d}, options_);
+                          return std::vector{tensor({1, d}), w, ops::two_four_rows(w, 0, rows).packed};
+                        },
+                        [](Set& set) {
+                          const ops::TwoFourRows packed[] = {{0, set.in[1].size(0), set.in[2]}};
+                          set.out = {ops::linear(set.in[0], set.in[1], packed)};
+                        }});
   }
 
   Sizes s_;

@@ -10,6 +10,7 @@
 #include "retort/base/random.h"
 #include "retort/eval/held_head.h"
 #include "retort/model/block.h"
+#include "retort/model/sparsity.h"
 #include "retort/ops/path.h"
 #include "retort/shard/acquired_unit.h"
 
@@ -50,7 +51,8 @@ HeadMatrix head_matrix(shard::Parameters& parameters) {
 // The model with what it remembers of one text.
 class Decoder {
  public:
-  Decoder(shard::Parameters& parameters, std::int64_t prompt_tokens, std::int64_t max_tokens)
+  Decoder(shard::Parameters& parameters, std::int64_t prompt_tokens, std::int64_t max_tokens,
+          std::span<const std::string> packed_layers)
       : max_tokens_(max_tokens),
         parameters_(parameters),
         scorer_(parameters, 0, head_matrix(parameters)),
@@ -61,7 +63,10 @@ class Decoder {
       caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
     if (!parameters.resident()) return;
     for (std::size_t block = 0; block < caches_.size(); ++block)
-      with_weights(block, [&](const model::BlockWeights& weights) { weights_.push_back(weights); });
+      with_weights(block, [&](model::BlockWeights weights, const architecture::Unit& unit) {
+        model::pack_sparse_rows(weights, unit, packed_layers);
+        weights_.push_back(std::move(weights));
+      });
   }
 
   /// Whether the text becomes so long with `count` more tokens that all of it is turned by other angles.
@@ -92,7 +97,8 @@ class Decoder {
         hidden_ND = model::block_decode(weights, eps, hidden_ND, tokens, caches_[block]);
       };
       if (weights_.empty())
-        with_weights(block, decode);
+        with_weights(block,
+                     [&](const model::BlockWeights& weights, const auto& /*unit*/) { decode(weights); });
       else
         decode(weights_[block]);
     }
@@ -103,10 +109,10 @@ class Decoder {
  private:
   template <typename Act>
   void with_weights(std::size_t block, Act act) {
-    const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
-    const shard::AcquiredUnit acquired(parameters_, unit);
-    act(model::block_weights(parameters_.config().blocks[block],
-                             parameters_.layout().units[static_cast<std::size_t>(unit)], acquired.flat()));
+    const auto index = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+    const auto& unit = parameters_.layout().units[static_cast<std::size_t>(index)];
+    const shard::AcquiredUnit acquired(parameters_, index);
+    act(model::block_weights(parameters_.config().blocks[block], unit, acquired.flat()), unit);
   }
 
   std::int64_t max_tokens_;
@@ -144,7 +150,8 @@ std::int32_t choose(const at::Tensor& logits_V, const GenerateOptions& options, 
 }  // namespace
 
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
-                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids) {
+                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
+                    std::span<const std::string> packed_layers) {
   const auto& config = parameters.config();
   check(config, prompt, options);
   Generation result{.ids = {prompt.begin(), prompt.end()},
@@ -153,7 +160,7 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
   const auto room = config.max_position_embeddings - result.prompt_tokens;
   const auto limit = std::min(options.max_new_tokens, room);
   if (limit < options.max_new_tokens) result.reason = StopReason::context;
-  Decoder decoder(parameters, result.prompt_tokens, result.prompt_tokens + limit);
+  Decoder decoder(parameters, result.prompt_tokens, result.prompt_tokens + limit, packed_layers);
   base::Random random(options.seed, base::stream_of("generation"));
   auto unseen = prompt;
   for (std::int64_t made = 0; made < limit; ++made) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "retort/base/files.h"
@@ -22,9 +23,11 @@ struct Generation {
 /// Greedy at temperature 0 (ties: the lower id), else drawn from softmax(logits / temperature): the same
 /// seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws UsageError (empty prompt,
 /// prompt longer than the model's context, an id outside the vocabulary, a bad temperature), ValidationError
-/// (logits that are not finite).
+/// (logits that are not finite).  Of `packed_layers`, which are 2:4, single tokens read no zeros where
+/// weights stay in memory.
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
-                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids);
+                    const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
+                    std::span<const std::string> packed_layers = {});
 
 /// End-of-text ids of a model directory: those of generation_config.json where it names any, else of the
 /// configuration. Throws ModelError when that file is not what it should be.

@@ -83,7 +83,8 @@ std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t it
 }
 
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path) {
+                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
+                                  std::int64_t packed_bytes) {
   const auto all = prompt_tokens + new_tokens;
   std::int64_t attention = 0;
   for (const auto& block : config.blocks) {
@@ -97,14 +98,17 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
   // Off the CPU the head is widened for single rows too.
   const auto head = path == ops::Path::cpu ? 0 : head_copy_bytes(config, item_bytes);
   const auto hidden = 2 * prompt_tokens * config.hidden_size * item_bytes;
-  return {{{"model weights", weight_bytes(config, item_bytes) + head},
-           {"keys and values", key_value_bytes(config, item_bytes, all)},
-           {"positions", position_bytes(config, all)},
-           {"work of a block",
-            ops::product_work_bytes(path) + hidden + attention +
-                shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes, path)},
-           {"logits", 4 * config.vocab_size * 8}},
-          "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
+  shard::MemoryPlan plan{
+      {{"model weights", weight_bytes(config, item_bytes) + head},
+       {"keys and values", key_value_bytes(config, item_bytes, all)},
+       {"positions", position_bytes(config, all)},
+       {"work of a block",
+        ops::product_work_bytes(path) + hidden + attention +
+            shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes, path)},
+       {"logits", 4 * config.vocab_size * 8}},
+      "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
+  if (packed_bytes > 0) plan.items.push_back({"2:4 layers without zeros", packed_bytes});
+  return plan;
 }
 
 }  // namespace retort::eval

@@ -19,9 +19,11 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
                             std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path);
 
-/// Of generate() with room for `new_tokens` behind the prompt.
+/// Of generate() with room for `new_tokens` behind the prompt; `packed_bytes`: model::packed_bytes of its
+/// packed layers.
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path);
+                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
+                                  std::int64_t packed_bytes);
 
 /// Keys and values of `tokens` tokens, bytes.
 std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t item_bytes,

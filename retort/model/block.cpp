@@ -47,8 +47,9 @@ ops::ScoreRule rule_of(const architecture::AttentionKind& kind) {
   return {.scale = kind.scale.value_or(0), .softcap = kind.softcap, .window = kind.window.value_or(0)};
 }
 
-at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK, const at::Tensor& bias_M) {
-  auto y_NM = ops::linear(x_NK, w_MK);
+at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK,
+                   const std::vector<ops::TwoFourRows>& packed, const at::Tensor& bias_M) {
+  auto y_NM = ops::linear(x_NK, w_MK, packed);
   return bias_M.defined() ? y_NM.add_(bias_M) : y_NM;
 }
 
@@ -93,7 +94,7 @@ void turn(at::Tensor qkv_NX, const architecture::Attention& shape, const TokenLa
 at::Tensor turned_qkv(const BlockWeights& w, double eps, const at::Tensor& normal_ND,
                       const TokenLayout& layout, BlockActivations* keep) {
   const auto& shape = *w.shape.attention;
-  auto qkv_NX = project(normal_ND, w.qkv_XD, w.qkv_bias_X);
+  auto qkv_NX = project(normal_ND, w.qkv_XD, w.packed.qkv, w.qkv_bias_X);
   const auto heads = split_heads(qkv_NX, shape);
   normalise_heads(heads.q_NHE, w.query_norm_E, eps, keep ? &keep->query_norm : nullptr);
   normalise_heads(heads.k_NKE, w.key_norm_E, eps, keep ? &keep->key_norm : nullptr);
@@ -164,8 +165,8 @@ at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, c
 
 at::Tensor attention_output(const BlockWeights& w, double eps, const at::Tensor& joined_NY,
                             const at::Tensor& x_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(joined_NY, w.output_DY, w.output_bias_D), x_ND, w.shape, w.attention_post_norm_D, eps,
-               keep ? &keep->attention_post_norm : nullptr, hooks);
+  return added(project(joined_NY, w.output_DY, w.packed.output, w.output_bias_D), x_ND, w.shape,
+               w.attention_post_norm_D, eps, keep ? &keep->attention_post_norm : nullptr, hooks);
 }
 
 at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
@@ -184,7 +185,7 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
                      const BlockHooks* hooks) {
   auto norm = normalised(mid_ND, w.mlp_norm_D, eps);
   call(hooks, Tap::gate_up_input, norm.y_ND);
-  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.gate_up_bias_2I);
+  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.packed.gate_up, w.gate_up_bias_2I);
   auto channels_NI = is_silu(w) ? ops::swiglu(gate_up_N2I) : ops::geglu(gate_up_N2I);
   if (hooks && hooks->channel_mask_I.defined()) channels_NI.mul_(hooks->channel_mask_I);
   call(hooks, Tap::down_input, channels_NI);
@@ -197,8 +198,8 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
 
 at::Tensor mlp_output(const BlockWeights& w, double eps, const at::Tensor& channels_NI,
                       const at::Tensor& mid_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(channels_NI, w.down_DI, w.down_bias_D), mid_ND, w.shape, w.mlp_post_norm_D, eps,
-               keep ? &keep->mlp_post_norm : nullptr, hooks);
+  return added(project(channels_NI, w.down_DI, w.packed.down, w.down_bias_D), mid_ND, w.shape,
+               w.mlp_post_norm_D, eps, keep ? &keep->mlp_post_norm : nullptr, hooks);
 }
 
 at::Tensor mlp_branch(const BlockWeights& w, double eps, const at::Tensor& mid_ND, BlockActivations* keep,
@@ -327,7 +328,8 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
     return kept;
   }
   kept.mlp_norm = normalised(kept.mid_ND, weights.mlp_norm_D, eps);
-  kept.gate_up_N2I = project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.gate_up_bias_2I);
+  kept.gate_up_N2I =
+      project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.packed.gate_up, weights.gate_up_bias_2I);
   return kept;
 }
 

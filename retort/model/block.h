@@ -13,11 +13,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <vector>
 
 #include "retort/architecture/layout.h"
 #include "retort/model/tokens.h"
 #include "retort/ops/attention.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/two_four.h"
 
 namespace retort::model {
 
@@ -29,6 +31,10 @@ struct BlockWeights {
              output_DY = {}, output_bias_D = {}, attention_post_norm_D = {};
   at::Tensor mlp_norm_D = {}, gate_up_2ID = {}, gate_up_bias_2I = {}, down_DI = {}, down_bias_D = {},
              mlp_post_norm_D = {};
+  /// Rows of the matrices without their zeros, for single tokens (pack_sparse_rows in sparsity.h).
+  struct {
+    std::vector<ops::TwoFourRows> qkv = {}, output = {}, gate_up = {}, down = {};
+  } packed = {};
 };
 BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit,
                            const at::Tensor& flat);

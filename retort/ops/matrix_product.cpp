@@ -71,12 +71,14 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   return at::mm(a_NK, b_KM);
 }
 
-at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed) {
   const InOperation timed(Operation::product);
   const auto type = x_NK.scalar_type();
   base::ensure(w_MK.scalar_type() == type || (type == at::kFloat && w_MK.scalar_type() == at::kBFloat16),
                "linear takes weights of its input's type, or bfloat16 under float32");
-  if (suits_matrix_vector(x_NK, w_MK)) return cpu::matrix_vector(x_NK, w_MK);
+  base::ensure(packed.empty() || w_MK.scalar_type() == type,
+               "packed weights have the type of linear's input");
+  if (suits_matrix_vector(x_NK, w_MK)) return cpu::matrix_vector(x_NK, w_MK, packed);
   return matrix_product(x_NK, w_MK.to(type).t());
 }
 

@@ -6,6 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
+
+#include "retort/ops/two_four.h"
 
 namespace retort::ops {
 
@@ -15,7 +18,9 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
 /// x w^T: a linear layer, whose weights have a row for each output.  On a CPU one row of x is multiplied at
 /// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
-at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
+/// `packed` holds rows of w in their order, all of x's type: one row of x is multiplied by them in place of
+/// those of w, with sums in another order.
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed = {});
 
 /// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  A large product of
 /// bfloat16 is added without being rounded where the processor multiplies bfloat16.

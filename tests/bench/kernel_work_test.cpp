@@ -44,6 +44,8 @@ TEST(KernelWork, OfLossesAndOfTheOptimizerCountsWhatIsChangedTwice) {
   EXPECT_EQ(adamw_work(10, 4).bytes, 10 * 28);
   EXPECT_EQ(adamw_work(10, 2).bytes, 10 * 30);
   EXPECT_EQ(decode_product_work(6, 5, 2).bytes, 2 * (30 + 6 + 5));
+  // 8 rows of 64 inputs: half of the weights, and 2 bits for each.
+  EXPECT_EQ(two_four_product_work(8, 64, 2).bytes, 8 * 32 * 2 + 8 * 32 / 4 + 2 * (64 + 8));
   EXPECT_EQ(cross_entropy_work(2, 10, 4).written, 4 * 20);
   EXPECT_EQ(kl_divergence_work(2, 10, 4).written, 4 * 20);
   EXPECT_EQ(adamw_work(10, 2).written, 10 * 14);

@@ -8,6 +8,9 @@
 
 #include "retort/base/error.h"
 #include "retort/eval/score.h"
+#include "retort/model/sparsity.h"
+#include "retort/ops/tensor_allocator.h"
+#include "retort/ops/two_four.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
 #include "support/reference_model.h"
@@ -86,6 +89,29 @@ TEST(Generate, ReadsThePromptInOnePass) {
   (void)eval::generate(lent, prompt, {.max_new_tokens = 6}, {});
   for (std::int64_t block = 0; block < lent.layout().num_blocks(); ++block)
     EXPECT_EQ(lent.counts()[static_cast<std::size_t>(architecture::Layout::block_unit(block))].acquired, 6);
+}
+
+// Half of each up matrix is zero, and is not read for single tokens.
+TEST(Generate, GivesTheSameIdsWithoutReadingZeros) {
+  ops::install_tensor_allocator();
+  auto weights = test::lively_weights(test::config_of({}), 7, at::kFloat);
+  weights.lineage.pattern = "2:4";
+  for (const auto* name : {"model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.up_proj.weight"}) {
+    weights.tensor(name).unflatten(1, {-1, 4}).narrow(2, 1, 2).zero_();
+    weights.lineage.sparse_layers.push_back(name);
+  }
+  const auto parameters = shard::resident_parameters(weights, shard::Use::frozen, at::kFloat);
+  const auto made = [&](std::span<const std::string> layers) {
+    ops::reset_peak_tensor_bytes();
+    auto ids = eval::generate(*parameters, Ids{3, 4}, {.max_new_tokens = 30}, {}, layers).ids;
+    return std::pair(std::move(ids), ops::peak_tensor_bytes());
+  };
+  const auto packed = model::packed_layers(weights.lineage, at::kCPU, at::kFloat);
+  const auto [ids, peak_bytes] = made(packed);
+  const auto [expected_ids, least_bytes] = made({});
+  EXPECT_EQ(ids, expected_ids);
+  EXPECT_GE(peak_bytes - least_bytes, model::packed_bytes(weights.layout, packed, 4));
+  EXPECT_EQ(packed.empty(), !ops::packs_two_four(at::kCPU, at::kFloat));
 }
 
 TEST(Generate, StopsAfterAnEndOfTextId) {

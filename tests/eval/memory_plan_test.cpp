@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "retort/eval/generate.h"
+#include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/ops/tensor_allocator.h"
+#include "retort/ops/two_four.h"
 #include "support/tolerance.h"
 
 namespace retort::eval {
@@ -113,24 +115,37 @@ TEST_F(Plans, OfADeviceHaveWhatItsOperationsHold) {
   EXPECT_EQ(scoring(nullptr, ops::Path::device) - scoring(nullptr, ops::Path::cpu), matrix);
   EXPECT_EQ(scoring(&teacher, ops::Path::device) - scoring(&teacher, ops::Path::cpu), 5 * matrix);
   const auto generation = [&](ops::Path path) {
-    return plan_generation(config, 2, 16, 500, path).total_bytes();
+    return plan_generation(config, 2, 16, 500, path, 0).total_bytes();
   };
   EXPECT_GT(generation(ops::Path::device) - generation(ops::Path::cpu), 32000 * 64 * 4);
 }
 
+// All layers of `packed` are zero, and so 2:4.
 TEST_F(Plans, OfGenerationHoldAndAreNear) {
   struct {
     const char* what;
     std::int64_t prompt, made;
-  } const cases[] = {{"a long prompt", 600, 2}, {"a long answer", 4, 1500}};
+    bool packed;
+  } const cases[] = {
+      {"a long prompt", 600, 2, false}, {"a long answer", 4, 1500, false}, {"2:4 layers", 16, 40, true}};
   for (const auto& test : cases) {
     const auto config = config_of(128, 512, 2048);
     const auto before = ops::live_tensor_bytes();
     const auto model = loaded(config, at::kFloat);
+    std::vector<std::string> packed;
+    for (const auto& unit : model->layout().units)
+      for (const auto& tensor : unit.tensors)
+        if (test.packed && unit.kind == architecture::Unit::Kind::block && tensor.is_matrix() &&
+            ops::packs_two_four(at::kCPU, at::kFloat))
+          packed.push_back(tensor.name);
+    if (test.packed)
+      for (std::int64_t block = 0; block < model->layout().num_blocks(); ++block)
+        model->acquire(architecture::Layout::block_unit(block)).zero_();
     ops::reset_peak_tensor_bytes();
     const std::vector<std::int32_t> prompt(static_cast<std::size_t>(test.prompt), 3);
-    generate(*model, prompt, {.max_new_tokens = test.made}, {});
-    expect_near(plan_generation(config, 4, test.prompt, test.made, ops::Path::cpu),
+    generate(*model, prompt, {.max_new_tokens = test.made}, {}, packed);
+    expect_near(plan_generation(config, 4, test.prompt, test.made, ops::Path::cpu,
+                                model::packed_bytes(model->layout(), packed, 4)),
                 ops::peak_tensor_bytes() - before, test.what);
   }
 }

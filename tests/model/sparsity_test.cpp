@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "retort/base/error.h"
+#include "retort/model/forward.h"
 #include "support/masks.h"
 #include "support/models_for_tests.h"
+#include "support/tolerance.h"
 
 namespace retort {
 namespace {
@@ -63,6 +65,61 @@ TEST(Pattern, MasksAreZeroExactlyWhereASparseLayerIs) {
 
 TEST(Pattern, DenseModelsHaveNoMasks) {
   for (const auto& mask : test::masks_of(test::tiny_model(test::tiny_config()))) EXPECT_FALSE(mask.defined());
+}
+
+// Query, value, output, gate and down of a block are 2:4, key and up are not.
+TEST(PackedRows, OfABlockMakeItsTokens) {
+  const std::vector<std::string> layers = {"self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj",
+                                           "mlp.gate_proj", "mlp.down_proj"};
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    if (!ops::packs_two_four(at::kCPU, dtype)) continue;
+    auto weights = test::tiny_model(test::tiny_config(1, 20), 1, dtype);
+    weights.lineage.pattern = "2:4";
+    for (const auto& layer : layers) {
+      weights.lineage.sparse_layers.push_back(base::join("model.layers.0.", layer, ".weight"));
+      weights.tensor(weights.lineage.sparse_layers.back()).unflatten(1, {-1, 4}).narrow(2, 1, 2).zero_();
+    }
+    const auto packed_layers = model::packed_layers(weights.lineage, at::kCPU, dtype);
+    EXPECT_EQ(packed_layers, weights.lineage.sparse_layers);
+    auto packed = model::weights_of_block(weights, 0);
+    model::pack_sparse_rows(packed, weights.layout.units[1], packed_layers);
+    EXPECT_EQ(packed.packed.qkv.size(), 2U);
+    std::int64_t bytes = 0;
+    for (const auto& of :
+         {packed.packed.qkv, packed.packed.output, packed.packed.gate_up, packed.packed.down})
+      for (const auto& rows : of) bytes += rows.packed.numel();
+    EXPECT_EQ(bytes, model::packed_bytes(weights.layout, packed_layers,
+                                         static_cast<std::int64_t>(at::elementSize(dtype))));
+    const auto x_ND = at::randn({1, 16}).to(dtype);
+    const auto layout = model::growing_layout(weights.config, 1, 4, at::kCPU);
+    const auto decoded = [&](const model::BlockWeights& of) {
+      auto cache = model::make_cache(of.shape, 4, x_ND.options());
+      return model::block_decode(of, 1e-5, x_ND, model::part_of(layout, 0, 1), cache);
+    };
+    const auto expected_ND = decoded(model::weights_of_block(weights, 0));
+    // What is packed is not read from the weights any more.
+    for (const auto& layer : packed_layers) weights.tensor(layer).fill_(NAN);
+    test::expect_close(decoded(packed), expected_ND, test::tolerance(dtype));
+  }
+}
+
+TEST(PackedRows, AreThoseOfTwoFourOnly) {
+  auto weights = sparse_model();
+  EXPECT_EQ(model::packed_layers(weights.lineage, at::kCPU, at::kDouble), std::vector<std::string>());
+  weights.lineage.pattern = "1:4";
+  EXPECT_EQ(model::packed_layers(weights.lineage, at::kCPU, at::kFloat), std::vector<std::string>());
+}
+
+TEST(PackedRows, ALayerThatIsNotTwoFourStaysAsItIs) {
+  if (!ops::packs_two_four(at::kCPU, at::kFloat)) return;  // nothing is packed there
+  auto weights = model::converted(sparse_model(), at::kFloat);
+  auto block = model::weights_of_block(weights, 1);
+  model::pack_sparse_rows(block, weights.layout.units[2], weights.lineage.sparse_layers);
+  EXPECT_EQ(block.packed.gate_up.size(), 1U);
+  weights.tensor(kGate)[3].narrow(0, 4, 4).fill_(1);
+  block = model::weights_of_block(weights, 1);
+  model::pack_sparse_rows(block, weights.layout.units[2], weights.lineage.sparse_layers);
+  EXPECT_TRUE(block.packed.gate_up.empty());
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "retort/ops/cpu/dispatch.h"
 #include "retort/ops/cpu/team.h"
@@ -32,52 +34,160 @@ class Scratch {
   std::unique_ptr<C, Free> data_;
 };
 
-// x in the order of the kernel for weights T: in `scratch`, or where it stands if it has that order.
-template <typename T, typename C>
-const C* arranged(const at::Tensor& x, Scratch<C>& scratch) {
-  if constexpr (std::is_same_v<T, C>) return x.const_data_ptr<C>();
-  const auto count = x.numel();
-  scratch = Scratch<C>(2 * count);
-  C *out = scratch.data(), *plain = out + count;
+// Copies x in the type that is computed in.
+template <typename C>
+void widen(const at::Tensor& x, C* out) {
   if (x.scalar_type() == at::kBFloat16)
-    std::copy_n(x.const_data_ptr<at::BFloat16>(), count, plain);
+    std::copy_n(x.const_data_ptr<at::BFloat16>(), x.numel(), out);
   else
-    std::copy_n(x.const_data_ptr<C>(), count, plain);
-  kernels<T>().arrange(plain, count, out);
-  return out;
+    std::copy_n(x.const_data_ptr<C>(), x.numel(), out);
 }
 
-// y from ranges of rows, which threads take in turn: kernel(rows of W, x, how many, inputs, rows of y).
-template <typename T, typename X, typename C, typename Kernel>
-void multiply_rows(const at::Tensor& w_MK, const X* x_K, Kernel kernel, C* y_M) {
+// Rows of weights T times x: as they are, and packed by value.
+template <typename T>
+class ByValue {
+ public:
+  using C = typename ComputeOf<T>::type;
+
+  ByValue(const at::Tensor& x_1K, bool packed) : inputs_(x_1K.size(1)) {
+    constexpr bool as_it_is = std::is_same_v<T, C>;
+    if (as_it_is && !packed) {
+      x_ = x_1K.const_data_ptr<C>();
+      return;
+    }
+    // Zeros up to the last group of the last piece.
+    const auto padded = packed ? two_four_pieces(inputs_) * kTwoFourInputs : inputs_;
+    plain_ = Scratch<C>(padded);
+    widen(x_1K, plain_.data());
+    std::fill(plain_.data() + inputs_, plain_.data() + padded, C(0));
+    x_ = plain_.data();
+    if (as_it_is) return;
+    arranged_ = Scratch<C>(inputs_);
+    kernels<T>().arrange(plain_.data(), inputs_, arranged_.data());
+    x_ = arranged_.data();
+  }
+
+  void rows(const T* w, std::int64_t count, C* y) const {
+    kernels<T>().matrix_vector(w, x_, count, inputs_, y);
+  }
+  void tiles(const std::byte* tiles, std::int64_t count, C* y) const {
+    kernels<T>().two_four({tiles, count, two_four_pieces(inputs_), plain_.data()}, y);
+  }
+
+ private:
+  std::int64_t inputs_;
+  Scratch<C> plain_, arranged_;
+  const C* x_;  // in the order of the kernel for weights T
+};
+
+// The same by pairs of bfloat16.
+class ByPair {
+ public:
+  ByPair(const at::Tensor& x_1K, bool packed) : inputs_(x_1K.size(1)), x_(data<Bf16>(x_1K)) {
+    if (!packed) return;
+    const auto groups = inputs_ / kTwoFourGroup, padded = two_four_pieces(inputs_) * kTwoFourGroups;
+    pairs_ = Scratch<std::uint32_t>(kTwoFourPairSlots * padded);
+    pair_kernels()->pairs_of_groups(x_, groups, pairs_.data());
+    std::fill(pairs_.data() + kTwoFourPairSlots * groups, pairs_.data() + kTwoFourPairSlots * padded, 0);
+  }
+
+  void rows(const Bf16* w, std::int64_t count, float* y) const {
+    pair_kernels()->matrix_vector(w, x_, count, inputs_, y);
+  }
+  void tiles(const std::byte* tiles, std::int64_t count, float* y) const {
+    pair_kernels()->two_four({tiles, count, two_four_pieces(inputs_), pairs_.data()}, y);
+  }
+
+ private:
+  std::int64_t inputs_;
+  const Bf16* x_;
+  Scratch<std::uint32_t> pairs_;
+};
+
+// Neighbouring rows of one kind, which are taken by the tile.
+struct Run {
+  std::int64_t first, count;
+  const std::byte* packed;  // null: as they are
+};
+
+std::vector<Run> runs_of(std::int64_t rows, std::span<const TwoFourRows> packed) {
+  std::vector<Run> runs;
+  std::int64_t done = 0;
+  for (const auto& part : packed) {
+    if (part.first > done) runs.push_back({done, part.first - done, nullptr});
+    runs.push_back({part.first, part.count, data<std::byte>(part.packed)});
+    done = part.first + part.count;
+  }
+  if (rows > done) runs.push_back({done, rows - done, nullptr});
+  return runs;
+}
+
+// y of tiles begin .. end of packed rows; the last tile may have rows that are none.
+template <typename Products, typename C>
+void multiply_tiles(const Run& run, std::int64_t tile_bytes, std::int64_t begin, std::int64_t end,
+                    const Products& products, C* y_M) {
+  C* const y = y_M + run.first;
+  const auto whole = std::min(end, run.count / kTwoFourRows);
+  products.tiles(run.packed + begin * tile_bytes, whole - begin, y + begin * kTwoFourRows);
+  if (whole == end) return;
+  std::array<C, kTwoFourRows> last;
+  products.tiles(run.packed + whole * tile_bytes, 1, last.data());
+  std::copy_n(last.data(), run.count - whole * kTwoFourRows, y + whole * kTwoFourRows);
+}
+
+// Ranges of rows, or of tiles where some are packed, which threads take in turn.
+template <typename T, typename Products, typename C>
+void multiply_rows(const at::Tensor& w_MK, std::span<const TwoFourRows> packed, const Products& products,
+                   C* y_M) {
   const auto inputs = w_MK.size(1);
   const auto row_bytes = std::max<std::int64_t>(1, inputs * static_cast<std::int64_t>(sizeof(T)));
-  for_ranges(w_MK.size(0), std::max<std::int64_t>(1, kLeastBytes / row_bytes),
-             [&](std::int64_t begin, std::int64_t end) {
-               kernel(data<T>(w_MK) + begin * inputs, x_K, end - begin, inputs, y_M + begin);
-             });
+  const auto rows = [&](std::int64_t begin, std::int64_t end) {
+    products.rows(data<T>(w_MK) + begin * inputs, end - begin, y_M + begin);
+  };
+  if (packed.empty())
+    return for_ranges(w_MK.size(0), std::max<std::int64_t>(1, kLeastBytes / row_bytes), rows);
+  const auto runs = runs_of(w_MK.size(0), packed);
+  const auto tile_bytes = two_four_pieces(inputs) * two_four_piece_bytes(sizeof(T));
+  std::int64_t tiles = 0;
+  for (const auto& run : runs) tiles += two_four_tiles(run.count);
+  for_ranges(
+      tiles, std::max<std::int64_t>(1, kLeastBytes / tile_bytes), [&](std::int64_t begin, std::int64_t end) {
+        for (const auto& run : runs) {
+          const auto here = two_four_tiles(run.count);
+          const auto first = std::clamp<std::int64_t>(begin, 0, here);
+          const auto last = std::clamp<std::int64_t>(end, 0, here);
+          begin -= here;
+          end -= here;
+          if (first == last) continue;
+          if (run.packed)
+            multiply_tiles(run, tile_bytes, first, last, products, y_M);
+          else
+            rows(run.first + first * kTwoFourRows, run.first + std::min(last * kTwoFourRows, run.count));
+        }
+      });
 }
 
 template <typename T, typename C>
-void multiply(const at::Tensor& x_1K, const at::Tensor& w_MK, C* y_M) {
+void multiply(const at::Tensor& x_1K, const at::Tensor& w_MK, std::span<const TwoFourRows> packed, C* y_M) {
   if constexpr (std::is_same_v<T, Bf16>)
-    if (const auto* pairs = pair_kernels(); pairs && x_1K.scalar_type() == at::kBFloat16)
-      return multiply_rows<T>(w_MK, data<T>(x_1K), pairs->matrix_vector, y_M);
-  Scratch<C> scratch;
-  multiply_rows<T>(w_MK, arranged<T>(x_1K, scratch), kernels<T>().matrix_vector, y_M);
+    if (pair_kernels() && x_1K.scalar_type() == at::kBFloat16)
+      return multiply_rows<T>(w_MK, packed, ByPair(x_1K, !packed.empty()), y_M);
+  multiply_rows<T>(w_MK, packed, ByValue<T>(x_1K, !packed.empty()), y_M);
 }
 
 }  // namespace
 
-at::Tensor matrix_vector(const at::Tensor& x_1K, const at::Tensor& w_MK) {
+at::Tensor matrix_vector(const at::Tensor& x_1K, const at::Tensor& w_MK,
+                         std::span<const TwoFourRows> packed) {
   const auto outputs = w_MK.size(0);
   auto y_1M = at::empty({1, outputs}, x_1K.options());
   with_element(w_MK, [&](auto element) {
     using T = typename decltype(element)::type;
     using C = typename ComputeOf<T>::type;
-    if (x_1K.scalar_type() != at::kBFloat16) return multiply<T>(x_1K, w_MK, y_1M.mutable_data_ptr<C>());
+    if (x_1K.scalar_type() != at::kBFloat16)
+      return multiply<T>(x_1K, w_MK, packed, y_1M.mutable_data_ptr<C>());
     const Scratch<C> y_M(outputs);
-    multiply<T>(x_1K, w_MK, y_M.data());
+    multiply<T>(x_1K, w_MK, packed, y_M.data());
     std::copy_n(y_M.data(), outputs, y_1M.mutable_data_ptr<at::BFloat16>());
   });
   return y_1M;

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "retort/ops/cpu/vector_kernels.h"
@@ -89,10 +90,56 @@ void matrix_vector(const Bf16* w_MK, const Bf16* x_K, std::int64_t rows, std::in
   for (std::int64_t m = 0; m < rows; ++m) y_M[m] = dot(w_MK + m * dim, x_K, dim);
 }
 
+// The bytes of a group's pairs.
+struct PairBytes {
+  alignas(32) std::uint8_t of[32] = {};
+  constexpr PairBytes() {
+    for (std::size_t byte = 0; byte < 32; ++byte)
+      of[byte] = static_cast<std::uint8_t>(2 * kTwoFourPairs[byte / 4][byte / 2 % 2] + byte % 2);
+  }
+};
+
+void pairs_of_groups(const Bf16* x, std::int64_t groups, std::uint32_t* out) {
+  static constexpr PairBytes bytes;
+  const auto order = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes.of));
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::int64_t group;
+    std::memcpy(&group, x + kTwoFourGroup * g, sizeof group);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + kTwoFourPairSlots * g),
+                        _mm256_shuffle_epi8(_mm256_set1_epi64x(group), order));
+  }
+}
+
+// A word of choices finds the pair of x that a word of weights is multiplied by; then the next four bits.
+void two_four(const TwoFourProduct<std::uint32_t>& of, float* y_M) {
+  constexpr std::int64_t kSteps = kTwoFourGroups / 2, kSums = 4, kLine = 64, kAhead = 4096;
+  constexpr int kForReading = 0, kToSecondCache = 2;
+  constexpr __mmask16 kAll = 0xffff;
+  const auto* from = of.tiles;
+  for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourRows) {
+    __m512 sums[kSums] = {};
+    const auto* x = of.x;
+    for (std::int64_t piece = 0; piece < of.pieces; ++piece, from += two_four_piece_bytes(sizeof(Bf16))) {
+      auto choices = _mm512_loadu_si512(from);
+      __builtin_prefetch(from + kAhead, kForReading, kToSecondCache);
+      for (std::int64_t step = 0; step < kSteps; ++step, x += 2 * kTwoFourPairSlots) {
+        const auto* weights = from + (1 + step) * kLine;
+        __builtin_prefetch(weights + kAhead, kForReading, kToSecondCache);
+        const auto chosen = _mm512_maskz_permutexvar_epi32(kAll, choices, _mm512_loadu_si512(x));
+        sums[step % kSums] =
+            _mm512_dpbf16_ps(sums[step % kSums], pairs(_mm512_loadu_si512(weights)), pairs(chosen));
+        choices = _mm512_maskz_srli_epi32(kAll, choices, 4);
+      }
+    }
+    const auto sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int r = 0; r < kTwoFourRows; ++r) y_M[r] = sum[r] + sum[kTwoFourRows + r];
+  }
+}
+
 }  // namespace
 
 const PairKernels& pair_kernels() {
-  static constexpr PairKernels kernels{product, matrix_vector};
+  static constexpr PairKernels kernels{product, matrix_vector, pairs_of_groups, two_four};
   return kernels;
 }
 

@@ -6,6 +6,7 @@
 // Shape legend: N rows (tokens), D hidden, I width of an MLP, V vocabulary, H heads, E head_dim.
 // All matrices are dense and row-major.  Each function works on `rows` rows; callers split rows over threads.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "retort/ops/logit_term.h"
@@ -76,6 +77,37 @@ struct SmallProduct {
 /// Elements of the widest vector.
 inline constexpr std::int64_t kProductColumns = 16;
 
+/// Packed rows of 2:4 weights: tiles of kTwoFourRows rows.  A tile has a piece for kTwoFourGroups groups of
+/// four inputs: kTwoFourWords words that say where the kept weights stood, then the weights, [group, row, 2].
+/// Rows and groups that are missing are zero.
+///   by value: word 2 r + i has two bits for each group: the place of weight i of row r.
+///   by pair: word 8 (g % 2) + r has four bits for each two groups, that of group g: 8 (g % 2) + the place of
+///   the row's pair in kTwoFourPairs.
+inline constexpr std::int64_t kTwoFourRows = 8, kTwoFourGroups = 16, kTwoFourWords = 16;
+inline constexpr std::int64_t kTwoFourGroup = 4,
+                              kTwoFourInputs = kTwoFourGroup * kTwoFourGroups;  // of a piece
+constexpr std::int64_t two_four_tiles(std::int64_t rows) {
+  return (rows + kTwoFourRows - 1) / kTwoFourRows;
+}
+constexpr std::int64_t two_four_pieces(std::int64_t inputs) {
+  return (inputs + kTwoFourInputs - 1) / kTwoFourInputs;
+}
+constexpr std::int64_t two_four_piece_bytes(std::int64_t item_bytes) {
+  return kTwoFourWords * 4 + kTwoFourGroups * kTwoFourRows * 2 * item_bytes;
+}
+/// The pairs of places in a group; the last two are not used.
+inline constexpr std::int64_t kTwoFourPairSlots = 8, kTwoFourUsedPairs = 6;
+inline constexpr std::uint8_t kTwoFourPairs[kTwoFourPairSlots][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2},
+                                                                     {1, 3}, {2, 3}, {2, 3}, {2, 3}};
+
+/// Tiles of packed rows times one vector; `x` has kTwoFourGroups * pieces groups.
+template <typename X>
+struct TwoFourProduct {
+  const std::byte* tiles;
+  std::int64_t count, pieces;
+  const X* x;
+};
+
 struct AdamWStep {
   double lr, beta1, beta2, eps, weight_decay;
   double correction1, correction2;  ///< 1 - beta^step
@@ -130,6 +162,8 @@ struct VectorKernels {
   void (*arrange)(const C* x, std::int64_t count, C* out);
   /// y = W x for `rows` rows of W; x as `arrange` writes it.
   void (*matrix_vector)(const T* w_MK, const C* x_K, std::int64_t rows, std::int64_t dim, C* y_M);
+  /// y = W x for tiles of rows of W, by value.  Null for double, and without the vectors of AVX2.
+  void (*two_four)(const TwoFourProduct<C>& of, C* y_M);
   /// softmax(scale q k^T) v of one query head, with keys and values that are `stride` elements apart; all
   /// tokens are seen.  `work` has room for tokens + 2 head_dim numbers.
   void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
@@ -206,6 +240,10 @@ struct PairKernels {
   void (*product)(const PairProduct& product);
   /// y = W x for `rows` rows of W.
   void (*matrix_vector)(const Bf16* w_MK, const Bf16* x_K, std::int64_t rows, std::int64_t dim, float* y_M);
+  /// Writes the eight pairs of each group of four inputs, as words.
+  void (*pairs_of_groups)(const Bf16* x, std::int64_t groups, std::uint32_t* out);
+  /// y = W x for tiles of rows of W, by pair, with x as pairs_of_groups writes it.
+  void (*two_four)(const TwoFourProduct<std::uint32_t>& of, float* y_M);
 };
 /// Null where the processor has no AVX-512 BF16.
 const PairKernels* pair_kernels();

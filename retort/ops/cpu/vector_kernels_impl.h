@@ -3,7 +3,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "retort/ops/cpu/vector_kernels.h"
 
@@ -135,6 +139,9 @@ inline C max_lanes(std::int64_t count, F term) {
 }
 
 #include "retort/ops/cpu/row_kernels_impl.h"
+
+// Needs the vectors of the former.
+#include "retort/ops/cpu/two_four_impl.h"
 
 // Need the vectors of the former.
 #include "retort/ops/cpu/loss_kernels_impl.h"
@@ -416,6 +423,7 @@ struct Kernels {
             attention_gradients,
             RowKernels<T>::arrange,
             RowKernels<T>::matrix_vector,
+            two_four_of<T>(),
             RowKernels<T>::attend,
             attention_softmax,
             ProductKernels<C>::product};
