@@ -266,34 +266,48 @@ std::int64_t asked_bytes_of_fetching() {
   return std::stoll(tool.substr(at + key.size()));
 }
 
-// Plans recipes/smollm2.yaml with this file and made-up text.  Its students begin with the whole model, as a
-// plan needs a model that is there; theirs is smaller.
-Finished plan_of_smollm2(const std::string& file, std::int64_t memory_bytes) {
+// A recipe for a real model: the stages that begin with it or with what was made of it, and those that are
+// scored.
+struct RealRecipe {
+  const char* name;
+  std::vector<std::string> begin;
+  const char* scored;
+  std::size_t plans;
+};
+
+// Plans it with this file and made-up text.  Its students begin with the whole model, as a plan needs a model
+// that is there; theirs is no larger.
+Finished plan_of(const RealRecipe& recipe, const std::string& file, std::int64_t memory_bytes) {
   const TinyProject project;
   project.write("manuals.txt", numbered_documents("package", "\n\n\n"));
   project.write("quotes.txt", numbered_documents("saying", "\n%\n"));
-  std::vector<std::string> arguments = {"run", source() / "recipes" / "smollm2.yaml", "--dry-run", "--dtype",
+  std::vector<std::string> settings = {"memory_bytes=" + std::to_string(memory_bytes),
+                                       "data.manuals.path=manuals.txt", "data.quotes.path=quotes.txt",
+                                       "stages.student.teacher=" + file,
+                                       "stages.scores.models=[" + file + ", " + recipe.scored + "]"};
+  for (const auto& stage : recipe.begin) settings.push_back("stages." + stage + ".from=" + file);
+  std::vector<std::string> arguments = {"run", source() / "recipes" / recipe.name, "--dry-run", "--dtype",
                                         "fp32"};
-  for (const std::string& setting :
-       {"memory_bytes=" + std::to_string(memory_bytes), std::string("data.manuals.path=manuals.txt"),
-        std::string("data.quotes.path=quotes.txt"), "stages.pruned.from=" + file,
-        "stages.student.from=" + file, "stages.student.teacher=" + file, "stages.ce_only.from=" + file,
-        "stages.scores.models=[" + file + ", pruned, student, ce_only]"})
-    arguments.insert(arguments.end(), {"--set", setting});
+  for (const auto& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
   return project.run(arguments);
 }
 
-TEST(Gguf, OfTheRecipeForARealModelNeedsNoMoreMemoryThanIsAskedForBeforeItIsFetched) {
+TEST(Gguf, OfTheRecipesForARealModelNeedsNoMoreMemoryThanIsAskedForBeforeItIsFetched) {
   RETORT_GGUF_OR_SKIP(file);
   const std::int64_t asked_bytes = asked_bytes_of_fetching();
-  const auto plenty = plan_of_smollm2(file, 10 * asked_bytes);
-  EXPECT_EQ(plenty.code, 0) << plenty.err;
-  const auto totals_bytes = totals_of_plans(plenty.out);
-  EXPECT_EQ(totals_bytes.size(), 4U) << plenty.err;
-  for (const double bytes : totals_bytes) EXPECT_LE(bytes, static_cast<double>(asked_bytes)) << plenty.err;
-  // Of what a machine has left a run takes a little less.
-  const auto least = plan_of_smollm2(file, asked_bytes / 8 * 7);
-  EXPECT_EQ(least.code, 0) << least.err;
+  for (const RealRecipe& recipe :
+       {RealRecipe{"smollm2.yaml", {"pruned", "student", "ce_only"}, "pruned, student, ce_only", 4},
+        RealRecipe{"smollm2_sparse.yaml", {"sparse", "student"}, "sparse, student", 3}}) {
+    SCOPED_TRACE(recipe.name);
+    const auto plenty = plan_of(recipe, file, 10 * asked_bytes);
+    EXPECT_EQ(plenty.code, 0) << plenty.err;
+    const auto totals_bytes = totals_of_plans(plenty.out);
+    EXPECT_EQ(totals_bytes.size(), recipe.plans) << plenty.err;
+    for (const double bytes : totals_bytes) EXPECT_LE(bytes, static_cast<double>(asked_bytes)) << plenty.err;
+    // Of what a machine has left a run takes a little less.
+    const auto least = plan_of(recipe, file, asked_bytes / 8 * 7);
+    EXPECT_EQ(least.code, 0) << least.err;
+  }
 }
 
 TEST(BadGguf, MayNotLackAPart) {
