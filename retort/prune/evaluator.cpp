@@ -50,7 +50,8 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
       cache_(std::min(options.cache_bytes,
                       kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
                                                                      calibrate::num_tokens(batches_)))),
-      teacher_hidden_(options.hidden_scratch) {
+      teacher_hidden_(options.hidden_scratch),
+      reference_(scorer_, chunk_rows(scorer_.vocab_size())) {
   for (const auto& source : sources) source_names_.push_back(source.name);
   record::Observer silent;
   auto& observer = options.observer ? *options.observer : silent;
@@ -78,26 +79,12 @@ void Evaluator::keep_whole_model(record::Observer& observer) {
     const auto hidden_ND = output(batch, whole, check);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
-    keep_teacher(batch, hidden_ND);
+    base::require<base::ValidationError>(
+        reference_.keep(batches_[batch], hidden_ND), "prune: the model's losses on '",
+        source_names_[batches_[batch].source],
+        "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
     observer.progress("prune: batches of the whole model", std::ssize(pieces_), std::ssize(batches_));
   }
-}
-
-void Evaluator::keep_teacher(std::size_t batch, const at::Tensor& hidden_ND) {
-  const auto rows = chunk_rows(scorer_.vocab_size());
-  const auto targets = batches_[batch].targets_N.split(rows);
-  auto& teachers = teachers_.emplace_back();
-  std::vector<at::Tensor> nll;
-  for (const auto& rows_RD : hidden_ND.split(rows)) {
-    const auto logits_RV = scorer_.logits(rows_RD);
-    teachers.push_back(ops::top_k_teacher(logits_RV, kTopK));
-    nll.push_back(ops::score_top_k(logits_RV, teachers.back(), targets[nll.size()]).nll_N);
-  }
-  teacher_nll_N_.push_back(at::cat(nll).to(at::kDouble));
-  base::require<base::ValidationError>(
-      teacher_nll_N_.back().isfinite().all().item<bool>(), "prune: the model's losses on '",
-      source_names_[batches_[batch].source],
-      "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
 }
 
 MaskedModel Evaluator::masked_model(const architecture::Kept& candidate) const {
@@ -126,19 +113,6 @@ at::Tensor Evaluator::output(std::size_t batch, const MaskedModel& masked, const
   return hidden_ND;
 }
 
-ops::TopKScores Evaluator::score(std::size_t batch, const at::Tensor& hidden_ND) const {
-  const auto rows = chunk_rows(scorer_.vocab_size());
-  const auto hidden = hidden_ND.split(rows), targets = batches_[batch].targets_N.split(rows);
-  std::vector<at::Tensor> nll, kl, gap;
-  for (std::size_t chunk = 0; chunk < hidden.size(); ++chunk) {
-    auto scores = ops::score_top_k(scorer_.logits(hidden[chunk]), teachers_[batch][chunk], targets[chunk]);
-    nll.push_back(std::move(scores.nll_N));
-    kl.push_back(std::move(scores.kl_N));
-    gap.push_back(std::move(scores.kl_gap_N));
-  }
-  return {at::cat(nll), at::cat(kl), at::cat(gap)};
-}
-
 void Evaluator::add(std::size_t batch, const MaskedModel& masked, KlOver over,
                     std::vector<calibrate::DocumentSums>& documents) const {
   const auto hidden_ND = output(batch, masked);
@@ -148,9 +122,7 @@ void Evaluator::add(std::size_t batch, const MaskedModel& masked, KlOver over,
                        chunk_rows(scorer_.vocab_size()), &rows);
     return calibrate::add_documents(batches_[batch], rows, documents);
   }
-  const auto scores = score(batch, hidden_ND);
-  calibrate::add_documents(batches_[batch], scores.nll_N.to(at::kDouble) - teacher_nll_N_[batch], scores.kl_N,
-                           scores.kl_gap_N, documents);
+  reference_.add_documents(batch, batches_[batch], hidden_ND, documents);
 }
 
 calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
@@ -294,7 +266,7 @@ bool wants_after_compensation(const PruneOptions& options) {
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
                               const calibrate::TextSplit& text, const calibrate::ObjectiveWeights& weights) {
   base::Json json = {{"objective", {weights.perplexity, weights.kl}},
-                     {"top_k", kTopK},
+                     {"top_k", calibrate::kTopK},
                      {"input", input.content_hash()},
                      {"text", calibrate::text_fingerprint(text.choosing)}};
   if (evaluator.after_compensation()) json["compensated"] = calibrate::text_fingerprint(text.fitted);

@@ -28,12 +28,12 @@
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/calibrate/text.h"
+#include "retort/calibrate/top_k_reference.h"
 #include "retort/comm/group.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/eval/score.h"
 #include "retort/model/recent_tensors.h"
 #include "retort/model/stored_tensors.h"
-#include "retort/ops/top_k_teacher.h"
 #include "retort/prune/options.h"
 #include "retort/record/observer.h"
 
@@ -41,8 +41,6 @@ namespace retort::prune {
 
 struct MaskedModel;
 
-/// Tokens of the input's distributions that are kept while candidates are compared.
-inline constexpr std::int64_t kTopK = 512;
 /// Candidates whose hidden states are kept, the one at hand and its neighbours; most bytes of them.
 inline constexpr std::int64_t kCachedCandidates = 3, kCacheBytes = std::int64_t{2} << 30;
 /// Number of logit rows computed at a time.
@@ -62,10 +60,7 @@ struct EvaluatorOptions {
   comm::Group* group = nullptr;          ///< whose ranks share that pass; null: this process alone
 };
 
-enum class KlOver {
-  top_k,      ///< the most likely tokens and one outcome for all others: a lower bound
-  vocabulary  ///< exactly
-};
+using calibrate::KlOver;
 
 class Evaluator {
  public:
@@ -131,10 +126,8 @@ class Evaluator {
   /// Sees the input of every block, kept or not.
   using BeforeBlock = std::function<void(std::int64_t block, const at::Tensor& x_ND)>;
   void keep_whole_model(record::Observer& observer);
-  void keep_teacher(std::size_t batch, const at::Tensor& hidden_ND);
   MaskedModel masked_model(const architecture::Kept& candidate) const;
   at::Tensor output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before = {}) const;
-  ops::TopKScores score(std::size_t batch, const at::Tensor& hidden_ND) const;
   void add(std::size_t batch, const MaskedModel& masked, KlOver over,
            std::vector<calibrate::DocumentSums>& documents) const;
 
@@ -146,9 +139,8 @@ class Evaluator {
   eval::HeadScorer scorer_;
   // Hidden states between blocks, by batch and a hash of what comes before.
   mutable model::RecentTensors<std::pair<std::size_t, std::string>> cache_;
-  model::StoredTensors teacher_hidden_;                  // [batch], output of the input's last block
-  std::vector<std::vector<ops::TopKTeacher>> teachers_;  // [batch][chunk of rows]
-  std::vector<at::Tensor> teacher_nll_N_;                // [batch]
+  model::StoredTensors teacher_hidden_;  // [batch], output of the input's last block
+  calibrate::TopKReference reference_;   // the input's distributions
   std::unique_ptr<compress::CompensatedLayers> compensated_;
 };
 

@@ -13,6 +13,7 @@
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/ranking.h"
 #include "retort/calibrate/state_bytes.h"
+#include "retort/calibrate/top_k_reference.h"
 #include "retort/compress/compensated_layers.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
@@ -248,7 +249,7 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
             std::min(states.cache_bytes,
                      kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text.choosing))},
            {"distributions and positions of the text",
-            (text.choosing + text.judging) * std::min(kTopK, config.vocab_size) * 8 +
+            calibrate::top_k_bytes(text.choosing + text.judging, config.vocab_size, item_bytes) +
                 text.all * (head_dim * 4 + 64)},
            {"sums for compensation", fitted.sums},
            {"weights of recent candidates", fitted.weights},

@@ -64,24 +64,35 @@ CumulativeDamage cumulative_damage_from_json(const base::Json& json,
 }
 
 DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
-                       const calibrate::ObjectiveWeights& objective, comm::Group& group)
+                       const calibrate::ObjectiveWeights& objective, comm::Group& group,
+                       calibrate::KlOver over)
     : batches_(batches),
       objective_(objective),
       group_(group),
       scorer_(reference.config, reference.layout,
               reference.units[static_cast<std::size_t>(reference.layout.head_unit())]) {
-  for (const auto& batch : batches_)
-    reference_ND_.push_back(
-        model::forward_blocks(reference, model::embedded(reference, batch.ids_N), batch.layout));
+  if (over == calibrate::KlOver::top_k) top_k_.emplace(scorer_, kDamageRows);
+  for (const auto& batch : batches_) {
+    auto hidden_ND = model::forward_blocks(reference, model::embedded(reference, batch.ids_N), batch.layout);
+    if (top_k_)
+      top_k_->keep(batch, hidden_ND);
+    else
+      reference_ND_.push_back(std::move(hidden_ND));
+  }
 }
 
 Damage DamageTest::measure(const calibrate::Walk& walk) const {
   std::vector<calibrate::DocumentSums> documents;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
+    const auto hidden_ND =
+        model::forward_blocks(walk.weights(), walk.hidden_ND(i), batches_[i].layout, walk.block());
+    if (top_k_) {
+      top_k_->add_documents(i, batches_[i], hidden_ND, documents);
+      continue;
+    }
     eval::RowScores rows;
-    eval::score_hidden(
-        scorer_, model::forward_blocks(walk.weights(), walk.hidden_ND(i), batches_[i].layout, walk.block()),
-        &scorer_, reference_ND_[i], batches_[i].targets_N, kDamageRows, &rows);
+    eval::score_hidden(scorer_, hidden_ND, &scorer_, reference_ND_[i], batches_[i].targets_N, kDamageRows,
+                       &rows);
     calibrate::add_documents(batches_[i], rows, documents);
   }
   calibrate::join_over_ranks(group_, batches_, documents);

@@ -15,6 +15,7 @@
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
+#include "retort/calibrate/top_k_reference.h"
 #include "retort/calibrate/walk.h"
 #include "retort/comm/group.h"
 #include "retort/eval/bootstrap.h"
@@ -56,9 +57,10 @@ CumulativeDamage cumulative_damage_from_json(const base::Json& json,
 class DamageTest {
  public:
   /// Runs `reference` once on the batches, which are this rank's part of the text, in its order; both, and
-  /// the group, must outlive this.
+  /// the group, must outlive this.  Over the most likely tokens alone its head is computed once too.
   DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
-             const calibrate::ObjectiveWeights& objective, comm::Group& group);
+             const calibrate::ObjectiveWeights& objective, comm::Group& group,
+             calibrate::KlOver over = calibrate::KlOver::vocabulary);
 
   /// Measures the model that `walk` takes the batches through.  The model is changed only from the
   /// block on that the walk stands before; it has the reference's shape, embedding and head.  Collective; the
@@ -70,7 +72,8 @@ class DamageTest {
   calibrate::ObjectiveWeights objective_;
   comm::Group& group_;
   eval::HeadScorer scorer_;
-  std::vector<at::Tensor> reference_ND_;  // per batch, output of the last block
+  std::optional<calibrate::TopKReference> top_k_;
+  std::vector<at::Tensor> reference_ND_;  // per batch, output of the last block; empty with top_k_
 };
 
 }  // namespace retort::sparsify

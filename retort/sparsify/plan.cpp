@@ -11,6 +11,7 @@
 #include "retort/calibrate/hessian.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/text.h"
+#include "retort/calibrate/top_k_reference.h"
 #include "retort/sparsify/chosen_layers.h"
 #include "retort/sparsify/damage.h"
 
@@ -125,10 +126,11 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
   }
   const auto hidden = config.hidden_size * item_bytes;
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
-  const auto referred = std::max(options.share < 1 ? text.choosing : 0, text.judging);
+  const auto chosen_by =
+      options.share < 1 ? calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) : 0;
   return {{{std::string(kSparsifiedWeights), architecture::num_parameters(config) * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
-           {"outputs of the model as it came", referred * hidden},
+           {"outputs of the model as it came", std::max(chosen_by, text.judging * hidden)},
            {"Hessians and factor", squares},
            {"work on a layer", work},
            {"activations of a batch", calibrate::activation_bytes(config, item_bytes, text.batch)},

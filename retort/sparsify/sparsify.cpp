@@ -121,7 +121,8 @@ std::vector<LayerDamage> measured_alone(const Work& work, SharedModel& model, co
   const auto& weights = model.weights();
   calibrate::Walk fitted(weights, work.text.fitted, work.hidden_scratch),
       choosing(weights, work.text.choosing);
-  const DamageTest test(weights, work.text.choosing, work.options.objective, model.group());
+  const DamageTest test(weights, work.text.choosing, work.options.objective, model.group(),
+                        calibrate::KlOver::top_k);
   const auto visit = [&](const architecture::Tensor& layer, const LayerInputs& inputs) {
     const auto unit = weights.layout.find(layer.name)->unit;
     const auto dense_W = model.copy_to_write(unit);

@@ -288,6 +288,13 @@ TEST(Damage, IsThePairedChangeOfTheObjectiveByWholeDocuments) {
   EXPECT_EQ(damage.worst_source, expected[1] > expected[0] ? 1U : 0U);
   EXPECT_GT(damage.mean.objective, 0.01);
   EXPECT_EQ(measured(reference).mean.objective, 0);
+  // All tokens are among the most likely ones that are kept.
+  const sparsify::DamageTest kept(reference, batches, {.perplexity = 1, .kl = 0.5}, *group,
+                                  calibrate::KlOver::top_k);
+  calibrate::Walk walk(changed, batches);
+  walk.advance();
+  EXPECT_NEAR(kept.measure(walk).mean.objective, damage.mean.objective, 1e-5);
+  EXPECT_NEAR(kept.measure(walk).interval->high, damage.interval->high, 1e-5);
   const auto json = sparsify::to_json(damage, {"first", "second"});
   EXPECT_EQ(json.at("worst_domain"), domains[damage.worst_source].name);
   EXPECT_EQ(json.at("domains").at("second"), damage.sources[1].objective);
