@@ -23,7 +23,7 @@ export RETORT_TORCH
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
-	@grep -hE '^[a-z0-9]+:.*## ' Makefile | sed -E 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 setup:  ## Installs everything that the other goals need
 	@tools/setup packages build wheel test demo check

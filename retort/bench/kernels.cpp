@@ -210,7 +210,8 @@ class KernelList {
   // Zeros take as long as other weights.
   void add_two_four_product(std::int64_t rows) {
     const auto d = s_.hidden, item = s_.item_bytes;
-    if (!ops::packs_two_four(options_.device(), at::typeMetaToScalarType(options_.dtype()))) return;
+    if (d % 4 != 0 || !ops::packs_two_four(options_.device(), at::typeMetaToScalarType(options_.dtype())))
+      return;
     kernels_.push_back({"decode_product_two_four", shape_of("1 x ", d, " by ", d, " x ", rows),
                         two_four_product_work(rows, d, item),
                         rows * d * item + ops::two_four_bytes(rows, d, item),

@@ -11,7 +11,7 @@ std::int64_t top_k_bytes(std::int64_t tokens, std::int64_t vocab_size, std::int6
   return tokens * std::min(kTopK, vocab_size) * (kIdBytes + std::max<std::int64_t>(4, item_bytes));
 }
 
-bool TopKReference::keep(const Batch& batch, const at::Tensor& hidden_ND) {
+void TopKReference::keep(const Batch& batch, const at::Tensor& hidden_ND) {
   const auto targets = batch.targets_N.split(chunk_rows_);
   auto& chunks = batches_.emplace_back();
   std::vector<at::Tensor> nll;
@@ -21,6 +21,9 @@ bool TopKReference::keep(const Batch& batch, const at::Tensor& hidden_ND) {
     nll.push_back(ops::score_top_k(logits_RV, chunks.back(), targets[nll.size()]).nll_N);
   }
   nll_N_.push_back(at::cat(nll).to(at::kDouble));
+}
+
+bool TopKReference::is_finite() const {
   return nll_N_.back().isfinite().all().item<bool>();
 }
 

@@ -34,9 +34,10 @@ class TopKReference {
   TopKReference(eval::HeadScorer scorer, std::int64_t chunk_rows)
       : scorer_(std::move(scorer)), chunk_rows_(chunk_rows) {}
 
-  /// Keeps the next batch, from the output of the reference's last block.  False where its losses are not
-  /// finite.
-  bool keep(const Batch& batch, const at::Tensor& hidden_ND);
+  /// Keeps the next batch, from the output of the reference's last block.
+  void keep(const Batch& batch, const at::Tensor& hidden_ND);
+  /// Whether the losses of the last batch that was kept are finite.
+  bool is_finite() const;
   /// Adds the scores of a changed model, by document; `index` counts the batches that were kept.
   void add_documents(std::size_t index, const Batch& batch, const at::Tensor& hidden_ND,
                      std::vector<DocumentSums>& documents) const;

@@ -79,9 +79,9 @@ void Evaluator::keep_whole_model(record::Observer& observer) {
     const auto hidden_ND = output(batch, whole, check);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
+    reference_.keep(batches_[batch], hidden_ND);
     base::require<base::ValidationError>(
-        reference_.keep(batches_[batch], hidden_ND), "prune: the model's losses on '",
-        source_names_[batches_[batch].source],
+        reference_.is_finite(), "prune: the model's losses on '", source_names_[batches_[batch].source],
         "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
     observer.progress("prune: batches of the whole model", std::ssize(pieces_), std::ssize(batches_));
   }

@@ -57,7 +57,7 @@ CumulativeDamage cumulative_damage_from_json(const base::Json& json,
 class DamageTest {
  public:
   /// Runs `reference` once on the batches, which are this rank's part of the text, in its order; both, and
-  /// the group, must outlive this.  Over the most likely tokens alone its head is computed once too.
+  /// the group, must outlive this.  With KlOver::top_k its head is computed once too.
   DamageTest(const model::Weights& reference, const std::vector<calibrate::Batch>& batches,
              const calibrate::ObjectiveWeights& objective, comm::Group& group,
              calibrate::KlOver over = calibrate::KlOver::vocabulary);

@@ -30,7 +30,7 @@ constexpr std::int64_t kFittedTokensOfAnInput = 16;
 
 // In forward passes that take as long.  The text goes through each half of a block twice.  Products of inputs
 // with each other take about one pass more.  A test of a layer counts as one: it passes half of the blocks
-// and two heads.
+// and the head, after a change of all weights of the layer.
 constexpr std::int64_t kTextPasses = 3;
 
 // Work on a layer of R x C, as products of R x C with C x C, and as C^3 operations, that take as long.
@@ -130,7 +130,7 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
       options.share < 1 ? calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) : 0;
   return {{{std::string(kSparsifiedWeights), architecture::num_parameters(config) * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
-           {"outputs of the model as it came", std::max(chosen_by, text.judging * hidden)},
+           {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)},
            {"Hessians and factor", squares},
            {"work on a layer", work},
            {"activations of a batch", calibrate::activation_bytes(config, item_bytes, text.batch)},

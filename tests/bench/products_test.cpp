@@ -116,6 +116,9 @@ TEST(Kernels, AreAllTimedOnAModelThatHasThem) {
   without.blocks = {{}};
   EXPECT_EQ(names_of(without, at::kFloat),
             "rms_norm rms_norm_backward cross_entropy kl_divergence adamw decode_product " + packed);
+  without.hidden_size = 6;  // not in groups of four
+  EXPECT_EQ(names_of(without, at::kFloat),
+            "rms_norm rms_norm_backward cross_entropy kl_divergence adamw decode_product ");
 }
 
 }  // namespace

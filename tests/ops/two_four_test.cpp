@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "ops/kernel_tables.h"
+#include "retort/ops/cpu/matrix_vector.h"
 #include "retort/ops/cpu/two_four.h"
+#include "retort/ops/cpu/vector_kernels.h"
 #include "retort/ops/matrix_product.h"
-#include "retort/ops/path.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -80,6 +81,17 @@ TEST(TwoFour, EqualsTheProductInDoubleForAnySize) {
         EXPECT_EQ(y_1M.scalar_type(), type);
         test::expect_close(y_1M, product(x_1K, w_MK), test::tolerance(type));
       }
+}
+
+// Weights of bfloat16 by value, as on a processor that multiplies no pairs; some rows are not packed.
+TEST(TwoFour, ByValueOfBfloat16EqualsTheProductInDouble) {
+  if (!ops::vector_tables().bf16.two_four) return;  // no kernels without the vectors of AVX2
+  at::manual_seed(6);
+  const auto w_MK = sparse(30, 132, at::kBFloat16), x_1K = at::randn({1, 132});
+  const std::vector<ops::TwoFourRows> packed = {
+      {4, 19, ops::cpu::two_four_packed(w_MK.narrow(0, 4, 19), ops::cpu::Choices::by_value)}};
+  test::expect_close(ops::cpu::matrix_vector(x_1K, w_MK, packed), product(x_1K, w_MK),
+                     test::tolerance(at::kFloat));
 }
 
 // Of w, packed rows are not read, and all others are.

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/project.h"
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/eval/memory_plan.h"
 #include "retort/ops/tensor_allocator.h"
+#include "retort/ops/two_four.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/run_files.h"
 #include "support/message_of.h"
@@ -178,6 +181,31 @@ TEST_F(Commands, GenerationThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
   EXPECT_SAYS(message, "ask for fewer new tokens");
   request.max_new_tokens = 4;
   EXPECT_EQ(generate(request, listener_).at("prompt"), "word");
+}
+
+// Layers that are 2:4 are packed where memory has room for both forms of them.
+TEST_F(Commands, GenerationPacksSparseLayersWhereTheyFit) {
+  if (!ops::packs_two_four(at::kCPU, at::kFloat)) return;  // nothing is packed there
+  const auto recipe = project_.recipe_of({"{name: sparse, kind: sparsify, from: MODEL, data: [text], "
+                                          "calibration_tokens: 3000, sequence_length: 64}"},
+                                         "dtype: fp32\n");
+  ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
+  auto request = generation(8);
+  request.model.model = project_.run_directory() / "models/sparse";
+  request.model.dtype = "fp32";
+  const auto made = [&](std::int64_t bytes) {
+    request.model.available_memory = [bytes] { return bytes; };
+    listener_.said.clear();
+    const auto text = generate(request, listener_).at("text");
+    EXPECT_SAYS(listener_.said, "keys and values");
+    return std::pair(text, listener_.said);
+  };
+  const auto [with_room, packed] = made(kPlenty);
+  EXPECT_SAYS(packed, "2:4 layers without zeros");
+  const auto config = architecture::read_config(request.model.model);
+  const auto [without, dense] = made(eval::plan_generation(config, 4, 8, 8, ops::Path::cpu, 0).total_bytes());
+  EXPECT_EQ(dense.find("2:4"), dense.npos) << dense;
+  EXPECT_EQ(with_room, without);
 }
 
 }  // namespace

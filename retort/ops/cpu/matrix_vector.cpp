@@ -56,7 +56,7 @@ class ByValue {
       return;
     }
     // Zeros up to the last group of the last piece.
-    const auto padded = packed ? two_four_pieces(inputs_) * kTwoFourInputs : inputs_;
+    const auto padded = packed ? two_four_pieces(inputs_) * kTwoFourPieceInputs : inputs_;
     plain_ = Scratch<C>(padded);
     widen(x_1K, plain_.data());
     std::fill(plain_.data() + inputs_, plain_.data() + padded, C(0));
@@ -85,7 +85,8 @@ class ByPair {
  public:
   ByPair(const at::Tensor& x_1K, bool packed) : inputs_(x_1K.size(1)), x_(data<Bf16>(x_1K)) {
     if (!packed) return;
-    const auto groups = inputs_ / kTwoFourGroup, padded = two_four_pieces(inputs_) * kTwoFourGroups;
+    const auto groups = inputs_ / kTwoFourGroupInputs,
+               padded = two_four_pieces(inputs_) * kTwoFourPieceGroups;
     pairs_ = Scratch<std::uint32_t>(kTwoFourPairSlots * padded);
     pair_kernels()->pairs_of_groups(x_, groups, pairs_.data());
     std::fill(pairs_.data() + kTwoFourPairSlots * groups, pairs_.data() + kTwoFourPairSlots * padded, 0);
@@ -127,12 +128,12 @@ template <typename Products, typename C>
 void multiply_tiles(const Run& run, std::int64_t tile_bytes, std::int64_t begin, std::int64_t end,
                     const Products& products, C* y_M) {
   C* const y = y_M + run.first;
-  const auto whole = std::min(end, run.count / kTwoFourRows);
-  products.tiles(run.packed + begin * tile_bytes, whole - begin, y + begin * kTwoFourRows);
+  const auto whole = std::min(end, run.count / kTwoFourTileRows);
+  products.tiles(run.packed + begin * tile_bytes, whole - begin, y + begin * kTwoFourTileRows);
   if (whole == end) return;
-  std::array<C, kTwoFourRows> last;
+  std::array<C, kTwoFourTileRows> last;
   products.tiles(run.packed + whole * tile_bytes, 1, last.data());
-  std::copy_n(last.data(), run.count - whole * kTwoFourRows, y + whole * kTwoFourRows);
+  std::copy_n(last.data(), run.count - whole * kTwoFourTileRows, y + whole * kTwoFourTileRows);
 }
 
 // Ranges of rows, or of tiles where some are packed, which threads take in turn.
@@ -147,24 +148,25 @@ void multiply_rows(const at::Tensor& w_MK, std::span<const TwoFourRows> packed, 
   if (packed.empty())
     return for_ranges(w_MK.size(0), std::max<std::int64_t>(1, kLeastBytes / row_bytes), rows);
   const auto runs = runs_of(w_MK.size(0), packed);
-  const auto tile_bytes = two_four_pieces(inputs) * two_four_piece_bytes(sizeof(T));
+  const auto tile_bytes = two_four_tile_bytes(inputs, sizeof(T));
   std::int64_t tiles = 0;
   for (const auto& run : runs) tiles += two_four_tiles(run.count);
-  for_ranges(
-      tiles, std::max<std::int64_t>(1, kLeastBytes / tile_bytes), [&](std::int64_t begin, std::int64_t end) {
-        for (const auto& run : runs) {
-          const auto here = two_four_tiles(run.count);
-          const auto first = std::clamp<std::int64_t>(begin, 0, here);
-          const auto last = std::clamp<std::int64_t>(end, 0, here);
-          begin -= here;
-          end -= here;
-          if (first == last) continue;
-          if (run.packed)
-            multiply_tiles(run, tile_bytes, first, last, products, y_M);
-          else
-            rows(run.first + first * kTwoFourRows, run.first + std::min(last * kTwoFourRows, run.count));
-        }
-      });
+  for_ranges(tiles, std::max<std::int64_t>(1, kLeastBytes / tile_bytes),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (const auto& run : runs) {
+                 const auto here = two_four_tiles(run.count);
+                 const auto first = std::clamp<std::int64_t>(begin, 0, here);
+                 const auto last = std::clamp<std::int64_t>(end, 0, here);
+                 begin -= here;
+                 end -= here;
+                 if (first == last) continue;
+                 if (run.packed)
+                   multiply_tiles(run, tile_bytes, first, last, products, y_M);
+                 else
+                   rows(run.first + first * kTwoFourTileRows,
+                        run.first + std::min(last * kTwoFourTileRows, run.count));
+               }
+             });
 }
 
 template <typename T, typename C>

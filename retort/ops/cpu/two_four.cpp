@@ -13,10 +13,6 @@
 namespace retort::ops::cpu {
 namespace {
 
-std::int64_t tile_bytes(std::int64_t inputs, std::int64_t item_bytes) {
-  return two_four_pieces(inputs) * two_four_piece_bytes(item_bytes);
-}
-
 bool is_zero(float x) {
   return x == 0;
 }
@@ -28,7 +24,7 @@ constexpr std::int8_t kNoPair = -1;
 
 // By the places of a group that are not zero, a bit for each: the first of kTwoFourPairs that has them.
 struct PairOfPlaces {
-  std::array<std::int8_t, 1 << kTwoFourGroup> of{};
+  std::array<std::int8_t, 1 << kTwoFourGroupInputs> of{};
   constexpr PairOfPlaces() {
     for (unsigned places = 0; places < of.size(); ++places) {
       of[places] = kNoPair;
@@ -43,10 +39,10 @@ template <typename T>
 bool pack_groups(const T* weights, std::int64_t groups, Choices choices, std::int64_t row, std::byte* piece) {
   static constexpr PairOfPlaces pairs;
   std::uint32_t words[2] = {};  // by value: of the two weights; by pair: of even and of odd groups
-  auto* kept = reinterpret_cast<T*>(piece + kTwoFourWords * std::int64_t{sizeof *words}) + 2 * row;
-  for (std::int64_t g = 0; g < groups; ++g, weights += kTwoFourGroup, kept += 2 * kTwoFourRows) {
+  auto* kept = reinterpret_cast<T*>(piece + kTwoFourWeightsAt) + 2 * row;
+  for (std::int64_t g = 0; g < groups; ++g, weights += kTwoFourGroupInputs, kept += 2 * kTwoFourTileRows) {
     unsigned places = 0;
-    for (unsigned place = 0; place < kTwoFourGroup; ++place)
+    for (unsigned place = 0; place < kTwoFourGroupInputs; ++place)
       places |= static_cast<unsigned>(!is_zero(weights[place])) << place;
     const auto pair = pairs.of[places];
     if (pair == kNoPair) return false;
@@ -60,7 +56,7 @@ bool pack_groups(const T* weights, std::int64_t groups, Choices choices, std::in
     }
   }
   for (std::int64_t i = 0; i < 2; ++i) {
-    const auto word = choices == Choices::by_value ? 2 * row + i : kTwoFourRows * i + row;
+    const auto word = choices == Choices::by_value ? 2 * row + i : kTwoFourTileRows * i + row;
     std::memcpy(piece + word * std::int64_t{sizeof *words}, &words[i], sizeof *words);
   }
   return true;
@@ -68,13 +64,13 @@ bool pack_groups(const T* weights, std::int64_t groups, Choices choices, std::in
 
 template <typename T>
 bool pack_tile(const T* w_RK, std::int64_t rows, std::int64_t inputs, Choices choices, std::byte* tile) {
-  if (rows < kTwoFourRows || inputs % kTwoFourInputs != 0)
-    std::memset(tile, 0, static_cast<std::size_t>(tile_bytes(inputs, sizeof(T))));
+  if (rows < kTwoFourTileRows || inputs % kTwoFourPieceInputs != 0)
+    std::memset(tile, 0, static_cast<std::size_t>(two_four_tile_bytes(inputs, sizeof(T))));
   for (std::int64_t row = 0; row < rows; ++row, w_RK += inputs) {
     auto* piece = tile;
     for (std::int64_t input = 0; input < inputs;
-         input += kTwoFourInputs, piece += two_four_piece_bytes(sizeof(T))) {
-      const auto groups = std::min(inputs - input, kTwoFourInputs) / kTwoFourGroup;
+         input += kTwoFourPieceInputs, piece += two_four_piece_bytes(sizeof(T))) {
+      const auto groups = std::min(inputs - input, kTwoFourPieceInputs) / kTwoFourGroupInputs;
       if (!pack_groups(w_RK + input, groups, choices, row, piece)) return false;
     }
   }
@@ -83,12 +79,12 @@ bool pack_tile(const T* w_RK, std::int64_t rows, std::int64_t inputs, Choices ch
 
 template <typename T>
 bool pack_tiles(const at::Tensor& w_RK, Choices choices, const at::Tensor& packed) {
-  const auto rows = w_RK.size(0), inputs = w_RK.size(1), bytes = tile_bytes(inputs, sizeof(T));
+  const auto rows = w_RK.size(0), inputs = w_RK.size(1), bytes = two_four_tile_bytes(inputs, sizeof(T));
   std::atomic<bool> holds = true;
   at::parallel_for(0, two_four_tiles(rows), 1, [&](std::int64_t first, std::int64_t last) {
     for (auto tile = first; tile < last && holds; ++tile) {
-      const auto row = tile * kTwoFourRows;
-      if (!pack_tile(data<T>(w_RK) + row * inputs, std::min(kTwoFourRows, rows - row), inputs, choices,
+      const auto row = tile * kTwoFourTileRows;
+      if (!pack_tile(data<T>(w_RK) + row * inputs, std::min(kTwoFourTileRows, rows - row), inputs, choices,
                      data<std::byte>(packed) + tile * bytes))
         holds = false;
     }
@@ -106,12 +102,12 @@ std::optional<Choices> two_four_choices(at::ScalarType type) {
 }
 
 std::int64_t two_four_bytes(std::int64_t rows, std::int64_t inputs, std::int64_t item_bytes) {
-  return two_four_tiles(rows) * tile_bytes(inputs, item_bytes);
+  return two_four_tiles(rows) * two_four_tile_bytes(inputs, item_bytes);
 }
 
 at::Tensor two_four_packed(const at::Tensor& w_RK, Choices choices) {
   const auto rows = w_RK.size(0), inputs = w_RK.size(1);
-  if (inputs % kTwoFourGroup != 0) return {};
+  if (inputs % kTwoFourGroupInputs != 0) return {};
   const auto item_bytes = static_cast<std::int64_t>(w_RK.element_size());
   const auto packed = at::empty({two_four_bytes(rows, inputs, item_bytes)}, at::kByte);
   const bool holds = w_RK.scalar_type() == at::kFloat ? pack_tiles<float>(w_RK, choices, packed)

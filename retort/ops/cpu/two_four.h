@@ -3,13 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
-
-#include "retort/ops/cpu/vector_kernels.h"
 
 namespace retort::ops::cpu {
 
-/// How packed rows tell where their weights stood (vector_kernels.h).
+/// How packed rows tell where their weights stood (two_four_layout.h).
 enum class Choices { by_value, by_pair };
 
 /// What the kernels of this processor take for weights of a type; none where they have none.

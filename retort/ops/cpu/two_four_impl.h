@@ -38,14 +38,14 @@ inline Vector<float> widened_at(const Bf16* p) {
 template <typename T>
 inline void add_piece(const std::byte* piece, int lane, const float* x, Two<float>& sums) {
   const auto* words = reinterpret_cast<const std::uint32_t*>(piece) + lane;
-  const T* weights = reinterpret_cast<const T*>(piece + kTwoFourWords * 4) + lane;
+  const T* weights = reinterpret_cast<const T*>(piece + kTwoFourWeightsAt) + lane;
   Vector<std::uint32_t> choices = vector_at(words);
   Vector<float> even = sums.first, odd = sums.second;
-  for (int group = 0; group < kTwoFourGroups;
-       group += 2, x += 2 * kTwoFourGroup, weights += 4 * kTwoFourRows) {
+  for (int group = 0; group < kTwoFourPieceGroups;
+       group += 2, x += 2 * kTwoFourGroupInputs, weights += 4 * kTwoFourTileRows) {
     even += widened_at(weights) * chosen(repeated(x), choices);
     choices >>= 2;
-    odd += widened_at(weights + 2 * kTwoFourRows) * chosen(repeated(x + kTwoFourGroup), choices);
+    odd += widened_at(weights + 2 * kTwoFourTileRows) * chosen(repeated(x + kTwoFourGroupInputs), choices);
     choices >>= 2;
   }
   sums = {even, odd};
@@ -57,10 +57,10 @@ void two_four(const TwoFourProduct<float>& of, float* y_M) {
   constexpr int kCount = VectorOf<float>::kCount, kLine = 64, kAhead = 4096;
   constexpr auto kBytes = two_four_piece_bytes(sizeof(T));
   const auto* from = of.tiles;
-  for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourRows) {
+  for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourTileRows) {
     Two<float> sums[kTwoFourWords / kCount] = {};
     const float* x = of.x;
-    for (std::int64_t piece = 0; piece < of.pieces; ++piece, from += kBytes, x += kTwoFourInputs) {
+    for (std::int64_t piece = 0; piece < of.pieces; ++piece, from += kBytes, x += kTwoFourPieceInputs) {
       for (std::int64_t line = 0; line < kBytes; line += kLine) __builtin_prefetch(from + kAhead + line);
       for (int lane = 0; lane < kTwoFourWords; lane += kCount)
         add_piece<T>(from, lane, x, sums[lane / kCount]);
@@ -70,7 +70,7 @@ void two_four(const TwoFourProduct<float>& of, float* y_M) {
       const Vector<float> sum = sums[lane / kCount].first + sums[lane / kCount].second;
       std::memcpy(each + lane, &sum, sizeof sum);
     }
-    for (std::int64_t r = 0; r < kTwoFourRows; ++r) y_M[r] = each[2 * r] + each[2 * r + 1];
+    for (std::int64_t r = 0; r < kTwoFourTileRows; ++r) y_M[r] = each[2 * r] + each[2 * r + 1];
   }
 }
 #endif

@@ -104,7 +104,7 @@ void pairs_of_groups(const Bf16* x, std::int64_t groups, std::uint32_t* out) {
   const auto order = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes.of));
   for (std::int64_t g = 0; g < groups; ++g) {
     std::int64_t group;
-    std::memcpy(&group, x + kTwoFourGroup * g, sizeof group);
+    std::memcpy(&group, x + kTwoFourGroupInputs * g, sizeof group);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + kTwoFourPairSlots * g),
                         _mm256_shuffle_epi8(_mm256_set1_epi64x(group), order));
   }
@@ -112,18 +112,18 @@ void pairs_of_groups(const Bf16* x, std::int64_t groups, std::uint32_t* out) {
 
 // A word of choices finds the pair of x that a word of weights is multiplied by; then the next four bits.
 void two_four(const TwoFourProduct<std::uint32_t>& of, float* y_M) {
-  constexpr std::int64_t kSteps = kTwoFourGroups / 2, kSums = 4, kLine = 64, kAhead = 4096;
+  constexpr std::int64_t kSteps = kTwoFourPieceGroups / 2, kSums = 4, kLine = 64, kAhead = 4096;
   constexpr int kForReading = 0, kToSecondCache = 2;
   constexpr __mmask16 kAll = 0xffff;
   const auto* from = of.tiles;
-  for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourRows) {
+  for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourTileRows) {
     __m512 sums[kSums] = {};
     const auto* x = of.x;
     for (std::int64_t piece = 0; piece < of.pieces; ++piece, from += two_four_piece_bytes(sizeof(Bf16))) {
       auto choices = _mm512_loadu_si512(from);
       __builtin_prefetch(from + kAhead, kForReading, kToSecondCache);
       for (std::int64_t step = 0; step < kSteps; ++step, x += 2 * kTwoFourPairSlots) {
-        const auto* weights = from + (1 + step) * kLine;
+        const auto* weights = from + kTwoFourWeightsAt + step * kLine;
         __builtin_prefetch(weights + kAhead, kForReading, kToSecondCache);
         const auto chosen = _mm512_maskz_permutexvar_epi32(kAll, choices, _mm512_loadu_si512(x));
         sums[step % kSums] =
@@ -132,7 +132,7 @@ void two_four(const TwoFourProduct<std::uint32_t>& of, float* y_M) {
       }
     }
     const auto sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    for (int r = 0; r < kTwoFourRows; ++r) y_M[r] = sum[r] + sum[kTwoFourRows + r];
+    for (int r = 0; r < kTwoFourTileRows; ++r) y_M[r] = sum[r] + sum[kTwoFourTileRows + r];
   }
 }
 

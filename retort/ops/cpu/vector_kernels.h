@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "retort/ops/cpu/two_four_layout.h"
 #include "retort/ops/logit_term.h"
 
 namespace retort::ops {
@@ -77,30 +78,7 @@ struct SmallProduct {
 /// Elements of the widest vector.
 inline constexpr std::int64_t kProductColumns = 16;
 
-/// Packed rows of 2:4 weights: tiles of kTwoFourRows rows.  A tile has a piece for kTwoFourGroups groups of
-/// four inputs: kTwoFourWords words that say where the kept weights stood, then the weights, [group, row, 2].
-/// Rows and groups that are missing are zero.
-///   by value: word 2 r + i has two bits for each group: the place of weight i of row r.
-///   by pair: word 8 (g % 2) + r has four bits for each two groups, that of group g: 8 (g % 2) + the place of
-///   the row's pair in kTwoFourPairs.
-inline constexpr std::int64_t kTwoFourRows = 8, kTwoFourGroups = 16, kTwoFourWords = 16;
-inline constexpr std::int64_t kTwoFourGroup = 4,
-                              kTwoFourInputs = kTwoFourGroup * kTwoFourGroups;  // of a piece
-constexpr std::int64_t two_four_tiles(std::int64_t rows) {
-  return (rows + kTwoFourRows - 1) / kTwoFourRows;
-}
-constexpr std::int64_t two_four_pieces(std::int64_t inputs) {
-  return (inputs + kTwoFourInputs - 1) / kTwoFourInputs;
-}
-constexpr std::int64_t two_four_piece_bytes(std::int64_t item_bytes) {
-  return kTwoFourWords * 4 + kTwoFourGroups * kTwoFourRows * 2 * item_bytes;
-}
-/// The pairs of places in a group; the last two are not used.
-inline constexpr std::int64_t kTwoFourPairSlots = 8, kTwoFourUsedPairs = 6;
-inline constexpr std::uint8_t kTwoFourPairs[kTwoFourPairSlots][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2},
-                                                                     {1, 3}, {2, 3}, {2, 3}, {2, 3}};
-
-/// Tiles of packed rows times one vector; `x` has kTwoFourGroups * pieces groups.
+/// Tiles of packed rows times one vector; `x` has kTwoFourPieceGroups * pieces groups.
 template <typename X>
 struct TwoFourProduct {
   const std::byte* tiles;

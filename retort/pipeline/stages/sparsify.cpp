@@ -61,7 +61,7 @@ void check(const PlanContext& context, const Stage& stage) {
 // Everything that the bits of a finished block depend on.
 base::Json identity_of(const Context& context, const Stage& stage,
                        const std::vector<calibrate::SourceText>& sources) {
-  return {{"format", 2},
+  return {{"format", 3},
           {"model", model_fingerprint(context.model_path(stage.from))},
           {"text", calibrate::text_fingerprint(sources)},
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
