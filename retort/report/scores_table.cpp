@@ -137,12 +137,29 @@ std::string scores_table(const Json& evaluate_result) {
   return table;
 }
 
+namespace {
+
+// The prompt, and what the model made of it.  Of a long prompt the end is shown, so that there is room for
+// the answer: the form of a chat is mostly prompt.
+std::string prompt_and_answer(const Json& generation, std::size_t columns) {
+  const auto prompt = one_line(text(generation, keys::kPrompt)),
+             all = one_line(text(generation, keys::kText));
+  if (width(all) <= columns || !all.starts_with(prompt)) return cut(all, columns);
+  const auto answer = all.substr(prompt.size());
+  const auto beside = columns - std::min(columns, width(answer));
+  return cut(cut_front(prompt, std::max(columns / 3, beside)) + answer, columns);
+}
+
+}  // namespace
+
 std::string generated_texts(const Json& evaluate_result) {
   std::string lines;
   for (const Json& model : elements(field(evaluate_result, keys::kModels)))
     for (const Json& generation : elements(field(model, keys::kGenerations)))
-      if (const std::string answer = text(generation, keys::kText); !answer.empty())
-        lines += cut(plain_name(model) + ": " + one_line(answer), kMaxColumns) + "\n";
+      if (!text(generation, keys::kText).empty()) {
+        const auto name = cut_front(plain_name(model), kMaxColumns / 3) + ": ";
+        lines += name + prompt_and_answer(generation, kMaxColumns - width(name)) + "\n";
+      }
   return lines;
 }
 

@@ -68,6 +68,23 @@ TEST(ScoresTable, FitsTheTerminalAndGivesItNoOrders) {
         << line;
 }
 
+TEST(GeneratedTexts, ShowTheAnswerBehindTheEndOfALongPrompt) {
+  const auto shown = [](const std::string& prompt, const std::string& answer) {
+    return generated_texts(
+        {{"models",
+          {{{"name", "student"}, {"generations", {{{"prompt", prompt}, {"text", prompt + answer}}}}}}}});
+  };
+  EXPECT_EQ(shown("The package ", "is\ninstalled."), "student: The package is installed.\n");
+  const std::string chat(200, 'x');
+  const auto line = shown(chat + " Name three animals.\n", "A cat, a dog.");
+  EXPECT_TRUE(line.starts_with("student: \u2026xx")) << line;
+  EXPECT_TRUE(line.ends_with("xx Name three animals. A cat, a dog.\n")) << line;
+  // Of a long answer the beginning is shown, and a third of the line is prompt.
+  const auto cut = shown(chat, "The answer " + std::string(200, 'y'));
+  EXPECT_NE(cut.find("xxxThe answer yyy"), cut.npos) << cut;
+  EXPECT_TRUE(cut.ends_with("yy\u2026\n")) << cut;
+}
+
 TEST(ScoresTable, SurvivesOtherShapes) {
   EXPECT_EQ(scores_table(Json()), "no models were evaluated\n");
   EXPECT_EQ(scores_table(Json::parse(R"({"models": {"a": 1}})")), "no models were evaluated\n");
