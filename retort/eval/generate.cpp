@@ -63,8 +63,8 @@ class Decoder {
       caches_.push_back(model::make_cache(block, max_tokens, embedding.flat().options()));
     if (!parameters.resident()) return;
     for (std::size_t block = 0; block < caches_.size(); ++block)
-      with_weights(block, [&](model::BlockWeights weights, const architecture::Unit& unit) {
-        model::pack_sparse_rows(weights, unit, packed_layers);
+      with_weights(block, [&](model::BlockWeights weights) {
+        model::pack_sparse_rows(weights, unit_of(block), packed_layers);
         weights_.push_back(std::move(weights));
       });
   }
@@ -97,8 +97,7 @@ class Decoder {
         hidden_ND = model::block_decode(weights, eps, hidden_ND, tokens, caches_[block]);
       };
       if (weights_.empty())
-        with_weights(block,
-                     [&](const model::BlockWeights& weights, const auto& /*unit*/) { decode(weights); });
+        with_weights(block, decode);
       else
         decode(weights_[block]);
     }
@@ -107,12 +106,17 @@ class Decoder {
   }
 
  private:
+  static std::int64_t index_of(std::size_t block) {
+    return architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+  }
+  const architecture::Unit& unit_of(std::size_t block) const {
+    return parameters_.layout().units[static_cast<std::size_t>(index_of(block))];
+  }
+
   template <typename Act>
   void with_weights(std::size_t block, Act act) {
-    const auto index = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
-    const auto& unit = parameters_.layout().units[static_cast<std::size_t>(index)];
-    const shard::AcquiredUnit acquired(parameters_, index);
-    act(model::block_weights(parameters_.config().blocks[block], unit, acquired.flat()), unit);
+    const shard::AcquiredUnit acquired(parameters_, index_of(block));
+    act(model::block_weights(parameters_.config().blocks[block], unit_of(block), acquired.flat()));
   }
 
   std::int64_t max_tokens_;

@@ -2,6 +2,7 @@
 
 #include "retort/base/error.h"
 #include "retort/ops/cpu/two_four.h"
+#include "retort/ops/cpu/two_four_layout.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
@@ -11,7 +12,7 @@ bool packs_two_four(c10::Device device, at::ScalarType type) {
 }
 
 std::int64_t two_four_bytes(std::int64_t count, std::int64_t inputs, std::int64_t item_bytes) {
-  return cpu::two_four_bytes(count, inputs, item_bytes);
+  return two_four_tiles(count) * two_four_tile_bytes(inputs, item_bytes);
 }
 
 TwoFourRows two_four_rows(const at::Tensor& w_MK, std::int64_t first, std::int64_t count) {

@@ -13,8 +13,10 @@
 
 namespace retort::pipeline {
 
-/// Size and checksum of a file's first bytes and of samples of what follows.  "none" where there is no file.
+/// Of a file of a model, where names and shapes are.
 inline constexpr std::size_t kModelHeadBytes = std::size_t{1} << 20;
+
+/// Size and checksum of a file's first bytes and of samples of what follows.  "none" where there is no file.
 std::string sampled_checksum(const base::Path& file, std::size_t head_bytes = kModelHeadBytes);
 
 /// Adds {path: checksum} of the files of models, configurations and tokenizers that no stage makes: of their

@@ -116,13 +116,11 @@ at::Tensor Evaluator::output(std::size_t batch, const MaskedModel& masked, const
 void Evaluator::add(std::size_t batch, const MaskedModel& masked, KlOver over,
                     std::vector<calibrate::DocumentSums>& documents) const {
   const auto hidden_ND = output(batch, masked);
-  if (over == KlOver::vocabulary) {
-    eval::RowScores rows;
-    eval::score_hidden(scorer_, hidden_ND, &scorer_, teacher_hidden_.get(batch), batches_[batch].targets_N,
-                       chunk_rows(scorer_.vocab_size()), &rows);
-    return calibrate::add_documents(batches_[batch], rows, documents);
-  }
-  reference_.add_documents(batch, batches_[batch], hidden_ND, documents);
+  if (over == KlOver::vocabulary)
+    calibrate::add_documents(batches_[batch], scorer_, hidden_ND, scorer_, teacher_hidden_.get(batch),
+                             chunk_rows(scorer_.vocab_size()), documents);
+  else
+    reference_.add_documents(batch, batches_[batch], hidden_ND, documents);
 }
 
 calibrate::Evaluation Evaluator::checked(const std::vector<calibrate::DocumentSums>& documents) const {
@@ -172,12 +170,9 @@ std::vector<calibrate::DocumentSums> Evaluator::document_sums(const model::Weigh
   const eval::HeadScorer scorer(sliced.config, sliced.layout,
                                 sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    eval::RowScores rows;
-    eval::score_hidden(scorer, output_of(sliced, batches_[batch]), &scorer_, teacher_hidden_.get(batch),
-                       batches_[batch].targets_N, chunk_rows(scorer_.vocab_size()), &rows);
-    calibrate::add_documents(batches_[batch], rows, documents);
-  }
+  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
+    calibrate::add_documents(batches_[batch], scorer, output_of(sliced, batches_[batch]), scorer_,
+                             teacher_hidden_.get(batch), chunk_rows(scorer_.vocab_size()), documents);
   return documents;
 }
 

@@ -122,6 +122,17 @@ std::string legend(const Json& result) {
   return line + "\n";
 }
 
+// The prompt, and what the model made of it.  Of a long prompt the end is shown, so that there is room for
+// the answer: the form of a chat is mostly prompt.
+std::string prompt_and_answer(const Json& generation, std::size_t columns) {
+  const auto prompt = one_line(text(generation, keys::kPrompt)),
+             all = one_line(text(generation, keys::kText));
+  if (width(all) <= columns || !all.starts_with(prompt)) return cut(all, columns);
+  const auto answer = all.substr(prompt.size());
+  const auto beside = columns - std::min(columns, width(answer));
+  return cut(cut_front(prompt, std::max(columns / 3, beside)) + answer, columns);
+}
+
 }  // namespace
 
 std::string scores_table(const Json& evaluate_result) {
@@ -136,21 +147,6 @@ std::string scores_table(const Json& evaluate_result) {
   if (second.size() > 1) table.append("\n").append(aligned(std::move(second))).append(kSecondLegend);
   return table;
 }
-
-namespace {
-
-// The prompt, and what the model made of it.  Of a long prompt the end is shown, so that there is room for
-// the answer: the form of a chat is mostly prompt.
-std::string prompt_and_answer(const Json& generation, std::size_t columns) {
-  const auto prompt = one_line(text(generation, keys::kPrompt)),
-             all = one_line(text(generation, keys::kText));
-  if (width(all) <= columns || !all.starts_with(prompt)) return cut(all, columns);
-  const auto answer = all.substr(prompt.size());
-  const auto beside = columns - std::min(columns, width(answer));
-  return cut(cut_front(prompt, std::max(columns / 3, beside)) + answer, columns);
-}
-
-}  // namespace
 
 std::string generated_texts(const Json& evaluate_result) {
   std::string lines;

@@ -86,14 +86,11 @@ Damage DamageTest::measure(const calibrate::Walk& walk) const {
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     const auto hidden_ND =
         model::forward_blocks(walk.weights(), walk.hidden_ND(i), batches_[i].layout, walk.block());
-    if (top_k_) {
+    if (top_k_)
       top_k_->add_documents(i, batches_[i], hidden_ND, documents);
-      continue;
-    }
-    eval::RowScores rows;
-    eval::score_hidden(scorer_, hidden_ND, &scorer_, reference_ND_[i], batches_[i].targets_N, kDamageRows,
-                       &rows);
-    calibrate::add_documents(batches_[i], rows, documents);
+    else
+      calibrate::add_documents(batches_[i], scorer_, hidden_ND, scorer_, reference_ND_[i], kDamageRows,
+                               documents);
   }
   calibrate::join_over_ranks(group_, batches_, documents);
   Damage damage{calibrate::evaluation_of(documents, objective_), {}};

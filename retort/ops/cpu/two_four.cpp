@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "retort/ops/cpu/dispatch.h"
+#include "retort/ops/two_four.h"
 
 namespace retort::ops::cpu {
 namespace {
@@ -99,10 +100,6 @@ std::optional<Choices> two_four_choices(at::ScalarType type) {
   if (type == at::kBFloat16 && kernels<Bf16>().two_four) return Choices::by_value;
   if (type == at::kFloat && kernels<float>().two_four) return Choices::by_value;
   return {};
-}
-
-std::int64_t two_four_bytes(std::int64_t rows, std::int64_t inputs, std::int64_t item_bytes) {
-  return two_four_tiles(rows) * two_four_tile_bytes(inputs, item_bytes);
 }
 
 at::Tensor two_four_packed(const at::Tensor& w_RK, Choices choices) {

@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <optional>
 
 namespace retort::ops::cpu {
@@ -13,9 +12,6 @@ enum class Choices { by_value, by_pair };
 
 /// What the kernels of this processor take for weights of a type; none where they have none.
 std::optional<Choices> two_four_choices(at::ScalarType type);
-
-/// Bytes of packed rows.
-std::int64_t two_four_bytes(std::int64_t rows, std::int64_t inputs, std::int64_t item_bytes);
 
 /// Packs dense rows of bfloat16 or float32; undefined unless all of them are 2:4, in whole groups of four.
 at::Tensor two_four_packed(const at::Tensor& w_RK, Choices choices);

@@ -68,14 +68,18 @@ float sum_of(__m512 v, std::integer_sequence<int, kLane...> lanes) {
 
 // Weights are asked for a page ahead: the processor itself begins anew at each page.  They go to the second
 // cache, which waits for more lines at once than the first.
-float dot(const Bf16* w, const Bf16* x, std::int64_t count) {
-  constexpr std::int64_t kAhead = 4096 / sizeof(Bf16);
+void ask_ahead(const void* weights) {
+  constexpr std::int64_t kPage = 4096;
   constexpr int kForReading = 0, kToSecondCache = 2;
+  __builtin_prefetch(static_cast<const std::byte*>(weights) + kPage, kForReading, kToSecondCache);
+}
+
+float dot(const Bf16* w, const Bf16* x, std::int64_t count) {
   __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
   std::int64_t i = 0;
   for (; i + 2 * kElements <= count; i += 2 * kElements) {
-    __builtin_prefetch(w + i + kAhead, kForReading, kToSecondCache);
-    __builtin_prefetch(w + i + kAhead + kElements, kForReading, kToSecondCache);
+    ask_ahead(w + i);
+    ask_ahead(w + i + kElements);
     even = _mm512_dpbf16_ps(even, vector_of(w + i), vector_of(x + i));
     odd = _mm512_dpbf16_ps(odd, vector_of(w + i + kElements), vector_of(x + i + kElements));
   }
@@ -112,8 +116,7 @@ void pairs_of_groups(const Bf16* x, std::int64_t groups, std::uint32_t* out) {
 
 // A word of choices finds the pair of x that a word of weights is multiplied by; then the next four bits.
 void two_four(const TwoFourProduct<std::uint32_t>& of, float* y_M) {
-  constexpr std::int64_t kSteps = kTwoFourPieceGroups / 2, kSums = 4, kLine = 64, kAhead = 4096;
-  constexpr int kForReading = 0, kToSecondCache = 2;
+  constexpr std::int64_t kSteps = kTwoFourPieceGroups / 2, kSums = 4, kLine = 64;
   constexpr __mmask16 kAll = 0xffff;
   const auto* from = of.tiles;
   for (std::int64_t tile = 0; tile < of.count; ++tile, y_M += kTwoFourTileRows) {
@@ -121,10 +124,10 @@ void two_four(const TwoFourProduct<std::uint32_t>& of, float* y_M) {
     const auto* x = of.x;
     for (std::int64_t piece = 0; piece < of.pieces; ++piece, from += two_four_piece_bytes(sizeof(Bf16))) {
       auto choices = _mm512_loadu_si512(from);
-      __builtin_prefetch(from + kAhead, kForReading, kToSecondCache);
+      ask_ahead(from);
       for (std::int64_t step = 0; step < kSteps; ++step, x += 2 * kTwoFourPairSlots) {
         const auto* weights = from + kTwoFourWeightsAt + step * kLine;
-        __builtin_prefetch(weights + kAhead, kForReading, kToSecondCache);
+        ask_ahead(weights);
         const auto chosen = _mm512_maskz_permutexvar_epi32(kAll, choices, _mm512_loadu_si512(x));
         sums[step % kSums] =
             _mm512_dpbf16_ps(sums[step % kSums], pairs(_mm512_loadu_si512(weights)), pairs(chosen));
