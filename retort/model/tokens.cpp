@@ -115,16 +115,25 @@ TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64
   return part;
 }
 
-at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device) {
+namespace {
+
+// The driver takes its own copy of memory that is not pinned before the call returns, so nothing waits for
+// the work that the device has yet to do.
+template <typename T>
+at::Tensor index_tensor_of(std::span<const T> values, at::Device device) {
   auto tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<std::int64_t>());
-  return tensor.to(device);
+  return tensor.to(device, /*non_blocking=*/true);
+}
+
+}  // namespace
+
+at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device) {
+  return index_tensor_of(values, device);
 }
 
 at::Tensor index_tensor(std::span<const std::int32_t> values, at::Device device) {
-  auto tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));
-  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<std::int64_t>());
-  return tensor.to(device);
+  return index_tensor_of(values, device);
 }
 
 }  // namespace retort::model

@@ -78,7 +78,7 @@ Engine::~Engine() {
   }
 }
 
-StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_batches) {
+void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t most_batches) {
   const InPhase phase(clock_, Phase::student_forward);
   counts_[0] = counts_[1] = 0;
   for (const auto& batch : batches) {
@@ -116,15 +116,20 @@ StepResult Engine::step(std::span<const MicroBatch> batches, std::int64_t most_b
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
     backward_embedding(wave);
   }
-  {
-    const Waiting waiting(*this);
-    student_.finish_reduces();
-  }
-  const auto parts = means();
+  const Waiting waiting(*this);
+  student_.finish_reduces();
+}
+
+StepResult Engine::result(const at::Tensor& own) {
+  auto values = on_host(own.defined() ? at::cat({sums_L_, own.view({1})}) : sums_L_);
+  const double read = own.defined() ? values.back() : 0;
+  values.resize(losses_.all().size());
+  const auto parts = means(std::move(values));
   return {.loss = losses_.total(parts),
           .parts = parts,
           .tokens = static_cast<std::int64_t>(counts_[0]),
-          .targets = static_cast<std::int64_t>(counts_[1])};
+          .targets = static_cast<std::int64_t>(counts_[1]),
+          .own = read};
 }
 
 AcquiredUnit Engine::acquired(Parameters& parameters, std::int64_t unit) {
@@ -157,8 +162,7 @@ void Engine::wait_for_counts() {
 }
 
 // Of each loss, over the whole step and the whole group.
-loss::LossSums Engine::means() {
-  auto sums = on_host(sums_L_);
+loss::LossSums Engine::means(std::vector<double> sums) {
   {
     const Waiting waiting(*this);
     group_.all_sum(sums);

@@ -41,6 +41,7 @@ struct StepResult {
   loss::LossSums parts;     ///< unweighted, by name
   std::int64_t tokens = 0;  ///< of all ranks
   std::int64_t targets = 0;
+  double own = 0;  ///< what result() was given to read, of this rank alone
 };
 
 /// Computes a step.  Knows of the losses what loss/loss.h says, of the parameters what parameters.h says.
@@ -55,9 +56,17 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Forward and backward of this rank's micro-batches, which may be none; the student's gradients hold the
-  /// sum over the group afterwards.  `most_batches`: of any rank, so that all pass the same waves.
-  /// Collective.
-  StepResult step(std::span<const MicroBatch> batches, std::int64_t most_batches);
+  /// sum over the group afterwards.  `most_batches`: of any rank, so that all pass the same waves.  Does not
+  /// wait for the device.  Collective.
+  void forward_backward(std::span<const MicroBatch> batches, std::int64_t most_batches);
+  /// What that came to, and `own`, a float64 scalar on the student's device that the caller wants to know: the
+  /// one reading of a step, which waits for the device.  Collective.
+  StepResult result(const at::Tensor& own);
+  /// Both.
+  StepResult step(std::span<const MicroBatch> batches, std::int64_t most_batches) {
+    forward_backward(batches, most_batches);
+    return result({});
+  }
   /// The same in a group of one, or where every rank has as many.
   StepResult step(std::span<const MicroBatch> batches) { return step(batches, std::ssize(batches)); }
 
@@ -100,7 +109,7 @@ class Engine {
   void backward_embedding(Wave& wave);
   /// Waits for the counts of the step, which every loss divides by.
   void wait_for_counts();
-  loss::LossSums means();
+  loss::LossSums means(std::vector<double> sums);
 
   Parameters& student_;
   Parameters* teacher_;
@@ -114,7 +123,7 @@ class Engine {
   comm::Handle counting_;
   double step_tokens_ = 0, step_targets_ = 0;
   bool last_wave_ = false;
-  at::Tensor sums_L_;  // of each loss, in the order of losses_.all(); read at the end of the step
+  at::Tensor sums_L_;  // of each loss, in the order of losses_.all()
 };
 
 }  // namespace retort::shard

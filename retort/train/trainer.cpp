@@ -136,13 +136,14 @@ class Loop {
     if (profiled()) operations.emplace();
     const auto batches = next_batches();
     const auto per_batch = s_.options.batch.sequences;
-    const auto result = engine_.step(batches, (sequences_.most() + per_batch - 1) / per_batch);
+    engine_.forward_backward(batches, (sequences_.most() + per_batch - 1) / per_batch);
     end_of_saving();  // what it writes changes from here on
     clock_.enter(shard::Phase::update);
     mask_gradients();
+    const auto result = engine_.result(own_squares());
     // All that ranks have to say to each other stands before the update: new weights are on their way after
     // it, while the next step computes.
-    const double norm = exchange(batches);
+    const double norm = exchange(batches, result.own);
     s_.group.together([&] { require_finite(result, norm); });
     if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch();
     update(norm);
@@ -180,8 +181,8 @@ class Loop {
   bool stops() const { return asked_to_stop_ || (s_.group.size() == 1 && s_.observer.stop_requested()); }
 
   // Returns the gradient's norm.  Stragglers are told a step later.
-  double exchange(std::span<const shard::MicroBatch> batches) {
-    said_.squares = own_squares();
+  double exchange(std::span<const shard::MicroBatch> batches, double own_squares) {
+    said_.squares = own_squares;
     if (device_phases_) keep_step(device_phases_->take(), batches);
     said_.stop = s_.observer.stop_requested() ? 1 : 0;
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));
@@ -218,11 +219,11 @@ class Loop {
       optimizer_.mask_gradient(unit, s_.student.own_gradient(unit));
   }
 
-  double own_squares() {
+  at::Tensor own_squares() {
     auto sum = ops::sum_of_squares(s_.student.own_gradient(0));
     for (std::int64_t unit = 1; unit < s_.student.layout().num_units(); ++unit)
       sum.add_(ops::sum_of_squares(s_.student.own_gradient(unit)));
-    return sum.item<double>();
+    return sum;
   }
 
   void require_finite(const shard::StepResult& result, double norm) const {

@@ -205,7 +205,7 @@ at::Tensor as_reached(const void* data, bool on_device, const std::vector<std::i
   return at::from_blob(place, sizes, strides, at::TensorOptions().dtype(type));
 }
 
-void copy_in_order(const at::Tensor& from, const at::Tensor& to) {
+void copy_in_order(const at::Tensor& from, const at::Tensor& to, bool waits = true) {
   if (from.numel() == 0) return;
   const bool from_device = !from.is_cpu(), to_device = !to.is_cpu();
   std::vector<device::Use> uses;
@@ -214,17 +214,20 @@ void copy_in_order(const at::Tensor& from, const at::Tensor& to) {
   auto* const stream = device::current_stream((to_device ? to : from).device().index());
   device::give(
       stream, uses,
-      [source = from.const_data_ptr(), target = to.mutable_data_ptr(), from_device, to_device,
+      [held = from.is_cpu() ? from : at::Tensor(), source = from.const_data_ptr(), target = to.mutable_data_ptr(), from_device, to_device,
        from_sizes = from.sizes().vec(), from_strides = from.strides().vec(), from_type = from.scalar_type(),
        to_sizes = to.sizes().vec(), to_strides = to.strides().vec(), to_type = to.scalar_type()] {
         as_reached(target, to_device, to_sizes, to_strides, to_type)
             .copy_(as_reached(source, from_device, from_sizes, from_strides, from_type));
       });
-  if (!from_device || !to_device) device::synchronize(stream);
+  if (waits && (!from_device || !to_device)) device::synchronize(stream);
 }
 
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
-  copy_in_order(from.expand(to.sizes()), to);
+// As a driver does, what is not waited for goes to the device from a copy of its own.
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const auto values = from.expand(to.sizes());
+  const bool waits = !non_blocking || !values.is_cpu();
+  copy_in_order(waits ? values : values.clone(), to, waits);
   return to;
 }
 

@@ -67,9 +67,9 @@ inline void make_sparse(model::Weights& weights) {
 
 /// From a directory, or random where that is empty.
 inline model::Weights weights_of(const base::Path& directory, const ModelShape& shape, std::uint64_t seed,
-                                 at::ScalarType dtype) {
-  return directory.empty() ? model::random_weights(config_of(shape), seed, dtype, at::kCPU)
-                           : model::load_weights(directory, dtype, at::kCPU);
+                                 at::ScalarType dtype, at::Device device) {
+  return directory.empty() ? model::random_weights(config_of(shape), seed, dtype, device)
+                           : model::load_weights(directory, dtype, device);
 }
 
 /// What a stage is made of.
@@ -79,6 +79,7 @@ struct Given {
   bool distill = true, masked = false;
   std::vector<loss::LossOptions> losses = {};  ///< empty: those of distillation, or cross-entropy alone
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
   train::TrainOptions options;
   std::vector<data::SourceOptions> sources;
   data::Encode encode = encode_bytes;
@@ -132,14 +133,15 @@ class Training {
         directory_(directory),
         metrics_(directory / "metrics.jsonl"),
         group_(comm::single_group()) {
-    auto weights = weights_of(given.student_files, given.student, 1, at::kFloat);
+    auto weights = weights_of(given.student_files, given.student, 1, at::kFloat, given.device);
     if (given.masked) make_sparse(weights);
     masks_ = test::masks_of(weights);
     lineage_ = weights.lineage;
     student_ = shard::resident_parameters(std::move(weights), shard::Use::trained, given.dtype);
     if (given.distill)
-      teacher_ = shard::resident_parameters(weights_of(given.teacher_files, given.teacher, 2, given.dtype),
-                                            shard::Use::frozen, given.dtype);
+      teacher_ = shard::resident_parameters(
+          weights_of(given.teacher_files, given.teacher, 2, given.dtype, given.device), shard::Use::frozen,
+          given.dtype);
     losses_ = loss::make_losses(
         losses_of(given), {student_->layout().num_blocks(), teacher_ ? teacher_->layout().num_blocks() : 0});
     if (wrap) student_ = wrap(std::move(student_));
@@ -176,7 +178,7 @@ class Training {
         .metrics = leads ? &metrics_ : nullptr,
         .observer = observer,
         .group = world_ ? *world_ : *group_,
-        .device = at::kCPU,
+        .device = given_.device,
         .dtype = given_.dtype,
         .available_bytes = given_.available_bytes};
     return train::train(setup);
