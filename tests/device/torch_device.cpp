@@ -212,14 +212,14 @@ void copy_in_order(const at::Tensor& from, const at::Tensor& to, bool waits = tr
   if (from_device) uses.push_back(use_of(from, false));
   if (to_device) uses.push_back(use_of(to, true));
   auto* const stream = device::current_stream((to_device ? to : from).device().index());
-  device::give(
-      stream, uses,
-      [held = from.is_cpu() ? from : at::Tensor(), source = from.const_data_ptr(), target = to.mutable_data_ptr(), from_device, to_device,
-       from_sizes = from.sizes().vec(), from_strides = from.strides().vec(), from_type = from.scalar_type(),
-       to_sizes = to.sizes().vec(), to_strides = to.strides().vec(), to_type = to.scalar_type()] {
-        as_reached(target, to_device, to_sizes, to_strides, to_type)
-            .copy_(as_reached(source, from_device, from_sizes, from_strides, from_type));
-      });
+  device::give(stream, uses,
+               [held = from.is_cpu() ? from : at::Tensor(), source = from.const_data_ptr(),
+                target = to.mutable_data_ptr(), from_device, to_device, from_sizes = from.sizes().vec(),
+                from_strides = from.strides().vec(), from_type = from.scalar_type(),
+                to_sizes = to.sizes().vec(), to_strides = to.strides().vec(), to_type = to.scalar_type()] {
+                 as_reached(target, to_device, to_sizes, to_strides, to_type)
+                     .copy_(as_reached(source, from_device, from_sizes, from_strides, from_type));
+               });
   if (waits && (!from_device || !to_device)) device::synchronize(stream);
 }
 
