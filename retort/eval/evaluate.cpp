@@ -393,6 +393,7 @@ ModelScores describe_model(const Subject& model, const base::Path& directory) {
                      .parameters = architecture::num_parameters(parameters.config()),
                      .nonzero_parameters = 0,
                      .file_bytes = 0,
+                     .dequantised_from = {},
                      .sources = {},
                      .generations = {}};
   for (std::int64_t unit = 0; unit < parameters.layout().num_units(); ++unit) {
@@ -400,9 +401,11 @@ ModelScores describe_model(const Subject& model, const base::Path& directory) {
     // Padding is zero and does not count.
     scores.nonzero_parameters += at::count_nonzero(acquired.flat()).item<std::int64_t>();
   }
-  if (!directory.empty())
-    for (const auto& file : io::ModelDirectory::open(directory).weight_files())
-      scores.file_bytes += static_cast<std::int64_t>(std::filesystem::file_size(file));
+  if (directory.empty()) return scores;
+  const auto files = io::ModelDirectory::open(directory);
+  scores.dequantised_from = files.quantised_types();
+  for (const auto& file : files.weight_files())
+    scores.file_bytes += static_cast<std::int64_t>(std::filesystem::file_size(file));
   return scores;
 }
 

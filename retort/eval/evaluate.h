@@ -92,14 +92,15 @@ struct GeneratedText {
 struct ModelScores {
   std::string name;
   std::int64_t parameters = 0, nonzero_parameters = 0;
-  std::int64_t file_bytes = 0;  ///< of the weight files; 0: not saved
+  std::int64_t file_bytes = 0;   ///< of the weight files; 0: not saved
+  std::string dequantised_from;  ///< block types of its file, of which its values were made; or empty
   std::vector<SourceScores> sources;
   std::vector<GeneratedText> generations;
 
   double tokens_per_second() const;
 };
 
-/// Name, counts and, where `directory` is not empty, the size of the weight files.
+/// Name, counts and, where `directory` is not empty, size and block types of the weight files.
 ModelScores describe_model(const Subject& model, const base::Path& directory);
 
 /// A line of JSON for each document of each source of a model, each with the line's end:

@@ -114,6 +114,7 @@ base::Json model_json(const ModelScores& model) {
                      {keys::kTokensPerSecond, model.tokens_per_second()},
                      {keys::kSources, base::Json::array()},
                      {keys::kMean, mean_json(model.sources)}};
+  if (!model.dequantised_from.empty()) json[keys::kDequantisedFrom] = model.dequantised_from;
   for (const auto& source : model.sources) json[keys::kSources].push_back(source_json(source));
   for (const auto& generation : model.generations)
     json[keys::kGenerations].push_back({{keys::kPrompt, generation.prompt}, {keys::kText, generation.text}});

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/io/dtype.h"
 #include "retort/io/gguf_model.h"
 #include "retort/io/gguf_parts.h"
 #include "retort/io/gguf_tokenizer.h"
@@ -104,6 +105,13 @@ ModelDirectory ModelDirectory::open(const Path& path) {
   auto weights = open_safetensors_weights(path);
   if (has_language_part(config)) weights = language_part(std::move(weights));
   return {path, std::move(config), std::move(weights)};
+}
+
+std::string ModelDirectory::quantised_types() const {
+  std::string types;
+  for (const auto& [type, values] : stored_types())
+    if (!parse_dtype(type)) types += (types.empty() ? "" : ", ") + type;
+  return types;
 }
 
 std::vector<FileToCopy> accompanying_files(const Path& from) {

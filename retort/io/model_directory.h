@@ -41,6 +41,8 @@ class ModelDirectory {
   std::size_t total_bytes() const { return weights_->total_bytes(); }
   /// Number of values by type of storage, in the spelling of the files' format.
   StoredTypes stored_types() const { return weights_->stored_types(); }
+  /// Those types that hold blocks of integers, of which values are made: "Q4_1, Q8_0".  Empty: none.
+  std::string quantised_types() const;
   /// The weight files, in the order of their names.
   std::vector<base::Path> weight_files() const { return weights_->paths(); }
 

@@ -86,6 +86,7 @@ inline constexpr Key kContext{"context"};
 inline constexpr Key kWindows{"windows"};
 inline constexpr Key kNonzeroParameters{"nonzero_parameters"};
 inline constexpr Key kFileBytes{"file_bytes"};
+inline constexpr Key kDequantisedFrom{"dequantised_from"};
 inline constexpr Key kSources{"sources"};
 inline constexpr Key kMean{"mean"};
 inline constexpr Key kDocuments{"documents"};

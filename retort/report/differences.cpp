@@ -23,4 +23,13 @@ Difference nll_difference(const Json& model, bool is_teacher) {
           signed_fixed(number(ends[0]), 4) + " to " + signed_fixed(number(ends[1]), 4)};
 }
 
+std::vector<ModelNote> dequantised_notes(const Json& evaluation) {
+  std::vector<ModelNote> notes;
+  for (const Json& model : elements(field(evaluation, keys::kModels)))
+    if (const auto types = text(model, keys::kDequantisedFrom); !types.empty())
+      notes.push_back({text(model, keys::kName),
+                       "values dequantised from " + types + ", with which models made from it began"});
+  return notes;
+}
+
 }  // namespace retort::report

@@ -2,6 +2,7 @@
 // What the page and the terminal say about a model beside its teacher.
 
 #include <string>
+#include <vector>
 
 #include "retort/base/json.h"
 #include "retort/report/numbers.h"
@@ -18,5 +19,12 @@ struct Difference {
 };
 /// Mean NLL of a model above its teacher's; dashes for the teacher itself and where there is none.
 Difference nll_difference(const base::Json& model, bool is_teacher);
+
+/// What is said of a model beside its scores.
+struct ModelNote {
+  std::string model, text;
+};
+/// One for each model of an evaluation whose file is quantised.
+std::vector<ModelNote> dequantised_notes(const base::Json& evaluation);
 
 }  // namespace retort::report

@@ -231,7 +231,10 @@ Html scores(const Run& run, Palette& palette) {
     const Html table = summary_table(stage.result);
     if (table.empty()) continue;
     if (evaluations > 1) body += element("h3", stage.name);
-    body += table + confidence_table(stage.result) + scores_figure(stage.result, palette) +
+    body += table;
+    for (const auto& note : dequantised_notes(stage.result))
+      body += element("p", {{"class", "note"}}, note.model + ": " + note.text + ".");
+    body += confidence_table(stage.result) + scores_figure(stage.result, palette) +
             reliability_figure(stage.result, palette);
   }
   return body;

@@ -144,6 +144,9 @@ std::string scores_table(const Json& evaluate_result) {
   }
   if (rows.size() == 1) return "no models were evaluated\n";
   std::string table = aligned(std::move(rows)) + legend(evaluate_result);
+  for (const auto& note : dequantised_notes(evaluate_result))
+    table += cut(cut_front(one_line(note.model), kMaxColumns / 4) + ": " + one_line(note.text), kMaxColumns) +
+             "\n";
   if (second.size() > 1) table.append("\n").append(aligned(std::move(second))).append(kSecondLegend);
   return table;
 }

@@ -365,23 +365,31 @@ class ShardedParameters final : public Parameters {
     }
   }
 
-  // In common memory one rank of a shard group reads a unit for all of it, else each rank its own part.
+  // In common memory the ranks of a shard group take turns to read a unit for all of it, else each reads its
+  // own part.  The first shard group reads, and tells the others: a file system is asked for a byte once.
   void read(const model::UnitSource& source) {
-    const auto shards = static_cast<std::size_t>(shard_.size());
+    const std::int64_t at_once = common_ ? shard_.size() : 1;
     const std::int64_t first = common_ ? 0 : shard_.rank(), count = common_ ? shard_.size() : 1;
-    world_.agree([&] {
-      for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-        if (common_ && unit % shards != to_size(shard_.rank())) continue;
-        auto& u = units_[unit];
-        const auto begin = first * u.cut.part;
-        const auto values =
-            at::zeros({count * u.cut.part}, options(use_ == Use::frozen ? compute_ : master_type_));
-        source.read(unit, begin,
-                    values.narrow(0, 0, std::clamp<std::int64_t>(u.cut.size - begin, 0, values.numel())));
-        for (std::int64_t i = 0; i < count; ++i)
-          keep(u, first + i, values.narrow(0, i * u.cut.part, u.cut.part));
-      }
-    });
+    for (std::int64_t turn = 0; turn < std::ssize(units_); turn += at_once) {
+      const std::int64_t unit = common_ ? turn + shard_.rank() : turn;
+      const bool is_one = unit < std::ssize(units_);
+      at::Tensor values;
+      world_.agree([&] {
+        if (!is_one) return;
+        const auto& cut = units_[to_size(unit)].cut;
+        values = at::zeros({count * cut.part}, options(use_ == Use::frozen ? compute_ : master_type_));
+        const auto begin = first * cut.part;
+        const auto own = values.narrow(0, 0, std::clamp<std::int64_t>(cut.size - begin, 0, values.numel()));
+        if (replica_.rank() == 0) source.read(to_size(unit), begin, own);
+      });
+      if (is_one) keep_in_replicas(units_[to_size(unit)], first, count, values);
+    }
+    world_.barrier();  // others look into common memory
+  }
+
+  void keep_in_replicas(Unit& u, std::int64_t first, std::int64_t count, const at::Tensor& values) {
+    if (replica_.size() > 1) replica_.broadcast(buffer_of(values), 0).wait();
+    for (std::int64_t i = 0; i < count; ++i) keep(u, first + i, values.narrow(0, i * u.cut.part, u.cut.part));
   }
 
   void keep(Unit& u, std::int64_t shard_rank, const at::Tensor& part) {

@@ -104,6 +104,7 @@ TEST_F(GgufModel, LooksLikeADirectoryOfHuggingFace) {
   EXPECT_EQ(std::vector(down.shape.begin(), down.shape.end()), (std::vector<std::int64_t>{4, 8}));
   EXPECT_EQ(model.metadata().at("general.architecture"), "llama");
   EXPECT_EQ(model.stored_types(), (StoredTypes{{"F32", 180}}));
+  EXPECT_EQ(model.quantised_types(), "");
   EXPECT_EQ(model.total_bytes(), 720U);
 }
 
@@ -134,6 +135,7 @@ TEST_F(GgufModel, MakesValuesOfBlocksThatOutliveTheModel) {
   {
     const auto model = ModelDirectory::open(write(file));
     EXPECT_TRUE(model.header("model.embed_tokens.weight").dequantised);
+    EXPECT_EQ(model.quantised_types(), "Q8_0");
     view = model.find("model.embed_tokens.weight");
   }
   std::vector<float> values(32);

@@ -25,7 +25,7 @@ inline const std::string kHostileJson = "</script><script>alert(1)</script><!--\
 
 inline const char* const kEvaluation = R"({
   "kind": "evaluate", "context": 512, "teacher": "teacher", "models": [
-    {"name": "teacher", "parameters": 5511168, "nonzero_parameters": 5511168, "file_bytes": 11030528, "tokens_per_second": 21950.4,
+    {"name": "teacher", "parameters": 5511168, "nonzero_parameters": 5511168, "file_bytes": 11030528, "dequantised_from": "Q4_1, Q8_0", "tokens_per_second": 21950.4,
      "sources": [{"name": "manuals-en", "tokens": 20000, "bytes": 61000, "nll": 3.3, "perplexity": 27.11, "bits_per_byte": 1.561, "kl": 0, "top1_agreement": 1}],
      "mean": {"nll": 3.3, "perplexity": 27.1126, "bits_per_byte": 1.5609, "kl": 0, "top1_agreement": 1, "recovery": 1},
      "generations": [{"prompt": "The package ", "text": "The package manager keeps a list."}]},

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 
@@ -299,18 +300,25 @@ TEST(Replicas, WhoseWeightsDifferAreNamed) {
 }
 
 // Launchers may give one machine ranks 0 and 3 and the other 1 and 2.  Then ranks of one machine have
-// different places among their replicas, and one of them reads a unit for both.
-TEST(Replicas, WeightsAreReadWhereRanksOfAMachineAreInAnyOrder) {
+// different places among their replicas, and one of them reads a unit for both.  Nothing is read twice.
+TEST(Replicas, WeightsAreReadOnceWhereRanksOfAMachineAreInAnyOrder) {
   const Models models(false);
-  for (const bool common : {true, false})
+  for (const bool common : {true, false}) {
+    std::atomic<std::int64_t> elements_read = 0;
+    auto source = model::source_of(models.student);
+    source.read = [&elements_read, read = source.read](std::size_t unit, std::int64_t begin,
+                                                       const at::Tensor& part) {
+      elements_read += part.numel();
+      read(unit, begin, part);
+    };
     test::on_ranks(
         4,
         [&](comm::Group& world) {
           shard::Groups groups{.world = &world, .shard = {}, .replica = {}, .ahead = true};
           groups.shard = world.split(world.rank() == 0 || world.rank() == 3 ? 0 : 1, "shard");
           groups.replica = world.split(groups.shard->rank(), "replica");
-          const auto student = shard::sharded_parameters(
-              model::source_of(models.student), shard::Use::trained, at::kBFloat16, at::kCPU, groups);
+          const auto student =
+              shard::sharded_parameters(source, shard::Use::trained, at::kBFloat16, at::kCPU, groups);
           for (std::int64_t unit = 0; unit < student->layout().num_units(); ++unit)
             test::expect_identical(student->whole_master(unit),
                                    models.student.units[base::to_size(unit)].to(at::kFloat),
@@ -318,6 +326,10 @@ TEST(Replicas, WeightsAreReadWhereRanksOfAMachineAreInAnyOrder) {
           world.barrier();
         },
         common);
+    std::int64_t elements = 0;
+    for (const auto& unit : models.student.units) elements += unit.numel();
+    EXPECT_EQ(elements_read, elements);
+  }
 }
 
 TEST(Groups, WhoseShardsDoNotDivideTheRanksAreRefused) {
