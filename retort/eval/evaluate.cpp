@@ -199,27 +199,30 @@ class BatchScorer {
 
   // False at the end.
   bool next_round(std::vector<ScoredBatch>& round) {
-    auto* group_of_ranks = settings_.group;
-    if (!group_of_ranks || group_of_ranks->size() == 1) {
-      comm::agree(group_of_ranks, [&] {
-        read(round, 1);
-        if (!round.empty()) score(round.front());
-      });
-      return !round.empty();
-    }
-    auto& group = *group_of_ranks;
-    const auto own = static_cast<std::size_t>(group.rank());
-    read_once(round, group);
-    group.agree([&] {
-      if (own < round.size()) score(round[own]);
+    read_once(round);
+    if (round.empty()) return false;
+    // A rank without a batch passes the last along, where it has parts of what the others gather.
+    const auto rank = static_cast<std::size_t>(group_ ? group_->rank() : 0);
+    const bool has_one = rank < round.size();
+    auto& own = round[std::min(rank, round.size() - 1)];
+    comm::agree(group_, [&] { check(own.batch); });
+    States states;
+    if (has_one || gathers_) states = states_of(own);
+    comm::agree(group_, [&] {
+      if (has_one) score(states, own);
     });
-    const auto texts = group.all_texts(own < round.size() ? bytes_of(round[own]) : "");
-    for (std::size_t rank = 0; rank < round.size(); ++rank)
-      read_bytes(texts[rank], teacher_ != nullptr, round[rank]);
-    return !round.empty();
+    if (several()) exchange(round, has_one ? bytes_of(own) : "");
+    return true;
   }
 
  private:
+  // What both models make of a batch.
+  struct States {
+    model::PackedText packed;
+    at::Tensor model_ND, teacher_ND;
+  };
+
+  bool several() const { return group_ && group_->size() > 1; }
   void read(std::vector<ScoredBatch>& round, std::size_t batches) {
     round.clear();
     for (ScoredBatch next;
@@ -227,59 +230,86 @@ class BatchScorer {
       round.push_back(std::move(next));
   }
   // A batch for each rank.
-  void read_once(std::vector<ScoredBatch>& round, comm::Group& group) {
+  void read_once(std::vector<ScoredBatch>& round) {
     std::string bytes;
-    group.agree([&] {
+    comm::agree(group_, [&] {
       if (!windows_) return;
-      read(round, static_cast<std::size_t>(group.size()));
+      read(round, static_cast<std::size_t>(group_ ? group_->size() : 1));
+      if (!several()) return;
       for (const auto& scored : round) put_bytes(bytes, scored.batch);
     });
-    group.share(bytes);
+    if (several()) group_->share(bytes);
     if (windows_) return;
     round.clear();
     for (base::ByteReader reader(bytes); !reader.at_end();) get_bytes(reader, round.emplace_back().batch);
   }
-  void score(ScoredBatch& scored) const;
-  at::Tensor teacher_hidden(const model::PackedText& packed, const at::Tensor& model_ND) const;
+  // Every rank has what the others found.
+  void exchange(std::vector<ScoredBatch>& round, const std::string& own) const {
+    const auto texts = group_->all_texts(own);
+    for (std::size_t rank = 0; rank < round.size(); ++rank)
+      read_bytes(texts[rank], teacher_ != nullptr, round[rank]);
+  }
+  void check(const Batch& batch) const;
+  States states_of(ScoredBatch& scored) const;
+  at::Tensor teacher_states_of(const model::PackedText& packed, const at::Tensor& model_ND) const;
+  void score(const States& states, ScoredBatch& scored) const;
 
   const Subject& model_;
   const Subject* teacher_;
   const std::string& source_;
   Windows* windows_;
   const BatchSettings& settings_;
+  comm::Group* group_ = settings_.group;
+  // Whether ranks gather weights from each other, and so pass the same units at the same time.
+  bool gathers_ = !model_.parameters.resident() || (teacher_ && !teacher_->parameters.resident());
   std::optional<Window> left_over_;
 };
 
-// `model_ND`: the model's own, which are the teacher's where the model is its own teacher.
-at::Tensor BatchScorer::teacher_hidden(const model::PackedText& packed, const at::Tensor& model_ND) const {
-  auto* kept = settings_.teacher_states;
-  const bool same = teacher_ == &model_;
-  if (kept && !same)
-    if (auto known_ND = kept->find(packed); known_ND.defined()) return known_ND;
-  const auto hidden_ND = same ? model_ND : hidden_of(*teacher_, packed);
-  if (kept) kept->keep(packed, hidden_ND);
-  return hidden_ND;
-}
-
-void BatchScorer::score(ScoredBatch& scored) const {
-  const auto& batch = scored.batch;
-  const auto device = model_.head.device();
-  const auto packed = model::packed_text(batch.windows, device);
+void BatchScorer::check(const Batch& batch) const {
   check_comparable(model_, teacher_, longest_window(batch));
   base::require<base::ModelError>(largest_id(batch) < model_.head.vocab_size(), "evaluation: source '",
                                   source_, "' holds token ", largest_id(batch), ", but ", model_.name,
                                   " knows only ", model_.head.vocab_size(),
                                   " tokens; use the tokenizer that belongs to the model.");
+}
+
+// Collective where ranks gather weights.
+BatchScorer::States BatchScorer::states_of(ScoredBatch& scored) const {
+  const auto device = model_.head.device();
+  States states{model::packed_text(scored.batch.windows, device), {}, {}};
   const bench::Stopwatch watch(device);
-  const auto hidden_ND = hidden_of(model_, packed);
+  states.model_ND = hidden_of(model_, states.packed);
   scored.seconds = watch.seconds();
-  const auto teacher_ND = teacher_ ? teacher_hidden(packed, hidden_ND) : at::Tensor();
-  scored.sums = score_hidden(model_.head, hidden_ND, teacher_ ? &teacher_->head : nullptr, teacher_ND,
-                             packed.targets_N, settings_.head_rows, &scored.rows);
-  base::require<base::ValidationError>(
-      std::isfinite(scored.sums.nll) && std::isfinite(scored.sums.kl), "evaluation: source '", source_,
-      "', windows ", batch.windows.front().number, " to ", batch.windows.back().number, ": the loss of ",
-      model_.name, " is not finite; the model is damaged.");
+  if (teacher_) states.teacher_ND = teacher_states_of(states.packed, states.model_ND);
+  return states;
+}
+
+// `model_ND`: the model's own, which are the teacher's where the model is its own teacher.
+at::Tensor BatchScorer::teacher_states_of(const model::PackedText& packed, const at::Tensor& model_ND) const {
+  auto* kept = settings_.teacher_states;
+  const bool same = teacher_ == &model_;
+  if (kept && !same) {
+    auto known_ND = kept->find(packed);
+    bool all_know = known_ND.defined();
+    if (several() && !teacher_->parameters.resident()) {
+      const auto know = group_->all_values<char>(all_know);
+      all_know = std::ranges::count(know, 0) == 0;
+    }
+    if (all_know) return known_ND;
+  }
+  const auto hidden_ND = same ? model_ND : hidden_of(*teacher_, packed);
+  if (kept) kept->keep(packed, hidden_ND);
+  return hidden_ND;
+}
+
+void BatchScorer::score(const States& states, ScoredBatch& scored) const {
+  const auto& windows = scored.batch.windows;
+  scored.sums = score_hidden(model_.head, states.model_ND, teacher_ ? &teacher_->head : nullptr,
+                             states.teacher_ND, states.packed.targets_N, settings_.head_rows, &scored.rows);
+  base::require<base::ValidationError>(std::isfinite(scored.sums.nll) && std::isfinite(scored.sums.kl),
+                                       "evaluation: source '", source_, "', windows ", windows.front().number,
+                                       " to ", windows.back().number, ": the loss of ", model_.name,
+                                       " is not finite; the model is damaged.");
   scored.rows = on_cpu(scored.rows);
 }
 

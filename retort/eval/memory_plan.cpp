@@ -48,11 +48,11 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   auto work = shard::block_forward_bytes(model, tokens, context, item_bytes, path);
   if (two) work = std::max(work, shard::block_forward_bytes(*teacher, tokens, context, item_bytes, path));
   shard::MemoryPlan plan{{}, "lower the context, or use a machine with more"};
-  plan.items.push_back(
-      {"model weights", weight_bytes(model, item_bytes) + head_copy_bytes(model, item_bytes)});
-  if (two)
-    plan.items.push_back(
-        {"teacher weights", weight_bytes(*teacher, item_bytes) + head_copy_bytes(*teacher, item_bytes)});
+  plan.items.push_back({"model weights", weight_bytes(model, item_bytes)});
+  if (two) plan.items.push_back({"teacher weights", weight_bytes(*teacher, item_bytes)});
+  if (const auto heads =
+          head_copy_bytes(model, item_bytes) + (two ? head_copy_bytes(*teacher, item_bytes) : 0))
+    plan.items.push_back({"heads in float32", heads});
   // Ids and targets, and at most one start of a window for each token.
   plan.items.push_back({"token ids and positions", 24 * tokens + position_bytes(wider, tokens)});
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
@@ -61,6 +61,20 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   plan.items.push_back(
       {"work of a block, or logits of a chunk", ops::product_work_bytes(path) + std::max(work, scoring)});
   return plan;
+}
+
+std::int64_t gathered_bytes(const architecture::Config& model, const architecture::Config* teacher,
+                            std::int64_t item_bytes) {
+  std::int64_t held = 0, passing = 0;
+  for (const auto* config : {&model, teacher}) {
+    if (!config) continue;
+    const auto layout = architecture::make_layout(*config);
+    // A head that has no copy of its own stays; the unit at hand has the next beside it.
+    if (item_bytes >= 4) held += layout.units[static_cast<std::size_t>(layout.head_unit())].size;
+    for (std::size_t unit = 1; unit < layout.units.size(); ++unit)
+      passing = std::max(passing, layout.units[unit - 1].size + layout.units[unit].size);
+  }
+  return (held + passing) * item_bytes;
 }
 
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,

@@ -14,6 +14,11 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
                                std::int64_t item_bytes, std::int64_t context, ops::Path path,
                                const BatchSettings& batch = {});
 
+/// What a rank gathers of others while it scores a model that lies over several, bytes; `teacher` may be
+/// null.
+std::int64_t gathered_bytes(const architecture::Config& model, const architecture::Config* teacher,
+                            std::int64_t item_bytes);
+
 /// Of losses on `tokens` held-out tokens together, in chunks of `head_rows` logits, beside a model's weights,
 /// bytes; `sequence_tokens` of the longest segment.
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,

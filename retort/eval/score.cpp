@@ -120,10 +120,16 @@ at::Tensor embedded(shard::Parameters& parameters, const at::Tensor& ids_N) {
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
                           const model::TokenLayout& layout) {
   const auto& config = parameters.config();
+  const auto blocks = parameters.layout().num_blocks();
+  const auto prefetch = [&](std::int64_t block) {
+    if (block < blocks) parameters.prefetch(architecture::Layout::block_unit(block));
+  };
+  prefetch(0);
   auto hidden_ND = embedded(parameters, ids_N);
-  for (std::int64_t block = 0; block < parameters.layout().num_blocks(); ++block) {
+  for (std::int64_t block = 0; block < blocks; ++block) {
     const auto unit = architecture::Layout::block_unit(block);
     const shard::AcquiredUnit acquired(parameters, unit);
+    prefetch(block + 1);
     const auto weights =
         model::block_weights(config.blocks[static_cast<std::size_t>(block)],
                              parameters.layout().units[static_cast<std::size_t>(unit)], acquired.flat());

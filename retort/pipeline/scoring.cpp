@@ -2,30 +2,27 @@
 
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
-#include "retort/shard/weights_of_machine.h"
 
 namespace retort::pipeline {
 
 LoadedModel load_for_scoring(const Context& context, const std::string& name) {
   const auto dtype = model::parse_scoring_dtype("auto", context.device);
-  LoadedModel model{.path = context.model_path(name), .parameters = {}, .subject = {}};
+  LoadedModel model{.path = context.model_path(name), .weights = {}, .subject = {}};
   model::UnitSource source;
   std::int64_t num_tokens = 0;
   context.group.agree([&] {
     source = model::open_weights(model.path);
     num_tokens = read_model_text(model.path, source.config).tokenizer.vocab_size();
   });
-  model.parameters = shard::resident_parameters(
-      shard::weights_of_machine(source, dtype, context.device, context.group).weights, shard::Use::frozen,
-      dtype);
-  model.subject = std::make_unique<eval::Subject>(name, *model.parameters, num_tokens);
+  model.weights = shard::read_only_model(source, dtype, context.device, context.group);
+  model.subject = std::make_unique<eval::Subject>(name, *model.weights.parameters, num_tokens);
   return model;
 }
 
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,
                                   const eval::EvaluateOptions& options, const LoadedModel& model,
                                   const LoadedModel* teacher, eval::TeacherStates* teacher_states) {
-  const auto text = read_model_text(model.path, model.parameters->config());
+  const auto text = read_model_text(model.path, model.weights.parameters->config());
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.recipe.sources(stage)) {
     std::unique_ptr<eval::Windows> windows;

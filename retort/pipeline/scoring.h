@@ -6,12 +6,13 @@
 
 #include "retort/eval/evaluate.h"
 #include "retort/pipeline/context.h"
+#include "retort/shard/weights_of_machine.h"
 
 namespace retort::pipeline {
 
 struct LoadedModel {
   base::Path path;
-  std::unique_ptr<shard::Parameters> parameters;
+  shard::ReadOnlyModel weights;
   std::unique_ptr<eval::Subject> subject;
 };
 

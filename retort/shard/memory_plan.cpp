@@ -188,6 +188,8 @@ struct UnitSizes {
 
   // The unit at hand and the next one, which arrives beside it.
   std::int64_t forward() const { return std::max({embedding + first, pair, last + head}); }
+  // Where the head is held all the while.
+  std::int64_t scoring() const { return head + std::max({(tied ? 0 : embedding) + first, pair, block}); }
 };
 
 // What several ranks hold beside their own parts, in a phase of a step.
@@ -234,8 +236,7 @@ MovingByPhase moving(const MemoryShape& shape, const architecture::Layout& layou
     return ranks > shape.ranks_of_memory ? elements * shape.item_bytes : 0;
   };
   by_phase.forward.gathered_bytes = gathered(shape.student_ranks, student.forward());
-  by_phase.evaluation.gathered_bytes = gathered(
-      shape.student_ranks, student.head + std::max(student.tied ? 0 : student.embedding, student.block));
+  by_phase.evaluation.gathered_bytes = gathered(shape.student_ranks, student.scoring());
   by_phase.head.gathered_bytes = gathered(shape.student_ranks, student.head + student.last);
   by_phase.backward.gathered_bytes = gathered(shape.student_ranks, std::max(student.pair, student.block));
   if (!shape.teacher) return by_phase;

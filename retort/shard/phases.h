@@ -73,14 +73,15 @@ class DevicePhases {
 
   /// What the computation is given from now on belongs to the phase.
   void enter(Phase phase) { begins_.push_back({phase, accelerator_->mark(comm::Stream::computation)}); }
-  /// The seconds of all phases that have ended since the last call.  The computation has reached the last
-  /// one, because something that it made was read since then.
+  /// The seconds of all phases whose end the computation has reached since the last call.  Waits for nothing.
   PerPhase take() {
     PerPhase seconds = {};
-    for (std::size_t i = 1; i < begins_.size(); ++i)
-      seconds[static_cast<std::size_t>(begins_[i - 1].phase)] +=
-          begins_[i].mark->seconds_since(*begins_[i - 1].mark);
-    if (!begins_.empty()) begins_.erase(begins_.begin(), begins_.end() - 1);
+    std::size_t next = 1;
+    for (; next < begins_.size() && begins_[next].mark->reached(); ++next)
+      seconds[static_cast<std::size_t>(begins_[next - 1].phase)] +=
+          begins_[next].mark->seconds_since(*begins_[next - 1].mark);
+    if (!begins_.empty())
+      begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(next - 1));
     return seconds;
   }
 

@@ -1,8 +1,12 @@
 #pragma once
 // A model of which the ranks of a machine hold one copy between them.
 
+#include <memory>
+
 #include "retort/comm/group.h"
 #include "retort/model/weights.h"
+#include "retort/shard/groups.h"
+#include "retort/shard/parameters.h"
 
 namespace retort::shard {
 
@@ -17,5 +21,20 @@ struct MachineWeights {
 /// part from the file; else every rank holds its own.  Collective.  Throws what the source throws.
 MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
                                   comm::Group& group);
+
+/// Parameters, and the groups that they may lie over.
+struct ReadOnlyModel {
+  Groups groups;
+  std::unique_ptr<Parameters> parameters;
+};
+
+/// A model that is read unit by unit and never changed.  Where ranks of a machine have no memory in common,
+/// as with an accelerator each, a unit is gathered when it is acquired, so they all acquire the same units in
+/// the same order.  Where machines have unequal numbers of such ranks, each holds its own copy.  Collective.
+/// Throws what the source throws.
+ReadOnlyModel read_only_model(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
+                              comm::Group& group);
+/// Ranks that hold one copy of it between them.
+std::int64_t ranks_of_read_only_model(const RankCounts& ranks);
 
 }  // namespace retort::shard

@@ -66,7 +66,8 @@ TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
        "{name: student, kind: distill, from: born, teacher: born, data: [text], tokens: 2048, packing: "
        "{sequence_length: 64}, batch: {sequences: 2, accumulate: 4}, evaluate_tokens: 256, optim: {lr: "
        "1.0e-2}}",
-       "{name: scores, kind: evaluate, models: [born, student], data: [text], context: 64, tokens: 512}"});
+       "{name: scores, kind: evaluate, models: [born, student], data: [text], context: 64, tokens: 512, "
+       "prompt: [Once], max_new_tokens: 4}"});
   const auto one = project_.run({"run", "recipe.yaml", "--run-dir", "one", "--dtype", "fp32", "--set",
                                  "stages.born.shard.student_ranks=1"});
   ASSERT_EQ(one.code, 0) << one.err;
@@ -86,8 +87,17 @@ TEST_F(Devices, OfSeveralRanksGiveTheResultOfTheProcessor) {
     };
     EXPECT_NEAR(nll("four"), nll("one"), kScores * nll("one"));
   }
+  // Nobody holds a whole model, so all make its tokens together: those of a device that holds it.
+  project_.write_recipe(
+      {"{name: scores, kind: evaluate, models: [four/models/born, four/models/student], data: "
+       "[text], context: 64, tokens: 512, prompt: [Once], max_new_tokens: 4}"});
+  const auto whole = run_on_devices("whole", 1);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  for (const int model : {0, 1})
+    EXPECT_EQ(result("four", "scores").at("models").at(model).at("generations"),
+              result("whole", "scores").at("models").at(model).at("generations"));
   // Memory of a device is planned, and measured by its allocator.
-  for (const auto* stage : {"born", "student"}) {
+  for (const auto* stage : {"born", "student", "scores"}) {
     const double planned = result("four", stage).at("memory_planned_bytes");
     EXPECT_NEAR(result("four", stage).at("peak_tensor_bytes").get<double>(), planned,
                 kPlannedOnDevice * planned)

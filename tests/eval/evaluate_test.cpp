@@ -1,5 +1,6 @@
 // Scores of a text against transformers, and what is refused.
 #include "retort/eval/evaluate.h"
+#include "retort/eval/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <tuple>
 
 #include "retort/base/error.h"
+#include "retort/shard/weights_of_machine.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
 #include "support/ranks.h"
@@ -310,6 +312,52 @@ TEST(Evaluate, RanksHaveTheBitsOfOne) {
       for (std::size_t i = 0; i < scores.documents.size(); ++i)
         EXPECT_EQ(scores.documents[i].kl, expected.documents[i].kl);
     });
+}
+
+// As ranks with an accelerator each: nobody holds a whole model.  Three ranks have no batch in the last
+// round.
+TEST(Evaluate, RanksThatGatherWeightsHaveTheBitsOfOne) {
+  std::vector<std::vector<std::int32_t>> ids;
+  for (std::int32_t i = 0; i < 5; ++i) ids.push_back({1 + i, 2, 3, 4 + i, 5, 60 - i});
+  const auto weights_of = [](std::uint64_t seed) {
+    return test::lively_weights(test::config_of({}), seed, at::kFloat);
+  };
+  const auto weights = weights_of(1), other_weights = weights_of(2);
+  struct Found {
+    std::vector<double> values;
+    std::vector<std::int32_t> made;
+  };
+  // The second model is compared on text that the teacher has read.
+  const auto found = [&](shard::Parameters& a, shard::Parameters& b, comm::Group* group) {
+    const eval::Subject student("student", a), teacher("teacher", b);
+    eval::TeacherStates states(group && group->rank() == 1 ? 0 : 1 << 20);  // one rank has no room for them
+    Found all;
+    for (const auto* model : {&student, &teacher, &student}) {
+      GivenWindows windows(ids);
+      const auto scores =
+          eval::evaluate_source(*model, &teacher, "s", group && group->rank() > 0 ? nullptr : &windows,
+                                {.tokens = 6, .group = group, .teacher_states = &states});
+      all.values.insert(all.values.end(), {scores.sums.nll, scores.sums.kl, scores.sums.teacher_nll});
+    }
+    all.made = eval::generate(a, std::vector<std::int32_t>{3, 4}, {.max_new_tokens = 5}, {}).ids;
+    return all;
+  };
+  const auto a = small({}), b = small({}, 2);
+  const auto expected = found(*a, *b, nullptr);
+  for (const int ranks : {2, 4})
+    test::on_ranks(
+        ranks,
+        [&](comm::Group& group) {
+          const auto student = shard::read_only_model(model::source_of(weights), at::kFloat, at::kCPU, group),
+                     teacher =
+                         shard::read_only_model(model::source_of(other_weights), at::kFloat, at::kCPU, group);
+          ASSERT_FALSE(student.parameters->resident());
+          const auto all = found(*student.parameters, *teacher.parameters, &group);
+          EXPECT_EQ(all.values, expected.values);
+          EXPECT_EQ(all.made, expected.made);
+          group.barrier();
+        },
+        /*common_blocks=*/false);
 }
 
 TEST(Evaluate, ADamagedModelIsNamedOnEveryRank) {

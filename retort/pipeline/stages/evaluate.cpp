@@ -40,11 +40,12 @@ std::string shown(const ModelText& text, const std::string& prompt, const eval::
 std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
   std::vector<eval::GeneratedText> texts;
   if (options.prompts.empty()) return texts;
-  const auto text = read_model_text(model.path, model.parameters->config());
-  const auto ends = eval::end_of_text_ids(model.path, model.parameters->config());
+  auto& parameters = *model.weights.parameters;
+  const auto text = read_model_text(model.path, parameters.config());
+  const auto ends = eval::end_of_text_ids(model.path, parameters.config());
   for (const auto& prompt : options.prompts)
     texts.push_back({prompt, shown(text, prompt,
-                                   eval::generate(*model.parameters, text.prompt_ids(prompt),
+                                   eval::generate(parameters, text.prompt_ids(prompt),
                                                   {.max_new_tokens = options.max_new_tokens}, ends))});
   return texts;
 }
@@ -59,6 +60,11 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
                         Teacher& teacher) {
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher.model, &teacher.states);
+  // Ranks that gather weights from each other make the same tokens together.
+  if (!model.weights.parameters->resident()) {
+    context.group.together([&] { scores.generations = generated(model, options); });
+    return scores;
+  }
   context.group.agree([&] {
     if (!context.leads()) return;
     const ops::Threads threads(context.threads_of_machine());
@@ -137,7 +143,10 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     if (generated > 0)
       plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
     for (const auto* weights : {"model weights", "teacher weights"})
-      plan.share(weights, place.ranks.of_common_memory);
+      plan.share(weights, shard::ranks_of_read_only_model(place.ranks));
+    if (shard::ranks_of_read_only_model(place.ranks) > place.ranks.of_common_memory)
+      plan.items.push_back({"units of other ranks",
+                            eval::gathered_bytes(*model, name == stage.teacher ? nullptr : &*teacher, item)});
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};
