@@ -49,7 +49,7 @@ memory:
 
 smollm2 smollm2-sparse: PURPOSES := build demo
 smollm2: memory build  ## Fetches SmolLM2-135M, prunes it by a fifth, distils and measures it: 10 to 45 minutes
-smollm2-sparse: memory build  ## Makes half of its weights 2:4 instead, distils and measures it: 15 to 50 minutes
+smollm2-sparse: memory build  ## Makes half of its weights 2:4 instead, distils and measures it: 15 to 60 minutes
 smollm2 smollm2-sparse:
 	@tools/fetch_smollm2 --pip "$$(tools/setup python build)"
 	$(PROGRAM) run recipes/$(subst -,_,$@).yaml --run-dir runs/$(subst -,_,$@)
