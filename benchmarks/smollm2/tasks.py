@@ -8,10 +8,11 @@ the length of the encoded context; the score is the sum of log-likelihoods of th
 the highest sum, `acc_norm` divides it by the choice's characters.  Each item begins with the begin-of-text token where the
 tokenizer of the model adds one (SmolLM2's does not), or as --bos says.  The last column of a table is the standard error.
 Lines of LAMBADA have "context" and "continuation", those of PIQA "query", "choices" and "gold".  --items takes the first so
-many of each.
+many of each.  --keep FILE takes models that were scored before from there, and adds the others: a run that was stopped goes on.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import subprocess
@@ -113,6 +114,38 @@ def piqa(sums, items):
     return shares | {"standard_error": math.sqrt(shares["acc"] * (1 - shares["acc"]) / len(items)), "items": len(items)}
 
 
+def checksum(model, *given):
+    """Of all that scores follow from but the program: the files of the model, and what is `given`."""
+    model = Path(model)
+    digest = hashlib.sha256(json.dumps(given).encode())
+    for path in sorted(model.iterdir()) if model.is_dir() else [model]:
+        if path.suffix in {".safetensors", ".json", ".gguf"}:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def scored(options, model, last_words, questions):
+    with tempfile.TemporaryDirectory() as folder:
+        first = lambada(log_likelihoods(options, model, lambada_requests(last_words), Path(folder)))
+        second = piqa(log_likelihoods(options, model, piqa_requests(questions), Path(folder)), questions)
+    return {"lambada": first, "piqa": second}
+
+
+def scored_once(options, model, last_words, questions):
+    """From the file of what was kept, or anew, and then kept there."""
+    if not options.keep:
+        return scored(options, model, last_words, questions)
+    key = checksum(model, options.bos, last_words, questions)
+    for line in options.keep.read_text(encoding="utf-8").splitlines() if options.keep.exists() else []:
+        if line.endswith("\t" + key):  # a line that was cut short has no key
+            return json.loads(line.split("\t")[0])
+    scores = scored(options, model, last_words, questions)
+    with options.keep.open("a", encoding="utf-8") as file:
+        file.write(f"\n{json.dumps(scores)}\t{model}\t{key}\n")
+    return scores
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
@@ -122,13 +155,13 @@ def main():
     parser.add_argument("--items", type=int, default=0, help="of each; 0: all")
     parser.add_argument("--device", default="cpu", help="of retort eval")
     parser.add_argument("--bos", choices=["model", "always", "never"], default="model", help="the begin-of-text token")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="scores that are not computed twice")
     options = parser.parse_args()
     last_words, questions = lines_of(options.lambada, options.items), lines_of(options.piqa, options.items)
     print("| model | LAMBADA, NLL of the last word | | PIQA, acc | acc_norm | |\n|---|---:|---:|---:|---:|---:|")
     for model in options.models:
-        with tempfile.TemporaryDirectory() as folder:
-            first = lambada(log_likelihoods(options, model, lambada_requests(last_words), Path(folder)))
-            second = piqa(log_likelihoods(options, model, piqa_requests(questions), Path(folder)), questions)
+        scores = scored_once(options, model, last_words, questions)
+        first, second = scores["lambada"], scores["piqa"]
         print(f"| {Path(model).name} | {first['last_word_nll']:.3f} | {first['standard_error']:.3f} "
               f"| {100 * second['acc']:.1f} % | {100 * second['acc_norm']:.1f} % | {100 * second['standard_error']:.1f} % |", flush=True)
 

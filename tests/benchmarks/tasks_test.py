@@ -66,6 +66,16 @@ class Tasks(unittest.TestCase):
         (model / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": ADDS_BOS}), encoding="utf-8")
         self.compare("model", [0], model)
 
+    def test_takes_up_what_it_scored_before(self):
+        words = [{"context": "The package", "continuation": "is"}, {"context": "A file of the", "continuation": "system"}]
+        questions = [{"query": "The package is ", "choices": ["installed", "not there"], "gold": 0}]
+        options = argparse.Namespace(device="cpu", program=os.environ["RETORT_PROGRAM"], bos="never", keep=self.folder / "kept.jsonl")
+        first = tasks.scored_once(options, str(MODEL), words, questions)
+        options.program = "/there/is/none"
+        self.assertEqual(tasks.scored_once(options, str(MODEL), words, questions), first)
+        with self.assertRaises(FileNotFoundError):
+            tasks.scored_once(options, str(MODEL), words[::-1], questions)
+
     def test_counts_a_choice_as_right_by_its_sum_and_by_its_length(self):
         items = [{"choices": ["ab", "abcd"], "gold": 1}, {"choices": ["ab", "abcd"], "gold": 0}]
         scores = tasks.piqa([-2.0, -3.0, -1.0, -4.0], items)
