@@ -234,14 +234,18 @@ ComputeDtype agreed_dtype(const recipe::Recipe& recipe, const RunRequest& reques
   return chosen;
 }
 
+record::RunStart start_of(const recipe::Recipe& recipe, const RunRequest& request, const ComputeDtype& dtype,
+                          const comm::Group& group) {
+  return {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
+          provenance_of_start(request, dtype, group.size()), open_keys()};
+}
+
 record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& request,
                              const ComputeDtype& dtype, record::Observer& observer, comm::Group& group) {
   std::optional<record::RunDirectory> directory;
   group.agree([&] {
-    if (group.rank() != 0) return;
-    directory = record::RunDirectory::open(
-        request.run_directory, {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-                                provenance_of_start(request, dtype, group.size()), open_keys()});
+    if (group.rank() == 0)
+      directory = record::RunDirectory::open(request.run_directory, start_of(recipe, request, dtype, group));
   });
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
@@ -301,7 +305,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     settle_widths(recipe, models, chosen.name, device, observer);
     preflight(planned, request);
     say_what_is_used(recipe, device, chosen, available, ranks, observer);
-    if (request.dry_run) plans = dry_run(planned);
+    if (!request.dry_run) return;
+    record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
+    plans = dry_run(planned);
   });
   share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = plans, .report = {}};

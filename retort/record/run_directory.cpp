@@ -117,6 +117,11 @@ RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
   return run;
 }
 
+void RunDirectory::check(const Path& path, const RunStart& start) {
+  const RunFiles run(path);
+  if (run.holds_run()) require_same_recipe(run, start);
+}
+
 std::vector<Path> RunDirectory::folders() const {
   return {models_path(), checkpoints_path(), results_path()};
 }

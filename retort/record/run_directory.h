@@ -28,6 +28,8 @@ class RunDirectory : public RunFiles {
   /// works in it) or UsageError (it holds another recipe; keys that differ are named).  Stages that have not
   /// begun, text that only they read, and open keys may differ.
   static RunDirectory open(const base::Path& path, const RunStart& start);
+  /// Throws what open() would throw of another recipe, and changes nothing.
+  static void check(const base::Path& path, const RunStart& start);
 
   /// The directory that rank 0 of the same job has opened, for its other ranks: its places.
   static RunDirectory opened_by_another(const base::Path& path);

@@ -283,9 +283,13 @@ TEST(LaterStages, MayChangeAndFollowUntilTheyBegin) {
   EXPECT_SAYS(second.out, "tuned");
   EXPECT_EQ(weights_of(project.path("run"), "born"), born);
 
-  const Finished third = project.run_recipe({"--set", "stages.tuned.optim.lr=2.0e-4"});
-  EXPECT_EQ(third.code, 2);
-  EXPECT_SAYS(third.err, "differs in stages.tuned.optim.lr");
+  for (const std::vector<std::string>& dry : {std::vector<std::string>{"--dry-run"}, {}}) {
+    std::vector<std::string> arguments = {"--set", "stages.tuned.optim.lr=2.0e-4"};
+    arguments.insert(arguments.end(), dry.begin(), dry.end());
+    const Finished third = project.run_recipe(arguments);
+    EXPECT_EQ(third.code, 2);
+    EXPECT_SAYS(third.err, "differs in stages.tuned.optim.lr");
+  }
 }
 
 TEST(Training, SaysHowOftenItReadItsText) {
