@@ -136,7 +136,7 @@ def scored_once(options, model, last_words, questions):
     """From the file of what was kept, or anew, and then kept there."""
     if not options.keep:
         return scored(options, model, last_words, questions)
-    key = checksum(model, options.bos, last_words, questions)
+    key = checksum(model, options.bos, options.device, last_words, questions)
     for line in options.keep.read_text(encoding="utf-8").splitlines() if options.keep.exists() else []:
         if line.endswith("\t" + key):  # a line that was cut short has no key
             return json.loads(line.split("\t")[0])
@@ -157,6 +157,8 @@ def main():
     parser.add_argument("--bos", choices=["model", "always", "never"], default="model", help="the begin-of-text token")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="scores that are not computed twice")
     options = parser.parse_args()
+    if options.keep:
+        options.keep.open("a").close()  # a place that cannot be written is found before the first model is scored
     last_words, questions = lines_of(options.lambada, options.items), lines_of(options.piqa, options.items)
     print("| model | LAMBADA, NLL of the last word | | PIQA, acc | acc_norm | |\n|---|---:|---:|---:|---:|---:|")
     for model in options.models:

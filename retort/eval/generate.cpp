@@ -116,6 +116,7 @@ class Decoder {
   template <typename Act>
   void with_weights(std::size_t block, Act act) {
     const shard::AcquiredUnit acquired(parameters_, index_of(block));
+    if (block + 1 < caches_.size()) parameters_.prefetch(index_of(block + 1));
     act(model::block_weights(parameters_.config().blocks[block], unit_of(block), acquired.flat()));
   }
 
@@ -151,13 +152,24 @@ std::int32_t choose(const at::Tensor& logits_V, const GenerateOptions& options, 
   return static_cast<std::int32_t>(logits_V.argmax().item<std::int64_t>());
 }
 
+// By rank 0 where there are several, which may round differently.
+std::int32_t chosen(const at::Tensor& logits_V, const GenerateOptions& options, base::Random& random,
+                    comm::Group* group) {
+  std::int32_t id = 0;
+  comm::agree(group, [&] {
+    if (!group || group->rank() == 0) id = choose(logits_V, options, random);
+  });
+  if (group) group->broadcast({&id, sizeof id, comm::Type::bytes}, 0).wait();
+  return id;
+}
+
 }  // namespace
 
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
                     const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
-                    std::span<const std::string> packed_layers) {
+                    std::span<const std::string> packed_layers, comm::Group* group) {
   const auto& config = parameters.config();
-  check(config, prompt, options);
+  comm::agree(group, [&] { check(config, prompt, options); });
   Generation result{.ids = {prompt.begin(), prompt.end()},
                     .prompt_tokens = static_cast<std::int64_t>(prompt.size()),
                     .reason = StopReason::max_new_tokens};
@@ -172,7 +184,7 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
       decoder.restart(std::ssize(result.ids));
       unseen = result.ids;
     }
-    result.ids.push_back(choose(decoder.next(unseen), options, random));
+    result.ids.push_back(chosen(decoder.next(unseen), options, random, group));
     if (std::find(stop_ids.begin(), stop_ids.end(), result.ids.back()) != stop_ids.end()) {
       result.reason = StopReason::end_of_text;
       break;

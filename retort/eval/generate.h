@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "retort/base/files.h"
+#include "retort/comm/group.h"
 #include "retort/eval/options.h"
 #include "retort/shard/parameters.h"
 
@@ -24,10 +25,11 @@ struct Generation {
 /// seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws UsageError (empty prompt,
 /// prompt longer than the model's context, an id outside the vocabulary, a bad temperature), ValidationError
 /// (logits that are not finite).  Of `packed_layers`, which are 2:4, single tokens read no zeros where
-/// weights stay in memory.
+/// weights stay in memory.  `group`: ranks that gather units from each other; all make what rank 0
+/// chooses.  Collective over it.
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
                     const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
-                    std::span<const std::string> packed_layers = {});
+                    std::span<const std::string> packed_layers = {}, comm::Group* group = nullptr);
 
 /// End-of-text ids of a model directory: those of generation_config.json where it names any, else of the
 /// configuration. Throws ModelError when that file is not what it should be.

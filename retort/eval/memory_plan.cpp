@@ -65,16 +65,21 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
 
 std::int64_t gathered_bytes(const architecture::Config& model, const architecture::Config* teacher,
                             std::int64_t item_bytes) {
-  std::int64_t held = 0, passing = 0;
-  for (const auto* config : {&model, teacher}) {
-    if (!config) continue;
-    const auto layout = architecture::make_layout(*config);
-    // A head that has no copy of its own stays; the unit at hand has the next beside it.
-    if (item_bytes >= 4) held += layout.units[static_cast<std::size_t>(layout.head_unit())].size;
-    for (std::size_t unit = 1; unit < layout.units.size(); ++unit)
-      passing = std::max(passing, layout.units[unit - 1].size + layout.units[unit].size);
-  }
-  return (held + passing) * item_bytes;
+  // A head that is widened is a copy, and its unit is let go of.
+  const bool holds_head = item_bytes >= 4;
+  const auto layout = architecture::make_layout(model);
+  const auto own = shard::gathered_to_score(layout, holds_head);
+  if (!teacher) return own * item_bytes;
+  const auto other = architecture::make_layout(*teacher);
+  const auto held = [&](const architecture::Layout& of) {
+    return holds_head ? of.units[static_cast<std::size_t>(of.head_unit())].size : 0;
+  };
+  return std::max(own + held(other), shard::gathered_to_score(other, holds_head) + held(layout)) * item_bytes;
+}
+
+std::int64_t generation_head_bytes(const architecture::Config& config, std::int64_t item_bytes,
+                                   ops::Path path) {
+  return path == ops::Path::cpu ? 0 : head_copy_bytes(config, item_bytes);
 }
 
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
@@ -109,8 +114,7 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
                                     .queries = block.attention->num_heads * block.attention->head_dim};
     attention = std::max(attention, ops::attention_cached_work_bytes(path, sizes, item_bytes));
   }
-  // Off the CPU the head is widened for single rows too.
-  const auto head = path == ops::Path::cpu ? 0 : head_copy_bytes(config, item_bytes);
+  const auto head = generation_head_bytes(config, item_bytes, path);
   const auto hidden = 2 * prompt_tokens * config.hidden_size * item_bytes;
   shard::MemoryPlan plan{
       {{"model weights", weight_bytes(config, item_bytes) + head},

@@ -30,6 +30,10 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
                                   std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
                                   std::int64_t packed_bytes);
 
+/// The copy of the head that generation makes: on a CPU none, elsewhere it is widened for single rows too.
+std::int64_t generation_head_bytes(const architecture::Config& config, std::int64_t item_bytes,
+                                   ops::Path path);
+
 /// Keys and values of `tokens` tokens, bytes.
 std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t tokens);

@@ -117,8 +117,8 @@ TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64
 
 namespace {
 
-// The driver takes its own copy of memory that is not pinned before the call returns, so nothing waits for
-// the work that the device has yet to do.
+// Memory that is not pinned is copied by the driver before the call returns.  So the call need not wait for
+// what the device has yet to do.
 template <typename T>
 at::Tensor index_tensor_of(std::span<const T> values, at::Device device) {
   auto tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));

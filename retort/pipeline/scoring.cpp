@@ -1,7 +1,9 @@
 #include "retort/pipeline/scoring.h"
 
+#include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
+#include "retort/ops/path.h"
 
 namespace retort::pipeline {
 
@@ -17,6 +19,18 @@ LoadedModel load_for_scoring(const Context& context, const std::string& name) {
   model.weights = shard::read_only_model(source, dtype, context.device, context.group);
   model.subject = std::make_unique<eval::Subject>(name, *model.weights.parameters, num_tokens);
   return model;
+}
+
+shard::MemoryPlan scoring_plan(const architecture::Config& model, const architecture::Config* teacher,
+                               std::int64_t context, at::Device device, const shard::RankCounts& ranks) {
+  const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
+  auto plan = eval::plan_scoring(model, teacher, item, context, ops::path_of(device));
+  const auto layout = shard::read_only_layout(ranks);
+  for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, layout.ranks);
+  if (layout.gathers)
+    plan.items.push_back(
+        {"units of other ranks", eval::gathered_bytes(model, teacher == &model ? nullptr : teacher, item)});
+  return plan;
 }
 
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,

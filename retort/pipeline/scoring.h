@@ -6,6 +6,7 @@
 
 #include "retort/eval/evaluate.h"
 #include "retort/pipeline/context.h"
+#include "retort/shard/memory_plan.h"
 #include "retort/shard/weights_of_machine.h"
 
 namespace retort::pipeline {
@@ -18,6 +19,10 @@ struct LoadedModel {
 
 /// In the type that scores are computed in on the run's device.  Collective.
 LoadedModel load_for_scoring(const Context& context, const std::string& name);
+/// What a rank holds while it scores such a model in windows of `context` tokens; `teacher` as of
+/// eval::plan_scoring.
+shard::MemoryPlan scoring_plan(const architecture::Config& model, const architecture::Config* teacher,
+                               std::int64_t context, at::Device device, const shard::RankCounts& ranks);
 /// Every source in turn, by all ranks; `teacher` may be null, and `teacher_states`, in which it leaves its
 /// states for the next model.  Collective.
 eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& stage,

@@ -188,8 +188,10 @@ struct UnitSizes {
 
   // The unit at hand and the next one, which arrives beside it.
   std::int64_t forward() const { return std::max({embedding + first, pair, last + head}); }
-  // Where the head is held all the while.
-  std::int64_t scoring() const { return head + std::max({(tied ? 0 : embedding) + first, pair, block}); }
+  std::int64_t scoring(bool holds_head) const {
+    const auto passing = std::max((holds_head && tied ? 0 : embedding) + first, pair);
+    return std::max(head, passing + (holds_head ? head : 0));
+  }
 };
 
 // What several ranks hold beside their own parts, in a phase of a step.
@@ -236,7 +238,7 @@ MovingByPhase moving(const MemoryShape& shape, const architecture::Layout& layou
     return ranks > shape.ranks_of_memory ? elements * shape.item_bytes : 0;
   };
   by_phase.forward.gathered_bytes = gathered(shape.student_ranks, student.forward());
-  by_phase.evaluation.gathered_bytes = gathered(shape.student_ranks, student.scoring());
+  by_phase.evaluation.gathered_bytes = gathered(shape.student_ranks, student.scoring(shape.item_bytes >= 4));
   by_phase.head.gathered_bytes = gathered(shape.student_ranks, student.head + student.last);
   by_phase.backward.gathered_bytes = gathered(shape.student_ranks, std::max(student.pair, student.block));
   if (!shape.teacher) return by_phase;
@@ -291,6 +293,10 @@ std::string sharded_over(std::int64_t ranks, bool teacher) {
 }
 
 }  // namespace
+
+std::int64_t gathered_to_score(const architecture::Layout& layout, bool holds_head) {
+  return UnitSizes(layout).scoring(holds_head);
+}
 
 void MemoryPlan::share(std::string_view what, std::int64_t ranks) {
   for (auto& item : items)

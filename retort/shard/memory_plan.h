@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "retort/architecture/config.h"
+#include "retort/architecture/layout.h"
 #include "retort/ops/path.h"
 
 namespace retort::shard {
@@ -70,6 +71,10 @@ std::int64_t block_forward_bytes(const architecture::Config& config, std::int64_
 
 /// A table of the plan for people, one item a line.
 std::string describe(const MemoryPlan& plan);
+
+/// Elements of units that a rank holds at most while it scores a model whose units it gathers; `holds_head`:
+/// the head stays gathered all the while.
+std::int64_t gathered_to_score(const architecture::Layout& layout, bool holds_head);
 
 /// Throws MemoryError with the numbers, and what to change, when the plan needs more than `available_bytes`.
 void require_fits(const MemoryPlan& plan, std::int64_t available_bytes);

@@ -366,7 +366,7 @@ class ShardedParameters final : public Parameters {
   }
 
   // In common memory the ranks of a shard group take turns to read a unit for all of it, else each reads its
-  // own part.  The first shard group reads, and tells the others: a file system is asked for a byte once.
+  // own part.  The first of a part's replicas reads and tells the others: files are asked for a byte once.
   void read(const model::UnitSource& source) {
     const std::int64_t at_once = common_ ? shard_.size() : 1;
     const std::int64_t first = common_ ? 0 : shard_.rank(), count = common_ ? shard_.size() : 1;

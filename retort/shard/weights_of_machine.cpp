@@ -32,20 +32,23 @@ MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarTyp
   return {std::move(weights), !block || machine->rank() == 0};
 }
 
-std::int64_t ranks_of_read_only_model(const RankCounts& ranks) {
-  if (ranks.of_common_memory > 1) return ranks.of_common_memory;
-  return ranks.of_machine == ranks.least_of_machine ? ranks.of_machine : 1;
+ReadOnlyLayout read_only_layout(const RankCounts& ranks) {
+  if (ranks.of_common_memory > 1) return {ranks.of_common_memory, false};
+  if (ranks.of_machine != ranks.least_of_machine) return {};
+  return {ranks.of_machine, ranks.of_machine > 1};
 }
 
 ReadOnlyModel read_only_model(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
                               comm::Group& group) {
-  const auto ranks = count_ranks(group, device);
-  if (ranks.of_common_memory > 1 || ranks_of_read_only_model(ranks) == 1)
-    return {
-        {},
-        resident_parameters(weights_of_machine(source, dtype, device, group).weights, Use::frozen, dtype)};
-  ReadOnlyModel model{make_groups(group, ranks.of_machine), {}};
-  model.parameters = sharded_parameters(source, Use::frozen, dtype, device, model.groups);
+  const auto layout = read_only_layout(count_ranks(group, device));
+  ReadOnlyModel model;
+  if (layout.gathers) {
+    model.groups = make_groups(group, layout.ranks);
+    model.parameters = sharded_parameters(source, Use::frozen, dtype, device, model.groups);
+  } else {
+    auto weights = weights_of_machine(source, dtype, device, group).weights;
+    model.parameters = resident_parameters(std::move(weights), Use::frozen, dtype);
+  }
   return model;
 }
 

@@ -28,13 +28,17 @@ struct ReadOnlyModel {
   std::unique_ptr<Parameters> parameters;
 };
 
-/// A model that is read unit by unit and never changed.  Where ranks of a machine have no memory in common,
-/// as with an accelerator each, a unit is gathered when it is acquired, so they all acquire the same units in
-/// the same order.  Where machines have unequal numbers of such ranks, each holds its own copy.  Collective.
-/// Throws what the source throws.
+/// A model that is read unit by unit and never changed.  Where units are gathered, all ranks acquire the same
+/// ones in the same order.  Collective.  Throws what the source throws.
 ReadOnlyModel read_only_model(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
                               comm::Group& group);
-/// Ranks that hold one copy of it between them.
-std::int64_t ranks_of_read_only_model(const RankCounts& ranks);
+
+/// How ranks hold such a model.
+struct ReadOnlyLayout {
+  std::int64_t ranks = 1;  ///< that hold one copy between them
+  bool gathers = false;    ///< each has a part: they have no memory in common, as with an accelerator each
+};
+/// Where machines have unequal numbers of ranks without common memory, each rank holds a copy.
+ReadOnlyLayout read_only_layout(const RankCounts& ranks);
 
 }  // namespace retort::shard

@@ -75,6 +75,10 @@ class Tasks(unittest.TestCase):
         self.assertEqual(tasks.scored_once(options, str(MODEL), words, questions), first)
         with self.assertRaises(FileNotFoundError):
             tasks.scored_once(options, str(MODEL), words[::-1], questions)
+        whole = options.keep.read_text(encoding="utf-8")
+        options.keep.write_text(whole[:-40], encoding="utf-8")  # as a run that was killed leaves it
+        with self.assertRaises(FileNotFoundError):
+            tasks.scored_once(options, str(MODEL), words, questions)
 
     def test_counts_a_choice_as_right_by_its_sum_and_by_its_length(self):
         items = [{"choices": ["ab", "abcd"], "gold": 1}, {"choices": ["ab", "abcd"], "gold": 0}]

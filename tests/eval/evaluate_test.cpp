@@ -328,9 +328,9 @@ TEST(Evaluate, RanksThatGatherWeightsHaveTheBitsOfOne) {
     std::vector<std::int32_t> made;
   };
   // The second model is compared on text that the teacher has read.
-  const auto found = [&](shard::Parameters& a, shard::Parameters& b, comm::Group* group) {
+  const auto found = [&](shard::Parameters& a, shard::Parameters& b, comm::Group* group, bool room) {
     const eval::Subject student("student", a), teacher("teacher", b);
-    eval::TeacherStates states(group && group->rank() == 1 ? 0 : 1 << 20);  // one rank has no room for them
+    eval::TeacherStates states(!room && group && group->rank() == 1 ? 0 : 1 << 20);
     Found all;
     for (const auto* model : {&student, &teacher, &student}) {
       GivenWindows windows(ids);
@@ -339,11 +339,11 @@ TEST(Evaluate, RanksThatGatherWeightsHaveTheBitsOfOne) {
                                 {.tokens = 6, .group = group, .teacher_states = &states});
       all.values.insert(all.values.end(), {scores.sums.nll, scores.sums.kl, scores.sums.teacher_nll});
     }
-    all.made = eval::generate(a, std::vector<std::int32_t>{3, 4}, {.max_new_tokens = 5}, {}).ids;
+    all.made = eval::generate(a, std::vector<std::int32_t>{3, 4}, {.max_new_tokens = 5}, {}, {}, group).ids;
     return all;
   };
   const auto a = small({}), b = small({}, 2);
-  const auto expected = found(*a, *b, nullptr);
+  const auto expected = found(*a, *b, nullptr, true);
   for (const int ranks : {2, 4})
     test::on_ranks(
         ranks,
@@ -352,9 +352,11 @@ TEST(Evaluate, RanksThatGatherWeightsHaveTheBitsOfOne) {
                      teacher =
                          shard::read_only_model(model::source_of(other_weights), at::kFloat, at::kCPU, group);
           ASSERT_FALSE(student.parameters->resident());
-          const auto all = found(*student.parameters, *teacher.parameters, &group);
-          EXPECT_EQ(all.values, expected.values);
-          EXPECT_EQ(all.made, expected.made);
+          for (const bool room : {true, false}) {  // for the teacher's states, on every rank or not on one
+            const auto all = found(*student.parameters, *teacher.parameters, &group, room);
+            EXPECT_EQ(all.values, expected.values);
+            EXPECT_EQ(all.made, expected.made);
+          }
           group.barrier();
         },
         /*common_blocks=*/false);

@@ -217,8 +217,11 @@ TEST_F(PreflightTest, WarnsWhereAChoiceIsMadeByWhatIsMeasured) {
 // What a finished stage was given is no longer needed.
 TEST_F(PreflightTest, AFinishedStageIsNotLookedAtAgain) {
   auto recipe = project_.recipe({project_.train_stage("born")});
+  const auto tokenizer = project_.path("tokenizer");
+  std::filesystem::copy(recipe.stages[0].tokenizer, tokenizer, std::filesystem::copy_options::recursive);
+  recipe.stages[0].tokenizer = tokenizer.string();
   ASSERT_TRUE(run(recipe, project_.request(false), told_).finished);
-  recipe.stages[0].tokenizer = project_.path("none").string();
+  std::filesystem::remove_all(tokenizer);
   EXPECT_NO_THROW(run(recipe, project_.request(), told_));
   std::filesystem::remove(project_.path("run/stages/born.json"));
   EXPECT_THROW(run(recipe, project_.request(), told_), base::ModelError);

@@ -19,7 +19,7 @@ TEST(ScoresTable, AlignsTheNumbers) {
       "teacher      5.51 M     100 %  11.0 MB       27.11      1.561  0.0000  100.0 %   100.0 %     21950\n"
       "student      3.31 M      75 %   6.6 MB       33.78      1.665  0.2134   74.2 %    80.3 %     34012\n"
       "means over sources, context 512; KL (nats/token), top-1 and recovery (perplexity) against teacher\n"
-      "teacher: values dequantised from Q4_1, Q8_0, with which models made from it began\n";
+      "teacher: values dequantised from Q4_1, Q8_0\n";
   EXPECT_EQ(scores_table(Json::parse(kEvaluation)), expected);
 }
 

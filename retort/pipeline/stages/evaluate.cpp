@@ -37,16 +37,23 @@ std::string shown(const ModelText& text, const std::string& prompt, const eval::
   return prompt + text.tokenizer.decode(made);
 }
 
-std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options) {
+// `group`: ranks that make the same tokens together; null: this one makes them alone.
+std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options,
+                                           comm::Group* group) {
   std::vector<eval::GeneratedText> texts;
   if (options.prompts.empty()) return texts;
   auto& parameters = *model.weights.parameters;
-  const auto text = read_model_text(model.path, parameters.config());
-  const auto ends = eval::end_of_text_ids(model.path, parameters.config());
-  for (const auto& prompt : options.prompts)
-    texts.push_back({prompt, shown(text, prompt,
-                                   eval::generate(parameters, text.prompt_ids(prompt),
-                                                  {.max_new_tokens = options.max_new_tokens}, ends))});
+  std::optional<ModelText> text;
+  std::vector<std::int32_t> ends;
+  comm::agree(group, [&] {
+    text = read_model_text(model.path, parameters.config());
+    ends = eval::end_of_text_ids(model.path, parameters.config());
+  });
+  for (const auto& prompt : options.prompts) {
+    const auto made = eval::generate(parameters, text->prompt_ids(prompt),
+                                     {.max_new_tokens = options.max_new_tokens}, ends, {}, group);
+    texts.push_back({prompt, shown(*text, prompt, made)});
+  }
   return texts;
 }
 
@@ -60,15 +67,14 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
                         Teacher& teacher) {
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher.model, &teacher.states);
-  // Ranks that gather weights from each other make the same tokens together.
-  if (!model.weights.parameters->resident()) {
-    context.group.together([&] { scores.generations = generated(model, options); });
+  if (!model.weights.parameters->resident()) {  // ranks gather it from each other
+    scores.generations = generated(model, options, &context.group);
     return scores;
   }
   context.group.agree([&] {
     if (!context.leads()) return;
     const ops::Threads threads(context.threads_of_machine());
-    scores.generations = generated(model, options);
+    scores.generations = generated(model, options, nullptr);
   });
   return scores;
 }
@@ -138,15 +144,12 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
   for (const auto& name : stage.models) {
     const auto model = name == stage.teacher ? teacher : config_of(name);
     if (!model || !teacher) continue;
-    auto plan = eval::plan_scoring(*model, name == stage.teacher ? &*model : &*teacher, item, options.context,
-                                   ops::path_of(place.device));
+    auto plan = scoring_plan(*model, name == stage.teacher ? &*model : &*teacher, options.context,
+                             place.device, place.ranks);
     if (generated > 0)
-      plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
-    for (const auto* weights : {"model weights", "teacher weights"})
-      plan.share(weights, shard::ranks_of_read_only_model(place.ranks));
-    if (shard::ranks_of_read_only_model(place.ranks) > place.ranks.of_common_memory)
-      plan.items.push_back({"units of other ranks",
-                            eval::gathered_bytes(*model, name == stage.teacher ? nullptr : &*teacher, item)});
+      plan.items.push_back(
+          {"keys and values", eval::key_value_bytes(*model, item, generated) +
+                                  eval::generation_head_bytes(*model, item, ops::path_of(place.device))});
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};

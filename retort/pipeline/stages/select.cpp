@@ -209,10 +209,15 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
                                           const Stage& stage) {
   context.ranks = ranks;
   std::optional<shard::MemoryPlan> largest;
-  for (const auto& model : stage.models)
-    if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model));
-        plan && (!largest || plan->total_bytes() > largest->total_bytes()))
-      largest = std::move(plan);
+  const auto keep = [&](shard::MemoryPlan plan) {
+    if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
+  };
+  for (const auto& model : stage.models) {
+    if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model)))
+      keep(std::move(*plan));
+    if (const auto config = context.models.config(model))
+      keep(scoring_plan(*config, nullptr, measuring(stage).context, context.device, ranks));
+  }
   return largest;
 }
 
