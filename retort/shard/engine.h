@@ -59,8 +59,8 @@ class Engine {
   /// sum over the group afterwards.  `most_batches`: of any rank, so that all pass the same waves.  Does not
   /// wait for the device.  Collective.
   void forward_backward(std::span<const MicroBatch> batches, std::int64_t most_batches);
-  /// What that came to, and `own`, a float64 scalar on the student's device that the caller wants to know:
-  /// the one reading of a step, which waits for the device.  Collective.
+  /// What that came to.  `own` is a float64 scalar on the student's device that the caller wants to know too.
+  /// This is the one reading of a step, and waits for the device.  Collective.
   StepResult result(const at::Tensor& own);
   /// Both.
   StepResult step(std::span<const MicroBatch> batches, std::int64_t most_batches) {
