@@ -124,12 +124,17 @@ bool BatchScorer::next_round(std::vector<ScoredBatch>& round) {
   const auto rank = static_cast<std::size_t>(group_ ? group_->rank() : 0);
   const bool has_one = rank < round.size();
   auto& own = round[std::min(rank, round.size() - 1)];
-  comm::agree(group_, [&] { check(own.batch); });
   States states;
-  if (gathers_) states = states_of(own);
+  if (gathers_) {
+    comm::agree(group_, [&] { check(own.batch); });
+    states = states_of(own);
+  }
   comm::agree(group_, [&] {
     if (!has_one) return;
-    if (!gathers_) states = states_of(own);
+    if (!gathers_) {
+      check(own.batch);
+      states = states_of(own);
+    }
     score(states, own);
   });
   if (several()) exchange(round, has_one ? bytes_of(own) : "");

@@ -69,7 +69,7 @@ std::int64_t gathered_bytes(const architecture::Config& model, const architectur
   const bool holds_head = item_bytes >= 4;
   const auto layout = architecture::make_layout(model);
   const auto own = shard::gathered_to_score(layout, holds_head);
-  if (!teacher) return own * item_bytes;
+  if (!teacher || teacher == &model) return own * item_bytes;
   const auto other = architecture::make_layout(*teacher);
   const auto held = [&](const architecture::Layout& of) {
     return holds_head ? of.units[static_cast<std::size_t>(of.head_unit())].size : 0;

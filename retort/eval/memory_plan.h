@@ -14,8 +14,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
                                std::int64_t item_bytes, std::int64_t context, ops::Path path,
                                const BatchSettings& batch = {});
 
-/// What a rank gathers of others while it scores a model that lies over several, bytes; `teacher` may be
-/// null.
+/// What a rank gathers of others while it scores a model that lies over several, bytes; `teacher`: as of
+/// plan_scoring.
 std::int64_t gathered_bytes(const architecture::Config& model, const architecture::Config* teacher,
                             std::int64_t item_bytes);
 

@@ -28,8 +28,7 @@ shard::MemoryPlan scoring_plan(const architecture::Config& model, const architec
   const auto layout = shard::read_only_layout(ranks);
   for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, layout.ranks);
   if (layout.gathers)
-    plan.items.push_back(
-        {"units of other ranks", eval::gathered_bytes(model, teacher == &model ? nullptr : teacher, item)});
+    plan.items.push_back({"units of other ranks", eval::gathered_bytes(model, teacher, item)});
   return plan;
 }
 

@@ -368,9 +368,8 @@ class ShardedParameters final : public Parameters {
   // In common memory the ranks of a shard group take turns to read a unit for all of it, else each reads its
   // own part.  The first of a part's replicas reads and tells the others: files are asked for a byte once.
   void read(const model::UnitSource& source) {
-    const std::int64_t at_once = common_ ? shard_.size() : 1;
     const std::int64_t first = common_ ? 0 : shard_.rank(), count = common_ ? shard_.size() : 1;
-    for (std::int64_t turn = 0; turn < std::ssize(units_); turn += at_once) {
+    for (std::int64_t turn = 0; turn < std::ssize(units_); turn += count) {
       const std::int64_t unit = common_ ? turn + shard_.rank() : turn;
       const bool is_one = unit < std::ssize(units_);
       at::Tensor values;

@@ -143,7 +143,8 @@ class Loop {
     const auto result = engine_.result(own_squares());
     // All that ranks have to say to each other stands before the update: new weights are on their way after
     // it, while the next step computes.
-    const double norm = exchange(batches, result.own);
+    said_.squares = result.own;
+    const double norm = exchange(batches);
     s_.group.together([&] { require_finite(result, norm); });
     if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch();
     update(norm);
@@ -181,8 +182,7 @@ class Loop {
   bool stops() const { return asked_to_stop_ || (s_.group.size() == 1 && s_.observer.stop_requested()); }
 
   // Returns the gradient's norm.  Stragglers are told a step later.
-  double exchange(std::span<const shard::MicroBatch> batches, double own_squares) {
-    said_.squares = own_squares;
+  double exchange(std::span<const shard::MicroBatch> batches) {
     if (device_phases_) keep_step(device_phases_->take(), batches);
     said_.stop = s_.observer.stop_requested() ? 1 : 0;
     std::vector<Said> all(static_cast<std::size_t>(s_.group.size()));

@@ -146,10 +146,11 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     if (!model || !teacher) continue;
     auto plan = scoring_plan(*model, name == stage.teacher ? &*model : &*teacher, options.context,
                              place.device, place.ranks);
-    if (generated > 0)
-      plan.items.push_back(
-          {"keys and values", eval::key_value_bytes(*model, item, generated) +
-                                  eval::generation_head_bytes(*model, item, ops::path_of(place.device))});
+    if (generated > 0) {
+      plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
+      if (const auto head = eval::generation_head_bytes(*model, item, ops::path_of(place.device)))
+        plan.items.push_back({"head for generation", head});
+    }
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};
