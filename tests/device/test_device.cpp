@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -54,31 +55,46 @@ struct Event {
   Clock clock;
   std::mutex mutex;
   std::condition_variable changed;
-  bool reached = false;
+  std::atomic<bool> reached = false;
   double seconds = 0;
 };
+
+// Whether the calling thread is in a Kernel: it waits for what it gives, and then carries it out itself.
+thread_local int kernels_here = 0;
 
 struct Stream {
   Stream(int of_device, int of_number) : device(of_device), number(of_number), thread([this] { work(); }) {}
 
   void work() {
+    std::unique_lock lock(mutex);
     for (;;) {
-      std::function<void()> task;
-      {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [this] { return !tasks.empty(); });
-        task = std::move(tasks.front());
-        tasks.pop_front();
-      }
-      task();
+      changed.wait(lock, [this] { return hurried && !busy && !tasks.empty(); });
+      carry_out_next(lock);
     }
   }
-  void push(std::function<void()> task) {
+  // `at_once`: even if nobody waits for it.
+  void push(std::function<void()> task, bool at_once = true) {
+    at_once = at_once && kernels_here == 0;
     {
       const std::scoped_lock lock(mutex);
       tasks.push_back(std::move(task));
+      hurried = hurried || at_once;
     }
-    changed.notify_all();
+    if (at_once) changed.notify_all();
+  }
+  // Work is carried out by the calling thread where nobody else is at it: to wake another takes longer than
+  // most work of tests.
+  void carry_out_until_reached(const Event& event) {
+    std::unique_lock lock(mutex);
+    while (!event.reached) {
+      if (!busy && !tasks.empty()) {
+        carry_out_next(lock);
+        continue;
+      }
+      ++waiting;
+      changed.wait(lock, [&] { return event.reached || (!busy && !tasks.empty()); });
+      --waiting;
+    }
   }
 
   int device, number;
@@ -86,7 +102,22 @@ struct Stream {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> tasks;
+  bool busy = false, hurried = false;
+  int waiting = 0;
   std::thread thread;
+
+ private:
+  void carry_out_next(std::unique_lock<std::mutex>& lock) {
+    const auto task = std::move(tasks.front());
+    tasks.pop_front();
+    busy = true;
+    lock.unlock();
+    task();
+    lock.lock();
+    busy = false;
+    hurried = hurried && !tasks.empty();
+    if (waiting > 0 || hurried) changed.notify_all();
+  }
 };
 
 namespace {
@@ -121,8 +152,10 @@ class Machine {
       taken_ += (bytes + kPage) / kPage * kPage;
       if (taken_ > kAddresses) std::abort();
     }
-    give(stream, {{data, bytes, true}},
-         [data, bytes, this] { std::memset(reached(data), 0xA5, static_cast<std::size_t>(bytes)); });
+    give(
+        stream, {{data, bytes, true}},
+        [data, bytes, this] { std::memset(reached(data), 0xA5, static_cast<std::size_t>(bytes)); },
+        /*at_once=*/false);
     return data;
   }
 
@@ -142,9 +175,11 @@ class Machine {
       allocations_.erase(found);
       memory_.at(static_cast<std::size_t>(gone.stream->device)).live -= gone.bytes;
     }
-    gone.stream->push([this, begin, bytes = (gone.bytes + kPage) / kPage * kPage] {
-      ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, bytes);
-    });
+    gone.stream->push(
+        [this, begin, bytes = (gone.bytes + kPage) / kPage * kPage] {
+          ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, bytes);
+        },
+        /*at_once=*/false);
   }
 
   int device_of_memory(const void* data) {
@@ -155,27 +190,29 @@ class Machine {
   }
   std::byte* reached(const void* data) const { return open_ + offset_of(data); }
 
-  void give(Stream* stream, const std::vector<Use>& uses, std::function<void()> work) {
+  void give(Stream* stream, const std::vector<Use>& uses, std::function<void()> work, bool at_once = true) {
     const std::scoped_lock lock(mutex_);
     join(stream->clock, known_here());
     const auto tick = ++stream->clock[stream->number];
     for (const auto& use : uses) note(*stream, use, tick);
-    stream->push(std::move(work));
+    stream->push(std::move(work), at_once);
   }
 
-  std::shared_ptr<Event> record(Stream* stream) {
+  std::shared_ptr<Event> record(Stream* stream, bool at_once = true) {
     auto event = std::make_shared<Event>();
     const std::scoped_lock lock(mutex_);
     join(stream->clock, known_here());
     event->clock = stream->clock;
-    stream->push([event] {
-      {
-        const std::scoped_lock inner(event->mutex);
-        event->reached = true;
-        event->seconds = now_seconds();
-      }
-      event->changed.notify_all();
-    });
+    stream->push(
+        [event] {
+          {
+            const std::scoped_lock inner(event->mutex);
+            event->seconds = now_seconds();
+            event->reached = true;
+          }
+          event->changed.notify_all();
+        },
+        at_once);
     return event;
   }
 
@@ -184,7 +221,7 @@ class Machine {
     join(stream->clock, event->clock);
     stream->push([event] {
       std::unique_lock inner(event->mutex);
-      event->changed.wait(inner, [&] { return event->reached; });
+      event->changed.wait(inner, [&] { return event->reached.load(); });
     });
   }
 
@@ -327,19 +364,19 @@ void give(Stream* stream, const std::vector<Use>& uses, std::function<void()> wo
 }
 void synchronize(Stream* stream) {
   ++waits_here;
-  const auto event = record(stream);
-  {
-    std::unique_lock lock(event->mutex);
-    event->changed.wait(lock, [&] { return event->reached; });
-  }
+  const auto event = machine().record(stream, /*at_once=*/false);
+  stream->carry_out_until_reached(*event);
   machine().learn(*event);
 }
 
 std::int64_t waits() {
   return waits_here;
 }
-Kernel::Kernel() : waits_before_(waits_here) {}
+Kernel::Kernel() : waits_before_(waits_here) {
+  ++kernels_here;
+}
 Kernel::~Kernel() {
+  --kernels_here;
   waits_here = waits_before_;
 }
 
@@ -350,10 +387,7 @@ void wait(Stream* stream, const std::shared_ptr<Event>& event) {
   machine().wait(stream, event);
 }
 bool has_been_reached(const Event& event) {
-  {
-    const std::scoped_lock lock(const_cast<std::mutex&>(event.mutex));
-    if (!event.reached) return false;
-  }
+  if (!event.reached) return false;
   machine().learn(event);
   return true;
 }

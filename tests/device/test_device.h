@@ -2,8 +2,9 @@
 // An accelerator of the processor's own, to test what accelerators are given.
 //
 // Its memory cannot be touched from outside: only work that a stream was given reaches it, by another
-// address. Streams are threads.  Whenever memory is used, what used it before must come before by the order
-// of a stream, an event or a wait; what does not is a fault, whether it happened to go well or not.
+// address. A stream is a queue that a thread of its own carries out, or whoever waits for it.  Whenever
+// memory is used, what used it before must come before by the order of a stream, an event or a wait; what
+// does not is a fault, whether it happened to go well or not.
 
 #include <cstddef>
 #include <cstdint>
