@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 
-#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/units.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/calibrate/profile_file.h"
+#include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/sums_over_ranks.h"
 #include "retort/comm/share.h"
 #include "retort/io/background_writer.h"
@@ -137,7 +137,7 @@ void Pass::state_plan() {
   std::int64_t longest = 0, tokens = 0, result = 0;
   for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
   for (const auto& block : config.blocks) result += statistics_bytes(config, block);
-  plan_ = plan_profile(config, item, tokens, longest);
+  plan_ = plan_profile(config, item, tokens, longest, weights_.offload != nullptr);
   observer_.message(record::Level::info,
                     base::join("profile: memory:\n", shard::describe(plan_), "profile: on disk ",
                                bytes(result), ", and hidden states of ",
@@ -188,7 +188,7 @@ at::Tensor Pass::panel_output(std::int64_t block, const Batch& batch, const at::
 
 // The rank's panels, whose outputs are on disk when it returns.
 void Pass::pass_panels(std::int64_t block, BlockStatistics& taps, io::BackgroundWriter& writer) {
-  const auto device = weights_.units.front().device();
+  const auto device = weights_.options().device();
   const auto type = weights_.units.front().scalar_type();
   std::optional<HiddenFile> inputs;
   if (block > 0) inputs.emplace(hidden_path(block));
@@ -220,7 +220,7 @@ void Pass::profile_block(std::int64_t block, io::BackgroundWriter& writer) {
   auto taps = std::make_shared<BlockStatistics>(empty_statistics(model::weights_of_block(weights_, block)));
   for (const auto tap : kTaps) (*taps)[tap].with_products = true;
   group_.agree([&] { pass_panels(block, *taps, writer); });
-  for (const auto tap : kTaps) sum_over_ranks(group_, (*taps)[tap], weights_.units.front().options());
+  for (const auto tap : kTaps) sum_over_ranks(group_, (*taps)[tap], weights_.options());
   if (group_.rank() == 0)
     writer.push([path = place_.directory / profile_file_name(block), taps = std::move(taps)] {
       write_block_profile(path, *taps);
@@ -301,7 +301,7 @@ ProfileResult Pass::read_back() const {
 }  // namespace
 
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t text_tokens, std::int64_t panel_tokens) {
+                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded) {
   std::int64_t largest = 0, added = 0, activations = 0;
   for (const auto& block : config.blocks) {
     largest = std::max(largest, statistics_bytes(config, block));
@@ -316,7 +316,7 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
     activations = std::max(activations, panel_tokens * (item_bytes * projected + 28 * widest));
   }
   const auto hidden = panel_tokens * config.hidden_size * item_bytes;
-  return {{{std::string(kProfiledWeights), architecture::num_parameters(config) * item_bytes},
+  return {{planned_weights(kProfiledWeights, config, item_bytes, offloaded),
            {"statistics of two blocks", 2 * largest},
            {"what a panel adds", added},
            {"activations of a panel", activations + 4 * hidden},

@@ -30,9 +30,10 @@ inline constexpr std::int64_t kPanelTokens =
 inline constexpr std::string_view kProfiledWeights = "weights";  ///< in its plan: those of the model
 
 /// Plans the memory of a pass whose longest panel has `panel_tokens`.  Only the text itself grows
-/// with `text_tokens`.
+/// with `text_tokens`.  `offloaded`: the weights lie in the memory of the machine, the rest on an
+/// accelerator.
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t text_tokens, std::int64_t panel_tokens);
+                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded = false);
 
 struct ProfilePlace {
   base::Path directory;          ///< folder of the result

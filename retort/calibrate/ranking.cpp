@@ -76,7 +76,7 @@ class LossGradients {
 };
 
 at::Tensor LossGradients::of_head(const Batch& batch, const at::Tensor& hidden_ND) const {
-  const auto& unit = weights_.units[static_cast<std::size_t>(weights_.layout.head_unit())];
+  const auto unit = weights_.unit_on_device(static_cast<std::size_t>(weights_.layout.head_unit()));
   const auto gradients = zeros_for_gradients(unit);
   const auto sums_L = at::zeros({std::ssize(losses_.on_logits)}, unit.options().dtype(at::kDouble));
   return loss::head_loop(losses_,
@@ -98,7 +98,7 @@ void LossGradients::add(const Batch& batch) {
   for (auto block = std::ssize(sums_) - 1; block >= 0; --block) {
     const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
     const auto weights = model::weights_of_block(weights_, block);
-    const auto scratch = zeros_for_gradients(weights_.units[unit]);
+    const auto scratch = zeros_for_gradients(weights_.unit_on_device(unit));
     const auto gradients = model::block_weights(weights.shape, weights_.layout.units[unit], scratch);
     const auto input_ND = std::move(inputs_ND.back());
     inputs_ND.pop_back();

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "retort/architecture/counts.h"
+#include "retort/architecture/layout.h"
+
 namespace retort::calibrate {
 namespace {
 
@@ -9,9 +12,30 @@ constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models
 
 }  // namespace
 
+std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, bool offloaded) {
+  if (!offloaded) return architecture::num_parameters(config) * item_bytes;
+  const auto layout = architecture::make_layout(config);
+  std::int64_t largest = 0;
+  for (const auto& unit : layout.units)
+    if (unit.kind == architecture::Unit::Kind::block) largest = std::max(largest, unit.size);
+  return (layout.units[static_cast<std::size_t>(layout.head_unit())].size + largest) * item_bytes;
+}
+
+shard::MemoryItem planned_weights(std::string_view name, const architecture::Config& config,
+                                  std::int64_t item_bytes, bool offloaded) {
+  return {offloaded ? "copies of a block and of the head" : std::string(name),
+          weight_bytes(config, item_bytes, offloaded)};
+}
+
 std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t tokens) {
   return tokens * static_cast<std::int64_t>(config.blocks.size()) * config.hidden_size * item_bytes;
+}
+
+std::int64_t bytes_together(const architecture::Config& config, std::int64_t item_bytes,
+                            std::int64_t batch_tokens, std::int64_t tokens, bool offloaded) {
+  const auto together = offloaded ? std::min(kOffloadedBatches * batch_tokens, tokens) : 0;
+  return together * config.hidden_size * item_bytes;
 }
 
 std::int64_t activation_bytes(const architecture::Config& config, std::int64_t item_bytes,

@@ -2,14 +2,29 @@
 // The memory that text takes while it passes a model.
 
 #include <cstdint>
+#include <string_view>
 
 #include "retort/architecture/config.h"
+#include "retort/shard/memory_plan.h"
 
 namespace retort::calibrate {
+
+/// Of a model that text passes, bytes on the device that computes: all weights or, `offloaded`, the copies of
+/// its head and of the block at hand.
+std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, bool offloaded);
+/// The item of a plan for them, under `name` where they are all there.
+shard::MemoryItem planned_weights(std::string_view name, const architecture::Config& config,
+                                  std::int64_t item_bytes, bool offloaded);
 
 /// Bytes of the hidden states of `tokens` tokens between all blocks.
 std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,
                              std::int64_t tokens);
+
+/// Batches that pass a block of an offloaded model together, at most, and the bytes of their hidden states
+/// where they are of `batch_tokens` and all have `tokens`.
+inline constexpr std::int64_t kOffloadedBatches = 16;
+std::int64_t bytes_together(const architecture::Config& config, std::int64_t item_bytes,
+                            std::int64_t batch_tokens, std::int64_t tokens, bool offloaded);
 
 /// Bytes of what one block computes of a batch of `tokens` tokens.
 std::int64_t activation_bytes(const architecture::Config& config, std::int64_t item_bytes,

@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/base/error.h"
+#include "retort/calibrate/state_bytes.h"
 
 namespace retort::calibrate {
 
@@ -46,6 +49,27 @@ void Walk::finish_half(std::size_t batch, model::Half half, const at::Tensor& in
                                          weights_.config.rms_norm_eps, inner_NC, hidden_.get(batch));
   require_finite(out_ND, block_);
   hidden_.set(batch, out_ND);
+}
+
+std::size_t batches_together(const model::Weights& weights) {
+  return weights.offload ? kOffloadedBatches : 1;
+}
+
+void pass_blocks(const model::Weights& weights, const std::vector<Batch>& batches, std::int64_t first,
+                 const std::function<at::Tensor(std::size_t batch)>& input,
+                 const std::function<void(std::size_t batch, const at::Tensor& output_ND)>& use) {
+  const auto together = batches_together(weights);
+  for (std::size_t begin = 0; begin < batches.size(); begin += together) {
+    const auto end = std::min(begin + together, batches.size());
+    std::vector<at::Tensor> hidden_ND;
+    for (auto batch = begin; batch < end; ++batch) hidden_ND.push_back(input(batch));
+    for (auto block = first; block < std::ssize(weights.config.blocks); ++block)
+      for (auto batch = begin; batch < end; ++batch) {
+        auto& x_ND = hidden_ND[batch - begin];
+        x_ND = model::forward_block(weights, block, x_ND, batches[batch].layout);
+      }
+    for (auto batch = begin; batch < end; ++batch) use(batch, hidden_ND[batch - begin]);
+  }
 }
 
 void require_finite(const at::Tensor& hidden_ND, std::int64_t block) {

@@ -59,6 +59,16 @@ class Walk {
   std::int64_t block_ = 0;
 };
 
+/// Batches that pass a block before the next one, where they do not all: of an offloaded model several, for
+/// which the block is copied once.
+std::size_t batches_together(const model::Weights& weights);
+
+/// Takes batches through the blocks from `first` on: from `input` of each, which is that of this block, to
+/// `use` of its output, in their order.
+void pass_blocks(const model::Weights& weights, const std::vector<Batch>& batches, std::int64_t first,
+                 const std::function<at::Tensor(std::size_t batch)>& input,
+                 const std::function<void(std::size_t batch, const at::Tensor& output_ND)>& use);
+
 /// Throws ValidationError unless every value is finite; `block`: whose output it is, -1: the embedding.
 void require_finite(const at::Tensor& hidden_ND, std::int64_t block);
 

@@ -38,7 +38,7 @@ class Compensation {
         plain_(model::converted(sliced, sliced.units.front().scalar_type())),
         options_(options),
         observer_(observer),
-        text_(fit_text(sources, input.config, input.units.front().device(), options.batch_tokens)),
+        text_(fit_text(sources, input.config, input.options().device(), options.batch_tokens)),
         choosing_(text_.batches.begin() + static_cast<std::ptrdiff_t>(text_.fitted), text_.batches.end()) {}
 
   std::optional<CompensationOutcome> run();
@@ -87,7 +87,7 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed, const 
   require_finite_inputs(sums.fit.cross_IK, tensor.name);
   auto weight_DK = sliced_.tensor(unit, tensor);
   const auto whole_DI = input_weight(role, block);
-  const auto kept_DK = weight_DK.to(at::kDouble);
+  const auto kept_DK = sliced_.on_device(weight_DK).to(at::kDouble);
   const auto solution_DK = least_squares(
       whole_DI, kept_DK, sums.fit,
       options_.dampening_fraction.value_or(dampening_of_fit(kept_DK.size(1), text_.fitted_tokens)));
@@ -95,7 +95,10 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed, const 
   const auto saved_DK =
       solution_DK.defined() ? solution_DK.to(model::scalar_type(sliced_.file_dtype)) : kept_DK;
   const double gain = sums.guard.gain(whole_DI, kept_DK, saved_DK.to(at::kDouble));
-  if (gain > 0) weight_DK.copy_(saved_DK);
+  if (gain > 0) {
+    weight_DK.copy_(saved_DK);
+    sliced_.blocks_changed();
+  }
   layers_.push_back(
       {.name = tensor.name, .kept = gain > 0, .held_out_gain = gain, .singular = !solution_DK.defined()});
 }
@@ -128,7 +131,7 @@ void Compensation::take(model::Half half, Walk& dense, Walk& changed) {
 double Compensation::objective(const Walk& dense, const Walk& other, std::size_t first) const {
   const auto scorer_of = [](const model::Weights& weights) {
     return eval::HeadScorer(weights.config, weights.layout,
-                            weights.units[static_cast<std::size_t>(weights.layout.head_unit())]);
+                            weights.unit_on_device(static_cast<std::size_t>(weights.layout.head_unit())));
   };
   const auto teacher = scorer_of(dense.weights()), scorer = scorer_of(other.weights());
   std::vector<calibrate::DocumentSums> documents;
@@ -155,7 +158,10 @@ std::optional<CompensationOutcome> Compensation::run() {
   }
   if (layers_.empty()) return {};
   const double before = objective(dense, plain, 0), after = objective(dense, changed, text_.fitted);
-  if (!(after < before)) sliced_.units = plain_.units;
+  if (!(after < before)) {
+    sliced_.units = plain_.units;
+    sliced_.blocks_changed();
+  }
   return CompensationOutcome{.kept = after < before,
                              .held_out_objective_before = before,
                              .held_out_objective_after = after,

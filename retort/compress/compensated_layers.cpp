@@ -72,10 +72,9 @@ struct LayerSums {
 LayerSums empty_sums(std::int64_t columns, const model::Weights& weights) {
   LayerSums sums;
   if (columns == 0) return sums;
-  const auto& any = weights.units.front();
-  const auto type = calibrate::sum_type(columns, any.scalar_type());
+  const auto type = calibrate::sum_type(columns, weights.units.front().scalar_type());
   for (auto* of_text : {&sums.fit, &sums.guard})
-    of_text->products_CC = at::zeros({columns, columns}, any.options().dtype(type));
+    of_text->products_CC = at::zeros({columns, columns}, weights.options().dtype(type));
   return sums;
 }
 
@@ -101,7 +100,7 @@ CompensatedLayers::CompensatedLayers(const model::Weights& input, const FitSourc
     : input_(input),
       dampening_fraction_(options.dampening_fraction),
       known_(bytes_of_weights(input.config, input.item_bytes(), memory.weights_bytes)) {
-  auto text = fit_text(sources, input.config, input.units.front().device(), options.batch_tokens);
+  auto text = fit_text(sources, input.config, input.options().device(), options.batch_tokens);
   fitted_tokens_ = text.fitted_tokens;
   if (group) text = part_of_rank(std::move(text), *group);
   if (const auto bytes = bytes_of_sums(input.config); !memory.scratch.empty() && bytes > memory.sums_bytes) {
@@ -163,7 +162,7 @@ at::Tensor CompensatedLayers::fitted(std::int64_t block, Role layer,
   const auto place = places_.find({block, layer});
   if (place == places_.end()) return {};
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
-  const auto weight_DC = input_.tensor(unit, *input_.layout.units[unit].find(layer));
+  const auto weight_DC = input_.on_device(input_.tensor(unit, *input_.layout.units[unit].find(layer)));
   const auto kept_K = model::index_tensor(kept, weight_DC.device());
   const auto part = [&](const at::Tensor& sums_CC) {
     const auto cross_CK = sums_CC.index_select(1, kept_K);

@@ -7,12 +7,13 @@ namespace retort::model {
 BlockWeights weights_of_block(const Weights& weights, std::int64_t block) {
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
   return block_weights(weights.config.blocks[static_cast<std::size_t>(block)], weights.layout.units[unit],
-                       weights.units[unit]);
+                       weights.unit_on_device(unit));
 }
 
 at::Tensor embedded(const Weights& weights, const at::Tensor& ids_N) {
-  return embed(embedding_matrix(weights.layout, weights.units.front()), ids_N,
-               weights.config.embedding_factor);
+  const auto& unit = weights.units.front();
+  return weights.on_device(embed(embedding_matrix(weights.layout, unit), ids_N.to(unit.device()),
+                                 weights.config.embedding_factor));
 }
 
 at::Tensor forward_block(const Weights& weights, std::int64_t block, const at::Tensor& x_ND,

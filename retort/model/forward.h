@@ -1,5 +1,5 @@
 #pragma once
-// Forward through the blocks of a model whose weights are all in memory.
+// Forward through the blocks of a model whose weights are all in memory, where they may be offloaded.
 //
 // Shape legend: N tokens, D hidden.
 
@@ -9,7 +9,7 @@
 
 namespace retort::model {
 
-/// Views of one block of a model.
+/// Views of one block of a model, on the device that computes with it.
 BlockWeights weights_of_block(const Weights& weights, std::int64_t block);
 
 /// The input of block 0, [N, D].

@@ -121,6 +121,23 @@ std::int64_t Weights::item_bytes() const {
   return static_cast<std::int64_t>(units.front().element_size());
 }
 
+at::TensorOptions Weights::options() const {
+  const auto options = units.front().options();
+  return offload ? options.device(offload->device()) : options;
+}
+
+at::Tensor Weights::on_device(const at::Tensor& values) const {
+  return offload ? values.to(offload->device()) : values;
+}
+
+at::Tensor Weights::unit_on_device(std::size_t unit) const {
+  return offload ? offload->copy_of(unit, units[unit]) : units[unit];
+}
+
+void Weights::blocks_changed() const {
+  if (offload) offload->forget_blocks();
+}
+
 std::string Weights::content_hash() const {
   base::Hasher hasher;
   const auto text = architecture::hf_config_json(config);
@@ -212,8 +229,17 @@ Weights random_weights(const architecture::Config& config, std::uint64_t seed, a
   return collected(random_source(config, seed), dtype, device);
 }
 
+void offload(Weights& weights, at::Device device) {
+  weights.offload = std::make_shared<Offload>(device, static_cast<std::size_t>(weights.layout.head_unit()));
+}
+
+void offload_like(const Weights& model, Weights& weights) {
+  if (model.offload) offload(weights, model.offload->device());
+}
+
 Weights converted(const Weights& weights, at::ScalarType dtype) {
   auto copy = weights;
+  offload_like(weights, copy);
   for (auto& unit : copy.units) unit = unit.to(dtype, /*non_blocking=*/false, /*copy=*/true);
   return copy;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "retort/base/json.h"
 #include "retort/io/dtype.h"
 #include "retort/model/lineage.h"
+#include "retort/model/offload.h"
 
 namespace retort::model {
 
@@ -24,6 +26,8 @@ struct Weights {
   Lineage lineage;
   io::Dtype file_dtype = io::Dtype::bf16;  ///< of the matrices in the file that it came from, and goes to
   std::vector<at::Tensor> units;           ///< flat, one per unit of the layout
+  /// Null: they lie on the device that computes with them.
+  std::shared_ptr<Offload> offload = {};
 
   /// One tensor as a view of its unit, in its own shape.
   at::Tensor tensor(std::size_t unit, const architecture::Tensor& tensor) const;
@@ -31,6 +35,14 @@ struct Weights {
   at::Tensor tensor(std::string_view name) const;
   /// Of one value in memory.
   std::int64_t item_bytes() const;
+  /// Of tensors that are computed with: type and device.
+  at::TensorOptions options() const;
+  /// These values on that device: themselves, or a copy.
+  at::Tensor on_device(const at::Tensor& values) const;
+  /// The same of a whole unit.  Of an offloaded model a copy lives until another unit is asked for.
+  at::Tensor unit_on_device(std::size_t unit) const;
+  /// Copies of blocks are not the values any more.
+  void blocks_changed() const;
   /// XXH3 128-bit of config and values, the same wherever it is computed.
   std::string content_hash() const;
 };
@@ -63,6 +75,11 @@ Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Devi
 /// random_source(), collected.
 Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
                        at::Device device);
+
+/// The units lie where they are, and `device` computes with copies.
+void offload(Weights& weights, at::Device device);
+/// Whoever computes with `model` computes with `weights`, on the same device.
+void offload_like(const Weights& model, Weights& weights);
 
 /// A deep copy in another type.
 Weights converted(const Weights& weights, at::ScalarType dtype);

@@ -59,14 +59,20 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
 }
 
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const CalibrationAsked& asked) {
+                                 const CalibrationAsked& asked, bool offloaded) {
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
   context.group.agree([&] {
     source = model::open_weights(model.path);
     require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
   });
-  auto shared = shard::weights_of_machine(source, at::kFloat, context.device, context.group);
+  if (offloaded)
+    context.observer.message(record::Level::info,
+                             base::join("stage '", stage.name,
+                                        "': the weights stay in the memory of the machine, and blocks are "
+                                        "copied to the accelerator when they compute."));
+  auto shared = shard::weights_of_machine(source, at::kFloat, offloaded ? at::kCPU : context.device,
+                                          context.device, context.group);
   model.weights = std::move(shared.weights);
   model.writes = shared.writes;
   std::optional<ModelText> text;

@@ -14,7 +14,7 @@ namespace retort::pipeline {
 
 struct CalibratedModel {
   base::Path path;
-  model::Weights weights;  ///< float32; those of a machine's ranks are one
+  model::Weights weights;  ///< float32; in the memory of a machine they are one for its ranks
   bool writes;             ///< of shard::MachineWeights
   std::vector<calibrate::SourceText> sources;
 };
@@ -27,9 +27,9 @@ struct CalibrationAsked {
 
 /// What profile, prune and sparsify begin with.  Throws UsageError for sequences that the model has no
 /// positions for, DataError for a source with less text than its share: what was measured on it would be
-/// taken for more.  Collective.
+/// taken for more.  `offloaded` is that of PlacedWeights.  Collective.
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const CalibrationAsked& asked);
+                                 const CalibrationAsked& asked, bool offloaded);
 
 /// The text alone, before the run begins.  Throws DataError as above.
 std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, const recipe::Stage& stage,

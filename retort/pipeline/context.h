@@ -21,6 +21,13 @@
 
 namespace retort::pipeline {
 
+/// Where the memory of a stage is planned, before a run and within it.
+struct Place {
+  at::Device device;
+  shard::RankCounts ranks;
+  std::int64_t available_bytes;  ///< of a machine or, with one each, of an accelerator
+};
+
 /// Every rank of the group has one.
 struct Context {
   const recipe::Recipe& recipe;
@@ -36,6 +43,7 @@ struct Context {
   shard::RankCounts ranks = {};
 
   bool leads() const { return group.rank() == 0; }
+  Place place() const { return {device, ranks, available_bytes}; }
   /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
   bool agreed(bool of_rank_0) const;
   /// What rank 0 reads of a source: text is read and tokenised once, however many ranks there are.  Throws on

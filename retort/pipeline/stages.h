@@ -25,6 +25,8 @@ struct PlanContext {
   at::ScalarType dtype;
   std::int64_t available_bytes;  ///< on a machine, for all its ranks
   shard::RankCounts ranks = {};
+
+  Place place() const { return {device, ranks, available_bytes}; }
 };
 
 /// What a stage does with the text of its sources.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "retort/base/error.h"
 #include "retort/calibrate/state_bytes.h"
@@ -21,11 +22,6 @@ constexpr std::int64_t kChunkElements = std::int64_t{1} << 22;  // of logits at 
 
 std::int64_t num_blocks(const model::Weights& weights) {
   return static_cast<std::int64_t>(weights.config.blocks.size());
-}
-
-// Output of the last block of the unmasked model.
-at::Tensor output_of(const model::Weights& weights, const calibrate::Batch& batch) {
-  return model::forward_blocks(weights, model::embedded(weights, batch.ids_N), batch.layout);
 }
 
 // A candidate whose activations overflow is worse than all others.
@@ -44,9 +40,10 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
                      const EvaluatorOptions& options)
     : input_(input),
       weights_(options.weights),
-      batches_(calibrate::calibration_batches(sources, input.config, input.units.front().device(),
+      batches_(calibrate::calibration_batches(sources, input.config, input.options().device(),
                                               options.batch_tokens)),
-      scorer_(input.config, input.layout, input.units[static_cast<std::size_t>(input.layout.head_unit())]),
+      scorer_(input.config, input.layout,
+              input.unit_on_device(static_cast<std::size_t>(input.layout.head_unit()))),
       cache_(std::min(options.cache_bytes,
                       kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
                                                                      calibrate::num_tokens(batches_)))),
@@ -73,10 +70,9 @@ void Evaluator::keep_whole_model(record::Observer& observer) {
   const auto check = [](std::int64_t block, const at::Tensor& x_ND) {
     calibrate::require_finite(x_ND, block - 1);
   };
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
+  const auto keep = [&](std::size_t batch, const at::Tensor& hidden_ND) {
     const bool goes_on = batch > 0 && batches_[batch].source == batches_[batch - 1].source;
     pieces_.push_back({batch, goes_on ? pieces_.back().round + 1 : 0, batches_[batch].layout.tokens()});
-    const auto hidden_ND = output(batch, whole, check);
     calibrate::require_finite(hidden_ND, num_blocks(input_) - 1);
     teacher_hidden_.set(batch, hidden_ND);
     reference_.keep(batches_[batch], hidden_ND);
@@ -84,38 +80,54 @@ void Evaluator::keep_whole_model(record::Observer& observer) {
         reference_.is_finite(), "prune: the model's losses on '", source_names_[batches_[batch].source],
         "' are not finite (NaN or infinity); the model is damaged, evaluate it first.");
     observer.progress("prune: batches of the whole model", std::ssize(pieces_), std::ssize(batches_));
-  }
+  };
+  std::vector<std::size_t> all(batches_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  pass(all, whole, keep, check);
 }
 
 MaskedModel Evaluator::masked_model(const architecture::Kept& candidate) const {
   return MaskedModel(input_, candidate, compensated_.get());
 }
 
-// The output of the last block, beginning where the last kept state is.
-at::Tensor Evaluator::output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before) const {
-  at::Tensor hidden_ND;
-  auto number = num_blocks(input_);
-  while (!hidden_ND.defined() && --number > 0)
-    hidden_ND =
-        cache_.find({batch, masked.blocks[static_cast<std::size_t>(number)].prefix}).value_or(at::Tensor());
-  if (!hidden_ND.defined()) {
-    hidden_ND = model::embedded(input_, batches_[batch].ids_N);
-    if (masked.mask_D.defined()) hidden_ND.mul_(masked.mask_D);
-  }
-  for (; number < num_blocks(input_); ++number) {
-    const auto& block = masked.blocks[static_cast<std::size_t>(number)];
-    if (before) before(number, hidden_ND);
-    if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
-    if (!block.keeps) continue;
-    hidden_ND = model::block_forward(block.weights, input_.config.rms_norm_eps, hidden_ND,
-                                     batches_[batch].layout, nullptr, &block.hooks);
-  }
-  return hidden_ND;
+// Where the last kept state is.
+Evaluator::Passing Evaluator::start(std::size_t batch, const MaskedModel& masked) const {
+  for (auto number = num_blocks(input_) - 1; number > 0; --number)
+    if (const auto found = cache_.find({batch, masked.blocks[static_cast<std::size_t>(number)].prefix}))
+      return {number, *found};
+  auto hidden_ND = model::embedded(input_, batches_[batch].ids_N);
+  if (masked.mask_D.defined()) hidden_ND.mul_(masked.mask_D);
+  return {0, std::move(hidden_ND)};
 }
 
-void Evaluator::add(std::size_t batch, const MaskedModel& masked, KlOver over,
+void Evaluator::pass_block(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before,
+                           Passing& passing) const {
+  auto& [number, hidden_ND] = passing;
+  const auto& block = masked.blocks[static_cast<std::size_t>(number)];
+  if (before) before(number, hidden_ND);
+  if (number > 0) cache_.keep({batch, block.prefix}, hidden_ND);
+  if (block.keeps)
+    hidden_ND = model::block_forward(masked.weights_of_block(number), input_.config.rms_norm_eps, hidden_ND,
+                                     batches_[batch].layout, nullptr, &block.hooks);
+  ++number;
+}
+
+void Evaluator::pass(const std::vector<std::size_t>& batches, const MaskedModel& masked, const OutputOf& use,
+                     const BeforeBlock& before) const {
+  const auto together = calibrate::batches_together(input_);
+  for (std::size_t begin = 0; begin < batches.size(); begin += together) {
+    const auto end = std::min(begin + together, batches.size());
+    std::vector<Passing> passing;
+    for (auto i = begin; i < end; ++i) passing.push_back(start(batches[i], masked));
+    for (std::int64_t block = 0; block < num_blocks(input_); ++block)
+      for (auto i = begin; i < end; ++i)
+        if (passing[i - begin].block == block) pass_block(batches[i], masked, before, passing[i - begin]);
+    for (auto i = begin; i < end; ++i) use(i, passing[i - begin].hidden_ND);
+  }
+}
+
+void Evaluator::add(std::size_t batch, const at::Tensor& hidden_ND, KlOver over,
                     std::vector<calibrate::DocumentSums>& documents) const {
-  const auto hidden_ND = output(batch, masked);
   if (over == KlOver::vocabulary)
     calibrate::add_documents(batches_[batch], scorer_, hidden_ND, scorer_, teacher_hidden_.get(batch),
                              chunk_rows(scorer_.vocab_size()), documents);
@@ -141,9 +153,12 @@ std::vector<std::vector<calibrate::DocumentSums>> Evaluator::batch_sums(const ar
                                                                         KlOver over, std::size_t first,
                                                                         std::size_t step) const {
   const auto masked = masked_model(candidate);
+  std::vector<std::size_t> batches;
+  for (auto batch = first; batch < batches_.size(); batch += step) batches.push_back(batch);
   std::vector<std::vector<calibrate::DocumentSums>> by_batch;
-  for (auto batch = first; batch < batches_.size(); batch += step)
-    add(batch, masked, over, by_batch.emplace_back());
+  pass(batches, masked, [&](std::size_t number, const at::Tensor& hidden_ND) {
+    add(batches[number], hidden_ND, over, by_batch.emplace_back());
+  });
   return by_batch;
 }
 
@@ -168,11 +183,14 @@ calibrate::Evaluation Evaluator::evaluation_of(const std::vector<calibrate::Docu
 
 std::vector<calibrate::DocumentSums> Evaluator::document_sums(const model::Weights& sliced) const {
   const eval::HeadScorer scorer(sliced.config, sliced.layout,
-                                sliced.units[static_cast<std::size_t>(sliced.layout.head_unit())]);
+                                sliced.unit_on_device(static_cast<std::size_t>(sliced.layout.head_unit())));
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch)
-    calibrate::add_documents(batches_[batch], scorer, output_of(sliced, batches_[batch]), scorer_,
-                             teacher_hidden_.get(batch), chunk_rows(scorer_.vocab_size()), documents);
+  calibrate::pass_blocks(
+      sliced, batches_, 0, [&](std::size_t batch) { return model::embedded(sliced, batches_[batch].ids_N); },
+      [&](std::size_t batch, const at::Tensor& hidden_ND) {
+        calibrate::add_documents(batches_[batch], scorer, hidden_ND, scorer_, teacher_hidden_.get(batch),
+                                 chunk_rows(scorer_.vocab_size()), documents);
+      });
   return documents;
 }
 
@@ -183,7 +201,7 @@ calibrate::Evaluation Evaluator::evaluate_exactly(const model::Weights& sliced) 
 Evaluator::Compared Evaluator::as_compared(const architecture::Kept& candidate) const {
   Compared compared{.weights = compress::sliced(input_, candidate), .fitted_layers = {}};
   if (!compensated_) return compared;
-  const auto rows_D = model::index_tensor(candidate.hidden, input_.units.front().device());
+  const auto rows_D = model::index_tensor(candidate.hidden, input_.options().device());
   for (std::size_t position = 0; position < candidate.blocks.size(); ++position) {
     const auto block = candidate.blocks[position].number;
     const auto unit =
@@ -225,30 +243,34 @@ std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
 std::vector<double> Evaluator::piece_costs(const architecture::Kept& candidate, std::size_t first,
                                            std::size_t last) const {
   const auto masked = masked_model(candidate);
+  std::vector<std::size_t> batches;
+  for (auto piece = first; piece < last; ++piece) batches.push_back(pieces_[piece].batch);
   std::vector<double> costs;
-  for (std::size_t piece = first; piece < last; ++piece) {
+  pass(batches, masked, [&](std::size_t number, const at::Tensor& hidden_ND) {
     std::vector<calibrate::DocumentSums> documents;
-    add(pieces_[piece].batch, masked, KlOver::top_k, documents);
+    add(batches[number], hidden_ND, KlOver::top_k, documents);
     double& cost = costs.emplace_back(0);
     for (const auto& document : documents)
       cost += weights_.perplexity * document.nll + weights_.kl * document.kl;
-  }
+  });
   return costs;
 }
 
 double Evaluator::difference(const architecture::Kept& candidate, const model::Weights& sliced) const {
   const MaskedModel masked(input_, candidate);
+  std::vector<std::size_t> batches;
+  for (const auto& piece : pieces_)
+    if (piece.round == 0) batches.push_back(piece.batch);
   double worst = 0;
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    if (batch > 0 && batches_[batch].source == batches_[batch - 1].source) continue;
-    auto masked_ND = output(batch, masked);
+  pass(batches, masked, [&](std::size_t number, at::Tensor masked_ND) {
     if (masked.mask_D.defined())
       masked_ND = masked_ND.index_select(1, model::index_tensor(candidate.hidden, masked_ND.device()));
-    const auto hidden_ND = output_of(sliced, batches_[batch]);
+    const auto& batch = batches_[batches[number]];
+    const auto hidden_ND = model::forward_blocks(sliced, model::embedded(sliced, batch.ids_N), batch.layout);
     const auto largest = masked_ND.abs().max().item<double>();
     const auto difference = (masked_ND - hidden_ND).abs().max().item<double>() / largest;
     if (!(difference <= worst)) worst = difference;  // also when it is not a number
-  }
+  });
   return worst;
 }
 

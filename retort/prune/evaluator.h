@@ -127,8 +127,19 @@ class Evaluator {
   using BeforeBlock = std::function<void(std::int64_t block, const at::Tensor& x_ND)>;
   void keep_whole_model(record::Observer& observer);
   MaskedModel masked_model(const architecture::Kept& candidate) const;
-  at::Tensor output(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before = {}) const;
-  void add(std::size_t batch, const MaskedModel& masked, KlOver over,
+  /// A batch on its way: the input of a block.
+  struct Passing {
+    std::int64_t block = 0;
+    at::Tensor hidden_ND;
+  };
+  Passing start(std::size_t batch, const MaskedModel& masked) const;
+  void pass_block(std::size_t batch, const MaskedModel& masked, const BeforeBlock& before,
+                  Passing& passing) const;
+  /// Tells the output of the last block of each of these batches in turn; `number`: its place among them.
+  using OutputOf = std::function<void(std::size_t number, const at::Tensor& hidden_ND)>;
+  void pass(const std::vector<std::size_t>& batches, const MaskedModel& masked, const OutputOf& use,
+            const BeforeBlock& before = {}) const;
+  void add(std::size_t batch, const at::Tensor& hidden_ND, KlOver over,
            std::vector<calibrate::DocumentSums>& documents) const;
 
   const model::Weights& input_;

@@ -194,9 +194,9 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
 
 eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models) {
   models.push_back(setup.input.config);
-  const auto& any = setup.input.units.front();
-  return eval::SpeedTable::measured(
-      models, {.context = setup.options.sequence_length, .dtype = any.scalar_type(), .device = any.device()});
+  return eval::SpeedTable::measured(models, {.context = setup.options.sequence_length,
+                                             .dtype = setup.input.units.front().scalar_type(),
+                                             .device = setup.input.options().device()});
 }
 
 }  // namespace retort::prune

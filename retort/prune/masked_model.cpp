@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "retort/base/hash.h"
-#include "retort/compress/parts.h"
+#include "retort/model/forward.h"
 #include "retort/model/tokens.h"
 
 namespace retort::prune {
@@ -35,26 +35,26 @@ MaskedModel::Block block_of(const model::Weights& input, const architecture::Kep
   MaskedModel::Block block;
   block.keeps = candidate.find(number) != nullptr;
   if (!block.keeps) return block;
-  block.weights = model::weights_of_block(input, number);
-  const auto options = input.units.front().options();
+  const auto options = input.options();
   for (const auto* part : compress::parts()) {
     if (!part->of_blocks()) continue;
     const auto inputs = compress::kept_inputs(*part, input.config, candidate, number);
     part->mask(block.hooks) = mask_of(inputs, compress::inputs_of(*part, input.config, number), options);
     if (inputs.empty())
-      part->skip(block.weights);
+      block.changes.push_back({part, {}});
     else if (compensated && part->mask(block.hooks).defined())
       if (auto fitted = compensated->weight_DC(number, part->reader, inputs); fitted.defined())
-        part->reader_weight(block.weights) = std::move(fitted);
+        block.changes.push_back({part, std::move(fitted)});
   }
   return block;
 }
 
 }  // namespace
 
-MaskedModel::MaskedModel(const model::Weights& input, const architecture::Kept& candidate,
-                         compress::CompensatedLayers* compensated) {
-  mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.units.front().options());
+MaskedModel::MaskedModel(const model::Weights& cut, const architecture::Kept& candidate,
+                         compress::CompensatedLayers* compensated)
+    : input(cut) {
+  mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.options());
   auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
   for (std::int64_t block = 0; block < std::ssize(input.config.blocks); ++block) {
     blocks.push_back(block_of(input, candidate, block, compensated));
@@ -63,6 +63,17 @@ MaskedModel::MaskedModel(const model::Weights& input, const architecture::Kept& 
     const auto* kept = candidate.find(block);
     prefix = kept ? hash_of(prefix, kept->channels, kept->kv_groups) : hash_of(prefix, {}, {});
   }
+}
+
+model::BlockWeights MaskedModel::weights_of_block(std::int64_t block) const {
+  auto weights = model::weights_of_block(input, block);
+  for (const auto& change : blocks[static_cast<std::size_t>(block)].changes) {
+    if (change.fitted.defined())
+      change.part->reader_weight(weights) = change.fitted;
+    else
+      change.part->skip(weights);
+  }
+  return weights;
 }
 
 }  // namespace retort::prune

@@ -11,25 +11,35 @@
 
 #include "retort/architecture/kept.h"
 #include "retort/compress/compensated_layers.h"
+#include "retort/compress/parts.h"
 #include "retort/model/block.h"
 #include "retort/model/weights.h"
 
 namespace retort::prune {
 
 struct MaskedModel {
+  /// What becomes of the layer that reads a part.
+  struct Change {
+    const compress::Part* part;
+    at::Tensor fitted;  ///< its weight by compensation; undefined: the layer is skipped
+  };
   struct Block {
     bool keeps = false;
-    model::BlockWeights weights;  ///< without what is skipped, with what compensation fitted
-    model::BlockHooks hooks;      ///< masks of what is dropped
-    std::string prefix;           ///< hash of all that comes before it
+    std::vector<Change> changes;
+    model::BlockHooks hooks;  ///< masks of what is dropped
+    std::string prefix;       ///< hash of all that comes before it
   };
+  const model::Weights& input;
   std::vector<Block> blocks;  ///< of the input
   at::Tensor mask_D;          ///< of hidden features; undefined: all are kept
 
-  /// Refers to the tensors of `input`.  With `compensated` masked layers have the weights that compensation
-  /// would give them.  Throws StorageError.
+  /// `input` has to outlive it.  With `compensated` masked layers have the weights that compensation would
+  /// give them.  Throws StorageError.
   MaskedModel(const model::Weights& input, const architecture::Kept& candidate,
               compress::CompensatedLayers* compensated = nullptr);
+
+  /// Of a block that it keeps: without what is skipped, with what compensation fitted.
+  model::BlockWeights weights_of_block(std::int64_t block) const;
 };
 
 }  // namespace retort::prune

@@ -219,9 +219,15 @@ TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
   return {all, most(shares.choosing), most(shares.judging)};
 }
 
+// A step ranks what is left as a model of its own, before the first one all of it.
+std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options) {
+  return std::max(2 * target_parameters(config, options),
+                  options.stepwise() ? architecture::num_parameters(config) : 0);
+}
+
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
-                             const HiddenStates& states) {
+                             const HiddenStates& states, bool offloaded) {
   const bool on_disk = states.on_disk;
   const auto hidden = config.hidden_size * item_bytes;
   std::int64_t widest = config.hidden_size, head_dim = 0;
@@ -238,11 +244,9 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
       options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text.all) : 0;
   const auto rows = std::min(
       std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.head_rows), batch_tokens);
-  // A step ranks what is left as a model of its own, before the first one all of it.
-  const auto all = architecture::num_parameters(config);
-  const auto copies = std::max(2 * target_parameters(config, options), options.stepwise() ? all : 0);
-  return {{{kInputWeights, all * item_bytes},
-           {"weights as they get", copies * item_bytes},
+  return {{calibrate::planned_weights(kInputWeights, config, item_bytes, offloaded),
+           {"weights as they get", offloaded ? 2 * calibrate::weight_bytes(config, item_bytes, offloaded)
+                                             : most_made_parameters(config, options) * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states",
             streams * hidden + inner * item_bytes},
            {"hidden states shared by candidates",
@@ -256,7 +260,10 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
            {"work on a layer", (inverts ? kFitSquares : kRankingSquares) * widest * widest * 8 +
                                    3 * widest * calibrate::kBuckets * 8},
            {"gradients", gradient_bytes(config, item_bytes, batch_tokens, options)},
-           {"activations of a batch", calibrate::activation_bytes(config, item_bytes, batch_tokens)},
+           {"activations of a batch",
+            calibrate::activation_bytes(config, item_bytes, batch_tokens) +
+                calibrate::bytes_together(config, item_bytes, batch_tokens,
+                                          std::max(text.choosing, text.judging), offloaded)},
            {"logits", calibrate::logit_bytes(config, rows)}},
           base::join("lower calibration_tokens or sequence_length, ",
                      fits ? "set search.after_compensation: false, " : "", "or use a machine with more")};
@@ -264,9 +271,11 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
 
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
-                            const PruneOptions& options) {
+                            const PruneOptions& options, bool offloaded) {
   HiddenStates states;
-  const auto plan = [&] { return plan_prune(config, item_bytes, text, batch_tokens, options, states); };
+  const auto plan = [&] {
+    return plan_prune(config, item_bytes, text, batch_tokens, options, states, offloaded);
+  };
   const auto excess = [&] {
     return memory_bytes > 0 ? std::max<std::int64_t>(plan().total_bytes() - memory_bytes, 0) : 0;
   };
@@ -297,8 +306,8 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto text = tokens_of(split);
-  const auto [states, plan] =
-      plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options);
+  const auto [states, plan] = plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(),
+                                                text, longest, options, input.offload != nullptr);
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   setup.observer.message(record::Level::info,
                          "prune: " + describe(work_of(input.config, text.all, options, search)) + ".");

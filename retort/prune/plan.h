@@ -30,10 +30,14 @@ TextTokens tokens_of(const calibrate::TextSplit& text);
 /// The most of each side before the documents are known, of which one may hold a quarter of the text.
 TextTokens most_tokens(std::int64_t all, const PruneOptions& options);
 
-/// Plans a stage with `batch_tokens` in the longest batch.  Throws UsageError for an impossible target.
+/// Parameters of the models that a stage makes at once, at most.
+std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options);
+
+/// Plans a stage with `batch_tokens` in the longest batch.  `offloaded`: weights are in the memory of the
+/// machine, the rest on an accelerator.  Throws UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
-                             const HiddenStates& states);
+                             const HiddenStates& states, bool offloaded = false);
 
 /// Tokens of calibration text where the options say none: 24 fitted ones for each input of the widest layer
 /// that is fitted, and never fewer than 32,768; 24,576 where nothing is fitted.
@@ -51,7 +55,7 @@ struct PrunePlan {
 /// reads.
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
-                            const PruneOptions& options);
+                            const PruneOptions& options, bool offloaded = false);
 
 /// What a search over a space passes through its model.
 struct SearchTokens {

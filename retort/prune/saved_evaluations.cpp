@@ -35,11 +35,12 @@ calibrate::Evaluation evaluation_from_json(const base::Json& json) {
 
 SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& plan,
                                    const Evaluator& evaluator, SharedEvaluator& shared)
-    : observer_(setup.observer), evaluator_(shared) {
-  if (setup.place.saved_file.empty()) return;
-  const auto identity = objective_identity(setup.input, evaluator, plan.text, setup.options.objective);
-  file_.emplace(setup.place.saved_file, identity.dump(), observer_);
-  for (const auto& line : file_->earlier())
+    : observer_(setup.observer),
+      evaluator_(shared),
+      file_(setup.place.saved_file,
+            objective_identity(setup.input, evaluator, plan.text, setup.options.objective).dump(),
+            observer_) {
+  for (const auto& line : file_.earlier())
     if (line.contains(keys::kExact))  // else of an earlier version
       known_[{line.at(keys::kCandidate).get<std::string>(), line.at(keys::kExact).get<bool>()}] =
           evaluation_from_json(line);
@@ -50,12 +51,10 @@ calibrate::Evaluation SavedEvaluations::evaluate(const architecture::Kept& candi
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   record::stop_if_asked(observer_, "prune", "the candidates measured so far");
   const auto evaluation = evaluator_.evaluate(candidate, over);
-  if (file_) {
-    auto line = to_json(evaluation);
-    line[keys::kCandidate] = key.first;
-    line[keys::kExact] = key.second;
-    file_->append(line);
-  }
+  auto line = to_json(evaluation);
+  line[keys::kCandidate] = key.first;
+  line[keys::kExact] = key.second;
+  file_.append(line);
   return known_[key] = evaluation;
 }
 

@@ -3,7 +3,6 @@
 // stage goes on.
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,7 +26,7 @@ class SavedEvaluations {
  private:
   record::Observer& observer_;
   SharedEvaluator& evaluator_;
-  std::optional<SavedLines> file_;
+  SavedLines file_;
   // By the candidate's hash, and whether the KL is over the vocabulary.
   std::map<std::pair<std::string, bool>, calibrate::Evaluation> known_;
 };

@@ -21,6 +21,7 @@ double number_or_infinity(const base::Json& json) {
 
 SavedLines::SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer)
     : path_(std::move(path)) {
+  if (path_.empty()) return;
   base::make_directories(path_.parent_path());
   if (std::filesystem::exists(path_)) read(fingerprint, observer);
   // Written again as a whole, so that half a line of the last run is gone.
@@ -50,6 +51,7 @@ void SavedLines::read(const std::string& fingerprint, record::Observer& observer
 }
 
 void SavedLines::append(const base::Json& line) {
+  if (!file_) return;
   const int code = file_->append(line.dump());
   base::require<base::StorageError>(code == 0, path_.string(),
                                     ": writing failed: ", base::system_message(code),

@@ -19,7 +19,7 @@ double number_or_infinity(const base::Json& json);
 class SavedLines {
  public:
   /// Reads what is there; a file with another `fingerprint`, or none, begins anew, and the observer is told.
-  /// Throws StorageError.
+  /// An empty path saves nothing.  Throws StorageError.
   SavedLines(base::Path path, const std::string& fingerprint, record::Observer& observer);
 
   const std::vector<base::Json>& earlier() const { return earlier_; }

@@ -121,8 +121,7 @@ std::vector<calibrate::BlockScores> scores_of(const PruneSetup& setup, const Res
   if (setup.given) return *setup.given;
   const auto& text = setup.options.narrows() ? plan.text.fitted : plan.text.choosing;
   return calibrate::measured_scores(
-      setup.input,
-      calibrate::calibration_batches(text, setup.input.config, setup.input.units.front().device()),
+      setup.input, calibrate::calibration_batches(text, setup.input.config, setup.input.options().device()),
       plan.ranking);
 }
 

@@ -57,7 +57,7 @@ calibrate::UnitScores unit_scores_of(const Stepwise& s, const architecture::Kept
   if (s.setup.given) return calibrate::unit_scores(*s.setup.given);
   const auto& input = s.setup.input;
   const auto batches =
-      calibrate::calibration_batches(s.plan.text.fitted, input.config, input.units.front().device());
+      calibrate::calibration_batches(s.plan.text.fitted, input.config, input.options().device());
   const auto scores = calibrate::measured_scores(compress::sliced(input, kept), batches, s.plan.ranking);
   return in_input(calibrate::unit_scores(scores), input.config, kept);
 }

@@ -33,7 +33,10 @@ RankCounts counts_of(const std::vector<int>& nodes) {
 RankCounts count_ranks(comm::Group& world, at::Device device) {
   auto counts = counts_of(world.nodes());
   if (device.is_cpu()) counts.of_memory = counts.of_machine;
-  if (world.has_common_memory()) counts.of_common_memory = counts.of_memory;
+  if (world.has_common_memory())
+    counts.of_common_memory = counts.of_memory;
+  else
+    counts.copies_of_machine = counts.of_machine;
   return counts;
 }
 

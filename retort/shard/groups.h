@@ -26,7 +26,8 @@ struct RankCounts {
   std::int64_t of_machine = 1;  ///< of the machine with most
   std::int64_t least_of_machine = 1;
   std::int64_t of_memory = 1;  ///< that share one memory: those of a machine, or 1 with an accelerator each
-  std::int64_t of_common_memory = 1;  ///< of these, that hold one copy between them; 1: each its own
+  std::int64_t of_common_memory = 1;   ///< of these, that hold one copy between them; 1: each its own
+  std::int64_t copies_of_machine = 1;  ///< of what lies in its memory for its ranks: one, or each has its own
 };
 /// Of ranks that compute on such devices.  Collective.
 RankCounts count_ranks(comm::Group& world, at::Device device);

@@ -9,8 +9,10 @@
 
 namespace retort::shard {
 
-MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
-                                  comm::Group& group) {
+namespace {
+
+MachineWeights weights_on(at::Device device, const model::UnitSource& source, at::ScalarType dtype,
+                          comm::Group& group) {
   if (group.size() == 1) return {model::collected(source, dtype, device)};
   const auto machine = group.split(group.node(), "machine");
   std::shared_ptr<comm::CommonBlock> block;
@@ -32,6 +34,15 @@ MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarTyp
   return {std::move(weights), !block || machine->rank() == 0};
 }
 
+}  // namespace
+
+MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
+                                  at::Device computes, comm::Group& group) {
+  auto held = weights_on(device, source, dtype, group);
+  if (computes != device) model::offload(held.weights, computes);
+  return held;
+}
+
 ReadOnlyLayout read_only_layout(const RankCounts& ranks) {
   if (ranks.of_common_memory > 1) return {ranks.of_common_memory, false};
   if (ranks.of_machine != ranks.least_of_machine) return {};
@@ -46,7 +57,7 @@ ReadOnlyModel read_only_model(const model::UnitSource& source, at::ScalarType dt
     model.groups = make_groups(group, layout.ranks);
     model.parameters = sharded_parameters(source, Use::frozen, dtype, device, model.groups);
   } else {
-    auto weights = weights_of_machine(source, dtype, device, group).weights;
+    auto weights = weights_on(device, source, dtype, group).weights;
     model.parameters = resident_parameters(std::move(weights), Use::frozen, dtype);
   }
   return model;

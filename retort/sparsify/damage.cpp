@@ -70,28 +70,29 @@ DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibr
       objective_(objective),
       group_(group),
       scorer_(reference.config, reference.layout,
-              reference.units[static_cast<std::size_t>(reference.layout.head_unit())]) {
+              reference.unit_on_device(static_cast<std::size_t>(reference.layout.head_unit()))) {
   if (over == calibrate::KlOver::top_k) top_k_.emplace(scorer_, kDamageRows);
-  for (const auto& batch : batches_) {
-    auto hidden_ND = model::forward_blocks(reference, model::embedded(reference, batch.ids_N), batch.layout);
-    if (top_k_)
-      top_k_->keep(batch, hidden_ND);
-    else
-      reference_ND_.push_back(std::move(hidden_ND));
-  }
+  calibrate::pass_blocks(
+      reference, batches_, 0, [&](std::size_t i) { return model::embedded(reference, batches_[i].ids_N); },
+      [&](std::size_t i, const at::Tensor& hidden_ND) {
+        if (top_k_)
+          top_k_->keep(batches_[i], hidden_ND);
+        else
+          reference_ND_.push_back(hidden_ND);
+      });
 }
 
 Damage DamageTest::measure(const calibrate::Walk& walk) const {
   std::vector<calibrate::DocumentSums> documents;
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
-    const auto hidden_ND =
-        model::forward_blocks(walk.weights(), walk.hidden_ND(i), batches_[i].layout, walk.block());
-    if (top_k_)
-      top_k_->add_documents(i, batches_[i], hidden_ND, documents);
-    else
-      calibrate::add_documents(batches_[i], scorer_, hidden_ND, scorer_, reference_ND_[i], kDamageRows,
-                               documents);
-  }
+  calibrate::pass_blocks(
+      walk.weights(), batches_, walk.block(), [&](std::size_t i) { return walk.hidden_ND(i); },
+      [&](std::size_t i, const at::Tensor& hidden_ND) {
+        if (top_k_)
+          top_k_->add_documents(i, batches_[i], hidden_ND, documents);
+        else
+          calibrate::add_documents(batches_[i], scorer_, hidden_ND, scorer_, reference_ND_[i], kDamageRows,
+                                   documents);
+      });
   calibrate::join_over_ranks(group_, batches_, documents);
   Damage damage{calibrate::evaluation_of(documents, objective_), {}};
   group_.together([&] {

@@ -85,7 +85,7 @@ LayerInputs reordered(const LayerInputs& inputs, const std::vector<std::int64_t>
 void find_order(const SharedModel& model, const architecture::Tensor& layer, const LayerInputs& inputs,
                 const model::Pattern& pattern, LayerResult& outcome) {
   const auto& weights = model.weights();
-  const auto score_RC = removal_scores(weights.tensor(layer.name), inputs);
+  const auto score_RC = removal_scores(weights.on_device(weights.tensor(layer.name)), inputs);
   outcome.order = compress::input_order(weights.config, weights.layout, layer, score_RC, pattern);
   if (outcome.order.empty()) return;
   const auto order_C = model::index_tensor(outcome.order, score_RC.device());
@@ -213,10 +213,10 @@ LayerResult make_layer_sparse(SharedModel& model, const architecture::Tensor& la
   LayerResult outcome{.name = layer.name, .rows = layer.rows(), .cols = layer.cols()};
   const auto inputs = options.permute ? permute(model, layer, natural, options, outcome) : natural;
   const auto own = model.own_rows(layer);
-  const auto weight_RC =
+  const auto weight_RC = model.weights().on_device(
       model.weights()
           .tensor(layer.name)
-          .slice(0, static_cast<std::int64_t>(own.first), static_cast<std::int64_t>(own.last));
+          .slice(0, static_cast<std::int64_t>(own.first), static_cast<std::int64_t>(own.last)));
   const auto sparse_RC =
       model.gathered_rows(layer, sparse_rows(weight_RC, inputs, options, model.group(), outcome));
   // What follows shall see the values that the file will hold.

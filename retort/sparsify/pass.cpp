@@ -44,7 +44,7 @@ void add_before_block(const calibrate::Walk& walk, std::size_t batch, Tap wanted
 at::Tensor hessian(const SharedModel& model, const LayerGroup& group, const calibrate::Walk& walk,
                    AddInputs add_inputs) {
   const auto& layer = *group.layers.front();
-  const auto inputs = model.weights().units.front().options();
+  const auto inputs = model.weights().options();
   const auto batches = walk.batches().size(), first = std::min<std::size_t>(batches, 1);
   calibrate::HessianSums sums;
   const auto add = [&](std::size_t begin, std::size_t end) {

@@ -115,7 +115,8 @@ std::string describe(const SparsifyWork& work) {
 }
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
-                                const TextTokens& text, const SparsifyOptions& options, bool on_disk) {
+                                const TextTokens& text, const SparsifyOptions& options, bool on_disk,
+                                bool offloaded) {
   const auto layout = architecture::make_layout(config);
   std::int64_t squares = 0, work = 0;
   for (const auto* layer : chosen_tensors(layout, options)) {
@@ -128,12 +129,15 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
   const auto chosen_by =
       options.share < 1 ? calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) : 0;
-  return {{{std::string(kSparsifiedWeights), architecture::num_parameters(config) * item_bytes},
+  return {{calibrate::planned_weights(kSparsifiedWeights, config, item_bytes, offloaded),
            {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
            {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)},
            {"Hessians and factor", squares},
            {"work on a layer", work},
-           {"activations of a batch", calibrate::activation_bytes(config, item_bytes, text.batch)},
+           {"activations of a batch",
+            calibrate::activation_bytes(config, item_bytes, text.batch) +
+                calibrate::bytes_together(config, item_bytes, text.batch,
+                                          std::max(text.choosing, text.judging), offloaded)},
            {"logits", calibrate::logit_bytes(config, std::min(kDamageRows, text.batch))}},
           "lower calibration_tokens, leave the widest layers out, or use a machine with more"};
 }

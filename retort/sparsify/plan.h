@@ -45,8 +45,10 @@ std::string describe(const SparsifyWork& work);
 /// The item of the plan that ranks of a machine may hold in common.
 inline constexpr std::string_view kSparsifiedWeights = "weights";
 
-/// `on_disk`: hidden states of the text that is fitted to are in a file.
+/// `on_disk`: hidden states of the text that is fitted to are in a file; `offloaded`: the weights are in the
+/// memory of the machine, the rest on an accelerator.
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
-                                const TextTokens& text, const SparsifyOptions& options, bool on_disk);
+                                const TextTokens& text, const SparsifyOptions& options, bool on_disk,
+                                bool offloaded = false);
 
 }  // namespace retort::sparsify

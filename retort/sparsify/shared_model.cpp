@@ -11,6 +11,7 @@ void SharedModel::change(const std::function<void(model::Weights&)>& act) {
   group_.agree([&] {
     if (writes_) act(weights_);
   });
+  weights_.blocks_changed();
 }
 
 at::Tensor SharedModel::copy_to_write(std::size_t unit) const {

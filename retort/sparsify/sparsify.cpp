@@ -49,10 +49,9 @@ std::vector<std::string> names_of(const std::vector<calibrate::SourceText>& sour
 Text text_of(const calibrate::TextSplit& split, const SharedModel& model) {
   const auto& weights = model.weights();
   const auto batches = [&](const std::vector<calibrate::SourceText>& sources) {
-    return sources.empty()
-               ? std::vector<calibrate::Batch>()
-               : calibrate::batches_of_rank(sources, weights.config, weights.units.front().device(),
-                                            model.group().rank(), model.group().size());
+    return sources.empty() ? std::vector<calibrate::Batch>()
+                           : calibrate::batches_of_rank(sources, weights.config, weights.options().device(),
+                                                        model.group().rank(), model.group().size());
   };
   return {batches(split.fitted), batches(split.choosing), batches(split.judging)};
 }
@@ -106,10 +105,13 @@ struct Planned {
 // memory alone does not suffice.
 Planned plan(const model::Weights& weights, const TextTokens& tokens, const SparsifyOptions& options,
              const SparsifyPlace& place, record::Observer& observer) {
-  const auto item = weights.item_bytes();
-  auto plan = plan_sparsify(weights.config, item, tokens, options, false);
+  const auto planned = [&](bool on_disk) {
+    return plan_sparsify(weights.config, weights.item_bytes(), tokens, options, on_disk,
+                         weights.offload != nullptr);
+  };
+  auto plan = planned(false);
   const bool on_disk = place.memory > 0 && plan.total_bytes() > place.memory && !place.scratch.empty();
-  if (on_disk) plan = plan_sparsify(weights.config, item, tokens, options, true);
+  if (on_disk) plan = planned(true);
   observer.message(record::Level::info, "sparsify: memory:\n" + shard::describe(plan));
   if (place.memory > 0) shard::require_fits(plan, place.memory);
   return {plan.total_bytes(), on_disk ? place.scratch : base::Path()};

@@ -35,7 +35,7 @@ class SparsifyOnRanks : public testing::Test {
         ranks,
         [&](comm::Group& group) {
           at::set_num_threads(1);
-          auto shared = shard::weights_of_machine(source, at::kDouble, at::kCPU, group);
+          auto shared = shard::weights_of_machine(source, at::kDouble, at::kCPU, at::kCPU, group);
           record::Observer silent;
           auto result = sparsify::sparsify(
               std::move(shared.weights), text_, options_,
@@ -159,7 +159,7 @@ TEST_F(SparsifyOnRanks, AnErrorIsThatOfAll) {
   const auto source = model::source_of(broken);
   std::atomic<int> told = 0;
   test::on_ranks(3, [&](comm::Group& group) {
-    auto shared = shard::weights_of_machine(source, at::kDouble, at::kCPU, group);
+    auto shared = shard::weights_of_machine(source, at::kDouble, at::kCPU, at::kCPU, group);
     record::Observer observer;
     const auto message = test::message_of<base::ValidationError>([&] {
       sparsify::sparsify(std::move(shared.weights), text_, options_,

@@ -120,13 +120,6 @@ std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher,
   return std::min(most, tokens * teacher.hidden_size * item_bytes);
 }
 
-// What the plans before a run and within it have in common.
-struct Place {
-  at::Device device;
-  shard::RankCounts ranks;
-  std::int64_t available_bytes;  // of a machine
-};
-
 // The largest plan among the models; `config_of` has nothing for a model that is not there yet.
 using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
 
@@ -161,15 +154,15 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, {context.device, context.ranks, context.available_bytes},
+  return largest_plan(stage, context.place(),
                       [&](const std::string& name) { return context.models.config(name); });
 }
 
 // Before a model is loaded.
 shard::MemoryPlan planned(const Context& context, const Stage& stage) {
-  const auto plan = largest_plan(
-      stage, {context.device, context.ranks, context.available_bytes},
-      [&](const std::string& name) { return architecture::read_config(context.model_path(name)); });
+  const auto plan = largest_plan(stage, context.place(), [&](const std::string& name) {
+    return architecture::read_config(context.model_path(name));
+  });
   base::ensure(plan.has_value(), "models that are evaluated are there");
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(*plan)));

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "retort/architecture/counts.h"
+#include "retort/architecture/hf_config.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/profile.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
@@ -34,28 +36,42 @@ base::Json identity_of(const base::Path& model, const std::vector<calibrate::Sou
           {"seed", options.seed}};
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+std::int64_t weight_bytes(const architecture::Config& model) {
+  return architecture::num_parameters(model) * std::int64_t{sizeof(float)};
+}
+
+PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
   const auto& options = options_of(stage);
+  const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
+  const auto panel = std::max(calibrate::kPanelTokens, options.sequence_length);
+  return placed_weights(place, weight_bytes(model), [&](bool offloaded) {
+    auto memory = calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
+    memory.share(calibrate::kProfiledWeights, place.ranks.of_common_memory);
+    return memory;
+  });
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  auto memory = calibrate::plan_profile(
-      *config, sizeof(float), calibration_tokens(stage, options.calibration_tokens, options.sequence_length),
-      std::max(calibrate::kPanelTokens, options.sequence_length));
-  memory.share(calibrate::kProfiledWeights, context.ranks.of_common_memory);
-  return memory;
+  return placed(context.place(), stage, *config).memory;
 }
 
 // A machine holds the weights once, and its ranks share what is left.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model = calibrated_model(context, stage, asked_by(options));
-  const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
-  calibrate::ProfilePlace place{
-      .directory = context.directory.stage_directory(stage.name),
-      .scratch = context.directory.checkpoints(stage.name),
-      .identity = {},
-      .memory = available_bytes_of_rank(context.available_bytes, context.ranks, weight_bytes),
-      .group = &context.group};
+  bool offloaded = false;
+  context.group.agree([&] {
+    const auto config = architecture::read_config(context.model_path(stage.from));
+    offloaded = placed(context.place(), stage, config).offloaded;
+  });
+  const auto model = calibrated_model(context, stage, asked_by(options), offloaded);
+  calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
+                                .scratch = context.directory.checkpoints(stage.name),
+                                .identity = {},
+                                .memory = available_bytes_of_rank(context.available_bytes, context.ranks,
+                                                                  weight_bytes(model.weights.config)),
+                                .group = &context.group};
   context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }

@@ -11,6 +11,7 @@
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
@@ -75,18 +76,30 @@ std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) 
   return calibration_tokens(stage, prune::calibration_tokens_of(input, options), options.sequence_length);
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+// Of the input, and of what rank 0 makes of it.
+std::int64_t weight_bytes(const Stage& stage, const architecture::Config& input) {
+  const auto made = prune::most_made_parameters(input, options_of(stage));
+  return (architecture::num_parameters(input) + made) * std::int64_t{sizeof(float)};
+}
+
+PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& input) {
   const auto& options = options_of(stage);
+  const auto tokens = prune::most_tokens(text_tokens(stage, input), options);
+  const auto batch = std::max(calibrate::kCalibrationBatchTokens, options.sequence_length);
+  return placed_weights(place, weight_bytes(stage, input), [&](bool offloaded) {
+    auto memory = prune::plan_prune_within(memory_of_rank(place.available_bytes, place.ranks, input),
+                                           /*may_use_disk=*/true, input, sizeof(float), tokens, batch,
+                                           options, offloaded)
+                      .memory;
+    memory.share(prune::kInputWeights, place.ranks.of_common_memory);
+    return memory;
+  });
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  auto memory =
-      prune::plan_prune_within(memory_of_rank(context.available_bytes, context.ranks, *config),
-                               /*may_use_disk=*/true, *config, sizeof(float),
-                               prune::most_tokens(text_tokens(stage, *config), options),
-                               std::max(calibrate::kCalibrationBatchTokens, options.sequence_length), options)
-          .memory;
-  memory.share(prune::kInputWeights, context.ranks.of_common_memory);
-  return memory;
+  return placed(context.place(), stage, *config).memory;
 }
 
 std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
@@ -147,9 +160,13 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
   CalibrationAsked asked{};
-  context.group.agree(
-      [&] { asked = asked_by(stage, architecture::read_config(context.model_path(stage.from))); });
-  const auto model = calibrated_model(context, stage, asked);
+  bool offloaded = false;
+  context.group.agree([&] {
+    const auto config = architecture::read_config(context.model_path(stage.from));
+    asked = asked_by(stage, config);
+    offloaded = placed(context.place(), stage, config).offloaded;
+  });
+  const auto model = calibrated_model(context, stage, asked, offloaded);
   const auto result = pruned(context, stage, model);
   base::Json json;
   context.group.agree([&] {

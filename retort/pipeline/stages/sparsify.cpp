@@ -10,6 +10,7 @@
 #include "retort/base/units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
+#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/sparsify/options.h"
 #include "retort/sparsify/plan.h"
@@ -29,15 +30,24 @@ std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) 
   return calibration_tokens(stage, sparsify::calibration_tokens_of(input, options), options.sequence_length);
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
+std::int64_t weight_bytes(const architecture::Config& model) {
+  return architecture::num_parameters(model) * std::int64_t{sizeof(float)};
+}
+
+PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
   const auto& options = options_of(stage);
+  const auto tokens = sparsify::most_tokens(options, text_tokens(stage, model), place.ranks.all);
+  return placed_weights(place, weight_bytes(model), [&](bool offloaded) {
+    auto memory = sparsify::plan_sparsify(model, sizeof(float), tokens, options, /*on_disk=*/true, offloaded);
+    memory.share(sparsify::kSparsifiedWeights, place.ranks.of_common_memory);
+    return memory;
+  });
+}
+
+std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  auto memory = sparsify::plan_sparsify(
-      *config, sizeof(float), sparsify::most_tokens(options, text_tokens(stage, *config), context.ranks.all),
-      options, /*on_disk=*/true);
-  memory.share(sparsify::kSparsifiedWeights, context.ranks.of_common_memory);
-  return memory;
+  return placed(context.place(), stage, *config).memory;
 }
 
 std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
@@ -70,16 +80,19 @@ base::Json identity_of(const Context& context, const Stage& stage,
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
   CalibrationAsked asked{};
-  context.group.agree(
-      [&] { asked = asked_by(stage, architecture::read_config(context.model_path(stage.from))); });
-  auto model = calibrated_model(context, stage, asked);
-  const auto weight_bytes = architecture::num_parameters(model.weights.config) * std::int64_t{sizeof(float)};
-  sparsify::SparsifyPlace place{
-      .scratch = context.directory.checkpoints(stage.name),
-      .identity = {},
-      .memory = available_bytes_of_rank(context.available_bytes, context.ranks, weight_bytes),
-      .group = &context.group,
-      .writes = model.writes};
+  bool offloaded = false;
+  context.group.agree([&] {
+    const auto config = architecture::read_config(context.model_path(stage.from));
+    asked = asked_by(stage, config);
+    offloaded = placed(context.place(), stage, config).offloaded;
+  });
+  auto model = calibrated_model(context, stage, asked, offloaded);
+  sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(stage.name),
+                                .identity = {},
+                                .memory = available_bytes_of_rank(context.available_bytes, context.ranks,
+                                                                  weight_bytes(model.weights.config)),
+                                .group = &context.group,
+                                .writes = model.writes};
   context.group.agree([&] {
     if (context.leads()) place.identity = identity_of(context, stage, model.sources);
   });
