@@ -114,6 +114,13 @@ double Sweep::share_of(std::int64_t multiple) const {
   return best > 0 ? rate_of(multiple) / best : 1;
 }
 
+double Sweep::rate_at(std::int64_t width) const {
+  double rate = 0;
+  for (const auto& one : multiples)
+    if (width % one.multiple == 0) rate = one.flops_per_second;
+  return rate;
+}
+
 std::int64_t Sweep::advised_multiple() const {
   for (const auto& one : multiples)
     if (share_of(one.multiple) >= 1 - kLoss) return one.multiple;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
@@ -78,6 +79,18 @@ Part head_part(const architecture::Config& model, const at::Tensor& flat, const 
       }};
 }
 
+// Each part of the models once, with a model that has no other block.
+template <typename OnHead, typename OnBlock>
+void for_each_part(std::span<const architecture::Config> models, OnHead on_head, OnBlock on_block) {
+  std::set<std::string> known;
+  for (const auto& model : models) {
+    if (const auto name = head_name(model); known.insert(name).second) on_head(name, model);
+    for (const auto& block : model.blocks)
+      if (const auto name = block_name(model, block); known.insert(name).second)
+        on_block(name, with_block(model, block));
+  }
+}
+
 // Of any unit of the models.
 std::int64_t largest_unit(std::span<const architecture::Config> models) {
   std::int64_t largest = 0;
@@ -91,12 +104,10 @@ std::int64_t largest_unit(std::span<const architecture::Config> models) {
 SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, const SpeedOptions& options) {
   const auto flat = constant({largest_unit(models)}, options);
   std::map<std::string, Part> parts;
-  for (const auto& model : models) {
-    if (!parts.contains(head_name(model))) parts[head_name(model)] = head_part(model, flat, options);
-    for (const auto& block : model.blocks)
-      if (const auto name = block_name(model, block); !parts.contains(name))
-        parts[name] = block_part(with_block(model, block), flat, options);
-  }
+  for_each_part(
+      models,
+      [&](const std::string& name, const auto& model) { parts[name] = head_part(model, flat, options); },
+      [&](const std::string& name, const auto& model) { parts[name] = block_part(model, flat, options); });
   for (const auto& [name, part] : parts) part.run();  // first calls allocate and choose kernels
   for (std::int64_t round = 0; round < options.rounds; ++round)
     for (auto& [name, part] : parts) {
@@ -107,6 +118,36 @@ SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, co
   SpeedTable table;
   table.options_ = options;
   for (const auto& [name, part] : parts) table.seconds_[name] = part.seconds;
+  return table;
+}
+
+SpeedTable SpeedTable::expected(std::span<const architecture::Config> models, const SpeedOptions& options,
+                                const OtherMachine& machine) {
+  SpeedTable table;
+  table.options_ = options;
+  table.options_.dtype = machine.dtype;
+  table.machine_ = machine.name;
+  const auto tokens = static_cast<double>(options.batch * options.context);
+  const auto rate = [&](const bench::Sweep& sweep, std::int64_t width) {
+    const double found = sweep.rate_at(width);
+    return found > 0 ? found : machine.rates.square_flops;
+  };
+  for_each_part(
+      models,
+      [&](const std::string& name, const auto& model) {
+        table.seconds_[name] = tokens * architecture::head_flops_per_token(model) /
+                               rate(machine.rates.hidden_size, model.hidden_size);
+      },
+      [&](const std::string& name, const auto& model) {
+        const auto& block = model.blocks.front();
+        const auto mlp_flops = 2.0 * static_cast<double>(architecture::matrix_parameters(
+                                         {.attention = {}, .mlp = block.mlp}, model.hidden_size));
+        const auto all_flops =
+            architecture::flops_per_token(model, options.context) - architecture::head_flops_per_token(model);
+        table.seconds_[name] =
+            tokens * (mlp_flops / rate(machine.rates.mlp_width, architecture::mlp_width(block)) +
+                      (all_flops - mlp_flops) / rate(machine.rates.hidden_size, model.hidden_size));
+      });
   return table;
 }
 
@@ -134,11 +175,15 @@ base::Json to_json(const ModelCost& cost) {
 }
 
 base::Json SpeedTable::to_json() const {
-  const base::Json conditions = {
-      {"context", options_.context},     {"batch", options_.batch},
-      {"rounds", options_.rounds},       {"dtype", model::dtype_name(options_.dtype)},
-      {"device", options_.device.str()}, {"threads", at::get_num_threads()}};
-  base::Json json = {{"conditions", conditions}, {"seconds", seconds_}};
+  base::Json conditions = {{"context", options_.context},
+                           {"batch", options_.batch},
+                           {keys::kDtype, model::dtype_name(options_.dtype)}};
+  if (machine_.empty())
+    conditions.update(
+        {{"rounds", options_.rounds}, {"device", options_.device.str()}, {"threads", at::get_num_threads()}});
+  else
+    conditions[keys::kRatesOf] = machine_;
+  base::Json json = {{keys::kConditions, conditions}, {"seconds", seconds_}};
   const std::string text = json.dump();
   base::Hasher hasher;
   hasher.update(text.data(), text.size());

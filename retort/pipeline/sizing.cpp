@@ -5,6 +5,7 @@
 
 #include "retort/base/error.h"
 #include "retort/bench/sizing.h"
+#include "retort/model/dtype.h"
 #include "retort/prune/moves.h"
 
 namespace retort::pipeline {
@@ -12,23 +13,29 @@ namespace {
 
 using record::Level;
 
+const bench::Sizing::Sweeps& rates_in(const bench::Sizing& sizing, const std::string& dtype,
+                                      const recipe::Stage& stage) {
+  const auto found = sizing.by_dtype.find(dtype);
+  base::require<base::UsageError>(found != sizing.by_dtype.end(), "stage '", stage.name,
+                                  "': expected rates in ", dtype, ", the type that the run computes in, in ",
+                                  stage.sizing, ", found none; measure them: retort bench gemm MODEL --out ",
+                                  stage.sizing, ".");
+  return found->second;
+}
+
 class SizedStage {
  public:
   SizedStage(const recipe::Stage& stage, const std::string& dtype, record::Observer& observer)
-      : stage_(stage), observer_(observer), sizing_(bench::read_sizing(stage.sizing)) {
-    const auto found = sizing_.by_dtype.find(dtype);
-    base::require<base::UsageError>(
-        found != sizing_.by_dtype.end(), "stage '", stage.name, "': expected rates in ", dtype,
-        ", the type that the run computes in, in ", stage.sizing,
-        ", found none; measure them: retort bench gemm MODEL --out ", stage.sizing, ".");
-    sweeps_ = found->second;
-  }
+      : stage_(stage),
+        observer_(observer),
+        sizing_(bench::read_sizing(stage.sizing)),
+        sweeps_(rates_in(sizing_, dtype, stage)) {}
 
   void warn_of_differences(const KnownModels& models, c10::Device device) const {
     if (const auto differs = sizing_.machine.difference(bench::this_machine(device)); !differs.empty())
       say(Level::warning, base::join("was measured with ", differs,
                                      "; that is right only if the model is going to run there"));
-    const auto config = models.config(stage_.from);
+    const auto config = stage_.from.empty() ? std::nullopt : models.config(stage_.from);
     if (config && config->hidden_size != sizing_.hidden_size)
       say(Level::warning,
           base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and the model has ",
@@ -69,7 +76,7 @@ class SizedStage {
   const recipe::Stage& stage_;
   record::Observer& observer_;
   bench::Sizing sizing_;
-  bench::Sizing::Sweeps sweeps_;
+  const bench::Sizing::Sweeps& sweeps_;
 };
 
 std::vector<prune::PruneOptions*> prune_options(recipe::Recipe& recipe) {
@@ -97,8 +104,7 @@ void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std:
                    c10::Device device, record::Observer& observer) {
   for (auto& stage : recipe.stages) {
     auto* options = std::get_if<prune::PruneOptions>(&stage.options);
-    if (!options) continue;
-    const bool open = options->width_multiple == prune::kWidthMultipleOfModel;
+    const bool open = options && options->width_multiple == prune::kWidthMultipleOfModel;
     if (stage.sizing.empty()) {
       if (open) options->width_multiple = usual_multiple_of(stage, models);
       continue;
@@ -106,8 +112,17 @@ void settle_widths(recipe::Recipe& recipe, const KnownModels& models, const std:
     const auto usual = open ? usual_multiple_of(stage, models) : 0;
     const SizedStage sized(stage, dtype, observer);
     if (!models.finished(stage.name)) sized.warn_of_differences(models, device);
-    sized.settle(*options, usual);
+    if (options) sized.settle(*options, usual);
   }
+}
+
+std::optional<eval::OtherMachine> other_machine(const recipe::Stage& stage, c10::ScalarType dtype,
+                                                c10::Device device) {
+  if (stage.sizing.empty()) return {};
+  const auto sizing = bench::read_sizing(stage.sizing);
+  if (sizing.machine.difference(bench::this_machine(device)).empty()) return {};
+  return eval::OtherMachine{sizing.machine.processor, dtype,
+                            rates_in(sizing, model::dtype_name(dtype), stage)};
 }
 
 std::optional<double> sized_flops_per_second(const recipe::Stage& stage) {

@@ -192,11 +192,13 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   return {.weights = std::move(made.weights), .report = std::move(report)};
 }
 
-eval::SpeedTable measured_speed(const PruneSetup& setup, std::vector<architecture::Config> models) {
+eval::SpeedTable speed_of(const PruneSetup& setup, std::vector<architecture::Config> models) {
   models.push_back(setup.input.config);
-  return eval::SpeedTable::measured(models, {.context = setup.options.sequence_length,
-                                             .dtype = setup.input.units.front().scalar_type(),
-                                             .device = setup.input.options().device()});
+  const eval::SpeedOptions options{.context = setup.options.sequence_length,
+                                   .dtype = setup.input.units.front().scalar_type(),
+                                   .device = setup.input.options().device()};
+  return setup.runs_on ? eval::SpeedTable::expected(models, options, *setup.runs_on)
+                       : eval::SpeedTable::measured(models, options);
 }
 
 }  // namespace retort::prune

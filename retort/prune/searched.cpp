@@ -83,7 +83,7 @@ eval::SpeedTable speed_of_finalists(const PruneSetup& setup, const SearchCourse&
   std::vector<architecture::Config> models;
   for (const auto& finalist : course.finalists)
     models.push_back(architecture::config_of(setup.input.config, finalist.candidate.kept));
-  return measured_speed(setup, std::move(models));
+  return speed_of(setup, std::move(models));
 }
 
 // Those that are tied with the first, as many as the options want together with it.

@@ -236,7 +236,7 @@ PruneResult stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Ev
   auto result = make_result(setup, plan, evaluator,
                             {current.kept, {}, shared.document_sums(current.kept, KlOver::vocabulary)});
   result.report.course = std::move(decisions);
-  result.report.speed = measured_speed(setup, {result.weights.config});
+  result.report.speed = speed_of(setup, {result.weights.config});
   return result;
 }
 

@@ -53,6 +53,7 @@ void bind_from_and_teacher(StageKeys& keys) {
 void bind_choice(StageKeys& keys) {
   keys.models("earlier stages or directories to choose from; of a prune stage with its finalists");
   keys.teacher();
+  keys.sizing();
 }
 
 void bind_comparison(StageKeys& keys) {
@@ -131,7 +132,7 @@ void StageKeys::profile() {
 // The file is read when the run begins, so that the keys of a recipe can be looked at without it.
 void StageKeys::sizing() {
   binder_.text("sizing", stage().sizing,
-               {.doc = "file of retort bench gemm: widths that run well on a machine",
+               {.doc = "file of retort bench gemm, of the machine that the model is made for",
                 .may_be_empty = true,
                 .unset = "none"});
 }

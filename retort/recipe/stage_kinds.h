@@ -29,7 +29,7 @@ class StageKeys {
   void models(const char* doc);
   /// `profile`: an earlier stage that profiled the model of `from`.
   void profile();
-  /// `sizing`: a file with the sizes that run well on a machine.
+  /// `sizing`: a file with rates of the machine that the model is made for.
   void sizing();
 
  private:

@@ -35,6 +35,8 @@ const std::vector<base::Json>& elements(const base::Json& value);
 std::string interval_of(const base::Json& object);
 /// "tied" or "worse" than the best, as an interval tells; kMissing where there is none.
 std::string standing_of(const base::Json& object);
+/// How the times of a stage's models came about: "put together from the blocks, in fp32".
+std::string timing_of(const base::Json& result);
 /// The elements that are whole numbers in [0, limit).
 std::vector<std::size_t> indices(const base::Json& value, std::size_t limit);
 

@@ -306,8 +306,8 @@ Html finalist_table(const Json& result) {
       "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
       "over documents of the calibration text (95 % for all rows together; \u2013: fewer than eight "
       "documents of a source tell nothing). Bytes are those of weights and "
-      "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence in "
-      "float32, put together from its blocks.",
+      "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence, " +
+          timing_of(result) + ".",
       {{"", ""},
        {"f", "nats"},
        {"\u0394 log perplexity", "nats"},
@@ -342,9 +342,8 @@ Html costs(const Json& result) {
   const Json &before = field(result, keys::kCostBefore), &after = field(result, keys::kCost);
   if (!before.is_object() || !after.is_object()) return {};
   return element("p", "A forward pass of one sequence takes " + fixed(milliseconds(after), 1) +
-                          " ms instead of " + fixed(milliseconds(before), 1) +
-                          " (float32, put together from the blocks); weights and one sequence of keys and "
-                          "values in 16 bits " +
+                          " ms instead of " + fixed(milliseconds(before), 1) + " (" + timing_of(result) +
+                          "); weights and one sequence of keys and values in 16 bits " +
                           bytes(number(after, keys::kBytes)) + " instead of " +
                           bytes(number(before, keys::kBytes)) + "; FLOPs per token " +
                           count(number(after, keys::kFlopsPerToken)) + " instead of " +

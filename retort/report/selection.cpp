@@ -15,7 +15,8 @@ Html table_of(const Json& result) {
                   "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source "
                   "tell nothing); of those the fastest is taken, and of equally "
                   "fast ones the "
-                  "one with the least loss. Time is that of a forward pass of one sequence.",
+                  "one with the least loss. Time is that of a forward pass of one sequence, " +
+                  timing_of(result) + ".",
               {{"Model", "", true},
                {"Held-out NLL", "nats per token"},
                {"Behind the best", "nats per token"},

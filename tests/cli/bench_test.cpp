@@ -65,6 +65,27 @@ TEST_F(Bench, RunKeepsTheWidthThatItBeganWith) {
   EXPECT_SAYS(without.err, "sizing.json");
 }
 
+TEST_F(Bench, RatesOfAnotherMachineGiveItsTimes) {
+  ASSERT_EQ(project_.run(quick({"bench", "gemm", "m", "--dtype", "fp32", "-q"})).code, 0);
+  auto sizing = file("sizing.json");
+  sizing["machine"]["processor"] = "Made Up 9000";
+  project_.write("sizing.json", sizing.dump());
+  project_.write_recipe(
+      {"{name: small, kind: prune, from: ./m, target: {parameters: 97%}, sizing: "
+       "sizing.json, data: [text], calibration_tokens: 2k, sequence_length: 64, search: {tolerance: 20%}}",
+       "{name: best, kind: select, models: [small, ./m], teacher: ./m, sizing: sizing.json, data: [text], "
+       "tokens: 256, packing: {sequence_length: 64}, batch: {sequences: 2}}"});
+  const Finished finished = project_.run_recipe({"--dtype", "fp32"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const std::string stage : {"small", "best"}) {
+    EXPECT_SAYS(finished.err, "stage '" + stage + "': sizing.json: was measured with Made Up 9000");
+    EXPECT_EQ(file("run/stages/" + stage + ".json").at("speed").at("conditions").at("rates_of"),
+              "Made Up 9000");
+  }
+  EXPECT_SAYS(files_below(project_.path()).at("run/report.html"),
+              "one sequence, expected by the rates of Made Up 9000, in fp32.");
+}
+
 TEST_F(Bench, OfKernelsComparesThemWithMemoryAndProducts) {
   const Finished measured =
       project_.run(quick({"bench", "kernels", "m", "--dtype", "bf16", "--json", "--out", "kernels.json"}));

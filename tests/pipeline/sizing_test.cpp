@@ -91,6 +91,20 @@ TEST_F(SizingOfAStage, WarnsOfAnotherMachineOrModel) {
   EXPECT_SAYS(listener_.said, "was measured for a hidden size of 768, and the model has 32");
 }
 
+TEST_F(SizingOfAStage, NamesTheMachineOnlyIfItIsAnother) {
+  recipe::Stage stage;
+  EXPECT_FALSE(other_machine(stage, at::kFloat, at::kCPU));
+  stage.sizing = project_.path("sizing.json").string();
+  EXPECT_FALSE(other_machine(stage, at::kFloat, at::kCPU));
+  write(good_from(64), good_from(64),
+        [](auto& conditions) { conditions.machine.processor = "Made Up 9000"; });
+  const auto other = other_machine(stage, at::kFloat, at::kCPU);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->name, "Made Up 9000");
+  EXPECT_EQ(other->rates.mlp_width.rate_at(3 * 64), 1e11);
+  EXPECT_EQ(other->rates.mlp_width.rate_at(3 * 32), 1e10);
+}
+
 TEST_F(SizingOfAStage, IsWhatRankZeroHasReadOnEveryRank) {
   test::on_ranks(3, [&](comm::Group& group) {
     auto recipe =

@@ -12,6 +12,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/placed_weights.h"
+#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
@@ -137,8 +138,10 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
 prune::PruneResult pruned(const Context& context, const Stage& stage, const CalibratedModel& model) {
   std::optional<std::vector<calibrate::BlockScores>> scores;
   std::function<void(const model::Weights&)> on_tied;
+  std::optional<eval::OtherMachine> runs_on;
   context.group.agree([&] {
     if (!context.leads()) return;
+    runs_on = other_machine(stage, context.dtype, context.device);
     scores = scores_of_profile(context, stage, model.weights);
     on_tied = saver(context, stage);
   });
@@ -152,6 +155,7 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
                 .memory = memory_of_rank(context.available_bytes, context.ranks, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
+      .runs_on = runs_on ? &*runs_on : nullptr,
       .threads_of_leader = context.threads_of_machine()};
   return options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
 }

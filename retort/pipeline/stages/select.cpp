@@ -14,6 +14,7 @@
 #include "retort/model/saved_units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
+#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/teams.h"
 #include "retort/record/keys.h"
@@ -130,9 +131,11 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
 eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
   std::vector<architecture::Config> configs;
   for (const auto& contender : contenders) configs.push_back(contender.config);
-  return eval::SpeedTable::measured(configs, {.context = options_of(stage).packing.sequence_length,
-                                              .dtype = context.dtype,
-                                              .device = context.device});
+  const eval::SpeedOptions options{
+      .context = options_of(stage).packing.sequence_length, .dtype = context.dtype, .device = context.device};
+  const auto runs_on = other_machine(stage, context.dtype, context.device);
+  return runs_on ? eval::SpeedTable::expected(configs, options, *runs_on)
+                 : eval::SpeedTable::measured(configs, options);
 }
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
