@@ -316,7 +316,7 @@ shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t 
     activations = std::max(activations, panel_tokens * (item_bytes * projected + 28 * widest));
   }
   const auto hidden = panel_tokens * config.hidden_size * item_bytes;
-  return {{planned_weights(kProfiledWeights, config, item_bytes, offloaded),
+  return {{planned_weights(kProfiledWeights, config, item_bytes, offloaded ? OnDevice::block : OnDevice::all),
            {"statistics of two blocks", 2 * largest},
            {"what a panel adds", added},
            {"activations of a panel", activations + 4 * hidden},

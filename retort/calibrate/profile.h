@@ -33,7 +33,7 @@ inline constexpr std::string_view kProfiledWeights = "weights";  ///< in its pla
 /// with `text_tokens`.  `offloaded`: the weights lie in the memory of the machine, the rest on an
 /// accelerator.
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded = false);
+                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded);
 
 struct ProfilePlace {
   base::Path directory;          ///< folder of the result

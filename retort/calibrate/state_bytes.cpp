@@ -4,6 +4,8 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/base/units.h"
 
 namespace retort::calibrate {
 namespace {
@@ -12,19 +14,24 @@ constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models
 
 }  // namespace
 
-std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, bool offloaded) {
-  if (!offloaded) return architecture::num_parameters(config) * item_bytes;
+std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, OnDevice what) {
+  if (what == OnDevice::all) return architecture::num_parameters(config) * item_bytes;
   const auto layout = architecture::make_layout(config);
   std::int64_t largest = 0;
   for (const auto& unit : layout.units)
     if (unit.kind == architecture::Unit::Kind::block) largest = std::max(largest, unit.size);
-  return (layout.units[static_cast<std::size_t>(layout.head_unit())].size + largest) * item_bytes;
+  const auto head = layout.units[static_cast<std::size_t>(layout.head_unit())].size;
+  return (largest + (what == OnDevice::block_and_head ? head : 0)) * item_bytes;
 }
 
 shard::MemoryItem planned_weights(std::string_view name, const architecture::Config& config,
-                                  std::int64_t item_bytes, bool offloaded) {
-  return {offloaded ? "copies of a block and of the head" : std::string(name),
-          weight_bytes(config, item_bytes, offloaded)};
+                                  std::int64_t item_bytes, OnDevice what) {
+  const auto bytes = weight_bytes(config, item_bytes, what);
+  if (what == OnDevice::all) return {std::string(name), bytes};
+  const auto all = static_cast<std::uint64_t>(weight_bytes(config, item_bytes, OnDevice::all));
+  return {base::join(what == OnDevice::block ? "copy of a block" : "copies of a block and of the head", " (",
+                     base::human_bytes(all), " lie in the machine's memory)"),
+          bytes};
 }
 
 std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,

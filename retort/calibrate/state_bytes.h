@@ -9,12 +9,13 @@
 
 namespace retort::calibrate {
 
-/// Of a model that text passes, bytes on the device that computes: all weights or, `offloaded`, the copies of
-/// its head and of the block at hand.
-std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, bool offloaded);
-/// The item of a plan for them, under `name` where they are all there.
+/// What lies on the device that computes of a model that text passes: its weights, or copies of those at
+/// hand.
+enum class OnDevice { all, block, block_and_head };
+std::int64_t weight_bytes(const architecture::Config& config, std::int64_t item_bytes, OnDevice what);
+/// The item of a plan for it, under `name` where all is there.
 shard::MemoryItem planned_weights(std::string_view name, const architecture::Config& config,
-                                  std::int64_t item_bytes, bool offloaded);
+                                  std::int64_t item_bytes, OnDevice what);
 
 /// Bytes of the hidden states of `tokens` tokens between all blocks.
 std::int64_t bytes_of_states(const architecture::Config& config, std::int64_t item_bytes,

@@ -108,7 +108,7 @@ model::Weights sliced(const model::Weights& input, const architecture::Kept& can
   output.lineage = composed_lineage(input, candidate);
   output.file_dtype = input.file_dtype;
   const auto options = input.units.front().options();
-  model::offload_like(input, output);
+  model::compute_like(input, output);
   for (std::size_t unit = 0; unit < output.layout.units.size(); ++unit) {
     const auto& shape = output.layout.units[unit];
     output.units.push_back(at::zeros({shape.size}, options));

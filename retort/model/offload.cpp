@@ -5,16 +5,14 @@
 namespace retort::model {
 
 at::Tensor Offload::copy_of(std::size_t unit, const at::Tensor& values) {
-  if (unit == head_unit_) {
-    if (!head_.defined()) head_ = values.to(device_);
-    return head_;
+  auto& copy = unit == head_unit_ ? head_ : last_;
+  auto& of = unit == head_unit_ ? head_of_ : last_of_;
+  if (of != values.const_data_ptr()) {
+    copy.reset();  // two at once would not be planned
+    copy = values.to(device_);
+    of = values.const_data_ptr();
   }
-  if (last_unit_ != unit) {
-    forget_blocks();  // two at once would not be planned
-    last_ = values.to(device_);
-    last_unit_ = unit;
-  }
-  return last_;
+  return copy;
 }
 
 }  // namespace retort::model

@@ -4,27 +4,27 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
-#include <optional>
 
 namespace retort::model {
 
 /// Copies of units on an accelerator: that of the head, which every batch needs, and of the unit used last.
+/// Not for several threads.
 class Offload {
  public:
   Offload(at::Device device, std::size_t head_unit) : device_(device), head_unit_(head_unit) {}
 
   at::Device device() const { return device_; }
-  std::size_t head_unit() const { return head_unit_; }
-  /// Of the values of a unit, which are not read where there is one.
+  /// Of the values of a unit, which are not read where there is one of the same memory.
   at::Tensor copy_of(std::size_t unit, const at::Tensor& values);
   /// The values of blocks are others now.
-  void forget_blocks() { last_unit_.reset(), last_.reset(); }
+  void forget_blocks() { last_of_ = nullptr, last_.reset(); }
+  void forget_all() { forget_blocks(), head_of_ = nullptr, head_.reset(); }
 
  private:
   at::Device device_;
   std::size_t head_unit_;
   at::Tensor head_, last_;
-  std::optional<std::size_t> last_unit_;
+  const void *head_of_ = nullptr, *last_of_ = nullptr;  ///< where the values lie that they are copies of
 };
 
 }  // namespace retort::model

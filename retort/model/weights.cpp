@@ -138,6 +138,10 @@ void Weights::blocks_changed() const {
   if (offload) offload->forget_blocks();
 }
 
+void Weights::forget_copies() const {
+  if (offload) offload->forget_all();
+}
+
 std::string Weights::content_hash() const {
   base::Hasher hasher;
   const auto text = architecture::hf_config_json(config);
@@ -229,17 +233,17 @@ Weights random_weights(const architecture::Config& config, std::uint64_t seed, a
   return collected(random_source(config, seed), dtype, device);
 }
 
-void offload(Weights& weights, at::Device device) {
+void compute_with_copies(Weights& weights, at::Device device) {
   weights.offload = std::make_shared<Offload>(device, static_cast<std::size_t>(weights.layout.head_unit()));
 }
 
-void offload_like(const Weights& model, Weights& weights) {
-  if (model.offload) offload(weights, model.offload->device());
+void compute_like(const Weights& model, Weights& weights) {
+  if (model.offload) compute_with_copies(weights, model.offload->device());
 }
 
 Weights converted(const Weights& weights, at::ScalarType dtype) {
   auto copy = weights;
-  offload_like(weights, copy);
+  compute_like(weights, copy);
   for (auto& unit : copy.units) unit = unit.to(dtype, /*non_blocking=*/false, /*copy=*/true);
   return copy;
 }

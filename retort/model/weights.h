@@ -43,6 +43,8 @@ struct Weights {
   at::Tensor unit_on_device(std::size_t unit) const;
   /// Copies of blocks are not the values any more.
   void blocks_changed() const;
+  /// Nothing computes with them for now, so copies go.
+  void forget_copies() const;
   /// XXH3 128-bit of config and values, the same wherever it is computed.
   std::string content_hash() const;
 };
@@ -76,10 +78,10 @@ Weights load_weights(const base::Path& directory, at::ScalarType dtype, at::Devi
 Weights random_weights(const architecture::Config& config, std::uint64_t seed, at::ScalarType dtype,
                        at::Device device);
 
-/// The units lie where they are, and `device` computes with copies.
-void offload(Weights& weights, at::Device device);
-/// Whoever computes with `model` computes with `weights`, on the same device.
-void offload_like(const Weights& model, Weights& weights);
+/// The units stay where they are, and `device` computes with copies of them.
+void compute_with_copies(Weights& weights, at::Device device);
+/// `weights`, which lie where those of `model` do, are computed with in the same way.
+void compute_like(const Weights& model, Weights& weights);
 
 /// A deep copy in another type.
 Weights converted(const Weights& weights, at::ScalarType dtype);

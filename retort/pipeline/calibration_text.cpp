@@ -59,12 +59,16 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
 }
 
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const CalibrationAsked& asked, bool offloaded) {
+                                 const OfModel& of_model) {
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
+  CalibrationAsked asked{};
+  bool offloaded = false;
   context.group.agree([&] {
     source = model::open_weights(model.path);
+    asked = of_model.asked(source.config);
     require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
+    offloaded = of_model.placed(source.config).offloaded;
   });
   if (offloaded)
     context.observer.message(record::Level::info,

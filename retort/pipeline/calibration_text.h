@@ -2,12 +2,14 @@
 // The text that a stage takes statistics from, and what tells it and the model apart from others.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "retort/base/json.h"
 #include "retort/calibrate/text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
@@ -25,11 +27,16 @@ struct CalibrationAsked {
   std::uint64_t seed;
 };
 
+/// What follows from the model of a stage: the text that it asks for, and where its weights lie.
+struct OfModel {
+  std::function<CalibrationAsked(const architecture::Config& model)> asked;
+  std::function<PlacedWeights(const architecture::Config& model)> placed;
+};
+
 /// What profile, prune and sparsify begin with.  Throws UsageError for sequences that the model has no
 /// positions for, DataError for a source with less text than its share: what was measured on it would be
-/// taken for more.  `offloaded` is that of PlacedWeights.  Collective.
-CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const CalibrationAsked& asked, bool offloaded);
+/// taken for more; what `of_model` throws.  Collective.
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, const OfModel& of_model);
 
 /// The text alone, before the run begins.  Throws DataError as above.
 std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, const recipe::Stage& stage,

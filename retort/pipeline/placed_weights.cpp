@@ -1,19 +1,24 @@
 #include "retort/pipeline/placed_weights.h"
 
+#include "retort/architecture/counts.h"
+
 namespace retort::pipeline {
 
-PlacedWeights placed_weights(const Place& place, std::int64_t weight_bytes,
-                             const std::function<shard::MemoryPlan(bool offloaded)>& plan) {
-  auto memory = plan(false);
-  if (place.device.is_cpu() || memory.total_bytes() <= place.available_bytes / place.ranks.of_memory)
-    return {std::move(memory)};
-  auto without_weights = plan(true);
+PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights) {
+  auto memory = weights.plan(false);
+  memory.share(weights.item, place.ranks.of_common_memory);
+  const auto available_bytes = place.available_bytes / place.ranks.of_memory;
+  if (place.device.is_cpu() || memory.total_bytes() <= available_bytes) return {std::move(memory)};
+  auto without_weights = weights.plan(true);
   if (without_weights.total_bytes() >= memory.total_bytes()) return {std::move(memory)};  // a tiny model
-  const auto bytes = weight_bytes * place.ranks.copies_of_machine;
-  shard::require_fits(
-      {{{"weights that the accelerators have no room for, in the memory of the machine", bytes}},
-       "use a machine with more, or one rank of it"},
-      available_bytes({}, at::kCPU));
+  if (without_weights.total_bytes() > available_bytes) return {std::move(without_weights), true};
+  const auto copies = place.ranks.copies_of_machine;
+  const auto parameters = copies * architecture::num_parameters(weights.model) + weights.made_parameters;
+  shard::require_fits({{{"weights that the accelerator has no room for, in the memory of the machine",
+                         parameters * std::int64_t{sizeof(float)}}},
+                       copies > 1 ? "use a machine with more, or fewer ranks of it, which have none in common"
+                                  : "use a machine with more"},
+                      place.machine_bytes);
   return {std::move(without_weights), true};
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "retort/pipeline/context.h"
 #include "retort/shard/memory_plan.h"
@@ -16,9 +17,15 @@ struct PlacedWeights {
   bool offloaded = false;    ///< the weights are in the memory of the machine, the rest on an accelerator
 };
 
-/// `plan`: of a rank whose weights are offloaded or not; `weight_bytes`: of all values that are offloaded if
-/// any.  Throws MemoryError where the machine has no room for those.
-PlacedWeights placed_weights(const Place& place, std::int64_t weight_bytes,
-                             const std::function<shard::MemoryPlan(bool offloaded)>& plan);
+/// What a stage plans.
+struct WeightsToPlace {
+  const architecture::Config& model;
+  std::int64_t made_parameters = 0;  ///< of models that rank 0 makes, beside it
+  std::string_view item;             ///< of the plan: the model's weights, which ranks may share
+  std::function<shard::MemoryPlan(bool offloaded)> plan;
+};
+/// In float32.  Throws MemoryError where weights that an accelerator has no room for find none in the
+/// machine.
+PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights);
 
 }  // namespace retort::pipeline

@@ -261,6 +261,11 @@ std::int64_t agreed_available_bytes(const recipe::Recipe& recipe, const RunReque
   return std::ranges::min(group.all_values(own));
 }
 
+// Of the machines themselves, in whose memory lies what accelerators have no room for.
+std::int64_t agreed_machine_bytes(const RunRequest& request, comm::Group& group) {
+  return std::ranges::min(group.all_values(available_bytes(request.available_memory, at::kCPU)));
+}
+
 // What this rank does is noted in the run directory from here on.  Says what ended the job before, if it did
 // not end by itself.
 void record_flight(const record::RunDirectory& directory, record::Observer& observer, comm::Group& group) {
@@ -293,12 +298,13 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   device = own.device;
   const auto ranks = shard::count_ranks(group, device);
   const auto available = agreed_available_bytes(recipe, request, own, group);
-  if (device.is_cpu()) ops::limit_waiting_blocks(available / ranks.of_memory);
+  const auto of_machine = device.is_cpu() ? available : agreed_machine_bytes(request, group);
+  ops::limit_waiting_blocks(of_machine / ranks.of_machine);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
-  const PlanContext planned{recipe, models, observer, device, dtype, available, ranks};
+  const PlanContext planned{recipe, models, observer, device, dtype, available, of_machine, ranks};
   std::string plans;
   group.agree([&] {
     if (group.rank() != 0) return;
@@ -324,9 +330,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
       if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
     });
     record::Observer& stoppable = stop_file ? *stop_file : observer;
-    return work_through(
-        {recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype, available, ranks},
-        request);
+    return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
+                         available, of_machine, ranks},
+                        request);
   } catch (...) {
     if (group.rank() == 0)
       directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here

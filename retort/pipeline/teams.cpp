@@ -108,6 +108,7 @@ Ended work(const Context& context, comm::Group& group, std::int64_t team, std::i
                             context.device,
                             context.dtype,
                             context.available_bytes,
+                            context.machine_bytes,
                             ranks_of_team(context.ranks, teams)};
       act(of_team, place);
     }

@@ -219,6 +219,7 @@ Evaluator::Compared Evaluator::as_compared(const architecture::Kept& candidate) 
               1, model::index_tensor(inputs, fitted_DC.device())));
     }
   }
+  compared.weights.blocks_changed();
   return compared;
 }
 

@@ -157,7 +157,9 @@ std::string why_unseen_lose_more(const PruneReport& report) {
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const MeasuredCandidate& chosen) {
   auto sliced = proved_slice(setup, evaluator, chosen.kept).weights;
-  return made_from(setup, plan, evaluator, chosen, std::move(sliced)).weights;
+  auto made = made_from(setup, plan, evaluator, chosen, std::move(sliced)).weights;
+  made.forget_copies();
+  return made;
 }
 
 PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
@@ -185,6 +187,7 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   report.believed = made.believed;
   const auto judged = judge.document_sums(made.weights);
   report.evaluation = judge.checked(judged);
+  made.weights.forget_copies();
   report.interval = eval::bootstrap_interval(calibrate::objective_terms(judged, setup.options.objective));
   say_outcome(setup, report);
   for (const auto& why : {why_worse(report), why_unseen_lose_more(report)})

@@ -51,9 +51,9 @@ MaskedModel::Block block_of(const model::Weights& input, const architecture::Kep
 
 }  // namespace
 
-MaskedModel::MaskedModel(const model::Weights& cut, const architecture::Kept& candidate,
+MaskedModel::MaskedModel(const model::Weights& whole, const architecture::Kept& candidate,
                          compress::CompensatedLayers* compensated)
-    : input(cut) {
+    : input(whole) {
   mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.options());
   auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
   for (std::int64_t block = 0; block < std::ssize(input.config.blocks); ++block) {

@@ -33,9 +33,9 @@ struct MaskedModel {
   std::vector<Block> blocks;  ///< of the input
   at::Tensor mask_D;          ///< of hidden features; undefined: all are kept
 
-  /// `input` has to outlive it.  With `compensated` masked layers have the weights that compensation would
+  /// `whole` has to outlive it.  With `compensated` masked layers have the weights that compensation would
   /// give them.  Throws StorageError.
-  MaskedModel(const model::Weights& input, const architecture::Kept& candidate,
+  MaskedModel(const model::Weights& whole, const architecture::Kept& candidate,
               compress::CompensatedLayers* compensated = nullptr);
 
   /// Of a block that it keeps: without what is skipped, with what compensation fitted.

@@ -219,9 +219,11 @@ TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
   return {all, most(shares.choosing), most(shares.judging)};
 }
 
-// A step ranks what is left as a model of its own, before the first one all of it.
+// A model that is fitted, it before that, and the best one while others that are tied with it are made.  A
+// step ranks what is left as a model of its own, before the first one all of it.
 std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options) {
-  return std::max(2 * target_parameters(config, options),
+  const std::int64_t models = !options.stepwise() && options.search.finalists > 1 ? 3 : 2;
+  return std::max(models * target_parameters(config, options),
                   options.stepwise() ? architecture::num_parameters(config) : 0);
 }
 
@@ -244,9 +246,12 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
       options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text.all) : 0;
   const auto rows = std::min(
       std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.head_rows), batch_tokens);
-  return {{calibrate::planned_weights(kInputWeights, config, item_bytes, offloaded),
-           {"weights as they get", offloaded ? 2 * calibrate::weight_bytes(config, item_bytes, offloaded)
-                                             : most_made_parameters(config, options) * item_bytes},
+  const auto weights = offloaded ? calibrate::OnDevice::block_and_head : calibrate::OnDevice::all;
+  return {{calibrate::planned_weights(kInputWeights, config, item_bytes, weights),
+           offloaded
+               ? shard::MemoryItem{"copies of blocks and heads of models that are made",
+                                   2 * calibrate::weight_bytes(config, item_bytes, weights)}
+               : shard::MemoryItem{"weights as they get", most_made_parameters(config, options) * item_bytes},
            {on_disk ? "hidden states, most of them on disk" : "hidden states",
             streams * hidden + inner * item_bytes},
            {"hidden states shared by candidates",

@@ -37,7 +37,7 @@ std::int64_t most_made_parameters(const architecture::Config& config, const Prun
 /// machine, the rest on an accelerator.  Throws UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
-                             const HiddenStates& states, bool offloaded = false);
+                             const HiddenStates& states, bool offloaded);
 
 /// Tokens of calibration text where the options say none: 24 fitted ones for each input of the widest layer
 /// that is fitted, and never fewer than 32,768; 24,576 where nothing is fitted.
@@ -55,7 +55,7 @@ struct PrunePlan {
 /// reads.
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
-                            const PruneOptions& options, bool offloaded = false);
+                            const PruneOptions& options, bool offloaded);
 
 /// What a search over a space passes through its model.
 struct SearchTokens {

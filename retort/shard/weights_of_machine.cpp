@@ -36,10 +36,10 @@ MachineWeights weights_on(at::Device device, const model::UnitSource& source, at
 
 }  // namespace
 
-MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
-                                  at::Device computes, comm::Group& group) {
-  auto held = weights_on(device, source, dtype, group);
-  if (computes != device) model::offload(held.weights, computes);
+MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device lies_on,
+                                  at::Device computes_on, comm::Group& group) {
+  auto held = weights_on(lies_on, source, dtype, group);
+  if (computes_on != lies_on) model::compute_with_copies(held.weights, computes_on);
   return held;
 }
 

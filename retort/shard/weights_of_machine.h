@@ -18,10 +18,10 @@ struct MachineWeights {
 };
 
 /// The ranks of a machine hold one copy between them where they have memory in common, of which each reads a
-/// part from the file; else every rank holds its own.  `computes`: where, with copies of the units where that
-/// is not `device`, on which they lie.  Collective.  Throws what the source throws.
-MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device device,
-                                  at::Device computes, comm::Group& group);
+/// part from the file; else every rank holds its own.  Where something computes on another device than the
+/// one that they lie on, it does so with copies.  Collective.  Throws what the source throws.
+MachineWeights weights_of_machine(const model::UnitSource& source, at::ScalarType dtype, at::Device lies_on,
+                                  at::Device computes_on, comm::Group& group);
 
 /// Parameters, and the groups that they may lie over.
 struct ReadOnlyModel {

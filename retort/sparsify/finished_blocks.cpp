@@ -56,16 +56,16 @@ base::Path FinishedBlocks::path(const char* pass, std::int64_t block) const {
   return directory_ / name;
 }
 
-std::optional<base::Json> FinishedBlocks::read_json(const base::Path& path,
-                                                    const at::Tensor& weights_W) const {
+std::optional<base::Json> FinishedBlocks::read_json(const base::Path& path, const at::Tensor& like_W,
+                                                    at::Tensor& weights_W) const {
   std::error_code ignored;
   if (!goes_on_ || !std::filesystem::is_regular_file(path, ignored)) return {};
   try {
     const auto file = io::SafetensorsFile::open(path);
     const auto& report = file.metadata().at(kReport);
-    const auto weights = weights_W.defined() ? file.bytes(kWeights) : std::span<const std::byte>();
+    const auto weights = like_W.defined() ? file.bytes(kWeights) : std::span<const std::byte>();
     if (file.metadata().at(kChecksum) != checksum(report, weights)) return {};
-    if (weights_W.defined()) model::read_tensor(file, kWeights, weights_W);
+    if (like_W.defined()) model::read_tensor(file, kWeights, weights_W = at::empty_like(like_W));
     return base::Json::parse(report);
   } catch (const base::ModelError&) {
     return {};
@@ -87,22 +87,27 @@ void FinishedBlocks::write_json(const base::Path& path, const base::Json& found,
 }
 
 template <typename Layer>
-std::optional<FoundBlock<Layer>> FinishedBlocks::read(const char* pass, std::int64_t block,
-                                                      const at::Tensor& weights_W) const {
+std::optional<KeptBlock<Layer>> FinishedBlocks::read(const char* pass, std::int64_t block,
+                                                     const at::Tensor& like_W) const {
   std::string text;
+  KeptBlock<Layer> kept;
+  auto& [found, weights_W] = kept;
   group_.agree([&] {
     if (group_.rank() != 0) return;
-    if (const auto json = read_json(path(pass, block), weights_W)) text = json->dump();
+    if (const auto json = read_json(path(pass, block), like_W, weights_W)) text = json->dump();
   });
   if (group_.size() > 1) group_.share(text);
   if (text.empty()) return {};
-  if (group_.size() > 1 && weights_W.defined()) group_.broadcast(shard::buffer_of(weights_W), 0).wait();
+  if (group_.size() > 1 && like_W.defined()) {
+    if (!weights_W.defined()) weights_W = at::empty_like(like_W);
+    group_.broadcast(shard::buffer_of(weights_W), 0).wait();
+  }
   const auto json = base::Json::parse(text);
-  FoundBlock<Layer> found{.seconds = json.at("seconds")};
+  found.seconds = json.at("seconds");
   for (const auto& row : json.at("layers")) read_row(row, source_names_, found.layers.emplace_back());
   if (const auto& damage = json.at("damage"); !damage.is_null())
     found.damage = cumulative_damage_from_json(damage, source_names_);
-  return found;
+  return kept;
 }
 
 template <typename Layer>
@@ -116,10 +121,10 @@ void FinishedBlocks::write(const char* pass, std::int64_t block, const FoundBloc
   });
 }
 
-template std::optional<FoundBlock<LayerDamage>> FinishedBlocks::read(const char*, std::int64_t,
-                                                                     const at::Tensor&) const;
-template std::optional<FoundBlock<LayerResult>> FinishedBlocks::read(const char*, std::int64_t,
-                                                                     const at::Tensor&) const;
+template std::optional<KeptBlock<LayerDamage>> FinishedBlocks::read(const char*, std::int64_t,
+                                                                    const at::Tensor&) const;
+template std::optional<KeptBlock<LayerResult>> FinishedBlocks::read(const char*, std::int64_t,
+                                                                    const at::Tensor&) const;
 template void FinishedBlocks::write(const char*, std::int64_t, const FoundBlock<LayerDamage>&,
                                     const at::Tensor&);
 template void FinishedBlocks::write(const char*, std::int64_t, const FoundBlock<LayerResult>&,

@@ -32,6 +32,13 @@ struct FoundBlock {
   double seconds = 0;
 };
 
+/// The same with the weights of the block, where they changed.
+template <typename Layer>
+struct KeptBlock {
+  FoundBlock<Layer> found;
+  at::Tensor weights_W;
+};
+
 class FinishedBlocks {
  public:
   /// Touches the disk only at the first write.  With an empty path nothing is stored.  `source_names` in the
@@ -40,11 +47,10 @@ class FinishedBlocks {
                  comm::Group& group);
 
   bool keep_any() const { return !directory_.empty(); }
-  /// Returns what a pass kept of a block, and copies its weights into `weights_W` where that is
-  /// defined. Empty when it is not there, or damaged: the block is then made again.  Collective.
+  /// Returns what a pass kept of a block, with weights like `like_W` where that is defined.  Empty when it is
+  /// not there, or damaged: the block is then made again.  Collective.
   template <typename Layer>
-  std::optional<FoundBlock<Layer>> read(const char* pass, std::int64_t block,
-                                        const at::Tensor& weights_W) const;
+  std::optional<KeptBlock<Layer>> read(const char* pass, std::int64_t block, const at::Tensor& like_W) const;
   /// The file appears whole or not at all; what is there of another identity goes.  Collective.  Throws
   /// StorageError.
   template <typename Layer>
@@ -53,7 +59,9 @@ class FinishedBlocks {
 
  private:
   base::Path path(const char* pass, std::int64_t block) const;
-  std::optional<base::Json> read_json(const base::Path& path, const at::Tensor& weights_W) const;
+  /// Takes weights where `weights_W` is to have some, which are like `like_W`.
+  std::optional<base::Json> read_json(const base::Path& path, const at::Tensor& like_W,
+                                      at::Tensor& weights_W) const;
   void write_json(const base::Path& path, const base::Json& found, const at::Tensor& weights_W);
 
   base::Path directory_;

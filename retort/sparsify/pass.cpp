@@ -121,10 +121,10 @@ template <typename Layer>
 std::optional<FoundBlock<Layer>> kept_block(const FinishedBlocks& finished, const char* pass,
                                             SharedModel& model, std::int64_t block, bool changes) {
   const auto unit = static_cast<std::size_t>(architecture::Layout::block_unit(block));
-  const auto kept_W = changes ? at::empty_like(model.weights().units[unit]) : at::Tensor();
-  auto found = finished.read<Layer>(pass, block, kept_W);
-  if (found && changes) model.change([&](model::Weights& weights) { weights.units[unit].copy_(kept_W); });
-  return found;
+  auto kept = finished.read<Layer>(pass, block, changes ? model.weights().units[unit] : at::Tensor());
+  if (!kept) return {};
+  if (changes) model.change([&](model::Weights& weights) { weights.units[unit].copy_(kept->weights_W); });
+  return std::move(kept->found);
 }
 
 // Walks that went through a visited block by halves stand at its end; all others still stand before it.

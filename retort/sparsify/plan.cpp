@@ -129,17 +129,19 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
   const auto chosen_by =
       options.share < 1 ? calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) : 0;
-  return {{calibrate::planned_weights(kSparsifiedWeights, config, item_bytes, offloaded),
-           {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
-           {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)},
-           {"Hessians and factor", squares},
-           {"work on a layer", work},
-           {"activations of a batch",
-            calibrate::activation_bytes(config, item_bytes, text.batch) +
-                calibrate::bytes_together(config, item_bytes, text.batch,
-                                          std::max(text.choosing, text.judging), offloaded)},
-           {"logits", calibrate::logit_bytes(config, std::min(kDamageRows, text.batch))}},
-          "lower calibration_tokens, leave the widest layers out, or use a machine with more"};
+  return {
+      {calibrate::planned_weights(kSparsifiedWeights, config, item_bytes,
+                                  offloaded ? calibrate::OnDevice::block_and_head : calibrate::OnDevice::all),
+       {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
+       {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)},
+       {"Hessians and factor", squares},
+       {"work on a layer", work},
+       {"activations of a batch",
+        calibrate::activation_bytes(config, item_bytes, text.batch) +
+            calibrate::bytes_together(config, item_bytes, text.batch, std::max(text.choosing, text.judging),
+                                      offloaded)},
+       {"logits", calibrate::logit_bytes(config, std::min(kDamageRows, text.batch))}},
+      "lower calibration_tokens, leave the widest layers out, or use a machine with more"};
 }
 
 }  // namespace retort::sparsify

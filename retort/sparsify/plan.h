@@ -49,6 +49,6 @@ inline constexpr std::string_view kSparsifiedWeights = "weights";
 /// memory of the machine, the rest on an accelerator.
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
                                 const TextTokens& text, const SparsifyOptions& options, bool on_disk,
-                                bool offloaded = false);
+                                bool offloaded);
 
 }  // namespace retort::sparsify

@@ -333,8 +333,10 @@ TEST(Profile, NeedsTheMemoryThatItStatesWhateverTheAmountOfText) {
   const auto weights = test::tiny_model(config, 1, at::kFloat);
   // The text is here already.
   const auto planned =
-      calibrate::plan_profile(config, sizeof(float), 0, calibrate::kPanelTokens).total_bytes();
-  EXPECT_EQ(calibrate::plan_profile(config, sizeof(float), 1000, calibrate::kPanelTokens).total_bytes(),
+      calibrate::plan_profile(config, sizeof(float), 0, calibrate::kPanelTokens, /*offloaded=*/false)
+          .total_bytes();
+  EXPECT_EQ(calibrate::plan_profile(config, sizeof(float), 1000, calibrate::kPanelTokens, /*offloaded=*/false)
+                .total_bytes(),
             planned + 8000);
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   for (const std::size_t sequences : {40U, 160U}) {  // panels of 32

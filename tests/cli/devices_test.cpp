@@ -160,32 +160,42 @@ TEST_F(Devices, TakeEveryKindOfStage) {
 // Two ranks read the one copy in the memory of their machine, and one of them writes it.
 TEST_F(Devices, WithoutRoomForTheWeightsMakeTheSame) {
   if (is_real()) GTEST_SKIP() << "needs the device of the tests, whose memory is planned alike everywhere";
-  project_.write_recipe({base::join(
-      "{name: sparse, kind: sparsify, from: ", std::getenv("RETORT_SOURCE"),
-      "/models/europa-5m, data: [text], calibration_tokens: 1k, sequence_length: 64, layers: [o_proj]}")});
   const auto run_within = [&](const std::string& directory, std::int64_t memory_bytes) {
     auto arguments = command(directory, 2);
     arguments.insert(arguments.end(), {"--set", "memory_bytes=" + std::to_string(memory_bytes)});
     return run(arguments, "", project_.path(), prepare);
   };
-  const auto refused = run_within("refused", 1);
-  std::smatch needs;
-  ASSERT_TRUE(std::regex_search(refused.err, needs, std::regex("the plan needs ([0-9.]+) MB")))
-      << refused.err;
-  const auto least_bytes = static_cast<std::int64_t>(1.01e6 * std::stod(needs[1].str()));
-  const auto within = run_within("within", least_bytes), beyond = run_within("beyond", 4 * least_bytes);
-  ASSERT_EQ(within.code, 0) << within.err;
-  ASSERT_EQ(beyond.code, 0) << beyond.err;
-  EXPECT_EQ(within.err.find("test device:"), std::string::npos) << within.err;
   const std::string said = "the weights stay in the memory of the machine";
-  EXPECT_NE(within.err.find(said), std::string::npos) << within.err;
-  EXPECT_EQ(beyond.err.find(said), std::string::npos) << beyond.err;
-  EXPECT_EQ(weights_of(project_.path("within"), "sparse"), weights_of(project_.path("beyond"), "sparse"));
-  const auto peak = [&](const std::string& run) {
-    return result(run, "sparse").at("peak_tensor_bytes").get<std::int64_t>();
-  };
-  EXPECT_LE(peak("within"), least_bytes);
-  EXPECT_LE(peak("within"), peak("beyond") - 15'000'000);  // of 22 MB of weights
+  for (const std::string keys : {"kind: sparsify, layers: [o_proj]", "kind: profile",
+                                 "kind: prune, target: {parameters: 80%}, units: blocks, search: {method: "
+                                 "influence, tolerance: 0.2}"}) {
+    SCOPED_TRACE(keys);
+    for (const auto* directory : {"refused", "within", "beyond"})
+      std::filesystem::remove_all(project_.path(directory));
+    project_.write_recipe({base::join("{name: made, ", keys, ", from: ", std::getenv("RETORT_SOURCE"),
+                                      "/models/europa-5m, data: [text], calibration_tokens: 1k, "
+                                      "sequence_length: 64}")});
+    const auto refused = run_within("refused", 1);
+    std::smatch needs;
+    ASSERT_TRUE(std::regex_search(refused.err, needs, std::regex("the plan needs ([0-9.]+) MB")))
+        << refused.err;
+    const auto least_bytes = static_cast<std::int64_t>(1.01e6 * std::stod(needs[1].str()));
+    const auto within = run_within("within", least_bytes), beyond = run_within("beyond", 4 * least_bytes);
+    ASSERT_EQ(within.code, 0) << within.err;
+    ASSERT_EQ(beyond.code, 0) << beyond.err;
+    EXPECT_EQ(within.err.find("test device:"), std::string::npos) << within.err;
+    EXPECT_NE(within.err.find(said), std::string::npos) << within.err;
+    EXPECT_EQ(beyond.err.find(said), std::string::npos) << beyond.err;
+    for (const auto& [name, content] : files_below(project_.path("within")))
+      if (name.ends_with(".safetensors")) {
+        EXPECT_TRUE(content == files_below(project_.path("beyond")).at(name)) << name;
+      }
+    const auto peak = [&](const std::string& run) {
+      return result(run, "made").at("peak_tensor_bytes").get<std::int64_t>();
+    };
+    EXPECT_LE(peak("within"), least_bytes);
+    EXPECT_LE(peak("within"), peak("beyond") - 15'000'000);  // of 22 MB of weights
+  }
 }
 
 TEST_F(Devices, WhoseCallStandsStillEndAllRanks) {

@@ -59,7 +59,7 @@ struct Event {
   double seconds = 0;
 };
 
-// Whether the calling thread is in a Kernel: it waits for what it gives, and then carries it out itself.
+// Kernels that the calling thread is in: it waits for what it gives, and then carries it out itself.
 thread_local int kernels_here = 0;
 
 struct Stream {
@@ -74,7 +74,6 @@ struct Stream {
   }
   // `at_once`: even if nobody waits for it.
   void push(std::function<void()> task, bool at_once = true) {
-    at_once = at_once && kernels_here == 0;
     {
       const std::scoped_lock lock(mutex);
       tasks.push_back(std::move(task));
@@ -108,11 +107,12 @@ struct Stream {
 
  private:
   void carry_out_next(std::unique_lock<std::mutex>& lock) {
-    const auto task = std::move(tasks.front());
+    auto task = std::move(tasks.front());
     tasks.pop_front();
     busy = true;
     lock.unlock();
-    task();
+    [&]() noexcept { task(); }();
+    task = {};  // what it holds may give memory back, which needs the lock
     lock.lock();
     busy = false;
     hurried = hurried && !tasks.empty();
@@ -195,7 +195,7 @@ class Machine {
     join(stream->clock, known_here());
     const auto tick = ++stream->clock[stream->number];
     for (const auto& use : uses) note(*stream, use, tick);
-    stream->push(std::move(work), at_once);
+    stream->push(std::move(work), at_once && kernels_here == 0);
   }
 
   std::shared_ptr<Event> record(Stream* stream, bool at_once = true) {

@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/project.h"
+#include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/two_four.h"
+#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/run_files.h"
 #include "support/message_of.h"
+#include "support/models_for_tests.h"
 
 namespace retort::pipeline {
 namespace {
@@ -24,7 +27,7 @@ std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recip
   const KnownModels models(recipe);
   Listener listener;
   return functions_of(recipe.stages[0].kind)
-      .plan({recipe, models, listener, at::kCPU, at::kFloat, kPlenty}, recipe.stages[0]);
+      .plan({recipe, models, listener, at::kCPU, at::kFloat, kPlenty, kPlenty}, recipe.stages[0]);
 }
 
 class RunMemory : public testing::Test {
@@ -206,6 +209,50 @@ TEST_F(Commands, GenerationPacksSparseLayersWhereTheyFit) {
   const auto [without, dense] = made(eval::plan_generation(config, 4, 8, 8, ops::Path::cpu, 0).total_bytes());
   EXPECT_EQ(dense.find("2:4"), dense.npos) << dense;
   EXPECT_EQ(with_room, without);
+}
+
+// Weights of 4 bytes for each of the parameters, and 50 bytes for the rest.
+class PlacedWeightsOf : public testing::Test {
+ protected:
+  PlacedWeights placed(at::Device device, std::int64_t available_bytes, std::int64_t machine_bytes,
+                       std::int64_t copies = 1) const {
+    return placed_weights(
+        {.device = device,
+         .ranks = {.all = copies, .of_machine = copies, .copies_of_machine = copies},
+         .available_bytes = available_bytes,
+         .machine_bytes = machine_bytes},
+        {.model = config_, .made_parameters = 1, .item = "weights", .plan = [&](bool offloaded) {
+           return shard::MemoryPlan{{{"weights", offloaded ? 10 : weights_}, {"rest", 50}}, "ask for less"};
+         }});
+  }
+
+  const architecture::Config config_ = test::tiny_config();
+  const std::int64_t weights_ = 4 * architecture::num_parameters(config_);
+  const at::Device accelerator_ = at::kCUDA;  // nothing is made there
+};
+
+TEST_F(PlacedWeightsOf, AnAcceleratorLieThereIfTheyCan) {
+  EXPECT_FALSE(placed(accelerator_, weights_ + 50, 0).offloaded);
+  const auto found = placed(accelerator_, weights_ + 49, weights_ + 4);
+  EXPECT_TRUE(found.offloaded);
+  EXPECT_EQ(found.memory.total_bytes(), 60);
+}
+
+TEST_F(PlacedWeightsOf, AProcessorHaveOnePlace) {
+  EXPECT_FALSE(placed(at::kCPU, 0, 0).offloaded);
+}
+
+TEST_F(PlacedWeightsOf, AMachineWithoutRoomAreRefused) {
+  EXPECT_SAYS(test::message_of<base::MemoryError>([&] { placed(accelerator_, 60, weights_ + 3); }),
+              "weights that the accelerator has no room for");
+  EXPECT_TRUE(placed(accelerator_, 60, 3 * weights_ + 4, 3).offloaded);
+  EXPECT_SAYS(test::message_of<base::MemoryError>([&] { placed(accelerator_, 60, 3 * weights_ + 3, 3); }),
+              "fewer ranks of it");
+}
+
+// Whoever compares the plan with what there is says what is missing.
+TEST_F(PlacedWeightsOf, AnAcceleratorThatIsTooSmallInAnyCaseAreNotAskedOfTheMachine) {
+  EXPECT_EQ(placed(accelerator_, 59, 0).memory.total_bytes(), 60);
 }
 
 }  // namespace

@@ -507,7 +507,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     EXPECT_EQ(text.all, 2 * 40 * 64);
     EXPECT_LE(text.choosing, prune::most_tokens(text.all, options).choosing);
     EXPECT_LE(text.judging, prune::most_tokens(text.all, options).judging);
-    return prune::plan_prune(config, 4, text, 2048, options, states).total_bytes();
+    return prune::plan_prune(config, 4, text, 2048, options, states, /*offloaded=*/false).total_bytes();
   };
   const auto expect_same_bits_within = [&](const std::vector<std::int64_t>& plans) {
     base::Json expected;

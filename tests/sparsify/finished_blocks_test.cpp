@@ -44,8 +44,9 @@ TEST_F(FinishedBlocksOnDisk, HoldTheDamageOfEachLayer) {
   EXPECT_EQ(
       on_disk("measured-00002.safetensors"),
       base::join(R"({"layers":[{)", kDamage, R"(,"name":"q","sparse":false}],"damage":null,"seconds":1.5})"));
-  const auto found = blocks().read<LayerDamage>("measured", 2, {});
-  ASSERT_TRUE(found);
+  const auto kept = blocks().read<LayerDamage>("measured", 2, {});
+  ASSERT_TRUE(kept);
+  const auto* found = &kept->found;
   EXPECT_EQ(found->seconds, 1.5);
   EXPECT_FALSE(found->damage);
   ASSERT_EQ(found->layers.size(), 1U);
@@ -76,10 +77,10 @@ TEST_F(FinishedBlocksOnDisk, HoldWhatBecameOfEachLayerAndOfTheBlock) {
                        R"("iterations":7},"relative_error":0.125,"seconds":2.5,"order":[1,0,3,2]}],)"
                        R"("damage":{)",
                        kDamage, R"(,"up_to_block":1},"seconds":3.5})"));
-  const auto read_W = at::zeros_like(weights_W);
-  const auto found = blocks().read<LayerResult>("sparse", 1, read_W);
-  ASSERT_TRUE(found && found->damage);
-  EXPECT_TRUE(at::equal(read_W, weights_W));
+  const auto kept = blocks().read<LayerResult>("sparse", 1, weights_W);
+  ASSERT_TRUE(kept && kept->found.damage);
+  EXPECT_TRUE(at::equal(kept->weights_W, weights_W));
+  const auto* found = &kept->found;
   EXPECT_EQ(to_json(*found->damage, {"first", "second"}), to_json(cumulative, {"first", "second"}));
   ASSERT_EQ(found->layers.size(), 1U);
   EXPECT_EQ(saved(found->layers[0]), saved(layer));

@@ -521,7 +521,7 @@ std::int64_t planned(const model::Weights& weights, const calibrate::TextSplit& 
       tokens.batch = std::max(tokens.batch, place.tokens);
     }
   return sparsify::plan_sparsify(weights.config, weights.units.front().element_size(), tokens, options,
-                                 on_disk)
+                                 on_disk, /*offloaded=*/false)
       .total_bytes();
 }
 

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
-#include "retort/architecture/counts.h"
-#include "retort/architecture/hf_config.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/profile.h"
+#include "retort/calibrate/state_bytes.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
@@ -36,19 +34,14 @@ base::Json identity_of(const base::Path& model, const std::vector<calibrate::Sou
           {"seed", options.seed}};
 }
 
-std::int64_t weight_bytes(const architecture::Config& model) {
-  return architecture::num_parameters(model) * std::int64_t{sizeof(float)};
-}
-
 PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
   const auto& options = options_of(stage);
   const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
   const auto panel = std::max(calibrate::kPanelTokens, options.sequence_length);
-  return placed_weights(place, weight_bytes(model), [&](bool offloaded) {
-    auto memory = calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
-    memory.share(calibrate::kProfiledWeights, place.ranks.of_common_memory);
-    return memory;
-  });
+  return placed_weights(place,
+                        {.model = model, .item = calibrate::kProfiledWeights, .plan = [&](bool offloaded) {
+                           return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
+                         }});
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
@@ -60,18 +53,18 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
 // A machine holds the weights once, and its ranks share what is left.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  bool offloaded = false;
-  context.group.agree([&] {
-    const auto config = architecture::read_config(context.model_path(stage.from));
-    offloaded = placed(context.place(), stage, config).offloaded;
-  });
-  const auto model = calibrated_model(context, stage, asked_by(options), offloaded);
-  calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
-                                .scratch = context.directory.checkpoints(stage.name),
-                                .identity = {},
-                                .memory = available_bytes_of_rank(context.available_bytes, context.ranks,
-                                                                  weight_bytes(model.weights.config)),
-                                .group = &context.group};
+  const auto model = calibrated_model(
+      context, stage,
+      {.asked = [&](const auto&) { return asked_by(options); },
+       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
+  calibrate::ProfilePlace place{
+      .directory = context.directory.stage_directory(stage.name),
+      .scratch = context.directory.checkpoints(stage.name),
+      .identity = {},
+      .memory = available_bytes_of_rank(
+          context.available_bytes, context.ranks,
+          calibrate::weight_bytes(model.weights.config, sizeof(float), calibrate::OnDevice::all)),
+      .group = &context.group};
   context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }

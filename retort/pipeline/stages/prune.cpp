@@ -4,14 +4,12 @@
 #include <algorithm>
 
 #include "retort/architecture/counts.h"
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
@@ -77,24 +75,20 @@ std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) 
   return calibration_tokens(stage, prune::calibration_tokens_of(input, options), options.sequence_length);
 }
 
-// Of the input, and of what rank 0 makes of it.
-std::int64_t weight_bytes(const Stage& stage, const architecture::Config& input) {
-  const auto made = prune::most_made_parameters(input, options_of(stage));
-  return (architecture::num_parameters(input) + made) * std::int64_t{sizeof(float)};
-}
-
 PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& input) {
   const auto& options = options_of(stage);
   const auto tokens = prune::most_tokens(text_tokens(stage, input), options);
   const auto batch = std::max(calibrate::kCalibrationBatchTokens, options.sequence_length);
-  return placed_weights(place, weight_bytes(stage, input), [&](bool offloaded) {
-    auto memory = prune::plan_prune_within(memory_of_rank(place.available_bytes, place.ranks, input),
-                                           /*may_use_disk=*/true, input, sizeof(float), tokens, batch,
-                                           options, offloaded)
-                      .memory;
-    memory.share(prune::kInputWeights, place.ranks.of_common_memory);
-    return memory;
-  });
+  const auto memory = memory_of_rank(place.available_bytes, place.ranks, input);
+  return placed_weights(place, {.model = input,
+                                .made_parameters = prune::most_made_parameters(input, options),
+                                .item = prune::kInputWeights,
+                                .plan = [&](bool offloaded) {
+                                  return prune::plan_prune_within(memory, /*may_use_disk=*/true, input,
+                                                                  sizeof(float), tokens, batch, options,
+                                                                  offloaded)
+                                      .memory;
+                                }});
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
@@ -163,14 +157,10 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
 // Rank 0 searches, all measure.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  CalibrationAsked asked{};
-  bool offloaded = false;
-  context.group.agree([&] {
-    const auto config = architecture::read_config(context.model_path(stage.from));
-    asked = asked_by(stage, config);
-    offloaded = placed(context.place(), stage, config).offloaded;
-  });
-  const auto model = calibrated_model(context, stage, asked, offloaded);
+  const auto model = calibrated_model(
+      context, stage,
+      {.asked = [&](const auto& config) { return asked_by(stage, config); },
+       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
   const auto result = pruned(context, stage, model);
   base::Json json;
   context.group.agree([&] {

@@ -258,7 +258,7 @@ std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64
     if (!context.leads()) return;
     const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
     teams = std::to_string(teams_for({context.recipe, models, context.observer, context.device, context.dtype,
-                                      context.available_bytes, context.ranks},
+                                      context.available_bytes, context.machine_bytes, context.ranks},
                                      stage, contenders));
   });
   context.group.share(teams);

@@ -3,14 +3,12 @@
 
 #include <utility>
 
-#include "retort/architecture/counts.h"
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/units.h"
+#include "retort/calibrate/state_bytes.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/sparsify/options.h"
 #include "retort/sparsify/plan.h"
@@ -30,18 +28,14 @@ std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) 
   return calibration_tokens(stage, sparsify::calibration_tokens_of(input, options), options.sequence_length);
 }
 
-std::int64_t weight_bytes(const architecture::Config& model) {
-  return architecture::num_parameters(model) * std::int64_t{sizeof(float)};
-}
-
 PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
   const auto& options = options_of(stage);
   const auto tokens = sparsify::most_tokens(options, text_tokens(stage, model), place.ranks.all);
-  return placed_weights(place, weight_bytes(model), [&](bool offloaded) {
-    auto memory = sparsify::plan_sparsify(model, sizeof(float), tokens, options, /*on_disk=*/true, offloaded);
-    memory.share(sparsify::kSparsifiedWeights, place.ranks.of_common_memory);
-    return memory;
-  });
+  return placed_weights(place,
+                        {.model = model, .item = sparsify::kSparsifiedWeights, .plan = [&](bool offloaded) {
+                           return sparsify::plan_sparsify(model, sizeof(float), tokens, options,
+                                                          /*on_disk=*/true, offloaded);
+                         }});
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
@@ -79,20 +73,18 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  CalibrationAsked asked{};
-  bool offloaded = false;
-  context.group.agree([&] {
-    const auto config = architecture::read_config(context.model_path(stage.from));
-    asked = asked_by(stage, config);
-    offloaded = placed(context.place(), stage, config).offloaded;
-  });
-  auto model = calibrated_model(context, stage, asked, offloaded);
-  sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(stage.name),
-                                .identity = {},
-                                .memory = available_bytes_of_rank(context.available_bytes, context.ranks,
-                                                                  weight_bytes(model.weights.config)),
-                                .group = &context.group,
-                                .writes = model.writes};
+  auto model = calibrated_model(
+      context, stage,
+      {.asked = [&](const auto& config) { return asked_by(stage, config); },
+       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
+  sparsify::SparsifyPlace place{
+      .scratch = context.directory.checkpoints(stage.name),
+      .identity = {},
+      .memory = available_bytes_of_rank(
+          context.available_bytes, context.ranks,
+          calibrate::weight_bytes(model.weights.config, sizeof(float), calibrate::OnDevice::all)),
+      .group = &context.group,
+      .writes = model.writes};
   context.group.agree([&] {
     if (context.leads()) place.identity = identity_of(context, stage, model.sources);
   });

@@ -335,7 +335,7 @@ void require_memory_for(const Context& context, const Stage& stage) {
   context.group.agree([&] {
     if (context.leads())
       require_memory({context.recipe, models, context.observer, context.device, context.dtype,
-                      context.available_bytes, context.ranks},
+                      context.available_bytes, context.machine_bytes, context.ranks},
                      stage);
   });
 }
