@@ -219,8 +219,8 @@ TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
   return {all, most(shares.choosing), most(shares.judging)};
 }
 
-// A model that is fitted, it before that, and the best one while others that are tied with it are made.  A
-// step ranks what is left as a model of its own, before the first one all of it.
+// The model that is fitted, as it is and as it was; beside them the best one, while others that are tied with
+// it are made.  A step ranks what is left as a model of its own, before the first one all of it.
 std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options) {
   const std::int64_t models = !options.stepwise() && options.search.finalists > 1 ? 3 : 2;
   return std::max(models * target_parameters(config, options),
