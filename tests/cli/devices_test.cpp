@@ -166,14 +166,14 @@ TEST_F(Devices, WithoutRoomForTheWeightsMakeTheSame) {
     return run(arguments, "", project_.path(), prepare);
   };
   const std::string said = "the weights stay in the memory of the machine";
-  for (const std::string keys : {"kind: sparsify, layers: [o_proj]", "kind: profile",
+  for (const std::string keys : {"kind: sparsify, method: wanda, layers: [o_proj]", "kind: profile",
                                  "kind: prune, target: {parameters: 80%}, units: blocks, search: {method: "
                                  "influence, tolerance: 0.2}"}) {
     SCOPED_TRACE(keys);
     for (const auto* directory : {"refused", "within", "beyond"})
       std::filesystem::remove_all(project_.path(directory));
     project_.write_recipe({base::join("{name: made, ", keys, ", from: ", std::getenv("RETORT_SOURCE"),
-                                      "/models/europa-5m, data: [text], calibration_tokens: 1k, "
+                                      "/models/europa-5m, data: [text], calibration_tokens: 512, "
                                       "sequence_length: 64}")});
     const auto refused = run_within("refused", 1);
     std::smatch needs;
