@@ -30,6 +30,15 @@ std::string Machine::difference(const Machine& other) const {
   return {};
 }
 
+bool Machine::is_like(const Machine& other) const {
+  return device == other.device && processor == other.processor && features == other.features;
+}
+
+std::string Machine::name() const {
+  const auto named = processor.empty() ? "a processor without a name" : processor;
+  return device == "cpu" ? named : base::join(device, " beside ", named);
+}
+
 Machine this_machine(c10::Device device) {
   const auto told = record::describe({.command = {}, .torch_version = TORCH_VERSION, .threads = 0});
   return {.processor = told.at(keys::kProcessor),

@@ -20,6 +20,10 @@ struct Machine {
   /// What differs from `other` and changes rates: a phrase such as "2 threads instead of 8", or nothing.
   /// Versions do not count.
   std::string difference(const Machine& other) const;
+  /// Whether device, processor and vector instructions are the same, however many threads there are.
+  bool is_like(const Machine& other) const;
+  /// For people: the processor, or the device beside it.
+  std::string name() const;
 };
 
 /// The machine of this process.

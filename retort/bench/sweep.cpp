@@ -117,7 +117,7 @@ double Sweep::share_of(std::int64_t multiple) const {
 double Sweep::rate_at(std::int64_t width) const {
   double rate = 0;
   for (const auto& one : multiples)
-    if (width % one.multiple == 0) rate = one.flops_per_second;
+    if (width > 0 && width % one.multiple == 0) rate = one.flops_per_second;
   return rate;
 }
 

@@ -39,7 +39,8 @@ struct Sweep {
   double rate_of(std::int64_t multiple) const;
   /// The same as a share of the best of all multiples; 1 for a sweep of nothing.
   double share_of(std::int64_t multiple) const;
-  /// The mean rate of the widths that as large a power of two divides as this one; 0 for a sweep of nothing.
+  /// The mean rate of the widths that as large a power of two divides as this one; 0 for a sweep of nothing,
+  /// or no width.
   double rate_at(std::int64_t width) const;
   /// The smallest multiple whose widths lose less than kLoss of the best; 1 for a sweep of nothing.
   std::int64_t advised_multiple() const;

@@ -28,7 +28,7 @@ struct SpeedOptions {
 
 /// A machine that models are made for, where nothing of this process runs.
 struct OtherMachine {
-  std::string name;  ///< its processor
+  std::string name;  ///< never empty
   c10::ScalarType dtype = c10::ScalarType::Float;
   bench::Sizing::Sweeps rates;  ///< in this type
 };
@@ -48,6 +48,12 @@ class SpeedTable {
   /// product costs nothing.  In the type of the rates.
   static SpeedTable expected(std::span<const architecture::Config> models, const SpeedOptions& options,
                              const OtherMachine& machine);
+
+  /// expected() where `machine` is given, else measured().
+  static SpeedTable of(std::span<const architecture::Config> models, const SpeedOptions& options,
+                       const OtherMachine* machine) {
+    return machine ? expected(models, options, *machine) : measured(models, options);
+  }
 
   /// Of a forward pass of `batch` * `context` tokens; every part of the model must have been measured.
   double seconds(const architecture::Config& model) const;

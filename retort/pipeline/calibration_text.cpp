@@ -68,7 +68,10 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
     source = model::open_weights(model.path);
     asked = of_model.asked(source.config);
     require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
-    offloaded = of_model.placed(source.config).offloaded;
+    const auto placed = of_model.placed(source.config);
+    offloaded = placed.offloaded;
+    // What an accelerator has no room for in any case is refused before it is read.
+    if (offloaded) shard::require_fits(placed.memory, context.available_bytes / context.ranks.of_memory);
   });
   if (offloaded)
     context.observer.message(record::Level::info,

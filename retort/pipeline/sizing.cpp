@@ -35,12 +35,16 @@ class SizedStage {
     if (const auto differs = sizing_.machine.difference(bench::this_machine(device)); !differs.empty())
       say(Level::warning, base::join("was measured with ", differs,
                                      "; that is right only if the model is going to run there"));
-    const auto config = stage_.from.empty() ? std::nullopt : models.config(stage_.from);
-    if (config && config->hidden_size != sizing_.hidden_size)
+    auto names = stage_.models;
+    if (!stage_.from.empty()) names.push_back(stage_.from);
+    for (const auto& name : names) {
+      const auto config = models.config(name);
+      if (!config || config->hidden_size == sizing_.hidden_size) continue;
       say(Level::warning,
-          base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and the model has ",
-                     config->hidden_size, "; measure this model: retort bench gemm ", stage_.from, " --out ",
+          base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and ", "the model has ",
+                     config->hidden_size, "; measure this model: retort bench gemm ", name, " --out ",
                      stage_.sizing));
+    }
   }
 
   void settle(prune::PruneOptions& options, std::int64_t usual_multiple) const {
@@ -120,9 +124,8 @@ std::optional<eval::OtherMachine> other_machine(const recipe::Stage& stage, c10:
                                                 c10::Device device) {
   if (stage.sizing.empty()) return {};
   const auto sizing = bench::read_sizing(stage.sizing);
-  if (sizing.machine.difference(bench::this_machine(device)).empty()) return {};
-  return eval::OtherMachine{sizing.machine.processor, dtype,
-                            rates_in(sizing, model::dtype_name(dtype), stage)};
+  if (sizing.machine.is_like(bench::this_machine(device))) return {};
+  return eval::OtherMachine{sizing.machine.name(), dtype, rates_in(sizing, model::dtype_name(dtype), stage)};
 }
 
 std::optional<double> sized_flops_per_second(const recipe::Stage& stage) {

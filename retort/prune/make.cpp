@@ -197,11 +197,11 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
 
 eval::SpeedTable speed_of(const PruneSetup& setup, std::vector<architecture::Config> models) {
   models.push_back(setup.input.config);
-  const eval::SpeedOptions options{.context = setup.options.sequence_length,
-                                   .dtype = setup.input.units.front().scalar_type(),
-                                   .device = setup.input.options().device()};
-  return setup.runs_on ? eval::SpeedTable::expected(models, options, *setup.runs_on)
-                       : eval::SpeedTable::measured(models, options);
+  return eval::SpeedTable::of(models,
+                              {.context = setup.options.sequence_length,
+                               .dtype = setup.input.units.front().scalar_type(),
+                               .device = setup.input.options().device()},
+                              setup.runs_on);
 }
 
 }  // namespace retort::prune

@@ -96,6 +96,8 @@ TEST_F(SizingOfAStage, NamesTheMachineOnlyIfItIsAnother) {
   EXPECT_FALSE(other_machine(stage, at::kFloat, at::kCPU));
   stage.sizing = project_.path("sizing.json").string();
   EXPECT_FALSE(other_machine(stage, at::kFloat, at::kCPU));
+  write(good_from(64), good_from(64), [](auto& conditions) { ++conditions.machine.threads; });
+  EXPECT_FALSE(other_machine(stage, at::kFloat, at::kCPU));
   write(good_from(64), good_from(64),
         [](auto& conditions) { conditions.machine.processor = "Made Up 9000"; });
   const auto other = other_machine(stage, at::kFloat, at::kCPU);

@@ -128,14 +128,15 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
   return scores;
 }
 
-eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
+eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
+                       const std::optional<eval::OtherMachine>& runs_on) {
   std::vector<architecture::Config> configs;
   for (const auto& contender : contenders) configs.push_back(contender.config);
-  const eval::SpeedOptions options{
-      .context = options_of(stage).packing.sequence_length, .dtype = context.dtype, .device = context.device};
-  const auto runs_on = other_machine(stage, context.dtype, context.device);
-  return runs_on ? eval::SpeedTable::expected(configs, options, *runs_on)
-                 : eval::SpeedTable::measured(configs, options);
+  return eval::SpeedTable::of(configs,
+                              {.context = options_of(stage).packing.sequence_length,
+                               .dtype = context.dtype,
+                               .device = context.device},
+                              runs_on ? &*runs_on : nullptr);
 }
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
@@ -279,9 +280,10 @@ void distil_all(const Context& context, const Stage& stage, const std::vector<Co
 
 // Saves the best and says how all did.
 base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                  const std::vector<eval::ModelScores>& scores) {
+                  const std::vector<eval::ModelScores>& scores,
+                  const std::optional<eval::OtherMachine>& runs_on) {
   const auto standings = eval::standings(scores);
-  const auto table = timed(context, stage, contenders);
+  const auto table = timed(context, stage, contenders, runs_on);
   std::vector<double> seconds;
   for (const auto& contender : contenders) seconds.push_back(table.seconds(contender.config));
   const auto chosen = eval::chosen(standings, seconds);
@@ -306,7 +308,9 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
 // Collective; what is decided is decided by rank 0.
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
+  std::optional<eval::OtherMachine> runs_on;
   context.group.agree([&] {
+    if (context.leads()) runs_on = other_machine(stage, context.dtype, context.device);
     for (const auto& contender : contenders)
       if (context.leads())
         (void)require_documents(stage, context.recipe.sources(stage),
@@ -318,7 +322,7 @@ base::Json run(const Context& context, const Stage& stage) {
   context.group.agree([&] {
     if (!context.leads()) return;
     eval::write_documents(context.directory.documents_path(stage.name), scores);
-    result = choose(context, stage, contenders, scores);
+    result = choose(context, stage, contenders, scores, runs_on);
   });
   return result;
 }
