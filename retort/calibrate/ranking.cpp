@@ -76,7 +76,7 @@ class LossGradients {
 };
 
 at::Tensor LossGradients::of_head(const Batch& batch, const at::Tensor& hidden_ND) const {
-  const auto unit = weights_.unit_on_device(static_cast<std::size_t>(weights_.layout.head_unit()));
+  const auto unit = weights_.head_on_device();
   const auto gradients = zeros_for_gradients(unit);
   const auto sums_L = at::zeros({std::ssize(losses_.on_logits)}, unit.options().dtype(at::kDouble));
   return loss::head_loop(losses_,

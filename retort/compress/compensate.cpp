@@ -130,8 +130,7 @@ void Compensation::take(model::Half half, Walk& dense, Walk& changed) {
 // The loss increase on what chooses, whose batches are those of `other` from `first` on.
 double Compensation::objective(const Walk& dense, const Walk& other, std::size_t first) const {
   const auto scorer_of = [](const model::Weights& weights) {
-    return eval::HeadScorer(weights.config, weights.layout,
-                            weights.unit_on_device(static_cast<std::size_t>(weights.layout.head_unit())));
+    return eval::HeadScorer(weights.config, weights.layout, weights.head_on_device());
   };
   const auto teacher = scorer_of(dense.weights()), scorer = scorer_of(other.weights());
   std::vector<calibrate::DocumentSums> documents;

@@ -6,13 +6,11 @@ namespace retort::model {
 
 at::Tensor Offload::copy_of(std::size_t unit, const at::Tensor& values) {
   auto& copy = unit == head_unit_ ? head_ : last_;
-  auto& of = unit == head_unit_ ? head_of_ : last_of_;
-  if (!copy.defined() || of != values.const_data_ptr()) {
-    copy.reset();  // two at once would not be planned
-    copy = values.to(device_);
-    of = values.const_data_ptr();
+  if (!copy.values.defined() || copy.of != values.const_data_ptr()) {
+    copy = {};  // two at once would not be planned
+    copy = {values.to(device_), values.const_data_ptr()};
   }
-  return copy;
+  return copy.values;
 }
 
 }  // namespace retort::model

@@ -17,14 +17,18 @@ class Offload {
   /// Of the values of a unit, which are not read where there is one of the same memory.
   at::Tensor copy_of(std::size_t unit, const at::Tensor& values);
   /// The values of blocks are others now.
-  void forget_blocks() { last_of_ = nullptr, last_.reset(); }
-  void forget_all() { forget_blocks(), head_of_ = nullptr, head_.reset(); }
+  void forget_blocks() { last_ = {}; }
+  void forget_all() { head_ = last_ = {}; }
 
  private:
+  struct Copy {
+    at::Tensor values;
+    const void* of = nullptr;  ///< where the values lie that it is a copy of
+  };
+
   at::Device device_;
   std::size_t head_unit_;
-  at::Tensor head_, last_;
-  const void *head_of_ = nullptr, *last_of_ = nullptr;  ///< where the values lie that they are copies of
+  Copy head_, last_;
 };
 
 }  // namespace retort::model

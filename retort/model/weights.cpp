@@ -134,6 +134,10 @@ at::Tensor Weights::unit_on_device(std::size_t unit) const {
   return offload ? offload->copy_of(unit, units[unit]) : units[unit];
 }
 
+at::Tensor Weights::head_on_device() const {
+  return unit_on_device(static_cast<std::size_t>(layout.head_unit()));
+}
+
 void Weights::blocks_changed() const {
   if (offload) offload->forget_blocks();
 }

@@ -41,6 +41,8 @@ struct Weights {
   at::Tensor on_device(const at::Tensor& values) const;
   /// The same of a whole unit.  Of an offloaded model a copy lives until another unit is asked for.
   at::Tensor unit_on_device(std::size_t unit) const;
+  /// The same of the unit with the head, whose copy stays.
+  at::Tensor head_on_device() const;
   /// Copies of blocks are not the values any more.
   void blocks_changed() const;
   /// Nothing computes with them for now, so copies go.

@@ -22,4 +22,9 @@ PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights) 
   return {std::move(without_weights), true};
 }
 
+std::int64_t memory_of_rank(const Place& place, const architecture::Config& model) {
+  return available_bytes_of_rank(place.available_bytes, place.ranks,
+                                 architecture::num_parameters(model) * std::int64_t{sizeof(float)});
+}
+
 }  // namespace retort::pipeline

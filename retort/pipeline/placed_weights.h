@@ -28,4 +28,8 @@ struct WeightsToPlace {
 /// machine.
 PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights);
 
+/// What a rank may use, its machine's float32 weights of `model` among it where its ranks have them in
+/// common.
+std::int64_t memory_of_rank(const Place& place, const architecture::Config& model);
+
 }  // namespace retort::pipeline

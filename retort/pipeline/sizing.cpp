@@ -41,7 +41,7 @@ class SizedStage {
       const auto config = models.config(name);
       if (!config || config->hidden_size == sizing_.hidden_size) continue;
       say(Level::warning,
-          base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and ", "the model has ",
+          base::join("was measured for a hidden size of ", sizing_.hidden_size, ", and the model has ",
                      config->hidden_size, "; measure this model: retort bench gemm ", name, " --out ",
                      stage_.sizing));
     }

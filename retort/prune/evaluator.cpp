@@ -42,8 +42,7 @@ Evaluator::Evaluator(const model::Weights& input, const std::vector<calibrate::S
       weights_(options.weights),
       batches_(calibrate::calibration_batches(sources, input.config, input.options().device(),
                                               options.batch_tokens)),
-      scorer_(input.config, input.layout,
-              input.unit_on_device(static_cast<std::size_t>(input.layout.head_unit()))),
+      scorer_(input.config, input.layout, input.head_on_device()),
       cache_(std::min(options.cache_bytes,
                       kCachedCandidates * calibrate::bytes_of_states(input.config, input.item_bytes(),
                                                                      calibrate::num_tokens(batches_)))),
@@ -182,8 +181,7 @@ calibrate::Evaluation Evaluator::evaluation_of(const std::vector<calibrate::Docu
 }
 
 std::vector<calibrate::DocumentSums> Evaluator::document_sums(const model::Weights& sliced) const {
-  const eval::HeadScorer scorer(sliced.config, sliced.layout,
-                                sliced.unit_on_device(static_cast<std::size_t>(sliced.layout.head_unit())));
+  const eval::HeadScorer scorer(sliced.config, sliced.layout, sliced.head_on_device());
   std::vector<calibrate::DocumentSums> documents;
   calibrate::pass_blocks(
       sliced, batches_, 0, [&](std::size_t batch) { return model::embedded(sliced, batches_[batch].ids_N); },

@@ -69,8 +69,7 @@ DamageTest::DamageTest(const model::Weights& reference, const std::vector<calibr
     : batches_(batches),
       objective_(objective),
       group_(group),
-      scorer_(reference.config, reference.layout,
-              reference.unit_on_device(static_cast<std::size_t>(reference.layout.head_unit()))) {
+      scorer_(reference.config, reference.layout, reference.head_on_device()) {
   if (over == calibrate::KlOver::top_k) top_k_.emplace(scorer_, kDamageRows);
   calibrate::pass_blocks(
       reference, batches_, 0, [&](std::size_t i) { return model::embedded(reference, batches_[i].ids_N); },

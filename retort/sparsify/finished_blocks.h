@@ -59,7 +59,7 @@ class FinishedBlocks {
 
  private:
   base::Path path(const char* pass, std::int64_t block) const;
-  /// Takes weights where `weights_W` is to have some, which are like `like_W`.
+  /// Leaves the block's weights in `weights_W`, where `like_W` is defined.
   std::optional<base::Json> read_json(const base::Path& path, const at::Tensor& like_W,
                                       at::Tensor& weights_W) const;
   void write_json(const base::Path& path, const base::Json& found, const at::Tensor& weights_W);

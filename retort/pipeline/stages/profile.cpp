@@ -5,7 +5,6 @@
 
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/profile.h"
-#include "retort/calibrate/state_bytes.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 
@@ -57,14 +56,11 @@ base::Json run(const Context& context, const Stage& stage) {
       context, stage,
       {.asked = [&](const auto&) { return asked_by(options); },
        .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
-  calibrate::ProfilePlace place{
-      .directory = context.directory.stage_directory(stage.name),
-      .scratch = context.directory.checkpoints(stage.name),
-      .identity = {},
-      .memory = available_bytes_of_rank(
-          context.available_bytes, context.ranks,
-          calibrate::weight_bytes(model.weights.config, sizeof(float), calibrate::OnDevice::all)),
-      .group = &context.group};
+  calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
+                                .scratch = context.directory.checkpoints(stage.name),
+                                .identity = {},
+                                .memory = memory_of_rank(context.place(), model.weights.config),
+                                .group = &context.group};
   context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }

@@ -63,13 +63,6 @@ void check(const PlanContext& context, const Stage& stage) {
                               options_of(stage));
 }
 
-// A machine holds the weights of the input once.
-std::int64_t memory_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
-                            const architecture::Config& input) {
-  return available_bytes_of_rank(available_bytes, ranks,
-                                 architecture::num_parameters(input) * std::int64_t{sizeof(float)});
-}
-
 std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) {
   const auto& options = options_of(stage);
   return calibration_tokens(stage, prune::calibration_tokens_of(input, options), options.sequence_length);
@@ -79,7 +72,7 @@ PlacedWeights placed(const Place& place, const Stage& stage, const architecture:
   const auto& options = options_of(stage);
   const auto tokens = prune::most_tokens(text_tokens(stage, input), options);
   const auto batch = std::max(calibrate::kCalibrationBatchTokens, options.sequence_length);
-  const auto memory = memory_of_rank(place.available_bytes, place.ranks, input);
+  const auto memory = memory_of_rank(place, input);
   return placed_weights(place, {.model = input,
                                 .made_parameters = prune::most_made_parameters(input, options),
                                 .item = prune::kInputWeights,
@@ -146,7 +139,7 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
       .options = options,
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                .memory = memory_of_rank(context.available_bytes, context.ranks, model.weights.config)},
+                .memory = memory_of_rank(context.place(), model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
       .runs_on = runs_on ? &*runs_on : nullptr,

@@ -6,7 +6,6 @@
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/units.h"
-#include "retort/calibrate/state_bytes.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
@@ -77,14 +76,11 @@ base::Json run(const Context& context, const Stage& stage) {
       context, stage,
       {.asked = [&](const auto& config) { return asked_by(stage, config); },
        .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
-  sparsify::SparsifyPlace place{
-      .scratch = context.directory.checkpoints(stage.name),
-      .identity = {},
-      .memory = available_bytes_of_rank(
-          context.available_bytes, context.ranks,
-          calibrate::weight_bytes(model.weights.config, sizeof(float), calibrate::OnDevice::all)),
-      .group = &context.group,
-      .writes = model.writes};
+  sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(stage.name),
+                                .identity = {},
+                                .memory = memory_of_rank(context.place(), model.weights.config),
+                                .group = &context.group,
+                                .writes = model.writes};
   context.group.agree([&] {
     if (context.leads()) place.identity = identity_of(context, stage, model.sources);
   });
