@@ -35,10 +35,13 @@ SAVING_SECONDS = 0.15  # about what a commit takes
 
 # Enters a control group, is not the one that the system kills there, and takes memory.
 GREEDY = """
-import sys, time
+import pathlib, sys
 open(sys.argv[1] + "/cgroup.procs", "w").write("0")
 open("/proc/self/oom_score_adj", "w").write("-1000")
-taken = [b"x" * (i + (1 << 20)) for i in range(4096)]
+victim = pathlib.Path("/proc", sys.argv[2], "stat")
+taken = []
+while victim.exists() and victim.read_text().rsplit(")")[-1].split()[0] not in "ZX":
+    taken.append(b"x" * (len(taken) + (1 << 20)))
 """
 
 
@@ -99,7 +102,7 @@ class Trial:
             Path(f"/proc/{pids[self.culprit]}/oom_score_adj").write_text("1000")
             used = int((self.group / "memory.usage_in_bytes").read_text())
             (self.group / "memory.limit_in_bytes").write_text(str(used + (16 << 20)))
-            others.append(subprocess.Popen([sys.executable, "-c", GREEDY, str(self.group)]))
+            others.append(subprocess.Popen([sys.executable, "-c", GREEDY, str(self.group), str(pids[self.culprit])]))
         others = []
         try:
             self.group.mkdir()
