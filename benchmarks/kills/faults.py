@@ -53,6 +53,7 @@ class Trial:
         self.log = folder / "stderr"
         self.group = None  # the control group that it runs in
         self.text, self.told, self.code, self.seconds, self.culprit, self.complete = "", "", None, None, None, False
+        self.hurt = 1  # ranks that may be named
 
     def start(self):
         enter = ["sh", "-c", 'echo 0 > "$0/cgroup.procs"; exec "$@"', str(self.group)] if self.group else []
@@ -114,6 +115,7 @@ class Trial:
             for other in others:
                 other.kill()
                 other.wait()
+            self.hurt = int(re.search(r"oom_kill (\d+)", (self.group / "memory.oom_control").read_text())[1])
             while (self.group / "cgroup.procs").read_text():
                 time.sleep(0.1)
             self.group.rmdir()
@@ -200,7 +202,8 @@ class Trial:
         shutil.rmtree(self.folder)
 
     def blames_right(self):
-        """Whether message and autopsy name the culprit; where there is none, whether a run to the end was left in peace."""
+        """Whether message and autopsy name the culprit, and none that came to no harm; where there is none, whether a run to the end was
+        left in peace."""
         if self.culprit is None:
             return self.code != 0 or not re.search("error:", self.text)
         if self.code == 0:
@@ -208,11 +211,11 @@ class Trial:
         done = subprocess.run([self.options.program, "autopsy", "run"], cwd=self.folder, capture_output=True, text=True)
         self.told = done.stdout + done.stderr
         mark = f"rank {self.culprit} "
-        return mark in self.text and mark in self.told
+        return all(mark in said and len(set(re.findall(r"rank (\d+) (?:on \S+ )?\(process", said))) <= self.hurt for said in (self.text, self.told))
 
     def errors(self):
         """What was said of the end, and what autopsy says after it."""
-        return " | ".join(re.findall("error: .*", self.text) + [line for line in self.told.splitlines() if "process" in line])
+        return " | ".join(re.findall("(?:error:|mpirun noticed) .*", self.text) + self.told.splitlines()[-1:])
 
     def goes_on(self):
         """The same command ends the run, from a checkpoint that lies no more than two behind; or it had ended."""

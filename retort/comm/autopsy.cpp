@@ -18,6 +18,7 @@ namespace {
 using Records = std::vector<const FlightRecord*>;
 
 constexpr std::int64_t kGap_ns = 300'000'000;  // hearts beat every 50 ms
+constexpr int kNamed = 8;                      // of ranks that went at the same time
 
 std::string place_of(const FlightRecord& record) {
   if (record.step == 0) return record.phase.empty() ? "before the first stage" : "in " + record.phase;
@@ -46,17 +47,21 @@ bool in_team(const FlightRecord* record) {
   return std::ranges::any_of(record->calls, [](const FlightCall& call) { return level_of(call) == "team"; });
 }
 
-// Of ranks that went without a word, the one that went first; null: not to be told.
-const FlightRecord* first_gone(const Records& gone) {
-  if (gone.size() == 1) return gone.front();
-  const auto decided = [&](auto member, std::int64_t gap) -> const FlightRecord* {
-    auto order = gone;
-    std::ranges::sort(order, {}, member);
-    return order[0]->*member + gap < order[1]->*member ? order[0] : nullptr;
-  };
-  if (const auto* first = decided(&FlightRecord::alive_ns, kGap_ns)) return first;
-  if (std::ranges::any_of(gone, in_team)) return nullptr;  // which have made unlike numbers of calls
-  return decided(&FlightRecord::posted, 0);
+// Of ranks that went without a word, one of those that went first, if others outlived them; else the one that
+// had made fewer calls.  Null: not to be told.
+const FlightRecord* first_gone(Records gone) {
+  std::ranges::sort(gone, {}, &FlightRecord::alive_ns);
+  const auto last = std::ranges::adjacent_find(
+      gone, [](const auto* one, const auto* next) { return one->alive_ns + kGap_ns < next->alive_ns; });
+  const bool outlived = last != gone.end();
+  if (outlived) gone.erase(last + 1, gone.end());
+  const auto* first = gone.front();
+  if (gone.size() == 1) return first;
+  if (std::ranges::none_of(gone, in_team)) {  // whose ranks have made unlike numbers of calls
+    std::ranges::sort(gone, {}, &FlightRecord::posted);
+    if (gone[0]->posted < gone[1]->posted) return gone[0];
+  }
+  return outlived ? first : nullptr;
 }
 
 // Whom the first rank that ended missed; null: it does not say.
@@ -67,6 +72,19 @@ const FlightRecord* missed_first(const std::vector<FlightRecord>& records) {
   const auto missed = std::ranges::find_if(
       records, [&](const auto& record) { return first.sentence.starts_with(described(record)); });
   return missed == records.end() ? nullptr : &*missed;
+}
+
+// Those that went at the time of one that was killed: a system that lacks memory may kill several.
+std::string gone_with(const FlightRecord& killed, const Records& gone) {
+  std::string text;
+  int count = 0;
+  for (const auto* record : gone) {
+    if (record == &killed || std::abs(record->alive_ns - killed.alive_ns) > kGap_ns) continue;
+    if (++count > kNamed) continue;
+    text += base::join(text.empty() ? "; at the same time " : ", ", described(*record));
+  }
+  if (count > kNamed) text += base::join(" and ", count - kNamed, " more");
+  return text;
 }
 
 }  // namespace
@@ -103,7 +121,7 @@ Autopsy autopsy(const std::vector<FlightRecord>& records,
   const bool hangs = woke || is_running(first->host, first->process);
   return {false, first->rank,
           base::join(described(*first), hangs ? " hangs or was stopped " : " was killed ", last_place(*first),
-                     ".")};
+                     hangs ? "" : gone_with(*first, gone), ".")};
 }
 
 Autopsy autopsy(const std::vector<FlightRecord>& records) {

@@ -162,6 +162,20 @@ TEST(Autopsy, NamesTheRankThatWentWithoutAWordWhileOthersMissedIt) {
       << found.sentence;
 }
 
+// A system that lacks memory may kill several.
+TEST(Autopsy, NamesTheRanksThatWentAtTheSameTime) {
+  std::vector<FlightRecord> records{record(0, RankState::ended, 5600), record(1, RankState::running, 5000),
+                                    record(2, RankState::running, 5050), record(3, RankState::running, 5500)};
+  records[0].sentence = "rank 1 on node7 (process 101) was ended by signal 9 (Killed).";
+  auto found = comm::autopsy(records, nobody_runs);
+  EXPECT_EQ(found.culprit, 1);
+  EXPECT_TRUE(found.sentence.ends_with("; at the same time rank 2 on node7 (process 102)."))
+      << found.sentence;
+  for (int rank = 4; rank < 20; ++rank) records.push_back(record(rank, RankState::running, 4950));
+  found = comm::autopsy(records, nobody_runs);
+  EXPECT_TRUE(found.sentence.ends_with(", rank 10 on node7 (process 110) and 9 more.")) << found.sentence;
+}
+
 TEST(Autopsy, TellsARankThatHangsFromOneThatWasKilled) {
   const auto found = comm::autopsy({record(0, RankState::ended), record(1, RankState::running)},
                                    [](const std::string&, int process) { return process == 101; });
@@ -174,6 +188,17 @@ TEST(Autopsy, OfRanksThatWereAllKilledNamesTheOneWhoseHeartStoppedFirst) {
                                     record(2, RankState::running, 5010)},
                                    nobody_runs);
   EXPECT_EQ(found.culprit, 1);
+}
+
+// Two lacked memory, and the launcher ended the third.
+TEST(Autopsy, OfRanksThatWereAllKilledNamesTheTwoThatOthersOutlived) {
+  const auto found =
+      comm::autopsy({record(0, RankState::running, 5000, 11), record(1, RankState::running, 4005, 11),
+                     record(2, RankState::running, 4000, 11)},
+                    nobody_runs);
+  EXPECT_EQ(found.culprit, 2);
+  EXPECT_TRUE(found.sentence.ends_with("; at the same time rank 1 on node7 (process 101)."))
+      << found.sentence;
 }
 
 TEST(Autopsy, OfRanksThatWereAllKilledAtOnceNamesTheOneThatTheOthersWaitedFor) {

@@ -31,6 +31,10 @@ constexpr const char* kRanks = "RETORT_RANKS";
 constexpr const char* kFile = "RETORT_COMMON_MEMORY";
 constexpr const char* kControl = "RETORT_COMMON_CONTROL";
 constexpr double kGrace_seconds = 20, kGraceOfStopped_seconds = 1;
+constexpr std::chrono::milliseconds kLook{20};  // from one look at the ranks to the next
+// A system that lacks memory may end two ranks within milliseconds, and the second may be gone first.
+constexpr std::chrono::milliseconds kSameTime{30};
+constexpr std::size_t kNamed = 8;  // of ranks that ended at the same time
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 // The ranks that a signal goes on to.
@@ -95,14 +99,60 @@ int number_of(const char* variable) {
   return std::atoi(text);
 }
 
-RankEnd end_of(int status, int rank, int process, const LastPlace& last_place) {
-  if (!WIFSIGNALED(status)) return {.code = WEXITSTATUS(status), .sentence = {}};
-  const auto place = last_place ? last_place(rank, process) : "";
-  return {.code = 0,
-          .sentence = base::join("rank ", rank, " on ", base::host_name(), " (process ", process,
-                                 ") was ended by signal ", WTERMSIG(status), " (",
-                                 ::strsignal(WTERMSIG(status)), ")", place.empty() ? "" : " ", place,
-                                 "; start the same command again to go on from what is kept.")};
+// A rank whose process has ended; the process stays to be waited for, so that the others do not miss it yet.
+struct Ended {
+  std::size_t rank = 0;
+  int process = 0;
+  bool by_signal = false;
+  int status = 0;  // exit code, or the signal
+};
+
+std::vector<Ended> ended_ranks(std::size_t ranks) {
+  std::vector<Ended> ended;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const int process = children[rank];
+    siginfo_t info{};
+    if (process <= 0 ||
+        ::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0)
+      continue;
+    ended.push_back({rank, process, info.si_code != CLD_EXITED, info.si_status});
+  }
+  return ended;
+}
+
+bool failed(const Ended& end) {
+  const auto code = static_cast<base::ExitCode>(end.status);
+  return end.by_signal || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
+}
+
+// Its process number may then be another's.
+void forget(const Ended& end) {
+  children[end.rank] = 0;
+  ::waitpid(end.process, nullptr, 0);
+}
+
+std::string signal_of(const Ended& end) {
+  return base::join(" by signal ", end.status, " (", ::strsignal(end.status), ")");
+}
+
+// The first with all that is known of it, the others beside it.  There is one at least.
+std::string sentence_of(const std::vector<Ended>& killed, const LastPlace& last_place) {
+  const auto& first = killed.front();
+  const auto place = last_place ? last_place(first.rank, first.process) : "";
+  auto text = base::join("rank ", first.rank, " on ", base::host_name(), " (process ", first.process,
+                         ") was ended", signal_of(first), place.empty() ? "" : " ", place);
+  for (std::size_t i = 1; i < std::min(killed.size(), kNamed); ++i)
+    text += base::join(i == 1 ? "; at the same time rank " : ", rank ", killed[i].rank, " (process ",
+                       killed[i].process, ")", signal_of(killed[i]));
+  if (killed.size() > kNamed) text += base::join(" and ", killed.size() - kNamed, " more");
+  return text + "; start the same command again to go on from what is kept.";
+}
+
+// `why`: what the first ended with, where that is known; a signal from here followed, or it was the first.
+RankEnd end_of(const Ended& end, const std::string& why, const LastPlace& last_place) {
+  if (!end.by_signal) return {.code = end.status, .sentence = {}};
+  return {.code = 0, .sentence = why.empty() ? sentence_of({end}, last_place) : why};
 }
 
 // Ends those that do not end by themselves after another has failed.  One that is stopped does not hear that
@@ -116,11 +166,6 @@ void end_the_rest(double seconds_since, std::span<bool> ended_here) {
     ended_here[rank] = true;
     ::kill(process, SIGKILL);
   }
-}
-
-bool failed(const RankEnd& end) {
-  const auto code = static_cast<base::ExitCode>(end.code);
-  return !end.sentence.empty() || (code != base::ExitCode::ok && code != base::ExitCode::stopped);
 }
 
 }  // namespace
@@ -138,26 +183,23 @@ std::vector<RankEnd> run_local_ranks(int ranks, const std::vector<std::string>& 
   std::vector<RankEnd> ends(static_cast<std::size_t>(ranks));
   std::array<bool, kMostLocalRanks> ended_here{};
   std::optional<double> failed_at;
-  for (int running = ranks; running > 0;) {
-    int status = 0;
-    const int process = ::waitpid(-1, &status, WNOHANG);
-    if (process <= 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (failed_at)
-        end_the_rest(base::monotonic_seconds() - *failed_at,
-                     {ended_here.data(), static_cast<std::size_t>(ranks)});
-      continue;
+  for (auto running = ends.size(); running > 0;) {
+    std::this_thread::sleep_for(kLook);
+    auto ended = ended_ranks(ends.size());
+    if (!failed_at && std::ranges::any_of(ended, failed)) {
+      failed_at = base::monotonic_seconds();
+      std::this_thread::sleep_for(kSameTime);
+      ended = ended_ranks(ends.size());
     }
-    const auto child = std::ranges::find(children, process, [](const auto& one) { return one.load(); });
-    if (child == std::end(children)) continue;
-    *child = 0;
-    --running;
-    const auto rank = static_cast<int>(child - children);
-    auto& end = ends[static_cast<std::size_t>(rank)] = end_of(status, rank, process, last_place);
-    if (ended_here[static_cast<std::size_t>(rank)] && !arena->abort_sentence().empty())
-      end.sentence = arena->abort_sentence();  // why, in place of the signal that came from here
-    if (!failed_at && failed(end)) failed_at = base::monotonic_seconds();
-    if (!end.sentence.empty()) arena->abort(end.sentence);
+    auto killed = ended;
+    std::erase_if(killed, [&](const Ended& end) { return !end.by_signal || ended_here[end.rank]; });
+    if (!killed.empty()) arena->abort(sentence_of(killed, last_place));
+    for (const auto& end : ended) {
+      ends[end.rank] = end_of(end, arena->abort_sentence(), last_place);
+      forget(end);
+    }
+    running -= ended.size();
+    if (failed_at) end_the_rest(base::monotonic_seconds() - *failed_at, {ended_here.data(), ends.size()});
   }
   return ends;
 }

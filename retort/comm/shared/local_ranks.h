@@ -13,7 +13,7 @@ namespace retort::comm {
 /// How a rank ended.
 struct RankEnd {
   int code = 0;          ///< exit code, where it ended by itself
-  std::string sentence;  ///< of one that a signal ended: which, and where it was; else empty
+  std::string sentence;  ///< of one that a signal ended: what the first of all ended with; else empty
 };
 
 /// Where a rank was when its process ended, as last_place() says it; empty where that is not known.  Throws
