@@ -127,10 +127,15 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   return true;
 }
 
-std::string dry_run(const PlanContext& context) {
+std::string dry_run(const PlanContext& context, const std::string& only_stage) {
   std::string text;
   std::optional<double> flops_per_second;  // measured where no file has it
   for (const auto& stage : context.recipe.stages) {
+    if (!only_stage.empty() && stage.name != only_stage) continue;
+    if (context.models.finished(stage.name)) {
+      text += base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): finished before\n");
+      continue;
+    }
     const auto memory = functions_of(stage.kind).plan(context, stage);
     text += base::join(
         "stage ", stage.name, " (", recipe::name(stage.kind), "): ",
@@ -313,7 +318,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     say_what_is_used(recipe, device, chosen, available, ranks, observer);
     if (!request.dry_run) return;
     record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
-    plans = dry_run(planned);
+    plans = dry_run(planned, request.only_stage);
   });
   share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = plans, .report = {}};

@@ -75,13 +75,20 @@ TEST_F(Bench, RatesOfAnotherMachineGiveItsTimes) {
        "sizing.json, data: [text], calibration_tokens: 2k, sequence_length: 64, search: {tolerance: 20%}}",
        "{name: best, kind: select, models: [small, ./m], teacher: ./m, sizing: sizing.json, data: [text], "
        "tokens: 256, packing: {sequence_length: 64}, batch: {sequences: 2}}"});
+  ASSERT_EQ(project_.run_recipe({"--dtype", "fp32", "--stage", "small"}).code, 0);
+  auto faster = sizing;
+  faster["dtypes"]["fp32"]["square_flops_per_second"] = 1e15;
+  project_.write("sizing.json", faster.dump());
+  const Finished changed = project_.run_recipe({"--dtype", "fp32"});
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_SAYS(changed.err, "'sizing.json' has changed since stage 'small' read it");
+  project_.write("sizing.json", sizing.dump());
   const Finished finished = project_.run_recipe({"--dtype", "fp32"});
   ASSERT_EQ(finished.code, 0) << finished.err;
-  for (const std::string stage : {"small", "best"}) {
-    EXPECT_SAYS(finished.err, "stage '" + stage + "': sizing.json: was measured with Made Up 9000");
+  EXPECT_SAYS(finished.err, "stage 'best': sizing.json: was measured with Made Up 9000");
+  for (const std::string stage : {"small", "best"})
     EXPECT_EQ(file("run/stages/" + stage + ".json").at("speed").at("conditions").at("rates_of"),
               "Made Up 9000");
-  }
   EXPECT_SAYS(files_below(project_.path()).at("run/report.html"),
               "one sequence, expected by the rates of Made Up 9000, in fp32.");
 }

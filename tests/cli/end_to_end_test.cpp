@@ -259,6 +259,9 @@ TEST(Run, DoesOneStageAtATime) {
 
   EXPECT_EQ(project.run_recipe({"--stage", "born"}).code, 0);
   EXPECT_FALSE(fs::exists(project.path("run/models/tuned")));
+  const auto planned = project.run_recipe({"--dry-run"}).out;
+  EXPECT_SAYS(planned, "stage born (train): finished before\nstage tuned (finetune): memory plan");
+  EXPECT_TRUE(project.run_recipe({"--dry-run", "--stage", "tuned"}).out.starts_with("stage tuned"));
   EXPECT_EQ(project.run_recipe({"--stage", "tuned"}).code, 0);
   EXPECT_TRUE(fs::exists(project.path("run/models/tuned")));
 }
