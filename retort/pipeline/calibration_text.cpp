@@ -71,15 +71,15 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
     const auto placed = of_model.placed(source.config);
     offloaded = placed.offloaded;
     // What an accelerator has no room for in any case is refused before it is read.
-    if (offloaded) shard::require_fits(placed.memory, context.available_bytes / context.ranks.of_memory);
+    if (offloaded) shard::require_fits(placed.memory, context.place.bytes_of_rank());
   });
   if (offloaded)
     context.observer.message(record::Level::info,
                              base::join("stage '", stage.name,
                                         "': the weights stay in the memory of the machine, and blocks are "
                                         "copied to the accelerator when they compute."));
-  auto shared = shard::weights_of_machine(source, at::kFloat, offloaded ? at::kCPU : context.device,
-                                          context.device, context.group);
+  auto shared = shard::weights_of_machine(source, at::kFloat, offloaded ? at::kCPU : context.place.device,
+                                          context.place.device, context.group);
   model.weights = std::move(shared.weights);
   model.writes = shared.writes;
   std::optional<ModelText> text;

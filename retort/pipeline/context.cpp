@@ -46,7 +46,7 @@ void Context::stop_if_asked(const std::string& sentence) const {
 
 int Context::threads_of_machine() const {
   return static_cast<int>(
-      std::min<std::int64_t>(at::get_num_threads() * ranks.of_machine, base::usable_processors()));
+      std::min<std::int64_t>(at::get_num_threads() * place.ranks.of_machine, base::usable_processors()));
 }
 
 base::Path Context::model_path(const std::string& name) const {

@@ -25,8 +25,12 @@ namespace retort::pipeline {
 struct Place {
   at::Device device;
   shard::RankCounts ranks;
-  std::int64_t available_bytes;  ///< of a machine or, with one each, of an accelerator
-  std::int64_t machine_bytes;    ///< of the machine's own memory
+  /// Memory that the run may use of a machine or, with one each, of an accelerator, decided once before any
+  /// model is loaded.  A stage's plan counts its models, so what they take must not be missing here.
+  std::int64_t available_bytes;
+  std::int64_t machine_bytes;  ///< the same of the machine's own memory
+
+  std::int64_t bytes_of_rank() const { return available_bytes / ranks.of_memory; }
 };
 
 /// Every rank of the group has one.
@@ -36,16 +40,10 @@ struct Context {
   record::Metrics* metrics;  ///< null but on rank 0 of the group
   record::Observer& observer;
   comm::Group& group;
-  at::Device device;
   at::ScalarType dtype;
-  /// Memory that the run may use, decided once before any model is loaded.  A stage's plan counts its models,
-  /// so what they take must not be missing here.
-  std::int64_t available_bytes;
-  std::int64_t machine_bytes;  ///< the same of the machine's own memory, where that is an accelerator's
-  shard::RankCounts ranks = {};
+  Place place;
 
   bool leads() const { return group.rank() == 0; }
-  Place place() const { return {device, ranks, available_bytes, machine_bytes}; }
   /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
   bool agreed(bool of_rank_0) const;
   /// What rank 0 reads of a source: text is read and tokenised once, however many ranks there are.  Throws on

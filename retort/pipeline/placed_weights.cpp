@@ -7,7 +7,7 @@ namespace retort::pipeline {
 PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights) {
   auto memory = weights.plan(false);
   memory.share(weights.item, place.ranks.of_common_memory);
-  const auto available_bytes = place.available_bytes / place.ranks.of_memory;
+  const auto available_bytes = place.bytes_of_rank();
   if (place.device.is_cpu() || memory.total_bytes() <= available_bytes) return {std::move(memory)};
   auto without_weights = weights.plan(true);
   if (without_weights.total_bytes() >= memory.total_bytes()) return {std::move(memory)};  // a tiny model

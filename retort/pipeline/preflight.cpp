@@ -197,7 +197,7 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 
 void require_memory(const PlanContext& context, const Stage& stage) {
   if (const auto plan = functions_of(stage.kind).plan(context, stage))
-    shard::require_fits(*plan, context.available_bytes / context.ranks.of_memory);
+    shard::require_fits(*plan, context.place.bytes_of_rank());
 }
 
 void preflight(const PlanContext& context, const RunRequest& request) {

@@ -94,7 +94,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
   if (!result.contains(keys::kCollectives) && context.group.size() > 1)
     result[keys::kCollectives] = exchanged.json();
-  result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.device);
+  result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.place.device);
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
@@ -113,7 +113,7 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
     require_same_inputs(stage, inputs, files_read(context.directory));
   });
   const Exchanged exchanged({{"all ranks", &context.group}});
-  ops::reset_peak_tensor_bytes(context.device);
+  ops::reset_peak_tensor_bytes(context.place.device);
   try {
     result = functions_of(stage.kind).run(context, stage);
   } catch (const record::StoppedError& stopped) {
@@ -146,7 +146,7 @@ std::string dry_run(const PlanContext& context, const std::string& only_stage) {
     if (!work) continue;
     const auto sized = sized_flops_per_second(stage);
     if (!sized && !flops_per_second)
-      flops_per_second = bench::matrix_product_flops(at::kFloat, context.device);
+      flops_per_second = bench::matrix_product_flops(at::kFloat, context.place.device);
     text += base::join("stage ", stage.name, ": ", work->sentence, ", about ",
                        base::human_seconds(work->flops / (sized ? *sized : *flops_per_second)),
                        sized ? " by the rate in " + stage.sizing : " here", ".\n");
@@ -196,8 +196,9 @@ std::string rate(double flops) {
   return base::join(std::llround(flops / 1e9), " GFLOP/s");
 }
 
-void say_what_is_used(const recipe::Recipe& recipe, at::Device device, const ComputeDtype& dtype,
-                      std::int64_t available_bytes, shard::RankCounts ranks, record::Observer& observer) {
+void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const ComputeDtype& dtype,
+                      record::Observer& observer) {
+  const auto& ranks = place.ranks;
   if (const auto& measured = dtype.measured) {
     const auto& shape = measured->shape;
     observer.message(record::Level::info,
@@ -205,18 +206,19 @@ void say_what_is_used(const recipe::Recipe& recipe, at::Device device, const Com
                                 shape.inner, " x ", shape.columns, " runs at ", rate(measured->bf16),
                                 " in bf16 and ", rate(measured->fp32), " in fp32"));
   }
-  observer.message(record::Level::info,
-                   base::join("computing in ", dtype.name, " on ", recipe.device, " with ",
-                              ranks.all > 1 ? base::join(ranks.all, " ranks of ") : "", at::get_num_threads(),
-                              " threads and ", base::human_bytes(static_cast<std::uint64_t>(available_bytes)),
-                              " of memory",
-                              ranks.all == ranks.of_memory         ? ""
-                              : ranks.of_memory < ranks.of_machine ? " for each"
-                                                                   : " on each machine"));
-  if (!device.is_cpu())
+  observer.message(
+      record::Level::info,
+      base::join("computing in ", dtype.name, " on ", recipe.device, " with ",
+                 ranks.all > 1 ? base::join(ranks.all, " ranks of ") : "", at::get_num_threads(),
+                 " threads and ", base::human_bytes(static_cast<std::uint64_t>(place.available_bytes)),
+                 " of memory",
+                 ranks.all == ranks.of_memory         ? ""
+                 : ranks.of_memory < ranks.of_machine ? " for each"
+                                                      : " on each machine"));
+  if (!place.device.is_cpu())
     observer.message(record::Level::info,
                      base::join("on ", recipe.device, " norms, gates, losses and updates are ",
-                                ops::cuda::describe_kernels(device)));
+                                ops::cuda::describe_kernels(place.device)));
 }
 
 base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype, int ranks) {
@@ -301,21 +303,21 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   });
   const auto own = own_device(device, group);
   device = own.device;
-  const auto ranks = shard::count_ranks(group, device);
   const auto available = agreed_available_bytes(recipe, request, own, group);
-  const auto of_machine = device.is_cpu() ? available : agreed_machine_bytes(request, group);
-  ops::limit_waiting_blocks(of_machine / ranks.of_machine);
+  const Place place{device, shard::count_ranks(group, device), available,
+                    device.is_cpu() ? available : agreed_machine_bytes(request, group)};
+  ops::limit_waiting_blocks(place.machine_bytes / place.ranks.of_machine);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
-  const PlanContext planned{recipe, models, observer, device, dtype, available, of_machine, ranks};
+  const PlanContext planned{recipe, models, observer, dtype, place};
   std::string plans;
   group.agree([&] {
     if (group.rank() != 0) return;
     settle_widths(recipe, models, chosen.name, device, observer);
     preflight(planned, request);
-    say_what_is_used(recipe, device, chosen, available, ranks, observer);
+    say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;
     record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
     plans = dry_run(planned, request.only_stage);
@@ -335,8 +337,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
       if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
     });
     record::Observer& stoppable = stop_file ? *stop_file : observer;
-    return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, device, dtype,
-                         available, of_machine, ranks},
+    return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, dtype, place},
                         request);
   } catch (...) {
     if (group.rank() == 0)

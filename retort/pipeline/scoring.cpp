@@ -8,7 +8,7 @@
 namespace retort::pipeline {
 
 LoadedModel load_for_scoring(const Context& context, const std::string& name) {
-  const auto dtype = model::parse_scoring_dtype("auto", context.device);
+  const auto dtype = model::parse_scoring_dtype("auto", context.place.device);
   LoadedModel model{.path = context.model_path(name), .weights = {}, .subject = {}};
   model::UnitSource source;
   std::int64_t num_tokens = 0;
@@ -16,7 +16,7 @@ LoadedModel load_for_scoring(const Context& context, const std::string& name) {
     source = model::open_weights(model.path);
     num_tokens = read_model_text(model.path, source.config).tokenizer.vocab_size();
   });
-  model.weights = shard::read_only_model(source, dtype, context.device, context.group);
+  model.weights = shard::read_only_model(source, dtype, context.place.device, context.group);
   model.subject = std::make_unique<eval::Subject>(name, *model.weights.parameters, num_tokens);
   return model;
 }

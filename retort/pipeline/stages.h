@@ -21,13 +21,8 @@ struct PlanContext {
   const recipe::Recipe& recipe;
   const KnownModels& models;
   record::Observer& observer;
-  at::Device device;
   at::ScalarType dtype;
-  std::int64_t available_bytes;  ///< on a machine, for all its ranks
-  std::int64_t machine_bytes;    ///< of its own memory, where those are an accelerator's
-  shard::RankCounts ranks = {};
-
-  Place place() const { return {device, ranks, available_bytes, machine_bytes}; }
+  Place place;
 };
 
 /// What a stage does with the text of its sources.

@@ -100,17 +100,11 @@ Ended work(const Context& context, comm::Group& group, std::int64_t team, std::i
       group.agree([&] {
         if (team > 0 && group.rank() == 0) metrics = begun_metrics(context, stages[place]);
       });
-      const Context of_team{context.recipe,
-                            context.directory,
-                            metrics ? &*metrics : context.metrics,
-                            observer,
-                            group,
-                            context.device,
-                            context.dtype,
-                            context.available_bytes,
-                            context.machine_bytes,
-                            ranks_of_team(context.ranks, teams)};
-      act(of_team, place);
+      Place shared = context.place;
+      shared.ranks = ranks_of_team(shared.ranks, teams);
+      act({context.recipe, context.directory, metrics ? &*metrics : context.metrics, observer, group,
+           context.dtype, shared},
+          place);
     }
   } catch (const record::StoppedError& stopped) {
     ask_others_to_stop(context, group);

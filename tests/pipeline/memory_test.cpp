@@ -27,7 +27,7 @@ std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recip
   const KnownModels models(recipe);
   Listener listener;
   return functions_of(recipe.stages[0].kind)
-      .plan({recipe, models, listener, at::kCPU, at::kFloat, kPlenty, kPlenty}, recipe.stages[0]);
+      .plan({recipe, models, listener, at::kFloat, {at::kCPU, {}, kPlenty, kPlenty}}, recipe.stages[0]);
 }
 
 class RunMemory : public testing::Test {

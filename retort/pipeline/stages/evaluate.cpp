@@ -147,26 +147,26 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};
-  const auto free = place.available_bytes / place.ranks.of_memory - largest->total_bytes();
+  const auto free = place.bytes_of_rank() - largest->total_bytes();
   if (const auto kept = kept_bytes(stage, *teacher, item, place.ranks.all, free))
     largest->items.push_back({kKeptStates, kept});
   return largest;
 }
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, context.place(),
+  return largest_plan(stage, context.place,
                       [&](const std::string& name) { return context.models.config(name); });
 }
 
 // Before a model is loaded.
 shard::MemoryPlan planned(const Context& context, const Stage& stage) {
-  const auto plan = largest_plan(stage, context.place(), [&](const std::string& name) {
+  const auto plan = largest_plan(stage, context.place, [&](const std::string& name) {
     return architecture::read_config(context.model_path(name));
   });
   base::ensure(plan.has_value(), "models that are evaluated are there");
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
-  shard::require_fits(*plan, context.available_bytes / context.ranks.of_memory);
+  shard::require_fits(*plan, context.place.bytes_of_rank());
   return *plan;
 }
 

@@ -46,20 +46,20 @@ PlacedWeights placed(const Place& place, const Stage& stage, const architecture:
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return placed(context.place(), stage, *config).memory;
+  return placed(context.place, stage, *config).memory;
 }
 
 // A machine holds the weights once, and its ranks share what is left.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model = calibrated_model(
-      context, stage,
-      {.asked = [&](const auto&) { return asked_by(options); },
-       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
+  const auto model =
+      calibrated_model(context, stage,
+                       {.asked = [&](const auto&) { return asked_by(options); },
+                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
   calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
                                 .scratch = context.directory.checkpoints(stage.name),
                                 .identity = {},
-                                .memory = memory_of_rank(context.place(), model.weights.config),
+                                .memory = memory_of_rank(context.place, model.weights.config),
                                 .group = &context.group};
   context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));

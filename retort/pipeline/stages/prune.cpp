@@ -87,7 +87,7 @@ PlacedWeights placed(const Place& place, const Stage& stage, const architecture:
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return placed(context.place(), stage, *config).memory;
+  return placed(context.place, stage, *config).memory;
 }
 
 std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
@@ -128,7 +128,7 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
   std::optional<eval::OtherMachine> runs_on;
   context.group.agree([&] {
     if (!context.leads()) return;
-    runs_on = other_machine(stage, context.dtype, context.device);
+    runs_on = other_machine(stage, context.dtype, context.place.device);
     scores = scores_of_profile(context, stage, model.weights);
     on_tied = saver(context, stage);
   });
@@ -139,7 +139,7 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
       .options = options,
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
-                .memory = memory_of_rank(context.place(), model.weights.config)},
+                .memory = memory_of_rank(context.place, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
       .runs_on = runs_on ? &*runs_on : nullptr,
@@ -150,10 +150,10 @@ prune::PruneResult pruned(const Context& context, const Stage& stage, const Cali
 // Rank 0 searches, all measure.
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  const auto model = calibrated_model(
-      context, stage,
-      {.asked = [&](const auto& config) { return asked_by(stage, config); },
-       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
+  const auto model =
+      calibrated_model(context, stage,
+                       {.asked = [&](const auto& config) { return asked_by(stage, config); },
+                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
   const auto result = pruned(context, stage, model);
   base::Json json;
   context.group.agree([&] {

@@ -135,7 +135,7 @@ eval::SpeedTable timed(const Context& context, const Stage& stage, const std::ve
   return eval::SpeedTable::of(configs,
                               {.context = options_of(stage).packing.sequence_length,
                                .dtype = context.dtype,
-                               .device = context.device},
+                               .device = context.place.device},
                               runs_on ? &*runs_on : nullptr);
 }
 
@@ -211,7 +211,7 @@ void check(const PlanContext& context, const Stage& stage) {
 // The largest among the models, of which so many ranks distil one after the other.
 std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanContext context,
                                           const Stage& stage) {
-  context.ranks = ranks;
+  context.place.ranks = ranks;
   std::optional<shard::MemoryPlan> largest;
   const auto keep = [&](shard::MemoryPlan plan) {
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
@@ -220,7 +220,7 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
     if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model)))
       keep(std::move(*plan));
     if (const auto config = context.models.config(model))
-      keep(scoring_plan(*config, nullptr, measuring(stage).context, context.device, ranks));
+      keep(scoring_plan(*config, nullptr, measuring(stage).context, context.place.device, ranks));
   }
   return largest;
 }
@@ -228,11 +228,11 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
 // As many as there are contenders and machines for, if each has the memory and the ranks of a shard group.
 std::int64_t teams_for(const PlanContext& context, const Stage& stage, std::int64_t contenders) {
   const auto& shard = options_of(stage).shard;
-  return count_teams(context.ranks, contenders, [&](const shard::RankCounts& ranks) {
+  return count_teams(context.place.ranks, contenders, [&](const shard::RankCounts& ranks) {
     const auto divides = [&](std::int64_t asked) { return asked <= 0 || ranks.all % asked == 0; };
     if (!divides(shard.student_ranks) || !divides(shard.teacher_ranks)) return false;
     const auto plan = plan_for(ranks, context, stage);
-    return plan && plan->total_bytes() <= context.available_bytes / ranks.of_memory;
+    return plan && plan->total_bytes() <= context.place.available_bytes / ranks.of_memory;
   });
 }
 
@@ -249,7 +249,7 @@ std::int64_t planned_contenders(const PlanContext& context, const Stage& stage) 
 
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto teams = teams_for(context, stage, planned_contenders(context, stage));
-  return plan_for(ranks_of_team(context.ranks, teams), context, stage);
+  return plan_for(ranks_of_team(context.place.ranks, teams), context, stage);
 }
 
 // Decided by rank 0; fewer contenders than planned give a team more machines, never fewer.
@@ -258,8 +258,7 @@ std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64
   context.group.agree([&] {
     if (!context.leads()) return;
     const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
-    teams = std::to_string(teams_for({context.recipe, models, context.observer, context.device, context.dtype,
-                                      context.available_bytes, context.machine_bytes, context.ranks},
+    teams = std::to_string(teams_for({context.recipe, models, context.observer, context.dtype, context.place},
                                      stage, contenders));
   });
   context.group.share(teams);
@@ -310,7 +309,7 @@ base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
   std::optional<eval::OtherMachine> runs_on;
   context.group.agree([&] {
-    if (context.leads()) runs_on = other_machine(stage, context.dtype, context.device);
+    if (context.leads()) runs_on = other_machine(stage, context.dtype, context.place.device);
     for (const auto& contender : contenders)
       if (context.leads())
         (void)require_documents(stage, context.recipe.sources(stage),

@@ -40,7 +40,7 @@ PlacedWeights placed(const Place& place, const Stage& stage, const architecture:
 std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
   const auto config = context.models.config(stage.from);
   if (!config) return {};
-  return placed(context.place(), stage, *config).memory;
+  return placed(context.place, stage, *config).memory;
 }
 
 std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
@@ -72,13 +72,13 @@ base::Json identity_of(const Context& context, const Stage& stage,
 
 base::Json run(const Context& context, const Stage& stage) {
   const auto& options = options_of(stage);
-  auto model = calibrated_model(
-      context, stage,
-      {.asked = [&](const auto& config) { return asked_by(stage, config); },
-       .placed = [&](const auto& config) { return placed(context.place(), stage, config); }});
+  auto model =
+      calibrated_model(context, stage,
+                       {.asked = [&](const auto& config) { return asked_by(stage, config); },
+                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
   sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(stage.name),
                                 .identity = {},
-                                .memory = memory_of_rank(context.place(), model.weights.config),
+                                .memory = memory_of_rank(context.place, model.weights.config),
                                 .group = &context.group,
                                 .writes = model.writes};
   context.group.agree([&] {

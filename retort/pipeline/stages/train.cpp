@@ -84,7 +84,7 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage
     const auto windows = context.read_once([&] { return held_out_windows(source, options, text); });
     context.group.agree([&] {
       sets.push_back(
-          {source.name, train::make_micro_batches(windows, options.batch.sequences, context.device)});
+          {source.name, train::make_micro_batches(windows, options.batch.sequences, context.place.device)});
     });
   }
   return sets;
@@ -151,10 +151,11 @@ std::unique_ptr<shard::Parameters> placed(const Context& context, const model::U
                                           shard::Groups& groups) {
   if (context.group.size() == 1) {
     const auto dtype = use == shard::Use::frozen ? context.dtype : at::kFloat;
-    return shard::resident_parameters(model::collected(source, dtype, context.device), use, context.dtype);
+    return shard::resident_parameters(model::collected(source, dtype, context.place.device), use,
+                                      context.dtype);
   }
   groups = shard::make_groups(context.group, ranks_per_shard);
-  return shard::sharded_parameters(source, use, context.dtype, context.device, groups);
+  return shard::sharded_parameters(source, use, context.dtype, context.place.device, groups);
 }
 
 // Of this rank's part of each unit.
@@ -288,10 +289,10 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
                                     model::read_lineage(*context.models.path(stage.teacher), *teacher));
   }
   const auto losses = loss::make_losses(loss_options, blocks);
-  const auto available = context.available_bytes / context.ranks.of_memory;
+  const auto available = context.place.bytes_of_rank();
   return shard::plan_memory_within(train::memory_shape(options, *student, teacher ? &*teacher : nullptr,
                                                        losses, !lineage.sparse_layers.empty(), context.dtype,
-                                                       context.device, available, context.ranks),
+                                                       context.place.device, available, context.place.ranks),
                                    available);
 }
 
@@ -334,9 +335,7 @@ void require_memory_for(const Context& context, const Stage& stage) {
   const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
   context.group.agree([&] {
     if (context.leads())
-      require_memory({context.recipe, models, context.observer, context.device, context.dtype,
-                      context.available_bytes, context.machine_bytes, context.ranks},
-                     stage);
+      require_memory({context.recipe, models, context.observer, context.dtype, context.place}, stage);
   });
 }
 
@@ -368,9 +367,9 @@ base::Json run(const Context& context, const Stage& stage) {
                           .metrics = context.metrics,
                           .observer = context.observer,
                           .group = context.group,
-                          .device = context.device,
+                          .device = context.place.device,
                           .dtype = context.dtype,
-                          .available_bytes = context.available_bytes / context.ranks.of_memory};
+                          .available_bytes = context.place.bytes_of_rank()};
   const Exchanged exchanged(groups_of(context, models));
   auto outcome = train::train(setup);
   const auto collectives = exchanged.json();
