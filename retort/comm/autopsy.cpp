@@ -18,7 +18,7 @@ namespace {
 using Records = std::vector<const FlightRecord*>;
 
 constexpr std::int64_t kGap_ns = 300'000'000;  // hearts beat every 50 ms
-constexpr int kNamed = 8;                      // of ranks that went at the same time
+constexpr std::size_t kNamed = 8;              // of ranks that ended at the same time
 
 std::string place_of(const FlightRecord& record) {
   if (record.step == 0) return record.phase.empty() ? "before the first stage" : "in " + record.phase;
@@ -76,15 +76,11 @@ const FlightRecord* missed_first(const std::vector<FlightRecord>& records) {
 
 // Those that went at the time of one that was killed: a system that lacks memory may kill several.
 std::string gone_with(const FlightRecord& killed, const Records& gone) {
-  std::string text;
-  int count = 0;
-  for (const auto* record : gone) {
-    if (record == &killed || std::abs(record->alive_ns - killed.alive_ns) > kGap_ns) continue;
-    if (++count > kNamed) continue;
-    text += base::join(text.empty() ? "; at the same time " : ", ", described(*record));
-  }
-  if (count > kNamed) text += base::join(" and ", count - kNamed, " more");
-  return text;
+  std::vector<std::string> others;
+  for (const auto* record : gone)
+    if (record != &killed && std::abs(record->alive_ns - killed.alive_ns) <= kGap_ns)
+      others.push_back(described(*record));
+  return at_the_same_time(others);
 }
 
 }  // namespace
@@ -95,6 +91,13 @@ std::string described(const FlightRecord& record) {
 
 std::string last_place(const FlightRecord& record) {
   return base::join(place_of(record), "; ", last_call(record));
+}
+
+std::string at_the_same_time(const std::vector<std::string>& others) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(others.size(), kNamed); ++i)
+    text += (i == 0 ? "; at the same time " : ", ") + others[i];
+  return others.size() > kNamed ? base::join(text, " and ", others.size() - kNamed, " more") : text;
 }
 
 Autopsy autopsy(const std::vector<FlightRecord>& records,

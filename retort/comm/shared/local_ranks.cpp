@@ -20,6 +20,7 @@
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
+#include "retort/comm/flight.h"
 #include "retort/comm/shared/arena.h"
 #include "retort/comm/shared/shared_group.h"
 
@@ -34,7 +35,6 @@ constexpr double kGrace_seconds = 20, kGraceOfStopped_seconds = 1;
 constexpr std::chrono::milliseconds kLook{20};  // from one look at the ranks to the next
 // A system that lacks memory may end two ranks within milliseconds, and the second may be gone first.
 constexpr std::chrono::milliseconds kSameTime{30};
-constexpr std::size_t kNamed = 8;  // of ranks that ended at the same time
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 // The ranks that a signal goes on to.
@@ -132,21 +132,19 @@ void forget(const Ended& end) {
   ::waitpid(end.process, nullptr, 0);
 }
 
-std::string signal_of(const Ended& end) {
-  return base::join(" by signal ", end.status, " (", ::strsignal(end.status), ")");
-}
-
 // The first with all that is known of it, the others beside it.  There is one at least.
 std::string sentence_of(const std::vector<Ended>& killed, const LastPlace& last_place) {
+  const auto signal = [](const Ended& end) {
+    return base::join(" by signal ", end.status, " (", ::strsignal(end.status), ")");
+  };
   const auto& first = killed.front();
   const auto place = last_place ? last_place(first.rank, first.process) : "";
-  auto text = base::join("rank ", first.rank, " on ", base::host_name(), " (process ", first.process,
-                         ") was ended", signal_of(first), place.empty() ? "" : " ", place);
-  for (std::size_t i = 1; i < std::min(killed.size(), kNamed); ++i)
-    text += base::join(i == 1 ? "; at the same time rank " : ", rank ", killed[i].rank, " (process ",
-                       killed[i].process, ")", signal_of(killed[i]));
-  if (killed.size() > kNamed) text += base::join(" and ", killed.size() - kNamed, " more");
-  return text + "; start the same command again to go on from what is kept.";
+  std::vector<std::string> others;
+  for (const auto& end : std::span(killed).subspan(1))
+    others.push_back(base::join("rank ", end.rank, " (process ", end.process, ")", signal(end)));
+  return base::join("rank ", first.rank, " on ", base::host_name(), " (process ", first.process,
+                    ") was ended", signal(first), place.empty() ? "" : " ", place, at_the_same_time(others),
+                    "; start the same command again to go on from what is kept.");
 }
 
 // `why`: what the first ended with, where that is known; a signal from here followed, or it was the first.
