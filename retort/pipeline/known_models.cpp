@@ -1,5 +1,8 @@
 #include "retort/pipeline/known_models.h"
 
+#include <algorithm>
+
+#include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
@@ -25,8 +28,36 @@ std::optional<base::Path> KnownModels::path(const std::string& name) const {
 std::optional<architecture::Config> KnownModels::config(const std::string& name) const {
   if (const auto directory = path(name)) return architecture::read_config(*directory);
   const auto& stage = recipe_.stage(name);
-  if (stage.kind == recipe::StageKind::prune || stage.kind == recipe::StageKind::select) return {};
-  return stage.origins().empty() ? starting_config(stage) : config(stage.origins().front());
+  const bool is_open = stage.kind == recipe::StageKind::prune || stage.kind == recipe::StageKind::select;
+  if (is_open && !at_most_) return {};
+  return stage.origins().empty() ? starting_config(stage) : config(origin_of(stage));
+}
+
+std::string KnownModels::origin_of(const recipe::Stage& stage) const {
+  const auto origins = stage.origins();
+  return *std::ranges::max_element(origins, {}, [this](const std::string& name) {
+    const auto known = config(name);
+    return known ? architecture::num_parameters(*known) : 0;
+  });
+}
+
+model::Lineage KnownModels::lineage(const std::string& name) const {
+  if (const auto directory = path(name)) return model::read_lineage(*directory, *config(name));
+  const auto& stage = recipe_.stage(name);
+  return stage.origins().empty() ? model::whole_lineage(starting_config(stage)) : lineage(origin_of(stage));
+}
+
+bool KnownModels::is_sparse(const std::string& name) const {
+  if (path(name)) return !lineage(name).sparse_layers.empty();
+  const auto& stage = recipe_.stage(name);
+  if (stage.kind == recipe::StageKind::sparsify) return true;
+  return std::ranges::any_of(stage.origins(), [this](const auto& origin) { return is_sparse(origin); });
+}
+
+KnownModels KnownModels::at_most() const {
+  auto largest = *this;
+  largest.at_most_ = true;
+  return largest;
 }
 
 architecture::Config KnownModels::config_of_line(const std::string& name) const {

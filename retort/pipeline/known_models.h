@@ -7,6 +7,7 @@
 
 #include "retort/architecture/config.h"
 #include "retort/base/files.h"
+#include "retort/model/lineage.h"
 #include "retort/recipe/recipe.h"
 #include "retort/record/run_files.h"
 
@@ -22,11 +23,18 @@ class KnownModels {
   explicit KnownModels(const recipe::Recipe& recipe, std::optional<record::RunFiles> run = {})
       : recipe_(recipe), run_(std::move(run)) {}
 
+  /// The same with models that are still to be pruned or chosen as large as they can become: as before.
+  KnownModels at_most() const;
+
   bool finished(const std::string& stage) const { return run_ && run_->finished(stage); }
   /// The directory of a model, or nothing while the stage that makes it is not finished.
   std::optional<base::Path> path(const std::string& name) const;
   /// Its configuration: nothing while a stage is still to choose it.  Throws ModelError.
   std::optional<architecture::Config> config(const std::string& name) const;
+  /// Of a model with a known configuration: which blocks are left, and whether layers are sparse.  Which
+  /// layers, only a model says that is there.  Throws ModelError.
+  model::Lineage lineage(const std::string& name) const;
+  bool is_sparse(const std::string& name) const;
 
   /// A configuration with the vocabulary and the context of a model, which no stage changes: its own, or that
   /// of the model that its line of stages begins with.  Throws ModelError.
@@ -39,8 +47,12 @@ class KnownModels {
   base::Path tokenizer_of_line(const std::string& name) const;
 
  private:
+  // The largest of the models that a stage takes or chooses from.
+  std::string origin_of(const recipe::Stage& stage) const;
+
   const recipe::Recipe& recipe_;
   std::optional<record::RunFiles> run_;
+  bool at_most_ = false;
 };
 
 }  // namespace retort::pipeline

@@ -127,6 +127,23 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   return true;
 }
 
+// A model that is still to be pruned counts as it is before: a stage that fits then fits for sure.
+std::string describe_memory(const PlanContext& context, const recipe::Stage& stage) {
+  const auto plan = functions_of(stage.kind).plan;
+  if (const auto memory = plan(context, stage)) return "memory plan\n" + shard::describe(*memory);
+  const auto largest = context.models.at_most();
+  try {
+    const auto memory =
+        plan({context.recipe, largest, context.observer, context.dtype, context.place}, stage);
+    if (!memory) return "memory is planned when its models are there";
+    shard::require_fits(*memory, context.place.bytes_of_rank());
+    return "memory plan, at most: as if its models were not pruned\n" + shard::describe(*memory);
+  } catch (const base::MemoryError& error) {
+    return base::join("memory is planned when its models are there; not pruned they would not fit: ",
+                      error.what());
+  }
+}
+
 std::string dry_run(const PlanContext& context, const std::string& only_stage) {
   std::string text;
   std::optional<double> flops_per_second;  // measured where no file has it
@@ -136,11 +153,8 @@ std::string dry_run(const PlanContext& context, const std::string& only_stage) {
       text += base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): finished before\n");
       continue;
     }
-    const auto memory = functions_of(stage.kind).plan(context, stage);
-    text += base::join(
-        "stage ", stage.name, " (", recipe::name(stage.kind), "): ",
-        memory ? "memory plan\n" + shard::describe(*memory) : "memory is planned when its models are there",
-        "\n");
+    text += base::join("stage ", stage.name, " (", recipe::name(stage.kind),
+                       "): ", describe_memory(context, stage), "\n");
     const auto function = functions_of(stage.kind).work;
     const auto work = function ? function(context, stage) : std::nullopt;
     if (!work) continue;

@@ -50,8 +50,8 @@ struct StageFunctions {
   SequenceLength (*sequence_length)(const recipe::Stage& stage);
   /// Null, or what is checked beyond sources, models, lengths and vocabularies of every stage.
   void (*check)(const PlanContext& context, const recipe::Stage& stage) = nullptr;
-  /// The stage's memory when its models are there: what it will plan itself, or a little more where that
-  /// depends on its text.
+  /// The stage's memory where the shapes of its models are known: what it will plan itself, or a little more
+  /// where that depends on its text.
   std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
   /// Null, or the stage's work when its model is there.
   std::optional<StageWork> (*work)(const PlanContext& context, const recipe::Stage& stage) = nullptr;

@@ -23,11 +23,27 @@ using test::Project;
 
 constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
 
-std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recipe) {
-  const KnownModels models(recipe);
+std::optional<shard::MemoryPlan> plan_of(const recipe::Recipe& recipe, const recipe::Stage& stage,
+                                         const KnownModels& models) {
   Listener listener;
-  return functions_of(recipe.stages[0].kind)
-      .plan({recipe, models, listener, at::kFloat, {at::kCPU, {}, kPlenty, kPlenty}}, recipe.stages[0]);
+  return functions_of(stage.kind)
+      .plan({recipe, models, listener, at::kFloat, {at::kCPU, {}, kPlenty, kPlenty}}, stage);
+}
+
+std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recipe) {
+  return plan_of(recipe, recipe.stages[0], KnownModels(recipe));
+}
+
+const std::string kPruned =
+    "{name: pruned, kind: prune, units: uniform, from: MODEL, data: [text], target: {parameters: 90%}, "
+    "calibration_tokens: 500, sequence_length: 96, width_multiple: 16}";
+std::string distilled(const std::string& from, const std::string& teacher) {
+  return "{name: student, kind: distill, from: " + from + ", teacher: " + teacher +
+         ", data: [text], tokens: 1k, packing: {sequence_length: 64}, batch: {sequences: 2}}";
+}
+std::string sparse_of(const std::string& from) {
+  return "{name: sparse, kind: sparsify, from: " + from +
+         ", data: [text], calibration_tokens: 3000, sequence_length: 64}";
 }
 
 class RunMemory : public testing::Test {
@@ -134,6 +150,55 @@ TEST_F(RunMemory, OfAModelToComeIsPlannedBeforeTheFirstStage) {
       [&] { run(recipe, test::run_in(project_.run_directory()), listener_); });
   EXPECT_SAYS(message, "lower the context");
   EXPECT_FALSE(std::filesystem::exists(project_.run_directory()));
+}
+
+// Training changes no shape, and a sparse model has masks.
+TEST_F(RunMemory, OfTrainingAModelToComeIsWhatItsStagePlans) {
+  const auto recipe = project_.recipe_of({test::kFinetune, sparse_of("tuned"), distilled("sparse", "tuned")},
+                                         "dtype: fp32\n");
+  const auto plan = plan_of(recipe, recipe.stage("student"), KnownModels(recipe));
+  ASSERT_TRUE(plan.has_value());
+  ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
+  const auto result = record::RunFiles(project_.run_directory()).result("student");
+  EXPECT_EQ(result.at("memory_planned_bytes"), plan->total_bytes());
+}
+
+TEST_F(RunMemory, OfAModelToBePrunedIsAtMostWhatItNeedsBefore) {
+  const auto recipe =
+      project_.recipe_of({kPruned, sparse_of("pruned"), distilled("sparse", "MODEL")}, "dtype: fp32\n");
+  const auto& student = recipe.stage("student");
+  const KnownModels models(recipe);
+  EXPECT_FALSE(plan_of(recipe, student, models));
+  const auto most = plan_of(recipe, student, models.at_most());
+  ASSERT_TRUE(most.has_value());
+
+  auto request = test::run_in(project_.run_directory());
+  request.dry_run = true;
+  const auto plans = run(recipe, request, listener_).summary;
+  EXPECT_SAYS(plans, "stage sparse (sparsify): memory plan, at most: as if its models were not pruned\n");
+  EXPECT_SAYS(plans, "stage student (distill): memory plan, at most: as if its models were not pruned\n");
+  request.dry_run = false;
+  ASSERT_TRUE(run(recipe, request, listener_).finished);
+  const auto result = record::RunFiles(project_.run_directory()).result("student");
+  EXPECT_LT(result.at("memory_planned_bytes"), most->total_bytes());
+  EXPECT_GT(result.at("memory_planned_bytes"), most->total_bytes() / 2);
+}
+
+// Whether it fits when it is pruned nobody knows yet, so nothing is refused.
+TEST_F(RunMemory, OfAModelThatWouldNotFitBeforeItIsPrunedIsToldByADryRun) {
+  auto wide = distilled("pruned", "MODEL");
+  wide.replace(wide.find("sequences: 2"), 12, "sequences: 2048");
+  const auto recipe = project_.recipe_of({kPruned, wide}, "dtype: fp32\n");
+  const auto most = plan_of(recipe, recipe.stage("student"), KnownModels(recipe).at_most());
+  const auto first = plan_of_first_stage(recipe);
+  ASSERT_TRUE(most && first);
+  ASSERT_LT(first->total_bytes(), most->total_bytes() / 2);
+  auto request = test::run_in(project_.run_directory());
+  request.dry_run = true;
+  request.available_memory = machine_with(first->total_bytes());
+  EXPECT_SAYS(run(recipe, request, listener_).summary,
+              "stage student (distill): memory is planned when its models are there; not pruned they would "
+              "not fit: memory: the plan needs ");
 }
 
 class Commands : public RunMemory {

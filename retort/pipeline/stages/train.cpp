@@ -276,24 +276,22 @@ std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& s
   const auto student = begins ? starting_config(stage) : context.models.config(stage.from);
   std::optional<architecture::Config> teacher;
   if (!stage.teacher.empty()) teacher = context.models.config(stage.teacher);
-  // Which weights are zero and which blocks are left, only a model that is there says.
-  const auto is_there = [&](const std::string& name) { return name.empty() || context.models.path(name); };
-  if (!student || (!begins && !is_there(stage.from)) || !is_there(stage.teacher)) return {};
-  const auto lineage = begins ? model::whole_lineage(*student)
-                              : model::read_lineage(*context.models.path(stage.from), *student);
+  if (!student || (!stage.teacher.empty() && !teacher)) return {};
   loss::Blocks blocks{.student = std::ssize(student->blocks)};
   const auto loss_options = losses_of(stage, options);
   if (teacher) {
     blocks.teacher = std::ssize(teacher->blocks);
-    blocks.survivors = survivors_of(stage, loss_options, lineage,
-                                    model::read_lineage(*context.models.path(stage.teacher), *teacher));
+    blocks.survivors = survivors_of(
+        stage, loss_options, begins ? model::whole_lineage(*student) : context.models.lineage(stage.from),
+        context.models.lineage(stage.teacher));
   }
   const auto losses = loss::make_losses(loss_options, blocks);
   const auto available = context.place.bytes_of_rank();
-  return shard::plan_memory_within(train::memory_shape(options, *student, teacher ? &*teacher : nullptr,
-                                                       losses, !lineage.sparse_layers.empty(), context.dtype,
-                                                       context.place.device, available, context.place.ranks),
-                                   available);
+  return shard::plan_memory_within(
+      train::memory_shape(options, *student, teacher ? &*teacher : nullptr, losses,
+                          !begins && context.models.is_sparse(stage.from), context.dtype,
+                          context.place.device, available, context.place.ranks),
+      available);
 }
 
 void check(const PlanContext& context, const Stage& stage) {
