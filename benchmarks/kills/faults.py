@@ -115,7 +115,8 @@ class Trial:
             for other in others:
                 other.kill()
                 other.wait()
-            self.hurt = int(re.search(r"oom_kill (\d+)", (self.group / "memory.oom_control").read_text())[1])
+            counted = re.search(r"oom_kill (\d+)", (self.group / "memory.oom_control").read_text())
+            self.hurt = int(counted[1]) if counted else 1
             while (self.group / "cgroup.procs").read_text():
                 time.sleep(0.1)
             self.group.rmdir()
@@ -202,8 +203,8 @@ class Trial:
         shutil.rmtree(self.folder)
 
     def blames_right(self):
-        """Whether message and autopsy name the culprit, and none that came to no harm; where there is none, whether a run to the end was
-        left in peace."""
+        """Whether message and autopsy name the culprit, and no more ranks than were killed; where there is none, whether a run to the end
+        was left in peace."""
         if self.culprit is None:
             return self.code != 0 or not re.search("error:", self.text)
         if self.code == 0:

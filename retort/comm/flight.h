@@ -102,8 +102,8 @@ std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, in
 std::string described(const FlightRecord& record);
 /// "in step 5, student, forward; its last call was all_reduce of 2 f64, number 8 of 'world'"
 std::string last_place(const FlightRecord& record);
-/// "; at the same time rank 2, rank 3 and 9 more": what follows on the sentence of a rank that ended; empty
-/// for none.
+/// "; at the same time rank 2, rank 3": what follows on the sentence of a rank that ended.  Names eight, and
+/// says how many more there are; empty for none.
 std::string at_the_same_time(const std::vector<std::string>& others);
 /// The file of a rank.
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank);

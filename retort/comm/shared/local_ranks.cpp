@@ -34,7 +34,7 @@ constexpr const char* kControl = "RETORT_COMMON_CONTROL";
 constexpr double kGrace_seconds = 20, kGraceOfStopped_seconds = 1;
 constexpr std::chrono::milliseconds kLook{20};  // from one look at the ranks to the next
 // A system that lacks memory may end two ranks within milliseconds, and the second may be gone first.
-constexpr std::chrono::milliseconds kSameTime{30};
+constexpr std::chrono::milliseconds kSameTime{200};
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 // The ranks that a signal goes on to.
@@ -46,6 +46,7 @@ extern "C" void pass_on(int signal) {
 }
 
 void pass_signals_on() {
+  ::signal(SIGCHLD, SIG_DFL);  // ignored by a parent, it would have the system forget how ranks ended
   struct sigaction action {};
   action.sa_handler = pass_on;
   ::sigemptyset(&action.sa_mask);
