@@ -51,8 +51,11 @@ def run(options, recipe, folder, *settings):
 
 def least_bytes(options, recipe, folder):
     """By the plan that a run without memory is refused with, which is rounded to a tenth."""
-    number, unit = re.search(r"the plan needs ([0-9.]+) (.)B", started(options, recipe, folder, "--dry-run", "--set", "memory_bytes=1M").stderr).groups()
-    return int((float(number) + 0.1) * {"M": 1e6, "G": 1e9}[unit])
+    said = started(options, recipe, folder, "--dry-run", "--set", "memory_bytes=1M").stderr
+    found = re.search(r"the plan needs ([0-9.]+) (k|M|G|T)B", said)
+    if not found:
+        sys.exit(f"{recipe}: expected to be refused with its plan, found: {said}")
+    return int((float(found[1]) + 0.1) * {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]])
 
 
 def files_of(folder):

@@ -21,7 +21,7 @@
 
 namespace retort::pipeline {
 
-/// Where the memory of a stage is planned, before a run and within it.
+/// Where stages run, and what memory they may use.
 struct Place {
   at::Device device;
   shard::RankCounts ranks;
@@ -30,6 +30,7 @@ struct Place {
   std::int64_t available_bytes;
   std::int64_t machine_bytes;  ///< the same of the machine's own memory
 
+  /// What one rank may use.
   std::int64_t bytes_of_rank() const { return available_bytes / ranks.of_memory; }
 };
 

@@ -26,7 +26,7 @@ void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage
 /// none.
 void add_source_files(const data::SourceOptions& source, base::Json& has);
 
-/// Both, of all that the stage reads, and its file of sizes.
+/// {path: checksum} of all files outside the run that the stage reads: models, text and its file of sizes.
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage);
 
 /// The files that the finished stages of a run read, by stage; damaged results have none.

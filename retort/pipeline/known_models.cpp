@@ -29,12 +29,13 @@ std::optional<architecture::Config> KnownModels::config(const std::string& name)
   if (const auto directory = path(name)) return architecture::read_config(*directory);
   const auto& stage = recipe_.stage(name);
   const bool is_open = stage.kind == recipe::StageKind::prune || stage.kind == recipe::StageKind::select;
-  if (is_open && !at_most_) return {};
+  if (is_open && !unpruned_) return {};
   return stage.origins().empty() ? starting_config(stage) : config(origin_of(stage));
 }
 
 std::string KnownModels::origin_of(const recipe::Stage& stage) const {
   const auto origins = stage.origins();
+  if (origins.size() == 1) return origins.front();
   return *std::ranges::max_element(origins, {}, [this](const std::string& name) {
     const auto known = config(name);
     return known ? architecture::num_parameters(*known) : 0;
@@ -54,10 +55,10 @@ bool KnownModels::is_sparse(const std::string& name) const {
   return std::ranges::any_of(stage.origins(), [this](const auto& origin) { return is_sparse(origin); });
 }
 
-KnownModels KnownModels::at_most() const {
-  auto largest = *this;
-  largest.at_most_ = true;
-  return largest;
+KnownModels KnownModels::unpruned() const {
+  auto models = *this;
+  models.unpruned_ = true;
+  return models;
 }
 
 architecture::Config KnownModels::config_of_line(const std::string& name) const {

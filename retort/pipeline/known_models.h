@@ -23,17 +23,19 @@ class KnownModels {
   explicit KnownModels(const recipe::Recipe& recipe, std::optional<record::RunFiles> run = {})
       : recipe_(recipe), run_(std::move(run)) {}
 
-  /// The same with models that are still to be pruned or chosen as large as they can become: as before.
-  KnownModels at_most() const;
+  /// The same where models that are still to be pruned count as they are before, and of those that are still
+  /// to be chosen the largest.
+  KnownModels unpruned() const;
 
   bool finished(const std::string& stage) const { return run_ && run_->finished(stage); }
   /// The directory of a model, or nothing while the stage that makes it is not finished.
   std::optional<base::Path> path(const std::string& name) const;
   /// Its configuration: nothing while a stage is still to choose it.  Throws ModelError.
   std::optional<architecture::Config> config(const std::string& name) const;
-  /// Of a model with a known configuration: which blocks are left, and whether layers are sparse.  Which
-  /// layers, only a model says that is there.  Throws ModelError.
+  /// Which blocks are left in a model with a known configuration.  Which layers are sparse, only one says
+  /// that is there.  Throws ModelError.
   model::Lineage lineage(const std::string& name) const;
+  /// Whether it has sparse layers, or a stage on its line makes some.  Throws ModelError.
   bool is_sparse(const std::string& name) const;
 
   /// A configuration with the vocabulary and the context of a model, which no stage changes: its own, or that
@@ -52,7 +54,7 @@ class KnownModels {
 
   const recipe::Recipe& recipe_;
   std::optional<record::RunFiles> run_;
-  bool at_most_ = false;
+  bool unpruned_ = false;
 };
 
 }  // namespace retort::pipeline

@@ -127,21 +127,29 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   return true;
 }
 
-// A model that is still to be pruned counts as it is before: a stage that fits then fits for sure.
-std::string describe_memory(const PlanContext& context, const recipe::Stage& stage) {
-  const auto plan = functions_of(stage.kind).plan;
-  if (const auto memory = plan(context, stage)) return "memory plan\n" + shard::describe(*memory);
-  const auto largest = context.models.at_most();
+// As if models that are still to be pruned were not: a stage that fits then fits for sure.
+std::string describe_unpruned_memory(const PlanContext& context, const recipe::Stage& stage) {
+  const auto unpruned = context.models.unpruned();
+  const char* later = "memory is planned when its models are there";
   try {
     const auto memory =
-        plan({context.recipe, largest, context.observer, context.dtype, context.place}, stage);
-    if (!memory) return "memory is planned when its models are there";
+        functions_of(stage.kind)
+            .plan({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage);
+    if (!memory) return later;
     shard::require_fits(*memory, context.place.bytes_of_rank());
-    return "memory plan, at most: as if its models were not pruned\n" + shard::describe(*memory);
+    return "memory plan, as if its models were not pruned\n" + shard::describe(*memory);
   } catch (const base::MemoryError& error) {
-    return base::join("memory is planned when its models are there; not pruned they would not fit: ",
-                      error.what());
+    return base::join(later, "; not pruned they would not fit: ", error.what());
+  } catch (const base::UsageError&) {  // which blocks a layer_map finds, only pruned models say
+    return later;
   }
+}
+
+std::string describe_memory(const PlanContext& context, const recipe::Stage& stage) {
+  const auto is_known = [&](const std::string& name) { return context.models.config(name).has_value(); };
+  if (!std::ranges::all_of(stage.models_read(), is_known)) return describe_unpruned_memory(context, stage);
+  const auto memory = functions_of(stage.kind).plan(context, stage);
+  return memory ? "memory plan\n" + shard::describe(*memory) : "memory is planned when its models are there";
 }
 
 std::string dry_run(const PlanContext& context, const std::string& only_stage) {

@@ -11,7 +11,6 @@
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/known_models.h"
 #include "retort/recipe/recipe.h"
-#include "retort/shard/groups.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::pipeline {
@@ -24,6 +23,11 @@ struct PlanContext {
   at::ScalarType dtype;
   Place place;
 };
+
+/// The same within a run.
+inline PlanContext plan_context(const Context& context, const KnownModels& models) {
+  return {context.recipe, models, context.observer, context.dtype, context.place};
+}
 
 /// What a stage does with the text of its sources.
 struct TextUse {

@@ -94,17 +94,17 @@ Ended work(const Context& context, comm::Group& group, std::int64_t team, std::i
            record::Observer& observer, const std::vector<std::string>& stages,
            const std::function<void(const Context&, std::size_t)>& act) {
   try {
-    for (auto place = static_cast<std::size_t>(team); place < stages.size();
-         place += static_cast<std::size_t>(teams)) {
+    for (auto number = static_cast<std::size_t>(team); number < stages.size();
+         number += static_cast<std::size_t>(teams)) {
       std::optional<record::Metrics> metrics;
       group.agree([&] {
-        if (team > 0 && group.rank() == 0) metrics = begun_metrics(context, stages[place]);
+        if (team > 0 && group.rank() == 0) metrics = begun_metrics(context, stages[number]);
       });
-      Place shared = context.place;
-      shared.ranks = ranks_of_team(shared.ranks, teams);
+      auto place = context.place;
+      place.ranks = ranks_of_team(place.ranks, teams);
       act({context.recipe, context.directory, metrics ? &*metrics : context.metrics, observer, group,
-           context.dtype, shared},
-          place);
+           context.dtype, place},
+          number);
     }
   } catch (const record::StoppedError& stopped) {
     ask_others_to_stop(context, group);

@@ -163,20 +163,20 @@ TEST_F(RunMemory, OfTrainingAModelToComeIsWhatItsStagePlans) {
   EXPECT_EQ(result.at("memory_planned_bytes"), plan->total_bytes());
 }
 
-TEST_F(RunMemory, OfAModelToBePrunedIsAtMostWhatItNeedsBefore) {
+TEST_F(RunMemory, OfAModelToBePrunedIsPlannedAsItIsBefore) {
   const auto recipe =
       project_.recipe_of({kPruned, sparse_of("pruned"), distilled("sparse", "MODEL")}, "dtype: fp32\n");
   const auto& student = recipe.stage("student");
   const KnownModels models(recipe);
   EXPECT_FALSE(plan_of(recipe, student, models));
-  const auto most = plan_of(recipe, student, models.at_most());
+  const auto most = plan_of(recipe, student, models.unpruned());
   ASSERT_TRUE(most.has_value());
 
   auto request = test::run_in(project_.run_directory());
   request.dry_run = true;
   const auto plans = run(recipe, request, listener_).summary;
-  EXPECT_SAYS(plans, "stage sparse (sparsify): memory plan, at most: as if its models were not pruned\n");
-  EXPECT_SAYS(plans, "stage student (distill): memory plan, at most: as if its models were not pruned\n");
+  EXPECT_SAYS(plans, "stage sparse (sparsify): memory plan, as if its models were not pruned\n");
+  EXPECT_SAYS(plans, "stage student (distill): memory plan, as if its models were not pruned\n");
   request.dry_run = false;
   ASSERT_TRUE(run(recipe, request, listener_).finished);
   const auto result = record::RunFiles(project_.run_directory()).result("student");
@@ -184,12 +184,41 @@ TEST_F(RunMemory, OfAModelToBePrunedIsAtMostWhatItNeedsBefore) {
   EXPECT_GT(result.at("memory_planned_bytes"), most->total_bytes() / 2);
 }
 
+TEST_F(RunMemory, OfSeveralModelsIsPlannedWithThoseToBePruned) {
+  const auto recipe = project_.recipe_of(
+      {kPruned, "{name: measured, kind: evaluate, models: [MODEL, pruned], data: [text], context: 64}"});
+  auto request = test::run_in(project_.run_directory());
+  request.dry_run = true;
+  EXPECT_SAYS(run(recipe, request, listener_).summary,
+              "stage measured (evaluate): memory plan, as if its models were not pruned\n");
+}
+
+// Not pruned the student has blocks that its teacher, which is there, has lost.
+TEST_F(RunMemory, OfBlocksThatOnlyPrunedModelsHaveIsPlannedLater) {
+  const auto shallow = [](const std::string& name, const std::string& parameters) {
+    return "{name: " + name +
+           ", kind: prune, units: uniform, heads: false, channels: false, from: MODEL, data: [text], " +
+           "target: {parameters: " + parameters + "}, calibration_tokens: 500, sequence_length: 96}";
+  };
+  auto student = distilled("small", "mid");
+  student.insert(student.size() - 1, ", loss: [{kind: squarehead, layer_map: surviving}]");
+  const auto recipe =
+      project_.recipe_of({shallow("mid", "94%"), shallow("small", "94%"), student}, "dtype: fp32\n");
+  auto request = test::run_in(project_.run_directory());
+  request.only_stage = "mid";
+  ASSERT_TRUE(run(recipe, request, listener_).finished);
+  request.only_stage.clear();
+  request.dry_run = true;
+  EXPECT_SAYS(run(recipe, request, listener_).summary,
+              "stage student (distill): memory is planned when its models are there\n");
+}
+
 // Whether it fits when it is pruned nobody knows yet, so nothing is refused.
 TEST_F(RunMemory, OfAModelThatWouldNotFitBeforeItIsPrunedIsToldByADryRun) {
   auto wide = distilled("pruned", "MODEL");
   wide.replace(wide.find("sequences: 2"), 12, "sequences: 2048");
   const auto recipe = project_.recipe_of({kPruned, wide}, "dtype: fp32\n");
-  const auto most = plan_of(recipe, recipe.stage("student"), KnownModels(recipe).at_most());
+  const auto most = plan_of(recipe, recipe.stage("student"), KnownModels(recipe).unpruned());
   const auto first = plan_of_first_stage(recipe);
   ASSERT_TRUE(most && first);
   ASSERT_LT(first->total_bytes(), most->total_bytes() / 2);

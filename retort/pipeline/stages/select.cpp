@@ -258,8 +258,7 @@ std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64
   context.group.agree([&] {
     if (!context.leads()) return;
     const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
-    teams = std::to_string(teams_for({context.recipe, models, context.observer, context.dtype, context.place},
-                                     stage, contenders));
+    teams = std::to_string(teams_for(plan_context(context, models), stage, contenders));
   });
   context.group.share(teams);
   return std::stoll(teams);

@@ -332,8 +332,7 @@ train::TrainOptions with_learning_rate(const Context& context, const Stage& stag
 void require_memory_for(const Context& context, const Stage& stage) {
   const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
   context.group.agree([&] {
-    if (context.leads())
-      require_memory({context.recipe, models, context.observer, context.dtype, context.place}, stage);
+    if (context.leads()) require_memory(plan_context(context, models), stage);
   });
 }
 
