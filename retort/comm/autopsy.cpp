@@ -58,7 +58,7 @@ const FlightRecord* first_gone(Records gone) {
   if (outlived) gone.erase(last + 1, gone.end());
   const auto* first = gone.front();
   if (gone.size() == 1) return first;
-  if (std::ranges::none_of(gone, in_team)) {  // whose ranks have made unlike numbers of calls
+  if (std::ranges::none_of(gone, in_team)) {  // teams make unlike numbers of calls
     std::ranges::sort(gone, {}, &FlightRecord::posted);
     if (gone[0]->posted < gone[1]->posted) return gone[0];
   }
