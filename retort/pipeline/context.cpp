@@ -57,12 +57,6 @@ base::Path Context::finalist_path(const std::string& stage, std::size_t number) 
   return directory.stage_directory(stage) / "finalists" / std::to_string(number);
 }
 
-std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
-                                     std::int64_t common_bytes) {
-  if (ranks.of_common_memory == 1) return available_bytes / ranks.of_memory;
-  return common_bytes + (available_bytes - common_bytes) / ranks.of_memory;
-}
-
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
   if (asked) return asked();
   if (!device.is_cpu()) return ops::free_bytes(device);

@@ -60,11 +60,6 @@ struct Context {
   base::Path finalist_path(const std::string& stage, std::size_t number) const;
 };
 
-/// What each rank that shares a memory may use, `common_bytes` among them, which they hold between them.
-/// Where ranks have nothing in common, each holds those bytes too.
-std::int64_t available_bytes_of_rank(std::int64_t available_bytes, shard::RankCounts ranks,
-                                     std::int64_t common_bytes);
-
 /// What `asked` says, which may be empty, else what the machine or its accelerator has.
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device);
 

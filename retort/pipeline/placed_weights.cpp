@@ -23,8 +23,9 @@ PlacedWeights placed_weights(const Place& place, const WeightsToPlace& weights) 
 }
 
 std::int64_t memory_of_rank(const Place& place, const architecture::Config& model) {
-  return available_bytes_of_rank(place.available_bytes, place.ranks,
-                                 architecture::num_parameters(model) * std::int64_t{sizeof(float)});
+  if (place.ranks.of_common_memory == 1) return place.bytes_of_rank();
+  const auto common_bytes = architecture::num_parameters(model) * std::int64_t{sizeof(float)};
+  return common_bytes + (place.available_bytes - common_bytes) / place.ranks.of_memory;
 }
 
 }  // namespace retort::pipeline

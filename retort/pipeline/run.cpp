@@ -134,10 +134,10 @@ std::string describe_unpruned_memory(const PlanContext& context, const recipe::S
   try {
     const auto memory =
         functions_of(stage.kind)
-            .plan({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage);
-    if (!memory) return later;
-    shard::require_fits(*memory, context.place.bytes_of_rank());
-    return "memory plan, as if its models were not pruned\n" + shard::describe(*memory);
+            .plan({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage)
+            .value();
+    shard::require_fits(memory, context.place.bytes_of_rank());
+    return "memory plan, as if its models were not pruned\n" + shard::describe(memory);
   } catch (const base::MemoryError& error) {
     return base::join(later, "; not pruned they would not fit: ", error.what());
   } catch (const base::UsageError&) {  // which blocks a layer_map finds, only pruned models say
@@ -148,8 +148,7 @@ std::string describe_unpruned_memory(const PlanContext& context, const recipe::S
 std::string describe_memory(const PlanContext& context, const recipe::Stage& stage) {
   const auto is_known = [&](const std::string& name) { return context.models.config(name).has_value(); };
   if (!std::ranges::all_of(stage.models_read(), is_known)) return describe_unpruned_memory(context, stage);
-  const auto memory = functions_of(stage.kind).plan(context, stage);
-  return memory ? "memory plan\n" + shard::describe(*memory) : "memory is planned when its models are there";
+  return "memory plan\n" + shard::describe(functions_of(stage.kind).plan(context, stage).value());
 }
 
 std::string dry_run(const PlanContext& context, const std::string& only_stage) {
@@ -157,12 +156,10 @@ std::string dry_run(const PlanContext& context, const std::string& only_stage) {
   std::optional<double> flops_per_second;  // measured where no file has it
   for (const auto& stage : context.recipe.stages) {
     if (!only_stage.empty() && stage.name != only_stage) continue;
-    if (context.models.finished(stage.name)) {
-      text += base::join("stage ", stage.name, " (", recipe::name(stage.kind), "): finished before\n");
-      continue;
-    }
+    const bool finished = context.models.finished(stage.name);
     text += base::join("stage ", stage.name, " (", recipe::name(stage.kind),
-                       "): ", describe_memory(context, stage), "\n");
+                       "): ", finished ? "finished before" : describe_memory(context, stage), "\n");
+    if (finished) continue;
     const auto function = functions_of(stage.kind).work;
     const auto work = function ? function(context, stage) : std::nullopt;
     if (!work) continue;

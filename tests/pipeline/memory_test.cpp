@@ -58,6 +58,14 @@ class RunMemory : public testing::Test {
     };
   }
 
+  // What a dry run prints.
+  std::string plans_of(const recipe::Recipe& recipe, AvailableMemory available = {}) {
+    auto request = test::run_in(project_.run_directory());
+    request.dry_run = true;
+    request.available_memory = std::move(available);
+    return run(recipe, request, listener_).summary;
+  }
+
   Project project_;
   Listener listener_;
   int asked_ = 0;
@@ -84,16 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
         "sequence_length: 96}",
         "{name: pruned, kind: prune, units: uniform, from: MODEL, data: [text], target: {parameters: 95%}, "
         "calibration_tokens: 500, sequence_length: 96, width_multiple: 16}",
-        "{name: sparse, kind: sparsify, from: MODEL, data: [text], calibration_tokens: 3000, "
-        "sequence_length: 64}",
-        "{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"),
+        sparse_of("MODEL"), "{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64}"),
     [](const auto& of) { return "Stage" + std::to_string(of.index); });
 
 // Training keeps the masks of a sparse model, a byte for each parameter.
 TEST_F(RunMemory, OfASparseModelCountsItsMasks) {
-  auto recipe = project_.recipe_of({"{name: sparse, kind: sparsify, from: MODEL, data: [text], "
-                                    "calibration_tokens: 3000, sequence_length: 64}"},
-                                   "dtype: fp32\n");
+  auto recipe = project_.recipe_of({sparse_of("MODEL")}, "dtype: fp32\n");
   ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
   auto finetune = test::kFinetune;
   finetune.replace(finetune.find("MODEL"), 5, (project_.run_directory() / "models/sparse").string());
@@ -109,9 +113,7 @@ TEST_F(RunMemory, OfAPruneStageIsPlannedWithItsText) {
   const auto recipe =
       project_.recipe_of({"{name: pruned, kind: prune, from: MODEL, data: [text], target: {parameters: 95%}, "
                           "calibration_tokens: 960, sequence_length: 96, search: {budget_tokens: 9k}}"});
-  auto request = test::run_in(project_.run_directory());
-  request.dry_run = true;
-  const auto plans = run(recipe, request, listener_).summary;
+  const auto plans = plans_of(recipe);
   EXPECT_SAYS(plans, "stage pruned (prune): memory plan");
   EXPECT_SAYS(plans, "stage pruned: reads 960 tokens of calibration text");
   EXPECT_SAYS(plans, "the search passes up to 9.0 k tokens");
@@ -120,15 +122,12 @@ TEST_F(RunMemory, OfAPruneStageIsPlannedWithItsText) {
 TEST_F(RunMemory, OfAnEvaluateStageIsPlannedAndPrinted) {
   const auto recipe = project_.recipe_of(
       {"{name: measured, kind: evaluate, models: [MODEL], data: [text], context: 64, prompt: word}"});
-  auto request = test::run_in(project_.run_directory());
-  request.dry_run = true;
-  const auto plans = run(recipe, request, listener_).summary;
+  const auto plans = plans_of(recipe);
   EXPECT_SAYS(plans, "stage measured (evaluate): memory plan");
   EXPECT_SAYS(plans, "work of a block, or logits of a chunk");
 
-  request.dry_run = false;
-  run(recipe, request, listener_);
-  const auto result = record::RunFiles(request.run_directory).result("measured");
+  run(recipe, test::run_in(project_.run_directory()), listener_);
+  const auto result = record::RunFiles(project_.run_directory()).result("measured");
   EXPECT_GE(result.at("memory_planned_bytes"), result.at("peak_tensor_bytes"));
 }
 
@@ -169,28 +168,22 @@ TEST_F(RunMemory, OfAModelToBePrunedIsPlannedAsItIsBefore) {
   const auto& student = recipe.stage("student");
   const KnownModels models(recipe);
   EXPECT_FALSE(plan_of(recipe, student, models));
-  const auto most = plan_of(recipe, student, models.unpruned());
-  ASSERT_TRUE(most.has_value());
+  const auto unpruned = plan_of(recipe, student, models.unpruned());
+  ASSERT_TRUE(unpruned.has_value());
 
-  auto request = test::run_in(project_.run_directory());
-  request.dry_run = true;
-  const auto plans = run(recipe, request, listener_).summary;
+  const auto plans = plans_of(recipe);
   EXPECT_SAYS(plans, "stage sparse (sparsify): memory plan, as if its models were not pruned\n");
   EXPECT_SAYS(plans, "stage student (distill): memory plan, as if its models were not pruned\n");
-  request.dry_run = false;
-  ASSERT_TRUE(run(recipe, request, listener_).finished);
+  ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
   const auto result = record::RunFiles(project_.run_directory()).result("student");
-  EXPECT_LT(result.at("memory_planned_bytes"), most->total_bytes());
-  EXPECT_GT(result.at("memory_planned_bytes"), most->total_bytes() / 2);
+  EXPECT_LT(result.at("memory_planned_bytes"), unpruned->total_bytes());
+  EXPECT_GT(result.at("memory_planned_bytes"), unpruned->total_bytes() / 2);
 }
 
 TEST_F(RunMemory, OfSeveralModelsIsPlannedWithThoseToBePruned) {
   const auto recipe = project_.recipe_of(
       {kPruned, "{name: measured, kind: evaluate, models: [MODEL, pruned], data: [text], context: 64}"});
-  auto request = test::run_in(project_.run_directory());
-  request.dry_run = true;
-  EXPECT_SAYS(run(recipe, request, listener_).summary,
-              "stage measured (evaluate): memory plan, as if its models were not pruned\n");
+  EXPECT_SAYS(plans_of(recipe), "stage measured (evaluate): memory plan, as if its models were not pruned\n");
 }
 
 // Not pruned the student has blocks that its teacher, which is there, has lost.
@@ -207,10 +200,7 @@ TEST_F(RunMemory, OfBlocksThatOnlyPrunedModelsHaveIsPlannedLater) {
   auto request = test::run_in(project_.run_directory());
   request.only_stage = "mid";
   ASSERT_TRUE(run(recipe, request, listener_).finished);
-  request.only_stage.clear();
-  request.dry_run = true;
-  EXPECT_SAYS(run(recipe, request, listener_).summary,
-              "stage student (distill): memory is planned when its models are there\n");
+  EXPECT_SAYS(plans_of(recipe), "stage student (distill): memory is planned when its models are there\n");
 }
 
 // Whether it fits when it is pruned nobody knows yet, so nothing is refused.
@@ -218,14 +208,11 @@ TEST_F(RunMemory, OfAModelThatWouldNotFitBeforeItIsPrunedIsToldByADryRun) {
   auto wide = distilled("pruned", "MODEL");
   wide.replace(wide.find("sequences: 2"), 12, "sequences: 2048");
   const auto recipe = project_.recipe_of({kPruned, wide}, "dtype: fp32\n");
-  const auto most = plan_of(recipe, recipe.stage("student"), KnownModels(recipe).unpruned());
+  const auto unpruned = plan_of(recipe, recipe.stage("student"), KnownModels(recipe).unpruned());
   const auto first = plan_of_first_stage(recipe);
-  ASSERT_TRUE(most && first);
-  ASSERT_LT(first->total_bytes(), most->total_bytes() / 2);
-  auto request = test::run_in(project_.run_directory());
-  request.dry_run = true;
-  request.available_memory = machine_with(first->total_bytes());
-  EXPECT_SAYS(run(recipe, request, listener_).summary,
+  ASSERT_TRUE(unpruned && first);
+  ASSERT_LT(first->total_bytes(), unpruned->total_bytes() / 2);
+  EXPECT_SAYS(plans_of(recipe, machine_with(first->total_bytes())),
               "stage student (distill): memory is planned when its models are there; not pruned they would "
               "not fit: memory: the plan needs ");
 }
@@ -283,9 +270,7 @@ TEST_F(Commands, GenerationThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
 // Layers that are 2:4 are packed where memory has room for both forms of them.
 TEST_F(Commands, GenerationPacksSparseLayersWhereTheyFit) {
   if (!ops::packs_two_four(at::kCPU, at::kFloat)) return;  // nothing is packed there
-  const auto recipe = project_.recipe_of({"{name: sparse, kind: sparsify, from: MODEL, data: [text], "
-                                          "calibration_tokens: 3000, sequence_length: 64}"},
-                                         "dtype: fp32\n");
+  const auto recipe = project_.recipe_of({sparse_of("MODEL")}, "dtype: fp32\n");
   ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
   auto request = generation(8);
   request.model.model = project_.run_directory() / "models/sparse";

@@ -232,7 +232,7 @@ std::int64_t teams_for(const PlanContext& context, const Stage& stage, std::int6
     const auto divides = [&](std::int64_t asked) { return asked <= 0 || ranks.all % asked == 0; };
     if (!divides(shard.student_ranks) || !divides(shard.teacher_ranks)) return false;
     const auto plan = plan_for(ranks, context, stage);
-    return plan && plan->total_bytes() <= context.place.available_bytes / ranks.of_memory;
+    return plan && plan->total_bytes() <= context.place.bytes_of_rank();
   });
 }
 
