@@ -65,7 +65,7 @@ Finding instructions() {
   if (flags.empty()) return {.what = "instructions", .found = "not known"};
   const auto has = [&](const char* flag) { return flags.find(base::join(" ", flag, " ")) != flags.npos; };
   std::string found = has("avx512f") ? "AVX-512" : has("avx2") ? "AVX2" : "neither AVX2 nor AVX-512";
-  if (has("amx_bf16")) return {.what = "instructions", .found = found + ", AMX for bfloat16"};
+  if (has("amx_bf16")) return {.what = "instructions", .found = found + ", AMX"};
   if (has("avx512_bf16")) return {.what = "instructions", .found = found + " with bfloat16"};
   return {.what = "instructions",
           .found = found,

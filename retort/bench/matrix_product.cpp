@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "retort/bench/operands.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/matrix_product.h"
 
@@ -20,8 +21,9 @@ constexpr double kTimedSeconds = 1e-3;
 class Product {
  public:
   Product(const ProductShape& shape, at::ScalarType dtype, at::Device device)
-      : a_(at::ones({shape.rows, shape.inner}, at::TensorOptions().dtype(dtype).device(device))),
-        b_(at::ones({shape.columns, shape.inner}, a_.options())),
+      : a_(irregular(shape.rows * shape.inner, at::TensorOptions().dtype(dtype).device(device))
+               .view({shape.rows, shape.inner})),
+        b_(irregular(shape.columns * shape.inner, a_.options()).view({shape.columns, shape.inner})),
         flops_(shape.flops()) {}
 
   // So many products as take long enough to be timed: to start one on a device, and to hear of its end,

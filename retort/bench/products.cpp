@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "retort/bench/operands.h"
 #include "retort/ops/matrix_product.h"
 
 namespace retort::bench {
@@ -40,10 +41,10 @@ Operands::Operands(std::span<const Linear> weights, std::int64_t tokens, at::Sca
     : tokens_(tokens) {
   const Largest sizes(weights);
   const auto options = at::TensorOptions().dtype(dtype).device(device);
-  weight_ = at::full({sizes.weight}, 0.01, options);
+  weight_ = irregular(sizes.weight, options);
   weight_gradient_ = at::zeros({sizes.weight}, options.dtype(at::kFloat));
-  input_ = at::full({tokens * sizes.columns}, 0.01, options);
-  output_gradient_ = at::full({tokens * sizes.rows}, 0.01, options);
+  input_ = irregular(tokens * sizes.columns, options);
+  output_gradient_ = irregular(tokens * sizes.rows, options);
 }
 
 void Operands::run(const Linear& weight, Pass pass) const {

@@ -6,14 +6,18 @@
 #include <iterator>
 
 #include "retort/base/error.h"
+#include "retort/ops/matrix_product.h"
 
 namespace retort::compress {
 void LeastSquaresSums::add(const at::Tensor& x_NI, const at::Tensor& kept_NK) {
   // The products of a batch in its own type: in float64 they would take longer than the model.
-  const auto products_KK = at::mm(kept_NK.t(), kept_NK).to(at::kDouble);
-  const auto products_IK = at::mm(x_NI.t(), kept_NK).to(at::kDouble);
-  kept_KK = kept_KK.defined() ? kept_KK.add_(products_KK) : products_KK;
-  cross_IK = cross_IK.defined() ? cross_IK.add_(products_IK) : products_IK;
+  if (!kept_KK.defined()) {
+    const auto sums = kept_NK.options().dtype(at::kDouble);
+    kept_KK = at::zeros({kept_NK.size(1), kept_NK.size(1)}, sums);
+    cross_IK = at::zeros({x_NI.size(1), kept_NK.size(1)}, sums);
+  }
+  ops::add_gram_product(kept_KK, kept_NK);
+  cross_IK.add_(ops::matrix_product(x_NI.t(), kept_NK));
 }
 
 // From the difference, not as one of two large numbers.

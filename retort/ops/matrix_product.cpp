@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/ops/cpu/amx_product.h"
 #include "retort/ops/cpu/matrix_vector.h"
 #include "retort/ops/cpu/packed_product.h"
-#include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/path.h"
@@ -58,6 +58,17 @@ bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
          a_NK.is_contiguous() && a_NK.numel() * b_KM.size(1) >= kLeastMultiplications;
 }
 
+bool suits_amx(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  return path_of(a_NK.device()) == Path::cpu && a_NK.scalar_type() == at::kFloat &&
+         cpu::suits_amx_product(a_NK, b_KM);
+}
+
+at::Tensor product_by_amx(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  auto product_NM = at::empty({a_NK.size(0), b_KM.size(1)}, a_NK.options());
+  cpu::amx_product(product_NM, a_NK, b_KM, cpu::AmxResult::assigned);
+  return product_NM;
+}
+
 bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
   return path_of(x_NK.device()) == Path::cpu && x_NK.size(0) == 1 && x_NK.is_contiguous() &&
          w_MK.is_contiguous();
@@ -67,6 +78,7 @@ bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const InOperation timed(Operation::product);
+  if (suits_amx(a_NK, b_KM)) return product_by_amx(a_NK, b_KM);
   if (goes_to_onednn(b_KM) && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
   return at::mm(a_NK, b_KM);
 }
@@ -84,12 +96,13 @@ at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<cons
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
   const InOperation timed(Operation::product);
-  if (path_of(a_NM.device()) == Path::cpu && cpu::suits_packed_product(sum_MK, a_NM, b_NK))
+  const bool on_cpu = path_of(a_NM.device()) == Path::cpu;
+  if (on_cpu && cpu::suits_amx_sum(sum_MK) && cpu::suits_amx_product(a_NM.t(), b_NK))
+    cpu::amx_product(sum_MK, a_NM.t(), b_NK, cpu::AmxResult::added);
+  else if (on_cpu && cpu::suits_packed_product(sum_MK, a_NM, b_NK))
     cpu::add_packed_product(sum_MK, a_NM, b_NK);
   else if (sum_MK.scalar_type() == a_NM.scalar_type())
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
-  else if (path_of(a_NM.device()) == Path::cpu && cpu::suits_transposed_product(sum_MK, a_NM, b_NK))
-    cpu::add_transposed_product(sum_MK, a_NM, b_NK);
   else if (a_NM.is_cuda() && path_of(a_NM.device()) == Path::cuda && sum_MK.scalar_type() == at::kFloat)
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK, at::kFloat);  // nothing is rounded on the way
   else

@@ -12,8 +12,10 @@
 
 namespace retort::ops {
 
-/// a b.  Differs from at::mm by rounding only; equal operands give equal bits.  On a CPU whose wide vectors
-/// libtorch's BLAS does not use, large products in float32 go to oneDNN (docs/decisions/0028-products.md).
+/// a b.  Finite results differ from at::mm by rounding only; equal operands give equal bits.  On a CPU with
+/// AMX, large products in float32 are made of bfloat16 ones: what is not finite, above 3.39e38 or below 1e-31
+/// is another matter there (cpu/amx_product.h).  On one whose wide vectors libtorch's BLAS does not use they
+/// go to oneDNN (docs/decisions/0028-products.md).
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
 /// x w^T: a linear layer, whose weights have a row for each output.  On a CPU one row of x is multiplied at

@@ -2,10 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#include "retort/ops/cpu/amx_product.h"
 #include "retort/ops/cpu/matrix_unit.h"
 #include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/cpu/tile_sizes.h"
-#include "retort/ops/cpu/transposed_product.h"
 #include "retort/ops/cuda/attention.h"
 #include "retort/ops/cuda/elementwise.h"
 #include "retort/ops/device/attention.h"
@@ -143,9 +143,9 @@ std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t co
 std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
                                                std::int64_t columns, std::int64_t item_bytes) {
   if (item_bytes != 2 || path == Path::cuda) return 0;
-  if (path == Path::cpu && cpu::packs_bf16(inner, rows, columns)) return 0;
-  if (path == Path::cpu && cpu::has_transposed_product(inner, rows, columns))
-    return cpu::transposed_product_bytes(inner, columns);
+  if (path == Path::cpu &&
+      (cpu::has_amx_product(inner, rows, columns) || cpu::packs_bf16(inner, rows, columns)))
+    return 0;
   return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }
 

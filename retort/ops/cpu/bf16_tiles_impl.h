@@ -4,6 +4,8 @@
 //
 // A matrix in pairs has a word of 32 bits for elements (2i, j) and (2i + 1, j), the former in its lower half.
 
+#include "retort/ops/cpu/transpose_impl.h"
+
 using Words = Vector<std::uint32_t>;
 typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
 
@@ -28,26 +30,6 @@ struct Bf16Tiles {
     }
   }
 
-  // Two vectors exchange the lanes of one in which bit kBit is set with those of the other in which it is
-  // not.
-  template <std::size_t kBit, std::size_t... kLane>
-  static void exchange(Words& a, Words& b, std::index_sequence<kLane...>) {
-    constexpr std::size_t kAll = sizeof...(kLane);
-    const Words low = __builtin_shufflevector(a, b, ((kLane & kBit) != 0 ? kAll + kLane - kBit : kLane)...);
-    const Words high = __builtin_shufflevector(a, b, ((kLane & kBit) != 0 ? kAll + kLane : kLane + kBit)...);
-    a = low;
-    b = high;
-  }
-  // The transpose of a square of words.
-  template <std::size_t kBit = 1>
-  static void transpose(Words* rows) {
-    if constexpr (kBit < static_cast<std::size_t>(kCount)) {
-      for (std::size_t r = 0; r < static_cast<std::size_t>(kCount); ++r)
-        if ((r & kBit) == 0) exchange<kBit>(rows[r], rows[r + kBit], std::make_index_sequence<kCount>{});
-      transpose<2 * kBit>(rows);
-    }
-  }
-
   // The transpose of such rows in pairs; zeros up to `padded_rows` in each of its rows, which lie
   // `out_stride` words apart.
   static void pairs_of_columns(const Bf16* x, std::int64_t stride, std::int64_t rows, std::int64_t columns,
@@ -59,7 +41,7 @@ struct Bf16Tiles {
         Words square[kCount];
         for (std::int64_t m = 0; m < kCount; ++m)
           std::memcpy(&square[m], x + (n + m) * stride + 2 * i, sizeof square[m]);
-        transpose(square);
+        transpose<kCount>(square);
         for (std::int64_t m = 0; m < kCount; ++m)
           std::memcpy(out + (i + m) * out_stride + n, &square[m], sizeof square[m]);
       }

@@ -29,13 +29,9 @@ bool has_vectors_of_pairs() {
 
 }  // namespace
 
-bool has_amx() {
-  static const bool has = at::native::cpublas::could_pack(at::kBFloat16);
-  return has;
-}
-
 bool suits_matrix_unit(std::int64_t head_dim) {
-  static const bool has = has_amx() || has_vectors_of_pairs();
+  static const bool has_amx = at::native::cpublas::could_pack(at::kBFloat16),
+                    has = has_amx || has_vectors_of_pairs();
   return has && head_dim % kUnitStep == 0;
 }
 

@@ -8,8 +8,6 @@
 
 namespace retort::ops::cpu {
 
-/// Whether this processor has AMX; settled once.
-bool has_amx();
 /// Whether attention of bfloat16 heads of this width is computed on it.
 bool suits_matrix_unit(std::int64_t head_dim);
 

@@ -9,17 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "retort/ops/cpu/amx_product.h"
 #include "retort/ops/cpu/dispatch.h"
-#include "retort/ops/cpu/transposed_product.h"
+#include "retort/ops/cpu/ranges.h"
 
 namespace retort::ops::cpu {
 namespace {
 
 constexpr std::int64_t kInner = 256;          // words of a column of a and b at once
 constexpr std::int64_t kBlockColumns = 1024;  // of the sum, of a task at most
-constexpr std::int64_t kLeastMultiplications = std::int64_t{1} << 21;
+constexpr std::int64_t kLeastPackedMultiplications = std::int64_t{1} << 21;
 
-bool is_dense(const at::Tensor& x, at::ScalarType type) {
+bool has_dense_rows(const at::Tensor& x, at::ScalarType type) {
   return x.device().is_cpu() && x.scalar_type() == type && x.dim() == 2 &&
          (x.size(1) < 2 || x.stride(1) == 1);
 }
@@ -91,19 +92,14 @@ struct Copies {
         edge(static_cast<std::size_t>(kTileRows * kTileColumns)) {}
 };
 
-struct Range {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-};
-
 // Elements of the sum in these rows and columns.
 template <typename T>
-class Block {
+class PackedBlock {
   using Packed = Packing<T>;
   static constexpr auto kTileRows = Packed::kTileRows, kTileColumns = Packed::kTileColumns;
 
  public:
-  Block(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, Copies<T>& copies)
+  PackedBlock(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK, Copies<T>& copies)
       : sum_(data<float>(sum_MK)),
         a_(data<T>(a_NM)),
         b_(data<T>(b_NK)),
@@ -156,16 +152,11 @@ class Block {
     for (auto row = rows.begin; row < rows.end; row += kTileRows, a += kTileRows * kInner) {
       const auto count = std::min(kTileRows, rows.end - row);
       auto* const sum = sum_ + row * sum_row_ + columns.begin;
-      if (!whole) copy_edge(sum, sum_row_, copies_.edge.data(), kTileColumns, count, columns.size());
+      if (!whole) copy_part(sum, sum_row_, copies_.edge.data(), kTileColumns, count, columns.size());
       Packed::multiply(a, copies_.b.data(), words(inner), count, whole ? sum : copies_.edge.data(),
                        whole ? sum_row_ : kTileColumns);
-      if (!whole) copy_edge(copies_.edge.data(), kTileColumns, sum, sum_row_, count, columns.size());
+      if (!whole) copy_part(copies_.edge.data(), kTileColumns, sum, sum_row_, count, columns.size());
     }
-  }
-
-  static void copy_edge(const float* from, std::int64_t from_row, float* to, std::int64_t to_row,
-                        std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, columns, to + r * to_row);
   }
 
   float* sum_;
@@ -184,26 +175,18 @@ bool suits_packed_product(const at::Tensor& sum_MK, const at::Tensor& a_NM, cons
 #endif
   const auto type = a_NM.scalar_type();
   const bool has_kernel = type == at::kFloat
-                              ? gains && sum_MK.numel() * a_NM.size(0) >= kLeastMultiplications
+                              ? gains && sum_MK.numel() * a_NM.size(0) >= kLeastPackedMultiplications
                               : type == at::kBFloat16 && packs_bf16(a_NM.size(0), a_NM.size(1), b_NK.size(1));
-  return has_kernel && is_dense(sum_MK, at::kFloat) && is_dense(a_NM, type) && is_dense(b_NK, type);
+  return has_kernel && has_dense_rows(sum_MK, at::kFloat) && has_dense_rows(a_NM, type) &&
+         has_dense_rows(b_NK, type);
 }
 
 bool packs_bf16(std::int64_t inner, std::int64_t rows, std::int64_t columns) {
-  return pair_kernels() && !has_transposed_product(inner, rows, columns) &&
-         inner * rows * columns >= kLeastMultiplications;
+  return pair_kernels() && !has_amx_product(inner, rows, columns) &&
+         inner * rows * columns >= kLeastPackedMultiplications;
 }
 
 namespace {
-
-std::int64_t parts(std::int64_t size, std::int64_t most) {
-  return (size + most - 1) / most;
-}
-
-// `size` in `count` parts of whole tiles, as even as these allow.
-std::int64_t part_size(std::int64_t size, std::int64_t count, std::int64_t tile) {
-  return parts(parts(size, count), tile) * tile;
-}
 
 // `upper`: without tiles that lie below the diagonal.  There are as many tasks for each thread.
 template <typename T>
@@ -218,7 +201,7 @@ void add_blocks_of(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::T
   const auto block_columns = part_size(columns, across, kTileColumns);
   at::parallel_for(0, across * down, 1, [&](std::int64_t first, std::int64_t last) {
     thread_local Copies<T> copies;
-    Block<T> block(sum_MK, a_NM, b_NK, copies);
+    PackedBlock<T> block(sum_MK, a_NM, b_NK, copies);
     for (auto task = first; task < last; ++task) {
       const auto row = task / across * block_rows, column = task % across * block_columns;
       const Range of_rows{row, std::min(row + block_rows, rows)};
@@ -243,6 +226,8 @@ void add_packed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Ten
 }
 
 void add_upper_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
+  if (suits_amx_sum(sum_CC) && suits_amx_product(x_NC.t(), x_NC))
+    return amx_product(sum_CC, x_NC.t(), x_NC, AmxResult::added_above_the_diagonal);
   if (suits_packed_product(sum_CC, x_NC, x_NC)) return add_blocks(sum_CC, x_NC, x_NC, /*upper=*/true);
   constexpr std::int64_t kColumns = 256;
   for (std::int64_t column = 0; column < sum_CC.size(1); column += kColumns) {

@@ -13,7 +13,7 @@
 namespace retort::ops::cpu {
 
 /// Whether products of bfloat16 matrices of these sizes are: on a processor that multiplies pairs of them by
-/// vectors, where AMX does not compute them.
+/// vectors, where AMX does not compute them (amx_product.h).
 bool packs_bf16(std::int64_t inner, std::int64_t rows, std::int64_t columns);
 
 /// Whether a product of these is faster here than libtorch's.

@@ -1,0 +1,237 @@
+#include "retort/ops/cpu/amx_product.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "retort/base/error.h"
+#include "retort/ops/cpu/amx_kernels.h"
+#include "retort/ops/cpu/dispatch.h"
+#include "retort/ops/cpu/ranges.h"
+
+namespace retort::ops::cpu {
+namespace {
+
+// Below them, packing takes longer than it saves.
+constexpr std::int64_t kLeastAmxMultiplications = std::int64_t{1} << 21, kLeastLines = 64;
+
+// Packed columns stay in the second cache, beside some rows and what passes through.
+constexpr std::int64_t kColumnBytes = 1250 << 10;
+// Of inner elements at once: more of them are fewer visits to the sums, fewer let more columns stay.
+constexpr std::int64_t kLeastInner = 320, kMostInner = 640;
+// Rows that are packed at once.  Where these lie across memory, neighbours use a line of the cache together.
+constexpr std::int64_t kRowsAlong = 32, kRowsAcross = 128;
+
+// How many inner elements and columns are packed at once.  It depends on the sizes alone, for the order of
+// sums not to depend on the number of threads.
+struct AmxPieces {
+  std::int64_t inner, columns;
+
+  AmxPieces(std::int64_t all_inner, std::int64_t all_columns, std::int64_t bytes_of_element) {
+    const auto least_count = parts(all_inner, kMostInner);
+    const auto set = [&](std::int64_t count) {
+      inner = amx_padded(parts(all_inner, count));
+      columns = std::max(kAmxLines, kColumnBytes / (inner * bytes_of_element) / kAmxLines * kAmxLines);
+    };
+    for (auto count = least_count; parts(all_inner, count) >= kLeastInner; ++count) {
+      set(count);
+      if (columns >= all_columns) return;
+    }
+    set(least_count);
+  }
+};
+
+// A square of the registers.
+struct alignas(64) AmxSquare {
+  std::array<std::uint32_t, 256> words;
+};
+
+// One thread's memory.
+struct AmxPacked {
+  std::vector<AmxSquare> rows, columns;
+  alignas(64) float edge[kAmxLines * kAmxLines];  // sums beside which the result ends
+
+  static std::uint32_t* reserve(std::vector<AmxSquare>& squares, std::int64_t words) {
+    const auto count = static_cast<std::size_t>(parts(words, AmxSquare{}.words.size()));
+    if (squares.size() < count) squares.resize(count);
+    return squares.front().words.data();
+  }
+};
+
+AmxPacked& packed_of_thread() {
+  thread_local AmxPacked packed;
+  return packed;
+}
+
+template <typename T>
+const AmxTypeKernels<T>& amx_kernels_of() {
+  if constexpr (std::is_same_v<T, float>)
+    return amx_kernels()->f32;
+  else
+    return amx_kernels()->bf16;
+}
+
+// Elements of the result in some rows and columns.
+template <typename T>
+class AmxBlock {
+ public:
+  AmxBlock(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result)
+      : out_(data<float>(out_NM)),
+        out_row_(out_NM.stride(0)),
+        a_{data<T>(a_NK), a_NK.stride(0), a_NK.stride(1)},
+        b_{data<T>(b_KM), b_KM.stride(1), b_KM.stride(0)},
+        inner_(a_NK.size(1)),
+        pieces_(inner_, b_KM.size(1), kernels_.parts * std::int64_t{sizeof(Bf16)}),
+        add_(result != AmxResult::assigned),
+        upper_(result == AmxResult::added_above_the_diagonal) {
+    amx_kernels()->configure();
+  }
+  ~AmxBlock() { amx_kernels()->release(); }
+  AmxBlock(const AmxBlock&) = delete;
+  AmxBlock& operator=(const AmxBlock&) = delete;
+
+  void compute(Range rows, Range columns) {
+    const auto across = parts(columns.size(), pieces_.columns);
+    const auto step = amx_padded(parts(columns.size(), across));
+    for (auto column = columns.begin; column < columns.end; column += step)
+      for (std::int64_t n = 0; n < inner_; n += pieces_.inner)
+        piece(rows, {column, std::min(column + step, columns.end)}, {n, std::min(n + pieces_.inner, inner_)});
+  }
+
+ private:
+  std::int64_t words(std::int64_t lines, Range inner) const {
+    return kernels_.parts * amx_words(lines, inner.size());
+  }
+
+  const std::uint32_t* pack(const AmxOperand<T>& of, Range lines, Range inner, bool columns) {
+    auto* const out =
+        AmxPacked::reserve(columns ? packed_.columns : packed_.rows, words(lines.size(), inner));
+    kernels_.pack(
+        {of.x + lines.begin * of.line_step + inner.begin * of.inner_step, of.line_step, of.inner_step},
+        lines.size(), inner.size(), columns, out);
+    return out;
+  }
+
+  void piece(Range rows, Range columns, Range inner) {
+    const auto* const b = pack(b_, columns, inner, /*columns=*/true);
+    const auto at_once = a_.inner_step == 1 ? kRowsAlong : kRowsAcross;
+    for (auto row = rows.begin; row < rows.end; row += at_once) {
+      const Range some{row, std::min(row + at_once, rows.end)};
+      const auto* const a = pack(a_, some, inner, /*columns=*/false);
+      for (auto top = some.begin; top < some.end; top += kAmxLines)
+        for (auto left = columns.begin; left < columns.end; left += kAmxLines) {
+          if (upper_ && left + kAmxLines <= top) continue;
+          square({top, std::min(top + kAmxLines, some.end)}, {left, std::min(left + kAmxLines, columns.end)},
+                 a + words(top - some.begin, inner), b + words(left - columns.begin, inner), inner);
+        }
+    }
+  }
+
+  void square(Range rows, Range columns, const std::uint32_t* a, const std::uint32_t* b, Range inner) {
+    auto* const out = out_ + rows.begin * out_row_ + columns.begin;
+    const bool add = add_ || inner.begin > 0, whole = rows.size() == kAmxLines && columns.size() == kAmxLines;
+    auto* const sums = whole ? out : packed_.edge;
+    const auto sums_row = whole ? out_row_ : kAmxLines;
+    if (!whole && add) copy_part(out, out_row_, sums, sums_row, rows.size(), columns.size());
+    kernels_.multiply({a, b, amx_padded(inner.size()) / kAmxInner, sums, sums_row, add});
+    if (!whole) copy_part(sums, sums_row, out, out_row_, rows.size(), columns.size());
+  }
+
+  const AmxTypeKernels<T>& kernels_ = amx_kernels_of<T>();
+  float* out_;
+  std::int64_t out_row_;
+  AmxOperand<T> a_, b_;
+  std::int64_t inner_;
+  AmxPieces pieces_;
+  bool add_, upper_;
+  AmxPacked& packed_ = packed_of_thread();
+};
+
+// How many threads share the rows, and how many the columns: what a thread packs is as little as it can be.
+struct AmxGrid {
+  std::int64_t down = 1, across = 1;
+
+  AmxGrid(std::int64_t rows, std::int64_t columns, std::int64_t threads, bool upper) {
+    if (upper) {
+      down = threads;
+      return;
+    }
+    auto least = std::numeric_limits<std::int64_t>::max();
+    for (std::int64_t d = 1; d <= threads; ++d)
+      if (const auto lines = amx_padded(parts(rows, d)) + amx_padded(parts(columns, threads / d));
+          threads % d == 0 && lines < least) {
+        least = lines;
+        down = d;
+        across = threads / d;
+      }
+  }
+};
+
+Range lines_of(std::int64_t size, std::int64_t count, std::int64_t index) {
+  const auto step = part_size(size, count, kAmxLines);
+  return {std::min(index * step, size), std::min((index + 1) * step, size)};
+}
+
+template <typename T>
+void amx_product_of(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM,
+                    AmxResult result) {
+  const bool upper = result == AmxResult::added_above_the_diagonal;
+  const auto rows = out_NM.size(0), columns = out_NM.size(1);
+  const AmxGrid grid(rows, columns, at::get_num_threads(), upper);
+  at::parallel_for(0, grid.down * grid.across, 1, [&](std::int64_t first, std::int64_t last) {
+    AmxBlock<T> block(out_NM, a_NK, b_KM, result);
+    const auto compute = [&](Range some, Range of_columns) {
+      if (upper) of_columns.begin = some.begin;
+      if (some.size() > 0 && of_columns.size() > 0) block.compute(some, of_columns);
+    };
+    for (auto task = first; task < last; ++task) {
+      const auto down = task / grid.across;
+      const auto of_columns = lines_of(columns, grid.across, task % grid.across);
+      if (!upper) {
+        compute(lines_of(rows, grid.down, down), of_columns);
+        continue;
+      }
+      // An early part, whose rows are long, and a late one.
+      compute(lines_of(rows, 2 * grid.down, down), of_columns);
+      compute(lines_of(rows, 2 * grid.down, 2 * grid.down - 1 - down), of_columns);
+    }
+  });
+}
+
+bool has_dense_lines(const at::Tensor& x) {
+  return x.device().is_cpu() && x.dim() == 2 && (x.stride(1) == 1 || x.stride(0) == 1);
+}
+
+}  // namespace
+
+bool has_amx_product(std::int64_t inner, std::int64_t rows, std::int64_t columns) {
+  return amx_kernels() && std::min(rows, columns) >= kLeastLines &&
+         inner * rows * columns >= kLeastAmxMultiplications;
+}
+
+bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  const auto type = a_NK.scalar_type();
+  return (type == at::kFloat || type == at::kBFloat16) && b_KM.scalar_type() == type &&
+         has_dense_lines(a_NK) && has_dense_lines(b_KM) &&
+         has_amx_product(a_NK.size(1), a_NK.size(0), b_KM.size(1));
+}
+
+bool suits_amx_sum(const at::Tensor& sum_NM) {
+  return sum_NM.scalar_type() == at::kFloat && has_dense_lines(sum_NM) && sum_NM.stride(1) == 1;
+}
+
+void amx_product(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result) {
+  base::ensure(a_NK.size(1) > 0 && a_NK.size(1) == b_KM.size(0) && out_NM.size(0) == a_NK.size(0) &&
+                   out_NM.size(1) == b_KM.size(1),
+               "a product of matrices takes operands that fit each other and its result");
+  if (a_NK.scalar_type() == at::kFloat)
+    amx_product_of<float>(out_NM, a_NK, b_KM, result);
+  else
+    amx_product_of<Bf16>(out_NM, a_NK, b_KM, result);
+}
+
+}  // namespace retort::ops::cpu

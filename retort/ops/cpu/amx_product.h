@@ -1,0 +1,29 @@
+#pragma once
+// Products of large matrices by AMX, with sums in float32.
+//
+// bfloat16 is multiplied as it stands.  float32 is cut into three bfloat16 each, whose six largest products
+// are added: no less exact than a product by float32 vectors, and faster
+// (docs/decisions/0045-float32-on-amx.md).
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace retort::ops::cpu {
+
+/// Whether AMX computes products of these sizes, of either type.
+bool has_amx_product(std::int64_t inner, std::int64_t rows, std::int64_t columns);
+
+/// Whether it computes a b of these: both of one such type, of dense rows or dense columns.
+bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
+/// Whether it adds to this: float32 of dense rows.
+bool suits_amx_sum(const at::Tensor& sum_NM);
+
+enum class AmxResult { assigned, added, added_above_the_diagonal };
+
+/// out = a b, or out += a b; above the diagonal, what becomes of the rest is left open.  Each element is
+/// added up by one thread in an order that depends on the sizes alone.  Operands that are not finite give
+/// results that are not finite, and numbers above 3.39e38 count as such.
+void amx_product(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result);
+
+}  // namespace retort::ops::cpu
