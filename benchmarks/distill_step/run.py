@@ -92,7 +92,8 @@ def table(results, reference):
 def described(result):
     """In a line, for who looks at single rounds."""
     share = f", {100 * result['share_of_peak']:.0f} % of the matrix rate" if "share_of_peak" in result else ""
-    return f"{result['tokens_per_second']:.0f} tokens/s{share}, {memory_of(result) / 1e9:.2f} GB"
+    best = f" ({result['best_tokens_per_second']:.0f} in the best step)" if "best_tokens_per_second" in result else ""
+    return f"{result['tokens_per_second']:.0f} tokens/s{best}{share}, {memory_of(result) / 1e9:.2f} GB"
 
 
 def main():
