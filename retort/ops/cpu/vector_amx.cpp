@@ -20,7 +20,7 @@ struct alignas(64) Configuration {
 };
 
 void configure() {
-  static const Configuration configuration;
+  static constexpr Configuration configuration;
   _tile_loadconfig(&configuration);
 }
 
@@ -28,26 +28,24 @@ void release() {
   _tile_release();
 }
 
-template <std::size_t kCount, typename Word>
 struct alignas(64) Order {
-  Word of[kCount];
+  std::uint16_t of[32];
 };
 
 // Of 32 words the upper halves, in their order.
 constexpr auto kUpperHalves = [] {
-  Order<32, std::uint16_t> order{};
+  Order order{};
   for (int i = 0; i < 32; ++i) order.of[i] = static_cast<std::uint16_t>(2 * i + 1);
   return order;
 }();
 // Of two rows of 16 elements, those of a column beside each other.
 constexpr auto kColumnsTogether = [] {
-  Order<32, std::uint16_t> order{};
+  Order order{};
   for (int i = 0; i < 32; ++i) order.of[i] = static_cast<std::uint16_t>(i / 2 + i % 2 * 16);
   return order;
 }();
 
-template <typename T>
-__m512i indices(const T& order) {
+__m512i indices(const Order& order) {
   return _mm512_load_si512(order.of);
 }
 
@@ -62,7 +60,8 @@ struct Words {
   __m512i of[kCount];
 };
 
-// Cuts elements into so many bfloat16.
+// Cuts elements into so many bfloat16, and asks for those of the steps after the next: rows lie too far apart
+// for the processor to see where they go on.
 template <typename T>
 struct Split;
 
@@ -203,8 +202,9 @@ void pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool 
   }
 }
 
-// What registers read was written behind a pointer to a function: the compiler does not know that they read
-// it. Squares of a to registers 4 and 5, of b to 6 and 7; their four products are added to registers 0 to 3.
+// Squares of a to registers 4 and 5, of b to 6 and 7; their four products are added to registers 0 to 3.
+// The compiler does not know what registers read.  So that it cannot move stores past them, all of it is
+// written behind a pointer to a function.
 void load_a(const std::uint32_t* squares) {
   _tile_loadd(4, squares, 64);
   _tile_loadd(5, squares + kWordsOfSquare, 64);
@@ -220,8 +220,8 @@ void add_products() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// The six products of parts that count in float32, the smallest ones first; the other three together are
-// below 2^-24 of the whole.
+// The six products of parts that count in float32, in an order of few loads that ends with the largest; the
+// other three together are below 2^-24 of the whole.
 void add_step(const std::uint32_t* a, const std::uint32_t* b, std::integral_constant<std::int64_t, 3>) {
   constexpr auto kPart = 2 * kWordsOfSquare;
   const auto *high = b, *middle = b + kPart, *low = b + 2 * kPart;
