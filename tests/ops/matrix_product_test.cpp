@@ -163,6 +163,19 @@ TEST(AmxProduct, OfFloat32IsAsExactAsByVectors) {
   }
 }
 
+// float32 numbers that are bfloat16 ones have two parts of zero, which are left out: the sums have the same
+// bits as beside a column that needs all parts.
+TEST(AmxProduct, OfNumbersInOnePartHasTheBitsOfThoseInThree) {
+  if (!ops::amx_kernels()) return;
+  at::manual_seed(14);
+  const auto a_NK = at::randn({100, 700}), in_one_KM = at::randn({700, 96}).to(at::kBFloat16).to(at::kFloat);
+  const auto in_three_KM = at::cat({in_one_KM, at::randn({700, 1})}, 1);
+  const auto one_NM = at::empty({100, 96}), three_NM = at::empty({100, 97});
+  ops::cpu::amx_product(one_NM, a_NK, in_one_KM, ops::cpu::AmxResult::assigned);
+  ops::cpu::amx_product(three_NM, a_NK, in_three_KM, ops::cpu::AmxResult::assigned);
+  test::expect_identical(one_NM, three_NM.narrow(1, 0, 96).contiguous());
+}
+
 // Large and small numbers lose nothing, but that products of parts below 2^-126 count as zero; what is not
 // finite shows in its row and column, and nowhere else.
 TEST(AmxProduct, OfFloat32KeepsTheRangeOfFloat32) {

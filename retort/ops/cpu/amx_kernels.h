@@ -32,6 +32,7 @@ struct AmxOperand {
 /// out = a b, or out += a b, in float32, of a panel of each; 32 by 32 elements, rows `out_row` apart.
 struct AmxProduct {
   const std::uint32_t *a, *b;
+  bool b_in_one_part;  ///< as pack() says of it
   std::int64_t steps;  ///< of kAmxInner inner elements
   float* out;
   std::int64_t out_row;
@@ -42,8 +43,9 @@ template <typename T>
 struct AmxTypeKernels {
   std::int64_t parts;
   /// Packs so many lines and inner elements, with zeros up to whole panels and steps; `out` is aligned to 64
-  /// bytes.  `lines_are_columns`: of b.
-  void (*pack)(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool lines_are_columns,
+  /// bytes.  `lines_are_columns`: of b.  Returns whether one part holds all of them: float32 numbers that are
+  /// bfloat16 ones, as weights of most published models are.
+  bool (*pack)(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool lines_are_columns,
                std::uint32_t* out);
   void (*multiply)(const AmxProduct& product);
 };

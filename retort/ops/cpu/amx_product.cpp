@@ -107,38 +107,45 @@ class AmxBlock {
     return kernels_.parts * amx_words(lines, inner.size());
   }
 
-  const std::uint32_t* pack(const AmxOperand<T>& of, Range lines, Range inner, bool columns) {
-    auto* const out =
-        AmxPacked::reserve(columns ? packed_.columns : packed_.rows, words(lines.size(), inner));
-    kernels_.pack(
+  // Whether one part holds them.
+  bool pack(const AmxOperand<T>& of, Range lines, Range inner, bool columns, std::uint32_t* out) const {
+    return kernels_.pack(
         {of.x + lines.begin * of.line_step + inner.begin * of.inner_step, of.line_step, of.inner_step},
         lines.size(), inner.size(), columns, out);
-    return out;
   }
 
   void piece(Range rows, Range columns, Range inner) {
-    const auto* const b = pack(b_, columns, inner, /*columns=*/true);
+    auto* const b = AmxPacked::reserve(packed_.columns, words(columns.size(), inner));
+    const bool b_in_one_part = pack(b_, columns, inner, /*columns=*/true, b);
     const auto at_once = a_.inner_step == 1 ? kRowsAlong : kRowsAcross;
     for (auto row = rows.begin; row < rows.end; row += at_once) {
       const Range some{row, std::min(row + at_once, rows.end)};
-      const auto* const a = pack(a_, some, inner, /*columns=*/false);
+      auto* const a = AmxPacked::reserve(packed_.rows, words(some.size(), inner));
+      pack(a_, some, inner, /*columns=*/false, a);
       for (auto top = some.begin; top < some.end; top += kAmxLines)
         for (auto left = columns.begin; left < columns.end; left += kAmxLines) {
           if (upper_ && left + kAmxLines <= top) continue;
           square({top, std::min(top + kAmxLines, some.end)}, {left, std::min(left + kAmxLines, columns.end)},
-                 a + words(top - some.begin, inner), b + words(left - columns.begin, inner), inner);
+                 {.a = a + words(top - some.begin, inner),
+                  .b = b + words(left - columns.begin, inner),
+                  .b_in_one_part = b_in_one_part,
+                  .steps = amx_padded(inner.size()) / kAmxInner,
+                  .out = nullptr,
+                  .out_row = 0,
+                  .add = add_ || inner.begin > 0});
         }
     }
   }
 
-  void square(Range rows, Range columns, const std::uint32_t* a, const std::uint32_t* b, Range inner) {
+  // A square at an edge is computed beside the result.
+  void square(Range rows, Range columns, AmxProduct product) {
     auto* const out = out_ + rows.begin * out_row_ + columns.begin;
-    const bool add = add_ || inner.begin > 0, whole = rows.size() == kAmxLines && columns.size() == kAmxLines;
-    auto* const sums = whole ? out : packed_.edge;
-    const auto sums_row = whole ? out_row_ : kAmxLines;
-    if (!whole && add) copy_part(out, out_row_, sums, sums_row, rows.size(), columns.size());
-    kernels_.multiply({a, b, amx_padded(inner.size()) / kAmxInner, sums, sums_row, add});
-    if (!whole) copy_part(sums, sums_row, out, out_row_, rows.size(), columns.size());
+    const bool whole = rows.size() == kAmxLines && columns.size() == kAmxLines;
+    product.out = whole ? out : packed_.edge;
+    product.out_row = whole ? out_row_ : kAmxLines;
+    if (!whole && product.add) copy_part(out, out_row_, packed_.edge, kAmxLines, rows.size(), columns.size());
+    kernels_.multiply(product);
+    if (!whole) copy_part(packed_.edge, kAmxLines, out, out_row_, rows.size(), columns.size());
   }
 
   const AmxTypeKernels<T>& kernels_ = amx_kernels_of<T>();

@@ -1,7 +1,6 @@
 // What AMX multiplies: squares of bfloat16 in eight registers of 16 rows of 64 bytes.
 #include <immintrin.h>
 
-#include <type_traits>
 #include <utility>
 
 #include "retort/ops/cpu/amx_kernels.h"
@@ -161,13 +160,16 @@ void transpose_square(std::uint32_t* words) {
 
 // A square of 16 lines and 32 inner elements of which `lines` and `inner` are there, or more.  Parts of it
 // lie two squares apart, as words of two neighbours along the inner elements: a row for each line, or for
-// each word where `lines` lie beside each other.
+// each word where `lines` lie beside each other.  `rest` gathers bits of all parts but the first.
 template <typename T>
-void square(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, std::uint32_t* out) {
+void square(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, std::uint32_t* out,
+            __m512i& rest) {
   using Parts = typename Split<T>::Parts;
   const auto store = [&](std::int64_t row, const Parts& words) {
-    for (int part = 0; part < Parts::kParts; ++part)
+    for (int part = 0; part < Parts::kParts; ++part) {
       _mm512_store_si512(out + part * 2 * kWordsOfSquare + row * kSide, words.of[part]);
+      if (part > 0) rest = _mm512_or_si512(rest, words.of[part]);
+    }
   };
   for (std::int64_t row = 0; row < kSide; ++row)
     if (of.inner_step == 1)
@@ -179,16 +181,17 @@ void square(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, std
 }
 
 template <typename T>
-void pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool lines_are_columns,
+bool pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool lines_are_columns,
           std::uint32_t* out) {
   constexpr std::int64_t kParts = Split<T>::Parts::kParts;
   const auto steps = (inner + kAmxInner - 1) / kAmxInner, groups = amx_padded(lines) / kSide;
   const bool along = of.inner_step == 1;
+  auto rest = _mm512_setzero_si512();
   const auto one = [&](std::int64_t group, std::int64_t step) {
     const auto line = group * kSide, n = step * kAmxInner;
     auto* const to = out + ((group / 2 * steps + step) * kParts * 2 + group % 2) * kWordsOfSquare;
     square<T>({of.x + line * of.line_step + n * of.inner_step, of.line_step, of.inner_step}, lines - line,
-              inner - n, to);
+              inner - n, to, rest);
     if (along == lines_are_columns)
       for (std::int64_t part = 0; part < kParts; ++part) transpose_square(to + part * 2 * kWordsOfSquare);
   };
@@ -200,6 +203,7 @@ void pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool 
     for (std::int64_t step = 0; step < steps; ++step)
       for (std::int64_t group = 0; group < groups; ++group) one(group, step);
   }
+  return _mm512_test_epi32_mask(rest, rest) == 0;
 }
 
 // Squares of a to registers 4 and 5, of b to 6 and 7; their four products are added to registers 0 to 3.
@@ -220,10 +224,13 @@ void add_products() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
+template <int kOfA, int kOfB>
+struct PartsOf {};
+constexpr auto kPart = 2 * kWordsOfSquare;
+
 // The six products of parts that count in float32, in an order of few loads that ends with the largest; the
 // other three together are below 2^-24 of the whole.
-void add_step(const std::uint32_t* a, const std::uint32_t* b, std::integral_constant<std::int64_t, 3>) {
-  constexpr auto kPart = 2 * kWordsOfSquare;
+void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<3, 3>) {
   const auto *high = b, *middle = b + kPart, *low = b + 2 * kPart;
   load_a(a + 2 * kPart), load_b(high), add_products();
   load_a(a + kPart), add_products();
@@ -232,13 +239,25 @@ void add_step(const std::uint32_t* a, const std::uint32_t* b, std::integral_cons
   load_b(low), add_products();
   load_b(high), add_products();
 }
-void add_step(const std::uint32_t* a, const std::uint32_t* b, std::integral_constant<std::int64_t, 1>) {
+// Those of them that are not zero; the sums have the same bits.
+void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<3, 1>) {
+  load_a(a + 2 * kPart), load_b(b), add_products();
+  load_a(a + kPart), add_products();
+  load_a(a), add_products();
+}
+void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<1, 1>) {
   load_a(a), load_b(b), add_products();
+}
+
+template <int kParts, typename Parts>
+void add_steps(const AmxProduct& p, Parts parts) {
+  constexpr auto kStep = kParts * kPart;
+  for (std::int64_t step = 0; step < p.steps; ++step) add_step(p.a + step * kStep, p.b + step * kStep, parts);
 }
 
 template <typename T>
 void multiply(const AmxProduct& p) {
-  constexpr std::int64_t kParts = Split<T>::Parts::kParts, kStep = kParts * 2 * kWordsOfSquare;
+  constexpr int kParts = Split<T>::Parts::kParts;
   auto* const lower = p.out + kSide * p.out_row;
   const auto row_bytes = static_cast<std::size_t>(p.out_row) * sizeof(float);
   if (p.add) {
@@ -252,8 +271,10 @@ void multiply(const AmxProduct& p) {
     _tile_zero(2);
     _tile_zero(3);
   }
-  for (std::int64_t step = 0; step < p.steps; ++step)
-    add_step(p.a + step * kStep, p.b + step * kStep, std::integral_constant<std::int64_t, kParts>{});
+  if (p.b_in_one_part)
+    add_steps<kParts>(p, PartsOf<kParts, 1>{});
+  else
+    add_steps<kParts>(p, PartsOf<kParts, kParts>{});
   _tile_stored(0, p.out, row_bytes);
   _tile_stored(1, p.out + kSide, row_bytes);
   _tile_stored(2, lower, row_bytes);
