@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "retort/bench/kernel_work.h"
+#include "retort/bench/operands.h"
 #include "retort/ops/attention.h"
 
 namespace retort::bench {
@@ -83,7 +84,7 @@ struct HeadsWork {
   HeadsWork(const architecture::Attention& shape, std::int64_t tokens, const at::TensorOptions& options)
       : starts{0, tokens} {
     const auto heads = [&](std::int64_t count) {
-      return at::full({tokens, count, shape.head_dim}, 0.01, options);
+      return irregular(tokens * count * shape.head_dim, options).view({tokens, count, shape.head_dim});
     };
     q_NHE = heads(shape.num_heads), gout_NHE = heads(shape.num_heads), gq_NHE = heads(shape.num_heads);
     k_NKE = heads(shape.num_kv_heads), v_NKE = heads(shape.num_kv_heads);

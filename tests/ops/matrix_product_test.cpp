@@ -168,12 +168,29 @@ TEST(AmxProduct, OfFloat32IsAsExactAsByVectors) {
 TEST(AmxProduct, OfNumbersInOnePartHasTheBitsOfThoseInThree) {
   if (!ops::amx_kernels()) return;
   at::manual_seed(14);
+  at::set_num_threads(1);  // which packs all columns together
   const auto a_NK = at::randn({100, 700}), in_one_KM = at::randn({700, 96}).to(at::kBFloat16).to(at::kFloat);
   const auto in_three_KM = at::cat({in_one_KM, at::randn({700, 1})}, 1);
   const auto one_NM = at::empty({100, 96}), three_NM = at::empty({100, 97});
   ops::cpu::amx_product(one_NM, a_NK, in_one_KM, ops::cpu::AmxResult::assigned);
   ops::cpu::amx_product(three_NM, a_NK, in_three_KM, ops::cpu::AmxResult::assigned);
   test::expect_identical(one_NM, three_NM.narrow(1, 0, 96).contiguous());
+  at::set_num_threads(2);
+}
+
+TEST(AmxProduct, SeesWhichNumbersOnePartHolds) {
+  if (!ops::amx_kernels()) return;
+  at::manual_seed(15);
+  const auto x = at::randn({40, 50}).to(at::kBFloat16).to(at::kFloat);
+  const auto words = at::empty({64 * 64 * 3 / 2}, at::kInt);  // aligned as tensors are
+  const auto in_one_part = [&](bool rows) {
+    return ops::amx_kernels()->f32.pack({x.const_data_ptr<float>(), rows ? 50 : 1, rows ? 1 : 50},
+                                        rows ? 40 : 50, rows ? 50 : 40, /*lines_are_columns=*/true,
+                                        static_cast<std::uint32_t*>(words.mutable_data_ptr()));
+  };
+  EXPECT_TRUE(in_one_part(true) && in_one_part(false));
+  x[39][49] = 1.001f;
+  EXPECT_FALSE(in_one_part(true) || in_one_part(false));
 }
 
 // Large and small numbers lose nothing, but that products of parts below 2^-126 count as zero; what is not

@@ -32,12 +32,12 @@ struct AmxPieces {
   std::int64_t inner, columns;
 
   AmxPieces(std::int64_t all_inner, std::int64_t all_columns, std::int64_t bytes_of_element) {
-    const auto least_count = parts(all_inner, kMostInner);
+    const auto least_count = ceil_div(all_inner, kMostInner);
     const auto set = [&](std::int64_t count) {
-      inner = amx_padded(parts(all_inner, count));
+      inner = amx_padded(ceil_div(all_inner, count));
       columns = std::max(kAmxLines, kColumnBytes / (inner * bytes_of_element) / kAmxLines * kAmxLines);
     };
-    for (auto count = least_count; parts(all_inner, count) >= kLeastInner; ++count) {
+    for (auto count = least_count; ceil_div(all_inner, count) >= kLeastInner; ++count) {
       set(count);
       if (columns >= all_columns) return;
     }
@@ -45,18 +45,18 @@ struct AmxPieces {
   }
 };
 
-// A square of the registers.
-struct alignas(64) AmxSquare {
+// Words of a register.
+struct alignas(64) AmxRegister {
   std::array<std::uint32_t, 256> words;
 };
 
 // One thread's memory.
 struct AmxPacked {
-  std::vector<AmxSquare> rows, columns;
+  std::vector<AmxRegister> rows, columns;
   alignas(64) float edge[kAmxLines * kAmxLines];  // sums beside which the result ends
 
-  static std::uint32_t* reserve(std::vector<AmxSquare>& squares, std::int64_t words) {
-    const auto count = static_cast<std::size_t>(parts(words, AmxSquare{}.words.size()));
+  static std::uint32_t* reserve(std::vector<AmxRegister>& squares, std::int64_t words) {
+    const auto count = static_cast<std::size_t>(ceil_div(words, AmxRegister{}.words.size()));
     if (squares.size() < count) squares.resize(count);
     return squares.front().words.data();
   }
@@ -95,8 +95,8 @@ class AmxBlock {
   AmxBlock& operator=(const AmxBlock&) = delete;
 
   void compute(Range rows, Range columns) {
-    const auto across = parts(columns.size(), pieces_.columns);
-    const auto step = amx_padded(parts(columns.size(), across));
+    const auto across = ceil_div(columns.size(), pieces_.columns);
+    const auto step = amx_padded(ceil_div(columns.size(), across));
     for (auto column = columns.begin; column < columns.end; column += step)
       for (std::int64_t n = 0; n < inner_; n += pieces_.inner)
         piece(rows, {column, std::min(column + step, columns.end)}, {n, std::min(n + pieces_.inner, inner_)});
@@ -121,11 +121,11 @@ class AmxBlock {
     for (auto row = rows.begin; row < rows.end; row += at_once) {
       const Range some{row, std::min(row + at_once, rows.end)};
       auto* const a = AmxPacked::reserve(packed_.rows, words(some.size(), inner));
-      pack(a_, some, inner, /*columns=*/false, a);
+      (void)pack(a_, some, inner, /*columns=*/false, a);  // weights are b; other operands need all parts
       for (auto top = some.begin; top < some.end; top += kAmxLines)
         for (auto left = columns.begin; left < columns.end; left += kAmxLines) {
           if (upper_ && left + kAmxLines <= top) continue;
-          square({top, std::min(top + kAmxLines, some.end)}, {left, std::min(left + kAmxLines, columns.end)},
+          panels({top, std::min(top + kAmxLines, some.end)}, {left, std::min(left + kAmxLines, columns.end)},
                  {.a = a + words(top - some.begin, inner),
                   .b = b + words(left - columns.begin, inner),
                   .b_in_one_part = b_in_one_part,
@@ -137,8 +137,8 @@ class AmxBlock {
     }
   }
 
-  // A square at an edge is computed beside the result.
-  void square(Range rows, Range columns, AmxProduct product) {
+  // The product of two panels; at an edge it is computed beside the result.
+  void panels(Range rows, Range columns, AmxProduct product) {
     auto* const out = out_ + rows.begin * out_row_ + columns.begin;
     const bool whole = rows.size() == kAmxLines && columns.size() == kAmxLines;
     product.out = whole ? out : packed_.edge;
@@ -169,7 +169,7 @@ struct AmxGrid {
     }
     auto least = std::numeric_limits<std::int64_t>::max();
     for (std::int64_t d = 1; d <= threads; ++d)
-      if (const auto lines = amx_padded(parts(rows, d)) + amx_padded(parts(columns, threads / d));
+      if (const auto lines = amx_padded(ceil_div(rows, d)) + amx_padded(ceil_div(columns, threads / d));
           threads % d == 0 && lines < least) {
         least = lines;
         down = d;

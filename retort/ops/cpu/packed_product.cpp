@@ -194,9 +194,9 @@ void add_blocks_of(const at::Tensor& sum_MK, const at::Tensor& a_NM, const at::T
   constexpr auto kTileRows = Packing<T>::kTileRows, kTileColumns = Packing<T>::kTileColumns,
                  kBlockRows = Packing<T>::kBlockRows;
   const auto rows = sum_MK.size(0), columns = sum_MK.size(1), threads = std::int64_t{at::get_num_threads()};
-  const auto across = parts(columns, kBlockColumns);
+  const auto across = ceil_div(columns, kBlockColumns);
   const auto step = threads / std::gcd(across, threads);
-  const auto down = parts(parts(rows, kBlockRows), step) * step;
+  const auto down = ceil_div(ceil_div(rows, kBlockRows), step) * step;
   const auto block_rows = part_size(rows, down, kTileRows);
   const auto block_columns = part_size(columns, across, kTileColumns);
   at::parallel_for(0, across * down, 1, [&](std::int64_t first, std::int64_t last) {

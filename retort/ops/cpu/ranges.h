@@ -11,14 +11,14 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Parts of at most `most` that make up `size`.
-constexpr std::int64_t parts(std::int64_t size, std::int64_t most) {
-  return (size + most - 1) / most;
+/// The quotient, rounded up.
+constexpr std::int64_t ceil_div(std::int64_t size, std::int64_t by) {
+  return (size + by - 1) / by;
 }
 
 /// The size of `count` parts of whole tiles that make up `size`, as even as these allow.
 constexpr std::int64_t part_size(std::int64_t size, std::int64_t count, std::int64_t tile) {
-  return parts(parts(size, count), tile) * tile;
+  return ceil_div(ceil_div(size, count), tile) * tile;
 }
 
 /// Copies so many rows and columns; the rows of both lie apart by elements.

@@ -59,7 +59,7 @@ struct Words {
   __m512i of[kCount];
 };
 
-// Cuts elements into so many bfloat16, and asks for those of the steps after the next: rows lie too far apart
+// Cuts elements into so many bfloat16, and asks for elements further on in the row: rows lie too far apart
 // for the processor to see where they go on.
 template <typename T>
 struct Split;
@@ -158,12 +158,13 @@ void transpose_square(std::uint32_t* words) {
   for (int r = 0; r < kSide; ++r) _mm512_store_si512(words + r * kSide, reinterpret_cast<__m512i>(rows[r]));
 }
 
-// A square of 16 lines and 32 inner elements of which `lines` and `inner` are there, or more.  Parts of it
-// lie two squares apart, as words of two neighbours along the inner elements: a row for each line, or for
-// each word where `lines` lie beside each other.  `rest` gathers bits of all parts but the first.
+// Cuts 16 lines of 32 inner elements each, of which the first `lines` and `inner` are there, into squares
+// that lie two squares apart, one for each part.  A word has two inner elements that are neighbours.  A row
+// of a square is a line where a line's elements lie together in memory, [line, word]; else it is [word,
+// line]. `rest` gathers bits of all parts but the first.
 template <typename T>
-void square(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, std::uint32_t* out,
-            __m512i& rest) {
+void cut_square(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, std::uint32_t* out,
+                __m512i& rest) {
   using Parts = typename Split<T>::Parts;
   const auto store = [&](std::int64_t row, const Parts& words) {
     for (int part = 0; part < Parts::kParts; ++part) {
@@ -190,8 +191,8 @@ bool pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool 
   const auto one = [&](std::int64_t group, std::int64_t step) {
     const auto line = group * kSide, n = step * kAmxInner;
     auto* const to = out + ((group / 2 * steps + step) * kParts * 2 + group % 2) * kWordsOfSquare;
-    square<T>({of.x + line * of.line_step + n * of.inner_step, of.line_step, of.inner_step}, lines - line,
-              inner - n, to, rest);
+    cut_square<T>({of.x + line * of.line_step + n * of.inner_step, of.line_step, of.inner_step}, lines - line,
+                  inner - n, to, rest);
     if (along == lines_are_columns)
       for (std::int64_t part = 0; part < kParts; ++part) transpose_square(to + part * 2 * kWordsOfSquare);
   };
