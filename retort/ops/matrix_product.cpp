@@ -97,7 +97,7 @@ at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<cons
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
   const InOperation timed(Operation::product);
   const bool on_cpu = path_of(a_NM.device()) == Path::cpu;
-  if (on_cpu && cpu::suits_amx_sum(sum_MK) && cpu::suits_amx_product(a_NM.t(), b_NK))
+  if (on_cpu && cpu::suits_amx_sum(sum_MK, a_NM.t(), b_NK))
     cpu::amx_product(sum_MK, a_NM.t(), b_NK, cpu::AmxResult::added);
   else if (on_cpu && cpu::suits_packed_product(sum_MK, a_NM, b_NK))
     cpu::add_packed_product(sum_MK, a_NM, b_NK);

@@ -34,7 +34,7 @@ struct AmxPieces {
   AmxPieces(std::int64_t all_inner, std::int64_t all_columns, std::int64_t bytes_of_element) {
     const auto least_count = ceil_div(all_inner, kMostInner);
     const auto set = [&](std::int64_t count) {
-      inner = amx_padded(ceil_div(all_inner, count));
+      inner = part_size(all_inner, count, kAmxInner);
       columns = std::max(kAmxLines, kColumnBytes / (inner * bytes_of_element) / kAmxLines * kAmxLines);
     };
     for (auto count = least_count; ceil_div(all_inner, count) >= kLeastInner; ++count) {
@@ -53,7 +53,7 @@ struct alignas(64) AmxRegister {
 // One thread's memory.
 struct AmxPacked {
   std::vector<AmxRegister> rows, columns;
-  alignas(64) float edge[kAmxLines * kAmxLines];  // sums beside which the result ends
+  alignas(64) float edge[kAmxLines * kAmxLines];  // 32 by 32 sums, of which some lie beyond the result
 
   static std::uint32_t* reserve(std::vector<AmxRegister>& squares, std::int64_t words) {
     const auto count = static_cast<std::size_t>(ceil_div(words, AmxRegister{}.words.size()));
@@ -96,7 +96,7 @@ class AmxBlock {
 
   void compute(Range rows, Range columns) {
     const auto across = ceil_div(columns.size(), pieces_.columns);
-    const auto step = amx_padded(ceil_div(columns.size(), across));
+    const auto step = part_size(columns.size(), across, kAmxLines);
     for (auto column = columns.begin; column < columns.end; column += step)
       for (std::int64_t n = 0; n < inner_; n += pieces_.inner)
         piece(rows, {column, std::min(column + step, columns.end)}, {n, std::min(n + pieces_.inner, inner_)});
@@ -169,7 +169,7 @@ struct AmxGrid {
     }
     auto least = std::numeric_limits<std::int64_t>::max();
     for (std::int64_t d = 1; d <= threads; ++d)
-      if (const auto lines = amx_padded(ceil_div(rows, d)) + amx_padded(ceil_div(columns, threads / d));
+      if (const auto lines = part_size(rows, d, kAmxLines) + part_size(columns, threads / d, kAmxLines);
           threads % d == 0 && lines < least) {
         least = lines;
         down = d;
@@ -227,8 +227,9 @@ bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
          has_amx_product(a_NK.size(1), a_NK.size(0), b_KM.size(1));
 }
 
-bool suits_amx_sum(const at::Tensor& sum_NM) {
-  return sum_NM.scalar_type() == at::kFloat && has_dense_lines(sum_NM) && sum_NM.stride(1) == 1;
+bool suits_amx_sum(const at::Tensor& sum_NM, const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  return sum_NM.scalar_type() == at::kFloat && has_dense_lines(sum_NM) && sum_NM.stride(1) == 1 &&
+         suits_amx_product(a_NK, b_KM);
 }
 
 void amx_product(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result) {

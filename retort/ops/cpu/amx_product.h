@@ -16,8 +16,8 @@ bool has_amx_product(std::int64_t inner, std::int64_t rows, std::int64_t columns
 
 /// Whether it computes a b of these: both of one such type, of dense rows or dense columns.
 bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
-/// Whether it adds to this: float32 of dense rows.
-bool suits_amx_sum(const at::Tensor& sum_NM);
+/// Whether it adds it to this: float32 of dense rows.
+bool suits_amx_sum(const at::Tensor& sum_NM, const at::Tensor& a_NK, const at::Tensor& b_KM);
 
 enum class AmxResult { assigned, added, added_above_the_diagonal };
 

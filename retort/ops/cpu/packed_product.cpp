@@ -226,7 +226,7 @@ void add_packed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Ten
 }
 
 void add_upper_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
-  if (suits_amx_sum(sum_CC) && suits_amx_product(x_NC.t(), x_NC))
+  if (suits_amx_sum(sum_CC, x_NC.t(), x_NC))
     return amx_product(sum_CC, x_NC.t(), x_NC, AmxResult::added_above_the_diagonal);
   if (suits_packed_product(sum_CC, x_NC, x_NC)) return add_blocks(sum_CC, x_NC, x_NC, /*upper=*/true);
   constexpr std::int64_t kColumns = 256;

@@ -185,7 +185,7 @@ template <typename T>
 bool pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool lines_are_columns,
           std::uint32_t* out) {
   constexpr std::int64_t kParts = Split<T>::Parts::kParts;
-  const auto steps = (inner + kAmxInner - 1) / kAmxInner, groups = amx_padded(lines) / kSide;
+  const auto steps = amx_padded(inner) / kAmxInner, groups = amx_padded(lines) / kSide;
   const bool along = of.inner_step == 1;
   auto rest = _mm512_setzero_si512();
   const auto one = [&](std::int64_t group, std::int64_t step) {
