@@ -59,19 +59,12 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
 }
 
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const OfModel& of_model) {
+                                 const CalibrationAsked& asked, bool offloaded) {
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
-  CalibrationAsked asked{};
-  bool offloaded = false;
   context.group.agree([&] {
     source = model::open_weights(model.path);
-    asked = of_model.asked(source.config);
     require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
-    const auto placed = of_model.placed(source.config);
-    offloaded = placed.offloaded;
-    // What an accelerator has no room for in any case is refused before it is read.
-    if (offloaded) shard::require_fits(placed.memory, context.place.bytes_of_rank());
   });
   if (offloaded)
     context.observer.message(record::Level::info,
@@ -94,9 +87,9 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   return model;
 }
 
-std::int64_t calibration_tokens(const recipe::Stage& stage, std::int64_t tokens,
-                                std::int64_t sequence_length) {
-  return std::ssize(stage.data) * sequences_of(stage, tokens, sequence_length) * sequence_length;
+std::int64_t calibration_tokens(const recipe::Stage& stage, const CalibrationAsked& asked) {
+  return std::ssize(stage.data) * sequences_of(stage, asked.tokens, asked.sequence_length) *
+         asked.sequence_length;
 }
 
 void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,

@@ -2,7 +2,6 @@
 // The text that a stage takes statistics from, and what tells it and the model apart from others.
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "retort/base/json.h"
@@ -25,26 +24,22 @@ struct CalibratedModel {
 struct CalibrationAsked {
   std::int64_t tokens, sequence_length;
   std::uint64_t seed;
+
+  SequenceLength length() const { return {"sequence_length", sequence_length}; }
 };
 
-/// What follows from the model of a stage: the text that it asks for, and where its weights lie.
-struct OfModel {
-  std::function<CalibrationAsked(const architecture::Config& model)> asked;
-  std::function<PlacedWeights(const architecture::Config& model)> placed;
-};
-
-/// What profile, prune and sparsify begin with.  Throws UsageError for sequences that the model has no
-/// positions for, DataError for a source with less text than its share: what was measured on it would be
-/// taken for more; what `of_model` throws.  Collective.
-CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage, const OfModel& of_model);
+/// What profile, prune and sparsify begin with; `offloaded` as in PlacedWeights.  Throws UsageError for
+/// sequences that the model has no positions for, DataError for a source with less text than its share: what
+/// was measured on it would be taken for more.  Collective.
+CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
+                                 const CalibrationAsked& asked, bool offloaded);
 
 /// The text alone, before the run begins.  Throws DataError as above.
 std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, const recipe::Stage& stage,
                                                     const CalibrationAsked& asked);
 
 /// How many tokens of text that is in all, in whole sequences.
-std::int64_t calibration_tokens(const recipe::Stage& stage, std::int64_t tokens,
-                                std::int64_t sequence_length);
+std::int64_t calibration_tokens(const recipe::Stage& stage, const CalibrationAsked& asked);
 
 /// As the stage's model, made of the one at `from`.
 void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,

@@ -9,6 +9,7 @@
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
+#include "retort/comm/lead.h"
 #include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
 #include "retort/model/dtype.h"
@@ -20,6 +21,10 @@
 
 namespace retort::pipeline {
 
+void Context::lead(const std::function<void()>& act) const {
+  comm::lead(group, act);
+}
+
 bool Context::agreed(bool of_rank_0) const {
   std::string word = of_rank_0 ? "yes" : "";
   group.share(word);
@@ -29,9 +34,7 @@ bool Context::agreed(bool of_rank_0) const {
 std::vector<data::Sequence> Context::read_once(
     const std::function<std::vector<data::Sequence>()>& read) const {
   std::vector<data::Sequence> sequences;
-  group.agree([&] {
-    if (leads()) sequences = read();
-  });
+  lead([&] { sequences = read(); });
   if (group.size() == 1) return sequences;
   std::string bytes;
   if (leads()) bytes = data::to_bytes(sequences);

@@ -45,6 +45,8 @@ struct Context {
   Place place;
 
   bool leads() const { return group.rank() == 0; }
+  /// What rank 0 does for all, see comm/lead.h.  Collective.
+  void lead(const std::function<void()>& act) const;
   /// What rank 0 sees: a file that it wrote may reach the others later, and a signal not at all.  Collective.
   bool agreed(bool of_rank_0) const;
   /// What rank 0 reads of a source: text is read and tokenised once, however many ranks there are.  Throws on

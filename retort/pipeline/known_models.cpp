@@ -6,6 +6,7 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/io/model_directory.h"
+#include "retort/recipe/stage_kinds.h"
 
 namespace retort::pipeline {
 
@@ -21,15 +22,14 @@ architecture::Config starting_config(const recipe::Stage& stage, std::vector<std
 
 std::optional<base::Path> KnownModels::path(const std::string& name) const {
   if (!recipe_.find_stage(name)) return name;
-  if (finished(name)) return run_->model_directory(name);
+  if (made_ || finished(name)) return run_->model_directory(name);
   return {};
 }
 
 std::optional<architecture::Config> KnownModels::config(const std::string& name) const {
   if (const auto directory = path(name)) return architecture::read_config(*directory);
   const auto& stage = recipe_.stage(name);
-  const bool is_open = stage.kind == recipe::StageKind::prune || stage.kind == recipe::StageKind::select;
-  if (is_open && !unpruned_) return {};
+  if (recipe::traits_of(stage.kind).decides_shape && !unpruned_) return {};
   return stage.origins().empty() ? starting_config(stage) : config(origin_of(stage));
 }
 
@@ -51,13 +51,20 @@ model::Lineage KnownModels::lineage(const std::string& name) const {
 bool KnownModels::is_sparse(const std::string& name) const {
   if (path(name)) return !lineage(name).sparse_layers.empty();
   const auto& stage = recipe_.stage(name);
-  if (stage.kind == recipe::StageKind::sparsify) return true;
+  if (recipe::traits_of(stage.kind).makes_sparse) return true;
   return std::ranges::any_of(stage.origins(), [this](const auto& origin) { return is_sparse(origin); });
 }
 
 KnownModels KnownModels::unpruned() const {
   auto models = *this;
   models.unpruned_ = true;
+  return models;
+}
+
+KnownModels KnownModels::as_made() const {
+  base::ensure(run_.has_value(), "models that were made are those of a run");
+  auto models = *this;
+  models.made_ = true;
   return models;
 }
 

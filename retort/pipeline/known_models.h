@@ -26,6 +26,8 @@ class KnownModels {
   /// The same where models that are still to be pruned count as they are before, and of those that are still
   /// to be chosen the largest.
   KnownModels unpruned() const;
+  /// The same where every stage counts as finished, though a rank may see its result late.
+  KnownModels as_made() const;
 
   bool finished(const std::string& stage) const { return run_ && run_->finished(stage); }
   /// The directory of a model, or nothing while the stage that makes it is not finished.
@@ -54,7 +56,7 @@ class KnownModels {
 
   const recipe::Recipe& recipe_;
   std::optional<record::RunFiles> run_;
-  bool unpruned_ = false;
+  bool unpruned_ = false, made_ = false;
 };
 
 }  // namespace retort::pipeline

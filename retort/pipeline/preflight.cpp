@@ -32,21 +32,23 @@ class Preflight {
   void check(const Stage& stage) {
     if (!context_.models.finished(stage.name)) in_stage(stage, [&] { check_unfinished(stage); });
   }
+  CheckedStages checked() && { return std::move(stages_); }
 
  private:
   void check_unfinished(const Stage& stage) {
-    const auto& functions = functions_of(stage.kind);
     for (const auto& source : context_.recipe.sources(stage)) data::check_files(source);
     for (const auto& name : stage.models_read()) check_model(stage, name);
     if (!stage.profile.empty()) require_finished(stage, "profile", stage.profile);
-    check_lengths(stage, functions.sequence_length(stage));
+    auto resolved = functions_of(stage.kind).resolve(context_, stage);
+    for (const auto& length : resolved.lengths) check_length(stage, length);
     check_vocabularies(stage);
-    if (functions.text_use(stage).reads_held_out) check_held_out(stage);
+    if (text_use_of(stage).reads_held_out) check_held_out(stage);
     if (!read_.empty()) require_same_inputs(stage, input_files(context_.recipe, stage), read_);
     warn_of_same_text(stage);
     warn_of_warmup(stage);
-    require_memory(context_, stage);
-    if (functions.check) functions.check(context_, stage);
+    if (resolved.memory) shard::require_fits(*resolved.memory, context_.place.bytes_of_rank());
+    if (resolved.check) resolved.check(context_);
+    stages_.emplace(stage.name, std::move(resolved));
   }
 
   void require_finished(const Stage& stage, const char* what, const std::string& earlier) const {
@@ -61,11 +63,11 @@ class Preflight {
     if (context_.recipe.find_stage(name)) return require_finished(stage, "model", name);
     if (std::ranges::count(stage.origins(), name) > 0) (void)io::accompanying_files(name);
     std::error_code ignored;
-    if (!checked_.insert(std::filesystem::weakly_canonical(name, ignored)).second) return;
+    if (!opened_.insert(std::filesystem::weakly_canonical(name, ignored)).second) return;
     (void)read_model_text(name, inspect_model(name, context_.observer));
   }
 
-  void check_lengths(const Stage& stage, const SequenceLength& length) const {
+  void check_length(const Stage& stage, const SequenceLength& length) const {
     for (const auto& name : stage.models_read())
       require_context(stage.name, length.key, length.tokens, context_.models.config_of_line(name));
   }
@@ -119,7 +121,8 @@ class Preflight {
   const PlanContext& context_;
   const RunRequest& request_;
   const FilesRead read_;
-  std::set<base::Path> checked_;  ///< directories
+  CheckedStages stages_;
+  std::set<base::Path> opened_;  ///< directories
   std::set<std::pair<base::Path, base::Path>> compared_;
 };
 
@@ -130,8 +133,7 @@ std::vector<data::SourceOptions> sources_where(const recipe::Recipe& recipe, Wan
   std::vector<data::SourceOptions> sources;
   for (const auto& stage : recipe.stages)
     for (const auto& name : stage.data)
-      if (wanted(functions_of(stage.kind).text_use(stage)) && names.insert(name).second)
-        sources.push_back(recipe.source(name));
+      if (wanted(text_use_of(stage)) && names.insert(name).second) sources.push_back(recipe.source(name));
   return sources;
 }
 
@@ -195,12 +197,7 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 
 }  // namespace
 
-void require_memory(const PlanContext& context, const Stage& stage) {
-  if (const auto plan = functions_of(stage.kind).plan(context, stage))
-    shard::require_fits(*plan, context.place.bytes_of_rank());
-}
-
-void preflight(const PlanContext& context, const RunRequest& request) {
+CheckedStages preflight(const PlanContext& context, const RunRequest& request) {
   Preflight preflight(context, request);
   for (const auto& stage : context.recipe.stages)
     if (request.only_stage.empty() || stage.name == request.only_stage) preflight.check(stage);
@@ -208,6 +205,7 @@ void preflight(const PlanContext& context, const RunRequest& request) {
   const record::RunFiles run(request.run_directory);
   if (!run.holds_run() || run.recipe() != recipe::to_json(context.recipe))
     check_overlaps(context.recipe, context.observer);
+  return std::move(preflight).checked();
 }
 
 }  // namespace retort::pipeline

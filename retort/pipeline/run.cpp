@@ -13,6 +13,7 @@
 #include "retort/bench/matrix_product.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
+#include "retort/comm/lead.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/cuda/kernels.h"
 #include "retort/ops/device_memory.h"
@@ -107,22 +108,20 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 bool work_on(const Context& context, const recipe::Stage& stage) {
   const double start = base::monotonic_seconds();
   base::Json result, inputs;
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  context.lead([&] {
     inputs = input_files(context.recipe, stage);
     require_same_inputs(stage, inputs, files_read(context.directory));
   });
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.place.device);
   try {
-    result = functions_of(stage.kind).run(context, stage);
+    result = resolved(context, stage).run(context);
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
     return false;
   }
-  context.group.agree([&] {
-    if (context.leads())
-      write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged);
+  context.lead([&] {
+    write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged);
   });
   return true;
 }
@@ -132,12 +131,12 @@ std::string describe_unpruned_memory(const PlanContext& context, const recipe::S
   const auto unpruned = context.models.unpruned();
   const char* later = "memory is planned when its models are there";
   try {
-    const auto memory =
+    const auto resolved =
         functions_of(stage.kind)
-            .plan({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage)
-            .value();
-    shard::require_fits(memory, context.place.bytes_of_rank());
-    return "memory plan, as if its models were not pruned\n" + shard::describe(memory);
+            .resolve({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage);
+    if (!resolved.memory) return later;
+    shard::require_fits(*resolved.memory, context.place.bytes_of_rank());
+    return "memory plan, as if its models were not pruned\n" + shard::describe(*resolved.memory);
   } catch (const base::MemoryError& error) {
     return base::join(later, "; not pruned they would not fit: ", error.what());
   } catch (const base::UsageError&) {  // which blocks a layer_map finds, only pruned models say
@@ -145,30 +144,34 @@ std::string describe_unpruned_memory(const PlanContext& context, const recipe::S
   }
 }
 
-std::string describe_memory(const PlanContext& context, const recipe::Stage& stage) {
+std::string describe_memory(const PlanContext& context, const recipe::Stage& stage,
+                            const ResolvedStage& resolved) {
   const auto is_known = [&](const std::string& name) { return context.models.config(name).has_value(); };
   if (!std::ranges::all_of(stage.models_read(), is_known)) return describe_unpruned_memory(context, stage);
-  return "memory plan\n" + shard::describe(functions_of(stage.kind).plan(context, stage).value());
+  return resolved.memory ? "memory plan\n" + shard::describe(*resolved.memory) : "it holds no model";
 }
 
-std::string dry_run(const PlanContext& context, const std::string& only_stage) {
+std::string describe_work(const recipe::Stage& stage, const StageWork& work, at::Device device,
+                          std::optional<double>& measured_rate) {
+  const auto sized = sized_flops_per_second(stage);
+  if (!sized && !measured_rate) measured_rate = bench::matrix_product_flops(at::kFloat, device);
+  return base::join("stage ", stage.name, ": ", work.sentence, ", about ",
+                    base::human_seconds(work.flops / (sized ? *sized : *measured_rate)),
+                    sized ? " by the rate in " + stage.sizing : " here", ".\n");
+}
+
+std::string dry_run(const PlanContext& context, const CheckedStages& stages, const std::string& only_stage) {
   std::string text;
-  std::optional<double> flops_per_second;  // measured where no file has it
+  std::optional<double> measured_rate;  // where no file has it
   for (const auto& stage : context.recipe.stages) {
     if (!only_stage.empty() && stage.name != only_stage) continue;
-    const bool finished = context.models.finished(stage.name);
+    const auto found = stages.find(stage.name);
+    const bool finished = found == stages.end();
     text += base::join("stage ", stage.name, " (", recipe::name(stage.kind),
-                       "): ", finished ? "finished before" : describe_memory(context, stage), "\n");
-    if (finished) continue;
-    const auto function = functions_of(stage.kind).work;
-    const auto work = function ? function(context, stage) : std::nullopt;
-    if (!work) continue;
-    const auto sized = sized_flops_per_second(stage);
-    if (!sized && !flops_per_second)
-      flops_per_second = bench::matrix_product_flops(at::kFloat, context.place.device);
-    text += base::join("stage ", stage.name, ": ", work->sentence, ", about ",
-                       base::human_seconds(work->flops / (sized ? *sized : *flops_per_second)),
-                       sized ? " by the rate in " + stage.sizing : " here", ".\n");
+                       "): ", finished ? "finished before" : describe_memory(context, stage, found->second),
+                       "\n");
+    if (!finished && found->second.work)
+      text += describe_work(stage, found->second.work(), context.place.device, measured_rate);
   }
   return text;
 }
@@ -205,9 +208,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
   }
-  context.group.agree([&] {
-    if (context.leads()) finish(context, outcome);
-  });
+  context.lead([&] { finish(context, outcome); });
   return outcome;
 }
 
@@ -253,9 +254,7 @@ base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dt
 ComputeDtype agreed_dtype(const recipe::Recipe& recipe, const RunRequest& request, at::Device device,
                           comm::Group& group) {
   ComputeDtype chosen;
-  group.agree([&] {
-    if (group.rank() == 0) chosen = compute_dtype(recipe, request.run_directory, device);
-  });
+  comm::lead(group, [&] { chosen = compute_dtype(recipe, request.run_directory, device); });
   group.share(chosen.name);
   return chosen;
 }
@@ -269,9 +268,8 @@ record::RunStart start_of(const recipe::Recipe& recipe, const RunRequest& reques
 record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& request,
                              const ComputeDtype& dtype, record::Observer& observer, comm::Group& group) {
   std::optional<record::RunDirectory> directory;
-  group.agree([&] {
-    if (group.rank() == 0)
-      directory = record::RunDirectory::open(request.run_directory, start_of(recipe, request, dtype, group));
+  comm::lead(group, [&] {
+    directory = record::RunDirectory::open(request.run_directory, start_of(recipe, request, dtype, group));
   });
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
@@ -297,8 +295,7 @@ std::int64_t agreed_machine_bytes(const RunRequest& request, comm::Group& group)
 void record_flight(const record::RunDirectory& directory, record::Observer& observer, comm::Group& group) {
   if (group.size() == 1) return;
   const auto flights = directory.flights_path();
-  group.agree([&] {
-    if (group.rank() != 0) return;
+  comm::lead(group, [&] {
     const auto before = comm::autopsy(comm::read_flights(flights));
     if (!before.clean)
       observer.message(record::Level::warning, base::join("the run before ended early: ", before.sentence));
@@ -332,14 +329,13 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
   const PlanContext planned{recipe, models, observer, dtype, place};
   std::string plans;
-  group.agree([&] {
-    if (group.rank() != 0) return;
+  comm::lead(group, [&] {
     settle_widths(recipe, models, chosen.name, device, observer);
-    preflight(planned, request);
+    const auto stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;
     record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
-    plans = dry_run(planned, request.only_stage);
+    plans = dry_run(planned, stages, request.only_stage);
   });
   share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = plans, .report = {}};
@@ -348,13 +344,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     if (group.size() > 1) require_same_directory(request.run_directory, group);
     record_flight(directory, observer, group);
     std::optional<record::Metrics> metrics;
-    group.agree([&] {
-      if (group.rank() == 0) metrics.emplace(directory.metrics_path());
-    });
+    comm::lead(group, [&] { metrics.emplace(directory.metrics_path()); });
     std::optional<record::StopFile> stop_file;
-    group.agree([&] {
-      if (group.rank() == 0) stop_file.emplace(directory.stop_path(), observer);
-    });
+    comm::lead(group, [&] { stop_file.emplace(directory.stop_path(), observer); });
     record::Observer& stoppable = stop_file ? *stop_file : observer;
     return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, dtype, place},
                         request);

@@ -13,6 +13,7 @@
 #include "retort/base/machine.h"
 #include "retort/comm/watchdog.h"
 #include "retort/pipeline/input_files.h"
+#include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {
@@ -27,10 +28,9 @@ void add_program(base::Json& has) {
       has[library] = sampled_checksum(folder / library);
 }
 
-// Text that teams on several machines read, which is that of select stages; rank 0 alone reads all other
-// text.
+// Text that teams on several machines read; rank 0 alone reads all other.
 void add_text(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
-  if (stage.kind != recipe::StageKind::select) return;
+  if (!text_use_of(stage).in_teams) return;
   for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
 }
 

@@ -39,8 +39,7 @@ eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& s
   auto scores = eval::describe_model(*model.subject, model.path);
   for (const auto& source : context.recipe.sources(stage)) {
     std::unique_ptr<eval::Windows> windows;
-    context.group.agree([&] {
-      if (!context.leads()) return;
+    context.lead([&] {
       windows = eval::open_windows(source, data::Split::held_out,
                                    {.windowing = options.windows,
                                     .context = options.context,

@@ -1,10 +1,15 @@
 #pragma once
 // What a run does with each kind of stage: a row for each, in a file of its own under stages/.  What a recipe
 // knows of it is in recipe/stage_kinds.h, what the report shows of it in report/sections.h.
+//
+// A stage is resolved before the run begins, with the models that are there by then, and again when its turn
+// comes and all of them are.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
@@ -15,7 +20,7 @@
 
 namespace retort::pipeline {
 
-/// What a stage is checked and planned by, before the run begins.
+/// What a stage is resolved by: before the run begins, and within it.
 struct PlanContext {
   const recipe::Recipe& recipe;
   const KnownModels& models;
@@ -35,9 +40,10 @@ struct TextUse {
   bool reads_held_out = false;  ///< so every source must hold some out
   bool chooses = false;         ///< by held-out documents
   bool measures = false;        ///< held-out documents, which nothing may have learned from
+  bool in_teams = false;        ///< is read by a rank of each team, else by rank 0 alone
 };
 
-/// The recipe's key for the longest sequence that a stage shows its models, and its tokens.
+/// The recipe's key for a sequence that a stage shows its models, and its tokens at most.
 struct SequenceLength {
   const char* key;
   std::int64_t tokens;
@@ -49,19 +55,27 @@ struct StageWork {
   double flops = 0;      ///< of products that take as long
 };
 
+/// What follows from a stage's keys and its models.  The checks before a run, the dry run and the run itself
+/// read it, and none of them derives it again.
+struct ResolvedStage {
+  std::vector<SequenceLength> lengths = {};
+  /// The most that the stage will hold.  Nothing where it holds no model, or one that is still to be made.
+  std::optional<shard::MemoryPlan> memory = {};
+  std::function<StageWork()> work = nullptr;  ///< null likewise, and where nobody has counted it
+  /// Null, or reads text and files and throws what is wrong with them, beyond what is checked for every
+  /// stage.
+  std::function<void(const PlanContext&)> check = nullptr;
+  /// Works, and leaves a model directory, files or a result.  Returns what is reported; throws
+  /// record::StoppedError when the user asked to stop.  Collective.  Null where a model is still to be made.
+  std::function<base::Json(const Context&)> run = nullptr;
+};
+
 struct StageFunctions {
-  TextUse (*text_use)(const recipe::Stage& stage);
-  SequenceLength (*sequence_length)(const recipe::Stage& stage);
-  /// Null, or what is checked beyond sources, models, lengths and vocabularies of every stage.
-  void (*check)(const PlanContext& context, const recipe::Stage& stage) = nullptr;
-  /// The stage's memory where the shapes of its models are known: what it will plan itself, or a little more
-  /// where that depends on its text.
-  std::optional<shard::MemoryPlan> (*plan)(const PlanContext& context, const recipe::Stage& stage);
-  /// Null, or the stage's work when its model is there.
-  std::optional<StageWork> (*work)(const PlanContext& context, const recipe::Stage& stage) = nullptr;
-  /// Reads the models, works, and leaves a model directory or a result.  Returns what is reported; throws
-  /// record::StoppedError when the user asked to stop.  Collective.
-  base::Json (*run)(const Context& context, const recipe::Stage& stage);
+  /// Null for a kind that reads no text.
+  TextUse (*text_use)(const recipe::Stage& stage) = nullptr;
+  /// Says nothing and changes nothing: every rank resolves the stage to the same.  `stage` has to outlive
+  /// what is returned.
+  ResolvedStage (*resolve)(const PlanContext& context, const recipe::Stage& stage);
   /// Null, or what is printed of the result when the run ends.
   std::string (*summary)(const base::Json& result) = nullptr;
 };
@@ -69,14 +83,6 @@ struct StageFunctions {
 /// Of the stages that take statistics from calibration text: they learn from it.
 inline TextUse use_of_calibration_text(const recipe::Stage&) {
   return {.learns = true};
-}
-template <typename Options>
-SequenceLength calibration_length(const recipe::Stage& stage) {
-  return {"sequence_length", std::get<Options>(stage.options).sequence_length};
-}
-/// Of the stages that train.
-inline SequenceLength training_length(const recipe::Stage& stage) {
-  return {"packing.sequence_length", std::get<train::TrainOptions>(stage.options).packing.sequence_length};
 }
 
 extern const StageFunctions kTraining, kProfiling, kPruning, kSparsifying, kSelecting, kEvaluating;
@@ -92,5 +98,12 @@ inline const StageFunctions& functions_of(recipe::StageKind kind) {
     if (row == kind) return functions;
   throw base::InternalError("a stage of no kind.");
 }
+
+/// All false for a kind that reads no text.
+TextUse text_use_of(const recipe::Stage& stage);
+
+/// Resolves a stage whose models are there.  Throws MemoryError, before any of them is loaded, where it needs
+/// more than there is.  Collective.
+ResolvedStage resolved(const Context& context, const recipe::Stage& stage);
 
 }  // namespace retort::pipeline

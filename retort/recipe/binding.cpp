@@ -38,15 +38,19 @@ void check_repeated(Binder& b, const char* key, const std::vector<std::string>& 
       b.mistake(key, "'" + *name + "' is named twice; name it once");
 }
 
+void bind_text(Binder& b, Stage& stage, const Recipe& recipe) {
+  b.texts("data", stage.data, {.doc = "names of sources", .required = true});
+  check_data(b, stage, recipe);
+  check_repeated(b, "data", stage.data);
+}
+
 void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, const StageTraits& traits) {
   Stage& stage = recipe.stages[index];
   stage.kind = traits.kind;
   if (b.fills()) stage.options = traits.defaults(recipe.seed);
   StageKeys keys(b, recipe, index);
   traits.bind_models(keys);
-  b.texts("data", stage.data, {.doc = "names of sources", .required = true});
-  check_data(b, stage, recipe);
-  check_repeated(b, "data", stage.data);
+  if (traits.reads_text) bind_text(b, stage, recipe);
   check_repeated(b, "models", stage.models);
   traits.bind_options(b, stage.options);
 }

@@ -43,8 +43,12 @@ class StageKeys {
 
 struct StageTraits {
   StageKind kind;
-  std::string_view name;  ///< the word that a recipe uses
-  bool makes_model;       ///< that later stages may name
+  std::string_view name;       ///< the word that a recipe uses
+  bool reads_text = true;      ///< of the sources that its `data` names
+  bool makes_model = false;    ///< that later stages may name
+  bool makes_files = false;    ///< in a folder of its own, besides its result
+  bool decides_shape = false;  ///< of its model: what stays is known when it is made
+  bool makes_sparse = false;   ///< its model has 2:4 sparse layers
   StageOptions (*defaults)(std::uint64_t seed);
   void (*bind_models)(StageKeys& keys);
   void (*bind_options)(Binder& binder, StageOptions& options);

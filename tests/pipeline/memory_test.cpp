@@ -27,7 +27,8 @@ std::optional<shard::MemoryPlan> plan_of(const recipe::Recipe& recipe, const rec
                                          const KnownModels& models) {
   Listener listener;
   return functions_of(stage.kind)
-      .plan({recipe, models, listener, at::kFloat, {at::kCPU, {}, kPlenty, kPlenty}}, stage);
+      .resolve({recipe, models, listener, at::kFloat, {at::kCPU, {}, kPlenty, kPlenty}}, stage)
+      .memory;
 }
 
 std::optional<shard::MemoryPlan> plan_of_first_stage(const recipe::Recipe& recipe) {

@@ -1,9 +1,6 @@
 // Stage evaluate: every model of the stage over the held-out part of every source, beside the teacher.
 #include <ATen/ATen.h>
 
-#include <functional>
-
-#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
@@ -15,6 +12,7 @@
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
+#include "retort/recipe/stage_kinds.h"
 #include "retort/record/keys.h"
 #include "retort/report/report.h"
 
@@ -71,20 +69,19 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
     scores.generations = generated(model, options, &context.group);
     return scores;
   }
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  context.lead([&] {
     const ops::Threads threads(context.threads_of_machine());
     scores.generations = generated(model, options, nullptr);
   });
   return scores;
 }
 
-// The sparsify stage that a model comes from, directly or by training; null without one.
+// The stage that made a model's layers sparse, where nothing after it changed their shape; null without one.
 const Stage* sparsified_by(const recipe::Recipe& recipe, const std::string& model) {
-  using recipe::StageKind;
   for (const auto* stage = recipe.find_stage(model); stage; stage = recipe.find_stage(stage->from)) {
-    if (stage->kind == StageKind::sparsify) return stage;
-    if (stage->kind != StageKind::distill && stage->kind != StageKind::finetune) return nullptr;
+    const auto& traits = recipe::traits_of(stage->kind);
+    if (traits.makes_sparse) return stage;
+    if (traits.decides_shape) return nullptr;
   }
   return nullptr;
 }
@@ -120,11 +117,9 @@ std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher,
   return std::min(most, tokens * teacher.hidden_size * item_bytes);
 }
 
-// The largest plan among the models; `config_of` has nothing for a model that is not there yet.
-using KnownConfig = std::function<std::optional<architecture::Config>(const std::string& model)>;
-
+// The largest among the models that are there.
 std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& place,
-                                              const KnownConfig& config_of) {
+                                              const KnownModels& models) {
   const auto& options = options_of(stage);
   const auto item =
       static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", place.device)));
@@ -133,9 +128,9 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
   for (const auto& prompt : options.prompts)
     generated = std::max(generated, std::ssize(prompt) + 2 + options.max_new_tokens);
   std::optional<shard::MemoryPlan> largest;
-  const auto teacher = config_of(stage.teacher);
+  const auto teacher = models.config(stage.teacher);
   for (const auto& name : stage.models) {
-    const auto model = name == stage.teacher ? teacher : config_of(name);
+    const auto model = name == stage.teacher ? teacher : models.config(name);
     if (!model || !teacher) continue;
     auto plan = scoring_plan(*model, name == stage.teacher ? &*model : &*teacher, options.context,
                              place.device, place.ranks);
@@ -153,23 +148,6 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
   return largest;
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  return largest_plan(stage, context.place,
-                      [&](const std::string& name) { return context.models.config(name); });
-}
-
-// Before a model is loaded.
-shard::MemoryPlan planned(const Context& context, const Stage& stage) {
-  const auto plan = largest_plan(stage, context.place, [&](const std::string& name) {
-    return architecture::read_config(context.model_path(name));
-  });
-  base::ensure(plan.has_value(), "models that are evaluated are there");
-  context.observer.message(record::Level::info,
-                           base::join(stage.name, ": memory plan\n", shard::describe(*plan)));
-  shard::require_fits(*plan, context.place.bytes_of_rank());
-  return *plan;
-}
-
 // Collective.
 eval::ModelScores score_of(const Context& context, const Stage& stage, const std::string& name,
                            Teacher& teacher) {
@@ -183,10 +161,10 @@ eval::ModelScores score_of(const Context& context, const Stage& stage, const std
   return score(context, stage, model, teacher);
 }
 
-base::Json run(const Context& context, const Stage& stage) {
+base::Json run(const Context& context, const Stage& stage, const shard::MemoryPlan& plan) {
   const auto& options = options_of(stage);
-  shard::MemoryPlan plan;
-  context.group.agree([&] { plan = planned(context, stage); });
+  context.observer.message(record::Level::info,
+                           base::join(stage.name, ": memory plan\n", shard::describe(plan)));
   Teacher teacher{load_for_scoring(context, stage.teacher), eval::TeacherStates(plan.bytes_of(kKeptStates))};
   std::vector<eval::ModelScores> scores;
   for (const auto& name : stage.models) {
@@ -197,14 +175,20 @@ base::Json run(const Context& context, const Stage& stage) {
     scores.push_back(score_of(context, stage, name, teacher));
   }
   base::Json result;
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
     result = eval::to_json(options.context, options.windows, stage.teacher, scores);
     result[keys::kSparsity] = sparsity_changes(context, scores);
     result[keys::kMemoryPlannedBytes] = plan.total_bytes();
   });
   return result;
+}
+
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  const auto plan = largest_plan(stage, context.place, context.models);
+  ResolvedStage resolved{.lengths = {{"context", options_of(stage).context}}, .memory = plan};
+  if (plan) resolved.run = [&stage, plan](const Context& running) { return run(running, stage, *plan); };
+  return resolved;
 }
 
 std::string summary(const base::Json& result) {
@@ -218,12 +202,7 @@ const StageFunctions kEvaluating = {.text_use =
                                           return TextUse{.reads_held_out = true,
                                                          .measures = !options_of(stage).seen};
                                         },
-                                    .sequence_length =
-                                        [](const Stage& stage) {
-                                          return SequenceLength{"context", options_of(stage).context};
-                                        },
-                                    .plan = plan,
-                                    .run = run,
+                                    .resolve = resolve,
                                     .summary = summary};
 
 }  // namespace retort::pipeline

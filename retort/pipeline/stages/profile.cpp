@@ -21,10 +21,6 @@ CalibrationAsked asked_by(const calibrate::ProfileOptions& options) {
   return {options.calibration_tokens, options.sequence_length, options.seed};
 }
 
-void check(const PlanContext& context, const Stage& stage) {
-  (void)calibration_text(context, stage, asked_by(options_of(stage)));
-}
-
 base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& sources,
                        const calibrate::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
@@ -34,28 +30,19 @@ base::Json identity_of(const base::Path& model, const std::vector<calibrate::Sou
 }
 
 PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
-  const auto& options = options_of(stage);
-  const auto tokens = calibration_tokens(stage, options.calibration_tokens, options.sequence_length);
-  const auto panel = std::max(calibrate::kPanelTokens, options.sequence_length);
+  const auto asked = asked_by(options_of(stage));
+  const auto tokens = calibration_tokens(stage, asked);
+  const auto panel = std::max(calibrate::kPanelTokens, asked.sequence_length);
   return placed_weights(place,
                         {.model = model, .item = calibrate::kProfiledWeights, .plan = [&](bool offloaded) {
                            return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
                          }});
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  const auto config = context.models.config(stage.from);
-  if (!config) return {};
-  return placed(context.place, stage, *config).memory;
-}
-
 // A machine holds the weights once, and its ranks share what is left.
-base::Json run(const Context& context, const Stage& stage) {
+base::Json run(const Context& context, const Stage& stage, bool offloaded) {
   const auto& options = options_of(stage);
-  const auto model =
-      calibrated_model(context, stage,
-                       {.asked = [&](const auto&) { return asked_by(options); },
-                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
+  const auto model = calibrated_model(context, stage, asked_by(options), offloaded);
   calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
                                 .scratch = context.directory.checkpoints(stage.name),
                                 .identity = {},
@@ -65,12 +52,23 @@ base::Json run(const Context& context, const Stage& stage) {
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }
 
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  const auto asked = asked_by(options_of(stage));
+  ResolvedStage resolved{.lengths = {asked.length()}, .check = [&stage, asked](const PlanContext& known) {
+                           (void)calibration_text(known, stage, asked);
+                         }};
+  const auto config = context.models.config(stage.from);
+  if (!config) return resolved;
+  const auto weights = placed(context.place, stage, *config);
+  resolved.memory = weights.memory;
+  resolved.run = [&stage, offloaded = weights.offloaded](const Context& running) {
+    return run(running, stage, offloaded);
+  };
+  return resolved;
+}
+
 }  // namespace
 
-const StageFunctions kProfiling = {.text_use = use_of_calibration_text,
-                                   .sequence_length = calibration_length<calibrate::ProfileOptions>,
-                                   .check = check,
-                                   .plan = plan,
-                                   .run = run};
+const StageFunctions kProfiling = {.text_use = use_of_calibration_text, .resolve = resolve};
 
 }  // namespace retort::pipeline

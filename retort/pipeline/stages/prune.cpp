@@ -25,9 +25,15 @@ namespace {
 
 using recipe::Stage;
 
-const prune::PruneOptions& options_of(const Stage& stage) {
-  return std::get<prune::PruneOptions>(stage.options);
-}
+// What the options mean for the stage's model.
+struct Pruning {
+  const Stage& stage;
+  CalibrationAsked asked;
+  std::int64_t text_tokens;
+  PlacedWeights weights = {};
+
+  const prune::PruneOptions& options() const { return std::get<prune::PruneOptions>(stage.options); }
+};
 
 // The profile ranks by all of its text, where the stage itself ranks by what judges nothing.
 void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
@@ -43,64 +49,44 @@ void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
                      "than it is; profile on another source."));
 }
 
-CalibrationAsked asked_by(const Stage& stage, const architecture::Config& input) {
-  const auto& options = options_of(stage);
-  return {prune::calibration_tokens_of(input, options), options.sequence_length, options.seed};
-}
-
-void check(const PlanContext& context, const Stage& stage) {
+void check_options(const PlanContext& context, const Stage& stage) {
+  const auto& options = std::get<prune::PruneOptions>(stage.options);
   base::require<base::UsageError>(
-      stage.profile.empty() ||
-          !prune::ranking_options(options_of(stage)).uses(calibrate::ChannelRanking::taylor),
+      stage.profile.empty() || !prune::ranking_options(options).uses(calibrate::ChannelRanking::taylor),
       "stage '", stage.name,
       "': ranking by taylor needs gradients, which a profile does not hold; leave profile out or choose "
       "another ranking.");
-  prune::require_removable(context.models.config_of_line(stage.from), options_of(stage));
+  prune::require_removable(context.models.config_of_line(stage.from), options);
   warn_of_known_documents(context, stage);
-  // How much text is wanted, and what a search needs, follow from the model.
-  if (const auto config = context.models.config(stage.from))
-    prune::require_affordable(*config, calibration_text(context, stage, asked_by(stage, *config)),
-                              options_of(stage));
 }
 
-std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) {
-  const auto& options = options_of(stage);
-  return calibration_tokens(stage, prune::calibration_tokens_of(input, options), options.sequence_length);
-}
-
-PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& input) {
-  const auto& options = options_of(stage);
-  const auto tokens = prune::most_tokens(text_tokens(stage, input), options);
-  const auto batch = std::max(calibrate::kCalibrationBatchTokens, options.sequence_length);
+PlacedWeights placed(const Place& place, const Pruning& s, const architecture::Config& input) {
+  const auto tokens = prune::most_tokens(s.text_tokens, s.options());
+  const auto batch = std::max(calibrate::kCalibrationBatchTokens, s.asked.sequence_length);
   const auto memory = memory_of_rank(place, input);
   return placed_weights(place, {.model = input,
-                                .made_parameters = prune::most_made_parameters(input, options),
+                                .made_parameters = prune::most_made_parameters(input, s.options()),
                                 .item = prune::kInputWeights,
                                 .plan = [&](bool offloaded) {
                                   return prune::plan_prune_within(memory, /*may_use_disk=*/true, input,
-                                                                  sizeof(float), tokens, batch, options,
+                                                                  sizeof(float), tokens, batch, s.options(),
                                                                   offloaded)
                                       .memory;
                                 }});
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  const auto config = context.models.config(stage.from);
-  if (!config) return {};
-  return placed(context.place, stage, *config).memory;
+Pruning pruning(const Place& place, const Stage& stage, const architecture::Config& input) {
+  const auto& options = std::get<prune::PruneOptions>(stage.options);
+  const CalibrationAsked asked{prune::calibration_tokens_of(input, options), options.sequence_length,
+                               options.seed};
+  Pruning resolved{.stage = stage, .asked = asked, .text_tokens = calibration_tokens(stage, asked)};
+  resolved.weights = placed(place, resolved, input);
+  return resolved;
 }
 
-std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
-  const auto& options = options_of(stage);
-  const auto config = context.models.config(stage.from);
-  if (!config) return {};
-  const auto work = prune::work_of(*config, text_tokens(stage, *config), options);
-  return StageWork{describe(work), work.flops};
-}
-
-std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
-                                                                     const Stage& stage,
+std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context, const Pruning& s,
                                                                      const model::Weights& input) {
+  const auto& stage = s.stage;
   if (stage.profile.empty()) return {};
   const auto directory = context.directory.stage_directory(stage.profile);
   const auto description = calibrate::read_profile_description(directory);
@@ -108,7 +94,7 @@ std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Conte
       description.at("identity").at("model") == model_fingerprint(context.model_path(stage.from)), "stage '",
       stage.name, "': profile '", stage.profile, "' is of another model than '", stage.from,
       "'; profile this one.");
-  return calibrate::profile_scores(directory, input, prune::ranking_options(options_of(stage)));
+  return calibrate::profile_scores(directory, input, prune::ranking_options(s.options()));
 }
 
 // Saves finalists as they come, from number 2.
@@ -122,57 +108,66 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
   };
 }
 
-prune::PruneResult pruned(const Context& context, const Stage& stage, const CalibratedModel& model) {
+prune::PruneResult pruned(const Context& context, const Pruning& s, const CalibratedModel& model) {
   std::optional<std::vector<calibrate::BlockScores>> scores;
   std::function<void(const model::Weights&)> on_tied;
   std::optional<eval::OtherMachine> runs_on;
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    runs_on = other_machine(stage, context.dtype, context.place.device);
-    scores = scores_of_profile(context, stage, model.weights);
-    on_tied = saver(context, stage);
+  context.lead([&] {
+    runs_on = other_machine(s.stage, context.dtype, context.place.device);
+    scores = scores_of_profile(context, s, model.weights);
+    on_tied = saver(context, s.stage);
   });
-  const auto& options = options_of(stage);
   const prune::PruneSetup setup{
       .input = model.weights,
       .sources = model.sources,
-      .options = options,
+      .options = s.options(),
       .observer = context.observer,
-      .place = {.saved_file = context.directory.checkpoints(stage.name) / "search.jsonl",
+      .place = {.saved_file = context.directory.checkpoints(s.stage.name) / "search.jsonl",
                 .memory = memory_of_rank(context.place, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
       .runs_on = runs_on ? &*runs_on : nullptr,
       .threads_of_leader = context.threads_of_machine()};
-  return options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
+  return setup.options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
 }
 
 // Rank 0 searches, all measure.
-base::Json run(const Context& context, const Stage& stage) {
-  const auto& options = options_of(stage);
-  const auto model =
-      calibrated_model(context, stage,
-                       {.asked = [&](const auto& config) { return asked_by(stage, config); },
-                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
-  const auto result = pruned(context, stage, model);
+base::Json run(const Context& context, const Pruning& s) {
+  const auto model = calibrated_model(context, s.stage, s.asked, s.weights.offloaded);
+  const auto result = pruned(context, s, model);
   base::Json json;
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    save_compressed(context, stage, model.path, result.weights);
+  context.lead([&] {
+    save_compressed(context, s.stage, model.path, result.weights);
     json = prune::to_json(result.report);
     json[record::keys::kCalibration] =
-        calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(options)));
+        calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(s.options())));
   });
   return json;
 }
 
+// How much text is wanted, and what a search needs, follow from the model.
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  const auto& options = std::get<prune::PruneOptions>(stage.options);
+  ResolvedStage resolved{.lengths = {{"sequence_length", options.sequence_length}},
+                         .check = [&stage](const PlanContext& known) { check_options(known, stage); }};
+  const auto config = context.models.config(stage.from);
+  if (!config) return resolved;
+  const auto s = pruning(context.place, stage, *config);
+  resolved.memory = s.weights.memory;
+  resolved.work = [s, input = *config] {
+    const auto work = prune::work_of(input, s.text_tokens, s.options());
+    return StageWork{describe(work), work.flops};
+  };
+  resolved.check = [s, input = *config](const PlanContext& known) {
+    check_options(known, s.stage);
+    prune::require_affordable(input, calibration_text(known, s.stage, s.asked), s.options());
+  };
+  resolved.run = [s](const Context& running) { return run(running, s); };
+  return resolved;
+}
+
 }  // namespace
 
-const StageFunctions kPruning = {.text_use = use_of_calibration_text,
-                                 .sequence_length = calibration_length<prune::PruneOptions>,
-                                 .check = check,
-                                 .plan = plan,
-                                 .work = work,
-                                 .run = run};
+const StageFunctions kPruning = {.text_use = use_of_calibration_text, .resolve = resolve};
 
 }  // namespace retort::pipeline

@@ -7,6 +7,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/comm/lead.h"
 #include "retort/data/held_out_part.h"
 #include "retort/eval/bootstrap.h"
 #include "retort/eval/selection.h"
@@ -35,10 +36,12 @@ struct Contender {
 
 // Finalists of an earlier stage besides its model, as rank 0 finds them.
 std::size_t count_finalists(const Context& context, const std::string& model) {
-  std::string found;
-  if (context.leads() && context.recipe.find_stage(model))
-    while (std::filesystem::exists(context.finalist_path(model, found.size() + 2))) found += '.';
-  context.group.share(found);
+  const auto found = comm::led(context.group, [&] {
+    std::string each;
+    if (context.recipe.find_stage(model))
+      while (std::filesystem::exists(context.finalist_path(model, each.size() + 2))) each += '.';
+    return each;
+  });
   return found.size();
 }
 
@@ -94,18 +97,15 @@ bool distilled_before(const Context& context, const std::string& student, const 
 void distil(const Context& context, const Stage& stage, const Contender& contender) {
   const auto& student = contender.student;
   base::Json identity;
-  std::string done;
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  const auto before = comm::led(context.group, [&]() -> std::string {
     identity = started_from(context, stage, contender);
-    if (distilled_before(context, student, identity)) done = "done";
+    return distilled_before(context, student, identity) ? "done" : "";
   });
-  context.group.share(done);
-  if (!done.empty()) return;
+  if (!before.empty()) return;
   context.observer.message(record::Level::info, base::join("select: ", student, " distils ", contender.name));
-  auto result = kTraining.run(context, distillation_of(stage, student, contender.path.string()));
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  const auto distillation = distillation_of(stage, student, contender.path.string());
+  auto result = resolved(context, distillation).run(context);
+  context.lead([&] {
     result[keys::kStartedFrom] = identity;
     result[keys::kParameters] = architecture::num_parameters(contender.config);
     context.directory.write_result(student, result);
@@ -217,8 +217,8 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   };
   for (const auto& model : stage.models) {
-    if (auto plan = kTraining.plan(context, distillation_of(stage, stage.name, model)))
-      keep(std::move(*plan));
+    const auto distillation = distillation_of(stage, stage.name, model);
+    if (auto plan = kTraining.resolve(context, distillation).memory) keep(std::move(*plan));
     if (const auto config = context.models.config(model))
       keep(scoring_plan(*config, nullptr, measuring(stage).context, context.place.device, ranks));
   }
@@ -247,21 +247,12 @@ std::int64_t planned_contenders(const PlanContext& context, const Stage& stage) 
   return contenders;
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  const auto teams = teams_for(context, stage, planned_contenders(context, stage));
-  return plan_for(ranks_of_team(context.place.ranks, teams), context, stage);
-}
-
 // Decided by rank 0; fewer contenders than planned give a team more machines, never fewer.
 std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64_t contenders) {
-  std::string teams;
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
-    teams = std::to_string(teams_for(plan_context(context, models), stage, contenders));
-  });
-  context.group.share(teams);
-  return std::stoll(teams);
+  return std::stoll(comm::led(context.group, [&] {
+    const auto models = KnownModels(context.recipe, record::RunFiles(context.directory.path())).as_made();
+    return std::to_string(teams_for(plan_context(context, models), stage, contenders));
+  }));
 }
 
 void distil_all(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
@@ -307,35 +298,40 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
   std::optional<eval::OtherMachine> runs_on;
-  context.group.agree([&] {
-    if (context.leads()) runs_on = other_machine(stage, context.dtype, context.place.device);
+  context.lead([&] {
+    runs_on = other_machine(stage, context.dtype, context.place.device);
     for (const auto& contender : contenders)
-      if (context.leads())
-        (void)require_documents(stage, context.recipe.sources(stage),
-                                read_model_text(contender.path, contender.config));
+      (void)require_documents(stage, context.recipe.sources(stage),
+                              read_model_text(contender.path, contender.config));
   });
   distil_all(context, stage, contenders);
   const auto scores = scores_of(context, stage, contenders);
   base::Json result;
-  context.group.agree([&] {
-    if (!context.leads()) return;
+  context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
     result = choose(context, stage, contenders, scores, runs_on);
   });
   return result;
 }
 
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  const auto teams = teams_for(context, stage, planned_contenders(context, stage));
+  return {.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}},
+          .memory = plan_for(ranks_of_team(context.place.ranks, teams), context, stage),
+          .check = [&stage](const PlanContext& known) { check(known, stage); },
+          .run = [&stage](const Context& running) { return run(running, stage); }};
+}
+
 }  // namespace
 
-const StageFunctions kSelecting = {
-    .text_use =
-        [](const Stage& stage) {
-          return TextUse{
-              .learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0, .chooses = true};
-        },
-    .sequence_length = training_length,
-    .check = check,
-    .plan = plan,
-    .run = run};
+const StageFunctions kSelecting = {.text_use =
+                                       [](const Stage& stage) {
+                                         return TextUse{
+                                             .learns = true,
+                                             .reads_held_out = options_of(stage).evaluate_every_steps > 0,
+                                             .chooses = true,
+                                             .in_teams = true};
+                                       },
+                                   .resolve = resolve};
 
 }  // namespace retort::pipeline

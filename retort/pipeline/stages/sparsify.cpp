@@ -18,47 +18,34 @@ namespace {
 
 using recipe::Stage;
 
-const sparsify::SparsifyOptions& options_of(const Stage& stage) {
-  return std::get<sparsify::SparsifyOptions>(stage.options);
-}
+// What the options mean for the stage's model.
+struct Sparsifying {
+  const Stage& stage;
+  CalibrationAsked asked;
+  std::int64_t text_tokens;
+  PlacedWeights weights = {};
 
-std::int64_t text_tokens(const Stage& stage, const architecture::Config& input) {
-  const auto& options = options_of(stage);
-  return calibration_tokens(stage, sparsify::calibration_tokens_of(input, options), options.sequence_length);
-}
+  const sparsify::SparsifyOptions& options() const {
+    return std::get<sparsify::SparsifyOptions>(stage.options);
+  }
+};
 
-PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
-  const auto& options = options_of(stage);
-  const auto tokens = sparsify::most_tokens(options, text_tokens(stage, model), place.ranks.all);
+PlacedWeights placed(const Place& place, const Sparsifying& s, const architecture::Config& model) {
+  const auto tokens = sparsify::most_tokens(s.options(), s.text_tokens, place.ranks.all);
   return placed_weights(place,
                         {.model = model, .item = sparsify::kSparsifiedWeights, .plan = [&](bool offloaded) {
-                           return sparsify::plan_sparsify(model, sizeof(float), tokens, options,
+                           return sparsify::plan_sparsify(model, sizeof(float), tokens, s.options(),
                                                           /*on_disk=*/true, offloaded);
                          }});
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  const auto config = context.models.config(stage.from);
-  if (!config) return {};
-  return placed(context.place, stage, *config).memory;
-}
-
-std::optional<StageWork> work(const PlanContext& context, const Stage& stage) {
-  const auto config = context.models.config(stage.from);
-  if (!config) return {};
-  const auto work = sparsify::work_of(*config, text_tokens(stage, *config), options_of(stage));
-  return StageWork{describe(work), work.flops};
-}
-
-CalibrationAsked asked_by(const Stage& stage, const architecture::Config& input) {
-  const auto& options = options_of(stage);
-  return {sparsify::calibration_tokens_of(input, options), options.sequence_length, options.seed};
-}
-
-// How much text is wanted follows from the model.
-void check(const PlanContext& context, const Stage& stage) {
-  if (const auto config = context.models.config(stage.from))
-    (void)calibration_text(context, stage, asked_by(stage, *config));
+Sparsifying sparsifying(const Place& place, const Stage& stage, const architecture::Config& model) {
+  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
+  const CalibrationAsked asked{sparsify::calibration_tokens_of(model, options), options.sequence_length,
+                               options.seed};
+  Sparsifying resolved{.stage = stage, .asked = asked, .text_tokens = calibration_tokens(stage, asked)};
+  resolved.weights = placed(place, resolved, model);
+  return resolved;
 }
 
 // Everything that the bits of a finished block depend on.
@@ -70,38 +57,43 @@ base::Json identity_of(const Context& context, const Stage& stage,
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
-base::Json run(const Context& context, const Stage& stage) {
-  const auto& options = options_of(stage);
-  auto model =
-      calibrated_model(context, stage,
-                       {.asked = [&](const auto& config) { return asked_by(stage, config); },
-                        .placed = [&](const auto& config) { return placed(context.place, stage, config); }});
-  sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(stage.name),
+base::Json run(const Context& context, const Sparsifying& s) {
+  auto model = calibrated_model(context, s.stage, s.asked, s.weights.offloaded);
+  sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(s.stage.name),
                                 .identity = {},
                                 .memory = memory_of_rank(context.place, model.weights.config),
                                 .group = &context.group,
                                 .writes = model.writes};
-  context.group.agree([&] {
-    if (context.leads()) place.identity = identity_of(context, stage, model.sources);
-  });
+  context.lead([&] { place.identity = identity_of(context, s.stage, model.sources); });
   const auto result =
-      sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources), options,
+      sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources), s.options(),
                          place, context.observer);
-  context.group.agree([&] {
-    if (!context.leads()) return;
-    save_compressed(context, stage, model.path, result.weights);
+  context.lead([&] {
+    save_compressed(context, s.stage, model.path, result.weights);
     base::remove_all(place.scratch);
   });
   return result.report;
 }
 
+// How much text is wanted follows from the model.
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
+  ResolvedStage resolved{.lengths = {{"sequence_length", options.sequence_length}}};
+  const auto config = context.models.config(stage.from);
+  if (!config) return resolved;
+  const auto s = sparsifying(context.place, stage, *config);
+  resolved.memory = s.weights.memory;
+  resolved.work = [s, input = *config] {
+    const auto work = sparsify::work_of(input, s.text_tokens, s.options());
+    return StageWork{describe(work), work.flops};
+  };
+  resolved.check = [s](const PlanContext& known) { (void)calibration_text(known, s.stage, s.asked); };
+  resolved.run = [s](const Context& running) { return run(running, s); };
+  return resolved;
+}
+
 }  // namespace
 
-const StageFunctions kSparsifying = {.text_use = use_of_calibration_text,
-                                     .sequence_length = calibration_length<sparsify::SparsifyOptions>,
-                                     .check = check,
-                                     .plan = plan,
-                                     .work = work,
-                                     .run = run};
+const StageFunctions kSparsifying = {.text_use = use_of_calibration_text, .resolve = resolve};
 
 }  // namespace retort::pipeline

@@ -21,7 +21,6 @@
 #include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/known_models.h"
-#include "retort/pipeline/preflight.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/keys.h"
@@ -35,11 +34,20 @@ namespace {
 
 using recipe::Stage;
 
+// What the options mean for the stage's models.
+struct Training {
+  const Stage& stage;
+  train::TrainOptions options;  ///< with the learning rate that they leave open
+  std::vector<loss::LossOptions> losses;
+  loss::Blocks blocks;  ///< but for the number of tokens
+};
+
 const train::TrainOptions& options_of(const Stage& stage) {
   return std::get<train::TrainOptions>(stage.options);
 }
 
-std::vector<loss::LossOptions> losses_of(const Stage& stage, const train::TrainOptions& options) {
+std::vector<loss::LossOptions> losses_of(const Stage& stage) {
+  const auto& options = options_of(stage);
   if (!options.losses.empty()) return options.losses;
   return !stage.teacher.empty() ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
 }
@@ -49,10 +57,9 @@ base::Path tokenizer_path(const Context& context, const Stage& stage) {
   return stage.origins().empty() ? base::Path(stage.tokenizer) : context.model_path(stage.from);
 }
 
-model::UnitSource starting_point(const Context& context, const Stage& stage,
-                                 const train::TrainOptions& options) {
+model::UnitSource starting_point(const Context& context, const Stage& stage) {
   if (!stage.origins().empty()) return model::open_weights(context.model_path(stage.from));
-  auto source = model::random_source(starting_config(stage), options.seed);
+  auto source = model::random_source(starting_config(stage), options_of(stage).seed);
   source.file_dtype = io::Dtype::f32;
   return source;
 }
@@ -76,11 +83,12 @@ std::vector<data::Sequence> held_out_windows(const data::SourceOptions& source,
 }
 
 // Collective.
-std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Stage& stage,
-                                             const train::TrainOptions& options, const ModelText& text) {
+std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Training& training,
+                                             const ModelText& text) {
+  const auto& options = training.options;
   std::vector<train::HeldOutSet> sets;
   if (options.evaluate_every_steps <= 0) return sets;
-  for (const auto& source : context.recipe.sources(stage)) {
+  for (const auto& source : context.recipe.sources(training.stage)) {
     const auto windows = context.read_once([&] { return held_out_windows(source, options, text); });
     context.group.agree([&] {
       sets.push_back(
@@ -98,7 +106,7 @@ struct Models {
   model::Lineage lineage;         // of the student
   io::Dtype file_dtype = io::Dtype::bf16;
   base::Json inputs = base::Json::array();
-  loss::Blocks blocks;
+  std::int64_t num_tokens = 0;  // of both vocabularies, where there is a teacher
 };
 
 // How the student's hidden features correspond to the teacher's, where both are known.
@@ -169,45 +177,35 @@ std::vector<at::Tensor> masks_of(shard::Parameters& student, const model::Lineag
 
 // Rank 0 says what a run was made of; hashing is reading all of it.
 void describe(const Context& context, const std::string& name, const base::Path& path, Models& models) {
-  context.group.agree([&] {
-    if (context.leads()) models.inputs.push_back(describe_input(name, path));
-  });
+  context.lead([&] { models.inputs.push_back(describe_input(name, path)); });
 }
 
-void load_student(const Context& context, const Stage& stage, const train::TrainOptions& options,
-                  Models& models) {
-  std::optional<model::UnitSource> found;
+void load_student(const Context& context, const Training& training, Models& models) {
+  const auto& [stage, options, losses, blocks] = training;
+  model::UnitSource source;
   context.group.agree([&] {
-    found = starting_point(context, stage, options);
-    require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, found->config);
+    source = starting_point(context, stage);
+    require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, source.config);
   });
-  const auto& source = *found;
   models.lineage = source.lineage;
   models.file_dtype = source.file_dtype;
-  models.blocks.student = std::ssize(source.config.blocks);
   if (!stage.from.empty()) describe(context, stage.from, context.model_path(stage.from), models);
   models.student =
       placed(context, source, shard::Use::trained, options.shard.student_ranks, models.student_groups);
   models.masks = masks_of(*models.student, models.lineage);
 }
 
-void load_teacher(const Context& context, const Stage& stage, const train::TrainOptions& options,
-                  const std::vector<loss::LossOptions>& losses, Models& models) {
-  base::require<base::UsageError>(!stage.teacher.empty(), "stage '", stage.name,
-                                  "': its losses compare with a teacher; use kind: distill and name one.");
+void load_teacher(const Context& context, const Training& training, Models& models) {
+  const auto& [stage, options, losses, blocks] = training;
   const auto path = context.model_path(stage.teacher);
-  std::optional<model::UnitSource> found;
+  model::UnitSource source;
   context.group.agree([&] {
-    models.blocks.num_tokens =
+    models.num_tokens =
         require_same_tokens(base::join("stage '", stage.name, "'"),
                             {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
-    found = model::open_weights(path);
-    (void)read_model_text(path, found->config);
-    models.blocks.survivors = survivors_of(stage, losses, models.lineage, found->lineage);
-    models.blocks.features = features_of(models.lineage, found->config);
+    source = model::open_weights(path);
+    (void)read_model_text(path, source.config);
   });
-  const auto& source = *found;
-  models.blocks.teacher = std::ssize(source.config.blocks);
   if (any_loss(losses, &loss::LossTraits::on_hidden_states))
     warn_of_pooling(context, stage, models.lineage, source.config);
   describe(context, stage.teacher, path, models);
@@ -215,12 +213,10 @@ void load_teacher(const Context& context, const Stage& stage, const train::Train
       placed(context, source, shard::Use::frozen, options.shard.teacher_ranks, models.teacher_groups);
 }
 
-Models load_models(const Context& context, const Stage& stage, const train::TrainOptions& options,
-                   const std::vector<loss::LossOptions>& losses) {
+Models load_models(const Context& context, const Training& training) {
   Models models;
-  load_student(context, stage, options, models);
-  if (any_loss(losses, &loss::LossTraits::needs_teacher))
-    load_teacher(context, stage, options, losses, models);
+  load_student(context, training, models);
+  if (any_loss(training.losses, &loss::LossTraits::needs_teacher)) load_teacher(context, training, models);
   return models;
 }
 
@@ -270,32 +266,49 @@ base::Json identity_of(const Stage& stage, const Models& models) {
   return {{"stage", stage.name}, {"units", units}, {"started_from", started_from}};
 }
 
-std::optional<shard::MemoryPlan> plan(const PlanContext& context, const Stage& stage) {
-  const auto& options = options_of(stage);
+// What follows from the models; nothing while one of them is still to be made.
+struct Planned {
+  Training training;
+  shard::MemoryPlan memory;
+};
+
+loss::Blocks blocks_of(const PlanContext& context, const Stage& stage,
+                       const std::vector<loss::LossOptions>& losses, const architecture::Config& student,
+                       const architecture::Config& teacher) {
+  const auto of_student =
+      stage.origins().empty() ? model::whole_lineage(student) : context.models.lineage(stage.from);
+  return {.student = std::ssize(student.blocks),
+          .teacher = std::ssize(teacher.blocks),
+          .survivors = survivors_of(stage, losses, of_student, context.models.lineage(stage.teacher)),
+          .features = features_of(of_student, teacher)};
+}
+
+std::optional<Planned> planned(const PlanContext& context, const Stage& stage) {
   const bool begins = stage.origins().empty();
   const auto student = begins ? starting_config(stage) : context.models.config(stage.from);
   std::optional<architecture::Config> teacher;
   if (!stage.teacher.empty()) teacher = context.models.config(stage.teacher);
   if (!student || (!stage.teacher.empty() && !teacher)) return {};
-  loss::Blocks blocks{.student = std::ssize(student->blocks)};
-  const auto loss_options = losses_of(stage, options);
-  if (teacher) {
-    blocks.teacher = std::ssize(teacher->blocks);
-    blocks.survivors = survivors_of(
-        stage, loss_options, begins ? model::whole_lineage(*student) : context.models.lineage(stage.from),
-        context.models.lineage(stage.teacher));
-  }
-  const auto losses = loss::make_losses(loss_options, blocks);
+  Training training{stage, options_of(stage), losses_of(stage), {.student = std::ssize(student->blocks)}};
+  base::require<base::UsageError>(teacher || !any_loss(training.losses, &loss::LossTraits::needs_teacher),
+                                  "stage '", stage.name,
+                                  "': its losses compare with a teacher; use kind: distill and name one.");
+  training.options.optim = optim::with_learning_rate(
+      training.options.optim, student->hidden_size,
+      begins ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
+  if (teacher) training.blocks = blocks_of(context, stage, training.losses, *student, *teacher);
+  const auto losses = loss::make_losses(training.losses, training.blocks);
   const auto available = context.place.bytes_of_rank();
-  return shard::plan_memory_within(
-      train::memory_shape(options, *student, teacher ? &*teacher : nullptr, losses,
+  auto memory = shard::plan_memory_within(
+      train::memory_shape(training.options, *student, teacher ? &*teacher : nullptr, losses,
                           !begins && context.models.is_sparse(stage.from), context.dtype,
                           context.place.device, available, context.place.ranks),
       available);
+  return Planned{std::move(training), std::move(memory)};
 }
 
-void check(const PlanContext& context, const Stage& stage) {
-  if (!stage.origins().empty()) return;  // what follows is of random weights
+// Of one that begins with random weights.
+void check_beginning(const PlanContext& context, const Stage& stage) {
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
                                   "': tokenizer: there is no file or directory '", stage.tokenizer,
@@ -315,41 +328,28 @@ void say_passes(const Context& context, const Stage& stage, const data::Sequence
                                                                " is in its pass ", source.epoch + 1));
 }
 
-// Says which learning rate it took, where the recipe gives none.
-train::TrainOptions with_learning_rate(const Context& context, const Stage& stage, std::int64_t hidden_size) {
-  auto options = options_of(stage);
-  options.optim = optim::with_learning_rate(
-      options.optim, hidden_size,
-      stage.origins().empty() ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
+void say_learning_rate(const Context& context, const Training& training) {
+  const auto& [stage, options, losses, blocks] = training;
   if (options.optim.lr != options_of(stage).optim.lr)
     context.observer.message(record::Level::info,
                              base::join(stage.name, ": learning rate ", options.optim.lr,
                                         ", by the width of the model; optim.lr sets another"));
-  return options;
 }
 
-// Before anything is loaded; a model that an earlier stage made was not there when the run began.
-void require_memory_for(const Context& context, const Stage& stage) {
-  const KnownModels models(context.recipe, record::RunFiles(context.directory.path()));
-  context.group.agree([&] {
-    if (context.leads()) require_memory(plan_context(context, models), stage);
-  });
-}
-
-base::Json run(const Context& context, const Stage& stage) {
-  require_memory_for(context, stage);
-  const auto loss_options = losses_of(stage, options_of(stage));
-  auto models = load_models(context, stage, options_of(stage), loss_options);
-  const auto options = with_learning_rate(context, stage, models.student->config().hidden_size);
-  const auto losses = loss::make_losses(loss_options, models.blocks);
+base::Json run(const Context& context, const Training& training) {
+  const auto& [stage, options, loss_options, known] = training;
+  auto models = load_models(context, training);
+  say_learning_rate(context, training);
+  auto blocks = known;
+  blocks.num_tokens = models.num_tokens;
+  const auto losses = loss::make_losses(loss_options, blocks);
   const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
   std::optional<data::SequenceStream> stream;
-  context.group.agree([&] {
-    if (context.leads())
-      stream.emplace(context.recipe.sources(stage), options.packing, text.encode(), text.special,
-                     options.seed, data::Split::training, train::prepared_sequences(options));
+  context.lead([&] {
+    stream.emplace(context.recipe.sources(stage), options.packing, text.encode(), text.special, options.seed,
+                   data::Split::training, train::prepared_sequences(options));
   });
-  auto held_out = held_out_sets(context, stage, options, text);
+  auto held_out = held_out_sets(context, training, text);
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,
@@ -385,6 +385,20 @@ base::Json run(const Context& context, const Stage& stage) {
   return result;
 }
 
+// Only random weights leave something to look at that is not looked at for every stage.
+ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
+  ResolvedStage resolved{.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}}};
+  if (stage.origins().empty())
+    resolved.check = [&stage](const PlanContext& known) { check_beginning(known, stage); };
+  if (auto found = planned(context, stage)) {
+    resolved.memory = std::move(found->memory);
+    resolved.run = [training = std::move(found->training)](const Context& running) {
+      return run(running, training);
+    };
+  }
+  return resolved;
+}
+
 }  // namespace
 
 const StageFunctions kTraining = {
@@ -392,9 +406,6 @@ const StageFunctions kTraining = {
         [](const Stage& stage) {
           return TextUse{.learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0};
         },
-    .sequence_length = training_length,
-    .check = check,
-    .plan = plan,
-    .run = run};
+    .resolve = resolve};
 
 }  // namespace retort::pipeline
