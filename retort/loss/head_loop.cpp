@@ -13,25 +13,10 @@
 namespace retort::loss {
 namespace {
 
-// The teacher's rows that are tokens; none where no loss needs its logits.
-at::Tensor token_rows(const Losses& losses, const HeadSide& teacher) {
-  if (!losses.needs_teacher_logits()) return {};
-  const auto& matrix_VD = teacher.weights.matrix_VD;
-  return losses.num_tokens > 0 ? matrix_VD.narrow(0, 0, losses.num_tokens) : matrix_VD;
-}
-
 at::Tensor logits_of(const HeadSide& side, const at::Tensor& normal_RD, const at::Tensor& matrix_KD) {
   auto logits_RK = ops::matrix_product(normal_RD, matrix_KD.t());
   model::bend_logits_(logits_RK, side.rule);
   return logits_RK;
-}
-
-// Undefined where no loss needs them.
-at::Tensor teacher_logits(const HeadSide& teacher, const at::Tensor& matrix_KD, std::int64_t begin,
-                          std::int64_t rows) {
-  if (!matrix_KD.defined()) return {};
-  const auto hidden_RD = teacher.hidden_ND.narrow(0, begin, rows);
-  return logits_of(teacher, ops::rms_norm(hidden_RD, teacher.weights.norm_D, teacher.eps).y_ND, matrix_KD);
 }
 
 // The gradient of a soft cap is computed from the logits; else the losses write theirs over them.
@@ -51,10 +36,18 @@ std::int64_t chunk_bytes(const HeadLoopShape& s, std::int64_t chunk_rows) {
 
 }  // namespace
 
-at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
+TeacherLogits logits_of_model(const HeadSide& teacher, std::int64_t num_tokens) {
+  const auto& matrix_VD = teacher.weights.matrix_VD;
+  return [teacher, matrix_KD = num_tokens > 0 ? matrix_VD.narrow(0, 0, num_tokens) : matrix_VD](
+             std::int64_t begin, std::int64_t rows) {
+    const auto hidden_RD = teacher.hidden_ND.narrow(0, begin, rows);
+    return logits_of(teacher, ops::rms_norm(hidden_RD, teacher.weights.norm_D, teacher.eps).y_ND, matrix_KD);
+  };
+}
+
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const TeacherLogits& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
                      const model::HeadWeights& gradients, at::Tensor sums_L) {
-  const auto teacher_KD = token_rows(losses, teacher);
   std::vector<ops::LogitTerm> terms;
   for (const auto& loss : losses.on_logits) terms.push_back(loss->term(step_targets));
   const auto tokens = student.hidden_ND.size(0);
@@ -67,7 +60,7 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSi
     const auto hidden_RD = student.hidden_ND.narrow(0, begin, rows);
     const auto norm = ops::rms_norm(hidden_RD, student.weights.norm_D, student.eps);
     const auto student_RV = logits_of(student, norm.y_ND, student.weights.matrix_VD);
-    const auto teacher_RK = teacher_logits(teacher, teacher_KD, begin, rows);
+    const auto teacher_RK = losses.needs_teacher_logits() ? teacher(begin, rows) : at::Tensor();
     const auto grad_RV = keeps_logits(student.rule) ? at::empty_like(student_RV) : student_RV;
     sums_L.add_(ops::logit_losses(student_RV, teacher_RK, targets_N.narrow(0, begin, rows), terms, grad_RV));
     model::bend_logits_backward_(grad_RV, student_RV, student.rule);

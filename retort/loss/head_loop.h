@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "retort/loss/losses.h"
 #include "retort/model/head.h"
@@ -23,11 +24,17 @@ struct HeadSide {
   model::LogitRule rule = {};
 };
 
+/// A teacher's logits of rows [begin, begin + rows) of a micro-batch, [R, K]: of the first losses.num_tokens
+/// ids of a vocabulary, or of all of them where that is 0.
+using TeacherLogits = std::function<at::Tensor(std::int64_t begin, std::int64_t rows)>;
+/// Those of a model, computed when they are asked for.  Its head has the first `num_tokens` rows, as checked
+/// at the start; no others are computed.
+TeacherLogits logits_of_model(const HeadSide& teacher, std::int64_t num_tokens);
+
 /// Adds the losses of a micro-batch to sums_L, float64, one of each loss on logits, and the gradients of norm
-/// and matrix to `gradients` (float32); returns the gradient of student.hidden_ND.  teacher.hidden_ND may be
-/// undefined.  Both heads have the first losses.num_tokens rows, as checked at the start; of the teacher's no
-/// others are computed.
-at::Tensor head_loop(const Losses& losses, const HeadSide& student, const HeadSide& teacher,
+/// and matrix to `gradients` (float32); returns the gradient of student.hidden_ND.  `teacher` is asked where
+/// a loss needs its logits, else it may be null.
+at::Tensor head_loop(const Losses& losses, const HeadSide& student, const TeacherLogits& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
                      const model::HeadWeights& gradients, at::Tensor sums_L);
 

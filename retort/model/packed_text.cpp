@@ -14,6 +14,7 @@ PackedText packed_text(std::span<const TextSequence> sequences, at::Device devic
     base::ensure(sequence.ids.size() == sequence.targets.size(), "a sequence has a target for each token");
     const auto begin = std::ssize(ids);
     packed.bounds.push_back(begin);
+    packed.numbers.push_back(sequence.number);
     for (const auto start : sequence.starts) packed.starts.push_back(begin + start);
     ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
     targets.insert(targets.end(), sequence.targets.begin(), sequence.targets.end());

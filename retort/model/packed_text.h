@@ -15,6 +15,7 @@ namespace retort::model {
 struct TextSequence {
   std::span<const std::int32_t> ids, targets;  ///< target -1: not counted
   std::span<const std::int32_t> starts;        ///< where a document begins, from 0 and rising
+  std::int64_t number = 0;                     ///< in the stream that it comes from
 };
 
 struct PackedText {
@@ -22,6 +23,7 @@ struct PackedText {
   std::vector<std::int64_t> bounds;  ///< first token of each sequence; last N
   std::vector<std::int64_t> starts;  ///< first token of each segment that attention stays in; last N
   std::int64_t num_targets = 0;
+  std::vector<std::int64_t> numbers = {};  ///< of each sequence in its stream
 
   std::int64_t tokens() const { return bounds.back(); }
   std::int64_t sequences() const { return std::ssize(bounds) - 1; }
@@ -32,11 +34,14 @@ struct PackedText {
 /// Sequences one behind the other, on the device.
 PackedText packed_text(std::span<const TextSequence> sequences, at::Device device);
 
-/// The same of any sequences that have `ids`, `targets` and `starts`.
+/// The same of any sequences that have `ids`, `targets` and `starts`, and maybe a `number`.
 template <typename Sequences>
 PackedText packed_text(const Sequences& sequences, at::Device device) {
   std::vector<TextSequence> parts;
-  for (const auto& sequence : sequences) parts.push_back({sequence.ids, sequence.targets, sequence.starts});
+  for (const auto& sequence : sequences) {
+    parts.push_back({sequence.ids, sequence.targets, sequence.starts});
+    if constexpr (requires { sequence.number; }) parts.back().number = sequence.number;
+  }
   return packed_text(std::span<const TextSequence>(parts), device);
 }
 

@@ -10,23 +10,12 @@
 #include "retort/loss/head_loop.h"
 #include "retort/model/block.h"
 #include "retort/model/head.h"
+#include "retort/shard/units.h"
 
 namespace retort::shard {
 namespace {
 
 using base::to_size;
-
-// What a forward pass takes after this block.
-std::int64_t unit_after(const Parameters& parameters, std::int64_t block) {
-  return block + 1 < parameters.layout().num_blocks() ? architecture::Layout::block_unit(block + 1)
-                                                      : parameters.layout().head_unit();
-}
-
-model::BlockWeights block_of(const Parameters& parameters, std::int64_t block, const at::Tensor& flat) {
-  return model::block_weights(parameters.config().blocks[to_size(block)],
-                              parameters.layout().units[to_size(architecture::Layout::block_unit(block))],
-                              flat);
-}
 
 // The one reading of a step.  A meta tensor has no values.
 std::vector<double> on_host(const at::Tensor& values_L) {
@@ -43,8 +32,8 @@ std::vector<double> on_host(const at::Tensor& values_L) {
 struct Engine::Wave {
   struct Lane {
     const MicroBatch* batch;
-    model::TokenLayout layout, teacher_layout;
-    at::Tensor hidden_ND, teacher_ND;                  ///< output of the last block that was computed
+    model::TokenLayout layout;
+    at::Tensor hidden_ND;                              ///< output of the last block that was computed
     std::vector<at::Tensor> inputs_ND;                 ///< of each student block
     std::vector<model::BlockActivations> activations;  ///< of each student block, when they are kept
     std::vector<at::Tensor> hidden_grads_ND;  ///< of each student block's output, by the losses on it
@@ -55,12 +44,18 @@ struct Engine::Wave {
     return block + 1 < std::ssize(lane.inputs_ND) ? lane.inputs_ND[to_size(block + 1)] : lane.hidden_ND;
   }
   std::vector<Lane> lanes;
-  std::int64_t teacher_blocks_done = 0;
+  std::unique_ptr<TeacherWave> teacher;  ///< null where no loss needs one
 };
 
-Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
+Engine::Engine(Parameters& student, Teacher* teacher, const loss::Losses& losses, comm::Group& group,
                PhaseClock& clock, EngineOptions options)
-    : student_(student), teacher_(teacher), losses_(losses), group_(group), clock_(clock), options_(options) {
+    : student_(student),
+      teacher_(teacher),
+      losses_(losses),
+      group_(group),
+      clock_(clock),
+      options_(options),
+      asking_{clock, group, [this] { student_.advance(); }} {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
   for (auto place = std::ssize(losses.on_logits); const auto& loss : losses.on_hidden) {
     for (std::int64_t block = 0; block < student.layout().num_blocks(); ++block)
@@ -69,6 +64,14 @@ Engine::Engine(Parameters& student, Parameters* teacher, const loss::Losses& los
     ++place;
   }
   std::ranges::stable_sort(comparisons_, {}, &Comparison::teacher_block);
+  const auto compared = comparisons_.empty() ? -1 : comparisons_.back().teacher_block;
+  base::ensure(compared < (teacher ? teacher->num_blocks() : 0),
+               "a teacher has the blocks that are compared");
+  const bool logits = losses.needs_teacher_logits();
+  needs_ = {.logits = logits,
+            .num_tokens = losses.num_tokens,
+            .last_block = logits ? teacher->num_blocks() - 1 : compared,
+            .ends_before_student = logits && comparisons_.empty()};
 }
 
 Engine::~Engine() {
@@ -99,15 +102,12 @@ void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t 
     for (const auto& batch : batches.subspan(begin, count))
       wave.lanes.push_back({.batch = &batch,
                             .layout = {},
-                            .teacher_layout = {},
                             .hidden_ND = {},
-                            .teacher_ND = {},
                             .inputs_ND = {},
                             .activations = {},
                             .hidden_grads_ND = {},
                             .grad_ND = {}});
-    if (losses_.needs_teacher()) embed_teacher(wave);
-    if (teacher_goes_first()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
+    if (losses_.needs_teacher()) begin_teacher(wave, batches.subspan(begin, count));
     embed(wave);
     for (std::int64_t block = 0; block < blocks; ++block) forward_block(wave, block);
     wait_for_counts();
@@ -116,7 +116,7 @@ void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t 
     for (std::int64_t block = blocks - 1; block >= 0; --block) backward_block(wave, block);
     backward_embedding(wave);
   }
-  const Waiting waiting(*this);
+  const Waiting waiting(clock_, group_);
   student_.finish_reduces();
 }
 
@@ -132,30 +132,23 @@ StepResult Engine::result(const at::Tensor& own) {
           .own = read};
 }
 
-AcquiredUnit Engine::acquired(Parameters& parameters, std::int64_t unit) {
-  const Waiting waiting(*this);
-  return {parameters, unit};
+AcquiredUnit Engine::acquired(std::int64_t unit) {
+  const Waiting waiting(clock_, group_);
+  return {student_, unit};
 }
 
 void Engine::prefetch(std::int64_t unit) {
-  const Waiting waiting(*this);
+  const Waiting waiting(clock_, group_);
   student_.prefetch(unit);
 }
 
-// The student's new weights wait until the teacher's next unit is on its way: only that is needed soon.
-void Engine::prefetch_teacher(std::int64_t unit) {
-  const Waiting waiting(*this);
-  teacher_->prefetch(unit);
-  student_.advance();
-}
-
 at::Tensor Engine::gradient(std::int64_t unit) {
-  const Waiting waiting(*this);
+  const Waiting waiting(clock_, group_);
   return student_.gradient(unit);
 }
 
 void Engine::wait_for_counts() {
-  const Waiting waiting(*this);
+  const Waiting waiting(clock_, group_);
   counting_.wait();
   step_tokens_ = counts_[0];
   step_targets_ = std::max(counts_[1], 1.0);
@@ -164,7 +157,7 @@ void Engine::wait_for_counts() {
 // Of each loss, over the whole step and the whole group.
 loss::LossSums Engine::means(std::vector<double> sums) {
   {
-    const Waiting waiting(*this);
+    const Waiting waiting(clock_, group_);
     group_.all_sum(sums);
   }
   loss::LossSums means;
@@ -175,7 +168,7 @@ loss::LossSums Engine::means(std::vector<double> sums) {
 }
 
 void Engine::embed(Wave& wave) {
-  const auto unit = acquired(student_, 0);
+  const auto unit = acquired(0);
   prefetch(architecture::Layout::block_unit(0));
   const auto matrix_VD = model::embedding_matrix(student_.layout(), unit.flat());
   for (auto& lane : wave.lanes) {
@@ -185,23 +178,17 @@ void Engine::embed(Wave& wave) {
   }
 }
 
-void Engine::embed_teacher(Wave& wave) {
-  const InPhase phase(clock_, Phase::teacher_forward);
-  const auto teacher_unit = acquired(*teacher_, 0);
-  if (last_teacher_block() >= 0) prefetch_teacher(architecture::Layout::block_unit(0));
-  const auto teacher_VD = model::embedding_matrix(teacher_->layout(), teacher_unit.flat());
-  for (auto& lane : wave.lanes) {
-    lane.teacher_layout =
-        model::make_token_layout(teacher_->config(), lane.batch->starts, teacher_VD.device(), frequencies_);
-    lane.teacher_ND = model::embed(teacher_VD, lane.batch->ids_N, teacher_->config().embedding_factor);
-  }
+// Where no loss compares hidden states it computes while the student's new weights arrive.
+void Engine::begin_teacher(Wave& wave, std::span<const MicroBatch> batches) {
+  wave.teacher = teacher_->begin(batches, needs_, asking_);
+  if (needs_.ends_before_student) wave.teacher->go_to(needs_.last_block);
 }
 
 void Engine::forward_block(Wave& wave, std::int64_t block) {
-  const auto unit = acquired(student_, architecture::Layout::block_unit(block));
+  const auto unit = acquired(architecture::Layout::block_unit(block));
   const auto next = unit_after(student_, block), head = student_.layout().head_unit();
   prefetch(next);
-  if (next == head && teacher_goes_first()) prefetch_teacher(teacher_->layout().head_unit());
+  if (next == head && needs_.ends_before_student) wave.teacher->prefetch_head();
   const auto weights = block_of(student_, block, unit.flat());
   for (auto& lane : wave.lanes) {
     lane.inputs_ND.push_back(lane.hidden_ND);
@@ -212,79 +199,58 @@ void Engine::forward_block(Wave& wave, std::int64_t block) {
   }
 }
 
-void Engine::forward_teacher_up_to(Wave& wave, std::int64_t block) {
-  const InPhase phase(clock_, Phase::teacher_forward);
-  for (; wave.teacher_blocks_done <= block; ++wave.teacher_blocks_done) {
-    const auto unit = acquired(*teacher_, architecture::Layout::block_unit(wave.teacher_blocks_done));
-    const auto next = unit_after(*teacher_, wave.teacher_blocks_done);
-    const bool is_taken = next == teacher_->layout().head_unit()
-                              ? losses_.needs_teacher_logits() && !teacher_goes_first()
-                              : wave.teacher_blocks_done < last_teacher_block();
-    if (is_taken) prefetch_teacher(next);
-    const auto weights = block_of(*teacher_, wave.teacher_blocks_done, unit.flat());
-    for (auto& lane : wave.lanes)
-      lane.teacher_ND = model::block_forward(weights, teacher_->config().rms_norm_eps, lane.teacher_ND,
-                                             lane.teacher_layout);
-  }
-}
-
 void Engine::compare_hidden(Wave& wave) {
   for (auto& lane : wave.lanes) lane.hidden_grads_ND.resize(lane.inputs_ND.size());
   if (comparisons_.empty()) return;
   const InPhase phase(clock_, Phase::hidden_losses);
   for (const auto& [loss, place, block, teacher_block] : comparisons_) {
-    forward_teacher_up_to(wave, teacher_block);
-    for (auto& lane : wave.lanes) {
+    if (wave.teacher) wave.teacher->go_to(teacher_block);
+    for (std::size_t i = 0; auto& lane : wave.lanes) {
       const auto& student_ND = Wave::output_of(lane, block);
+      const auto teacher_NF = loss->needs_teacher() ? wave.teacher->hidden_NF(i) : at::Tensor();
       const auto grad_ND = at::empty_like(student_ND);
-      sums_L_[place].add_(
-          loss->add({student_ND, lane.teacher_ND, lane.batch->bounds, step_tokens_}, grad_ND));
+      sums_L_[place].add_(loss->add({student_ND, teacher_NF, lane.batch->bounds, step_tokens_}, grad_ND));
       auto& sum_ND = lane.hidden_grads_ND[to_size(block)];
       if (sum_ND.defined())
         sum_ND.add_(grad_ND);
       else
         sum_ND = grad_ND;
+      ++i;
     }
   }
 }
 
 void Engine::head(Wave& wave) {
   const InPhase phase(clock_, Phase::head);
-  if (losses_.needs_teacher_logits()) forward_teacher_up_to(wave, teacher_->layout().num_blocks() - 1);
+  if (needs_.logits) wave.teacher->go_to(needs_.last_block);
   const auto unit = student_.layout().head_unit();
-  const auto student = acquired(student_, unit);
+  const auto student = acquired(unit);
   if (const auto blocks = student_.layout().num_blocks(); blocks > 0)
     prefetch(architecture::Layout::block_unit(blocks - 1));
   const auto weights = model::head_weights(student_.layout(), student.flat());
   const auto gradients = model::head_weights(student_.layout(), gradient(unit));
-  std::optional<AcquiredUnit> teacher;
-  loss::HeadSide teacher_side;
-  if (losses_.needs_teacher_logits()) {
-    const Waiting waiting(*this);
-    teacher.emplace(*teacher_, teacher_->layout().head_unit());
-    teacher_side = {model::head_weights(teacher_->layout(), teacher->flat()),
-                    teacher_->config().rms_norm_eps,
-                    {},
-                    model::logit_rule(teacher_->config())};
-  }
-  loss::HeadSide student_side{
-      weights, student_.config().rms_norm_eps, {}, model::logit_rule(student_.config())};
-  for (auto& lane : wave.lanes) {
-    teacher_side.hidden_ND = lane.teacher_ND;
-    student_side.hidden_ND = lane.hidden_ND;
+  if (needs_.logits) wave.teacher->acquire_head();
+  loss::HeadSide side{weights, student_.config().rms_norm_eps, {}, model::logit_rule(student_.config())};
+  for (std::size_t i = 0; auto& lane : wave.lanes) {
+    side.hidden_ND = lane.hidden_ND;
+    const auto of_teacher = [&](std::int64_t begin, std::int64_t rows) {
+      return wave.teacher->logits_RK(i, begin, rows);
+    };
     lane.grad_ND =
-        loss::head_loop(losses_, student_side, teacher_side, lane.batch->targets_N, step_targets_,
-                        options_.head_rows, gradients, sums_L_.narrow(0, 0, std::ssize(losses_.on_logits)));
-    student_side.hidden_ND = at::Tensor();
-    lane.hidden_ND = lane.teacher_ND = at::Tensor();
+        loss::head_loop(losses_, side, of_teacher, lane.batch->targets_N, step_targets_, options_.head_rows,
+                        gradients, sums_L_.narrow(0, 0, std::ssize(losses_.on_logits)));
+    side.hidden_ND = lane.hidden_ND = at::Tensor();
+    if (wave.teacher) wave.teacher->forget(i);
+    ++i;
   }
   if (unit != 0) student_.reduce(unit, last_wave_);
+  wave.teacher.reset();
 }
 
 void Engine::backward_block(Wave& wave, std::int64_t block) {
   const InPhase phase(clock_, Phase::backward);
   const auto unit_number = architecture::Layout::block_unit(block);
-  const auto unit = acquired(student_, unit_number);
+  const auto unit = acquired(unit_number);
   if (block > 0) prefetch(unit_number - 1);
   const auto weights = block_of(student_, block, unit.flat());
   const auto gradients = block_of(student_, block, gradient(unit_number));

@@ -18,16 +18,13 @@
 
 #include "retort/comm/group.h"
 #include "retort/loss/losses.h"
-#include "retort/model/packed_text.h"
 #include "retort/model/tokens.h"
 #include "retort/shard/acquired_unit.h"
 #include "retort/shard/parameters.h"
 #include "retort/shard/phases.h"
+#include "retort/shard/teacher.h"
 
 namespace retort::shard {
-
-/// Packed sequences that go through a block together.
-using MicroBatch = model::PackedText;
 
 struct EngineOptions {
   std::int64_t wave = 1;          ///< micro-batches that advance together
@@ -49,7 +46,7 @@ class Engine {
  public:
   /// All references have to outlive the engine; `teacher` may be null when no loss needs one.  `clock` is
   /// told the phases of a step, and is in its former phase afterwards.
-  Engine(Parameters& student, Parameters* teacher, const loss::Losses& losses, comm::Group& group,
+  Engine(Parameters& student, Teacher* teacher, const loss::Losses& losses, comm::Group& group,
          PhaseClock& clock, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -78,31 +75,12 @@ class Engine {
     std::int64_t place;                 ///< in losses_.all()
     std::int64_t block, teacher_block;  ///< teacher_block -1: the loss needs none
   };
-  /// Where no loss compares hidden states: while it computes, the student's new weights arrive.
-  bool teacher_goes_first() const { return losses_.needs_teacher_logits() && comparisons_.empty(); }
-  /// Of those that a step needs; -1: none.
-  std::int64_t last_teacher_block() const {
-    if (losses_.needs_teacher_logits()) return teacher_->layout().num_blocks() - 1;
-    return comparisons_.empty() ? -1 : comparisons_.back().teacher_block;
-  }
-  /// In the phase of waiting for other ranks, where there are some.
-  class Waiting {
-   public:
-    explicit Waiting(Engine& engine) {
-      if (engine.group_.size() > 1) phase_.emplace(engine.clock_, Phase::exchange);
-    }
-
-   private:
-    std::optional<InPhase> phase_;
-  };
-  AcquiredUnit acquired(Parameters& parameters, std::int64_t unit);
+  AcquiredUnit acquired(std::int64_t unit);
   void prefetch(std::int64_t unit);
-  void prefetch_teacher(std::int64_t unit);
   at::Tensor gradient(std::int64_t unit);
-  void embed_teacher(Wave& wave);
+  void begin_teacher(Wave& wave, std::span<const MicroBatch> batches);
   void embed(Wave& wave);
   void forward_block(Wave& wave, std::int64_t block);
-  void forward_teacher_up_to(Wave& wave, std::int64_t block);
   void compare_hidden(Wave& wave);
   void head(Wave& wave);
   void backward_block(Wave& wave, std::int64_t block);
@@ -112,14 +90,16 @@ class Engine {
   loss::LossSums means(std::vector<double> sums);
 
   Parameters& student_;
-  Parameters* teacher_;
+  Teacher* teacher_;
   const loss::Losses& losses_;
   comm::Group& group_;
   PhaseClock& clock_;
   EngineOptions options_;
   std::vector<Comparison> comparisons_;  // in the order in which the teacher reaches their blocks
-  model::RopeFrequencies frequencies_;   // of both models
-  double counts_[2] = {};                // tokens and targets of this rank, then of the step
+  TeacherNeeds needs_;
+  AskingStep asking_;
+  model::RopeFrequencies frequencies_;
+  double counts_[2] = {};  // tokens and targets of this rank, then of the step
   comm::Handle counting_;
   double step_tokens_ = 0, step_targets_ = 0;
   bool last_wave_ = false;

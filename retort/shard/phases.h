@@ -8,12 +8,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "retort/base/machine.h"
 #include "retort/base/words.h"
 #include "retort/comm/accelerator.h"
+#include "retort/comm/group.h"
 
 namespace retort::shard {
 
@@ -108,6 +110,17 @@ class InPhase {
   PhaseClock& clock_;
   Phase before_;
   int exceptions_ = std::uncaught_exceptions();
+};
+
+/// In the phase of waiting for other ranks for the time of a scope, where there are some.
+class Waiting {
+ public:
+  Waiting(PhaseClock& clock, const comm::Group& group) {
+    if (group.size() > 1) phase_.emplace(clock, Phase::exchange);
+  }
+
+ private:
+  std::optional<InPhase> phase_;
 };
 
 }  // namespace retort::shard

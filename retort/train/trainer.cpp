@@ -65,7 +65,7 @@ class Loop {
     });
     if (!s_.device.is_cpu() && s_.group.size() > 1) device_phases_.emplace(shard::accelerator_of(s_.device));
     for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
-    flops_ = step_flops(s_.student.config(), s_.teacher ? &s_.teacher->config() : nullptr,
+    flops_ = step_flops(s_.student.config(), s_.teacher ? s_.teacher->config() : nullptr,
                         s_.losses.needs_teacher_logits(), s_.options.packing.sequence_length);
     double peak[] = {bench::matrix_product_flops(s_.dtype, s_.device)};
     s_.group.all_sum(peak);
@@ -407,7 +407,7 @@ std::int64_t num_steps(const TrainOptions& options) {
 TrainOutcome train(TrainSetup& setup) {
   const bool masked =
       std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
-  const auto* teacher = setup.teacher ? &setup.teacher->config() : nullptr;
+  const auto* teacher = setup.teacher ? setup.teacher->config() : nullptr;
   const auto shape =
       memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
                    setup.device, setup.available_bytes, shard::count_ranks(setup.group, setup.device));

@@ -26,7 +26,7 @@ struct TrainSetup {
   std::string stage;
   const TrainOptions& options;
   shard::Parameters& student;
-  shard::Parameters* teacher = nullptr;
+  shard::Teacher* teacher = nullptr;
   const loss::Losses& losses;
   std::vector<at::Tensor> masks;  ///< of this rank's part of each unit, uint8 or undefined; empty: none
   data::SequenceStream* stream = nullptr;

@@ -68,8 +68,8 @@ void expect_head_loop_by_autograd(const Rows& rows, std::int64_t num_tokens) {
       const auto sums_L = at::zeros({2}, at::kDouble);
       const auto ghidden_ND = loss::head_loop(
           losses, {{student.norm_D.detach(), student.matrix_VD.detach()}, 1e-5, student.hidden_ND.detach()},
-          {{teacher.norm_D, teacher.matrix_VD}, 1e-6, teacher.hidden_ND}, targets, kCounted, chunk_rows,
-          gradients, sums_L);
+          loss::logits_of_model({{teacher.norm_D, teacher.matrix_VD}, 1e-6, teacher.hidden_ND}, num_tokens),
+          targets, kCounted, chunk_rows, gradients, sums_L);
       EXPECT_NEAR((0.25 * sums_L[0] + sums_L[1]).item<double>() / kCounted, expected.item<double>(), 1e-12);
       expect_close(ghidden_ND, student.hidden_ND.grad(), 1e-11, "hidden");
       expect_close(gradients.norm_D, student.norm_D.grad(), 1e-11, "norm");
@@ -116,10 +116,10 @@ TEST(HeadLoop, RowsWithoutATargetChangeNothing) {
       loss::make_losses({{.kind = LossKind::cross_entropy}, {.kind = LossKind::kl_divergence}}, {});
   const model::HeadWeights gradients{at::zeros({12}, at::kDouble), at::zeros({53, 12}, at::kDouble)};
   const auto sums_L = at::zeros({2}, at::kDouble);
-  const auto ghidden_ND =
-      loss::head_loop(losses, {{student.norm_D, student.matrix_VD}, 1e-5, student.hidden_ND},
-                      {{teacher.norm_D, teacher.matrix_VD}, 1e-5, teacher.hidden_ND},
-                      at::full({5}, -1, at::kLong), 10, 2, gradients, sums_L);
+  const auto ghidden_ND = loss::head_loop(
+      losses, {{student.norm_D, student.matrix_VD}, 1e-5, student.hidden_ND},
+      loss::logits_of_model({{teacher.norm_D, teacher.matrix_VD}, 1e-5, teacher.hidden_ND}, 0),
+      at::full({5}, -1, at::kLong), 10, 2, gradients, sums_L);
   for (const auto& zero : {ghidden_ND, gradients.norm_D, gradients.matrix_VD, sums_L})
     EXPECT_EQ(zero.abs().max().item<double>(), 0);
 }

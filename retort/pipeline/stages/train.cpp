@@ -101,7 +101,8 @@ std::vector<train::HeldOutSet> held_out_sets(const Context& context, const Train
 // Training below float32 keeps a float32 master; float64 is for tests of the library only.
 struct Models {
   shard::Groups student_groups, teacher_groups;
-  std::unique_ptr<shard::Parameters> student, teacher;
+  std::unique_ptr<shard::Parameters> student, teacher_weights;
+  std::unique_ptr<shard::Teacher> teacher;
   std::vector<at::Tensor> masks;  // of this rank's part of each unit
   model::Lineage lineage;         // of the student
   io::Dtype file_dtype = io::Dtype::bf16;
@@ -209,8 +210,9 @@ void load_teacher(const Context& context, const Training& training, Models& mode
   if (any_loss(losses, &loss::LossTraits::on_hidden_states))
     warn_of_pooling(context, stage, models.lineage, source.config);
   describe(context, stage.teacher, path, models);
-  models.teacher =
+  models.teacher_weights =
       placed(context, source, shard::Use::frozen, options.shard.teacher_ranks, models.teacher_groups);
+  models.teacher = std::make_unique<shard::ModelTeacher>(*models.teacher_weights);
 }
 
 Models load_models(const Context& context, const Training& training) {
