@@ -207,7 +207,6 @@ base::Json measure(const Settings& s, comm::Group& group) {
                            .teacher = &teacher_config,
                            .teacher_logits = true,
                            .hidden_losses = s.logits_only ? 0 : 1,
-                           .masked = false,
                            .trained_on_copies = dtype == at::kBFloat16,
                            .item_bytes = item_bytes,
                            .micro_batch_tokens = tokens / group.size(),
@@ -231,7 +230,8 @@ base::Json measure(const Settings& s, comm::Group& group) {
     for (auto* of_model : groups) trace->watch(*of_model);
   }
   ops::OperationClock operations;
-  shard::Engine engine(*student, teacher.get(), losses, group, clock,
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, losses, group, clock,
                        {.wave = s.wave, .head_rows = shape.head_rows, .keep_activations = s.keep});
   const std::vector<shard::MicroBatch> batches = {own_batch(s, group)};
   ops::reset_peak_tensor_bytes(s.device());

@@ -194,7 +194,7 @@ class KernelList {
          },
          [](Set& set) {
            ops::adamw_(
-               set.in[0], set.in[1], set.in[2], set.in[3], set.in[4], {},
+               set.in[0], set.in[1], set.in[2], set.in[3], set.in[4],
                {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .step = 10});
          }});
     const auto rows = w > 0 ? 2 * w : s_.vocab;

@@ -23,7 +23,7 @@ void require_range(const char* who, const char* what, const at::Tensor& x, at::S
 }  // namespace
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& settings) {
+            const AdamWSettings& settings) {
   const InOperation timed(Operation::optimizer);
   const auto count = p.numel();
   require_range("adamw_", "the parameters", p, at::kFloat, count);
@@ -31,8 +31,7 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   require_range("adamw_", "the first moment", m, at::kFloat, count);
   require_range("adamw_", "the second moment", v, at::kFloat, count);
   if (copy.defined()) require_range("adamw_", "the copy", copy, at::kBFloat16, count);
-  if (mask.defined()) require_range("adamw_", "the mask", mask, at::kByte, count);
-  choose(p, cpu::adamw_, device::adamw_, cuda::adamw_)(p, g, m, v, copy, mask, settings);
+  choose(p, cpu::adamw_, device::adamw_, cuda::adamw_)(p, g, m, v, copy, settings);
 }
 
 at::Tensor sum_of_squares(const at::Tensor& x) {

@@ -1,6 +1,5 @@
 #pragma once
-// AdamW over float32 ranges of a model's layout, with a learning rate of its own for embedding and head, and
-// masks that keep pruned weights at zero.
+// AdamW over float32 ranges of a model's layout, with a learning rate of its own for embedding and head.
 
 #include <ATen/core/Tensor.h>
 
@@ -9,6 +8,7 @@
 
 #include "retort/architecture/layout.h"
 #include "retort/optim/options.h"
+#include "retort/optim/weight_rule.h"
 
 namespace retort::optim {
 
@@ -21,25 +21,20 @@ struct UnitRange {
 struct UnitState {
   UnitRange range;
   at::Tensor m, v;  ///< float32 moments
-  at::Tensor mask;  ///< uint8, or undefined: nothing is masked
 };
 
 class AdamW {
  public:
-  /// ranges[u] is this rank's part of unit u.
+  /// ranges[u] is this rank's part of unit u.  `rule` outlives it; null: weights take any value.
   AdamW(const architecture::Layout& layout, const std::vector<UnitRange>& ranges, OptimOptions options,
-        at::Device device);
+        at::Device device, const WeightRule* rule = nullptr);
 
   std::vector<UnitState>& units() { return units_; }
   const OptimOptions& options() const { return options_; }
 
-  /// Sets gradient g (this rank's range of unit `unit`) to 0 where a mask holds a weight at zero, so that a
-  /// norm counts what update() uses.
-  void mask_gradient(std::int64_t unit, const at::Tensor& g) const;
-
-  /// One step on unit `unit`: parameters p and gradient g (float32, this rank's range), copy in bfloat16 or
-  /// undefined. `step` counts from 1; `rate_factor` multiplies every learning rate, `gradient_scale` the
-  /// gradient.
+  /// One step on unit `unit`: parameters p and gradient g (float32, this rank's range), which the rule has
+  /// projected; copy in bfloat16 or undefined.  `step` counts from 1; `rate_factor` multiplies every learning
+  /// rate, `gradient_scale` the gradient.
   void update(std::int64_t unit, const at::Tensor& p, const at::Tensor& g, const at::Tensor& copy,
               std::int64_t step, double rate_factor, double gradient_scale);
 
@@ -48,6 +43,7 @@ class AdamW {
 
   const architecture::Layout& layout_;
   OptimOptions options_;
+  const WeightRule* rule_;
   std::vector<UnitState> units_;
 };
 

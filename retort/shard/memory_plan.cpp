@@ -330,7 +330,7 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
                               ? elements * master / shape.ranks + elements * item / shape.student_ranks
                               : elements * master / shape.student_ranks});
   plan.items.push_back({"gradients", elements * master / shape.student_ranks});
-  plan.items.push_back({"optimizer state", elements * (8 + (shape.masked ? 1 : 0)) / shape.ranks});
+  plan.items.push_back({"optimizer state", elements * (8 + shape.rule_bytes) / shape.ranks});
   if (shape.teacher)
     plan.items.push_back(
         {"teacher weights", architecture::make_layout(*shape.teacher).size() * item / shape.teacher_ranks});

@@ -18,7 +18,7 @@ struct MemoryShape {
   const architecture::Config* teacher = nullptr;  ///< null when no loss needs one
   bool teacher_logits = false;
   std::int64_t hidden_losses = 0;  ///< number of losses on hidden states
-  bool masked = false;             ///< 2:4 masks travel with the optimizer
+  std::int64_t rule_bytes = 0;     ///< of a parameter, that a rule of the optimizer holds
   bool trained_on_copies = false;  ///< the compute type is not the master's
   std::int64_t item_bytes = 4;     ///< of the compute type
   std::int64_t micro_batch_tokens = 0;

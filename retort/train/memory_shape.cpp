@@ -16,9 +16,9 @@ std::int64_t wave_of(const TrainOptions& options) {
 }  // namespace
 
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
-                                const architecture::Config* teacher, const loss::Losses& losses, bool masked,
-                                at::ScalarType dtype, at::Device device, std::int64_t available_bytes,
-                                shard::RankCounts ranks) {
+                                const architecture::Config* teacher, const loss::Losses& losses,
+                                const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
+                                std::int64_t available_bytes, shard::RankCounts ranks) {
   // Of the rank that has most of a step.
   const auto sequences = (options.batch.sequences * options.batch.accumulate + ranks.all - 1) / ranks.all;
   const auto together = std::min(options.batch.sequences, sequences);
@@ -31,8 +31,8 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .teacher = losses.needs_teacher() ? teacher : nullptr,
       .teacher_logits = losses.needs_teacher_logits(),
       .hidden_losses = std::ssize(losses.on_hidden),
-      .masked = masked,
-      .trained_on_copies = dtype == at::kBFloat16,
+      .rule_bytes = rule.bytes_per_parameter,
+      .trained_on_copies = dtype == at::kBFloat16 || rule.own_copies,
       .item_bytes = item_bytes,
       .micro_batch_tokens = tokens,
       .sequence_tokens = options.packing.sequence_length,

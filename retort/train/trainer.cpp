@@ -51,7 +51,8 @@ class Loop {
  public:
   Loop(TrainSetup& setup, const shard::MemoryShape& shape)
       : s_(setup),
-        optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device),
+        optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device,
+                   setup.rule),
         checkpoint_(setup.checkpoints, {setup.student, optimizer_, setup.group}),
         stragglers_(setup.group.size()),
         sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
@@ -64,7 +65,6 @@ class Loop {
       if (device_phases_) device_phases_->enter(phase);
     });
     if (!s_.device.is_cpu() && s_.group.size() > 1) device_phases_.emplace(shard::accelerator_of(s_.device));
-    for (std::size_t unit = 0; unit < s_.masks.size(); ++unit) optimizer_.units()[unit].mask = s_.masks[unit];
     flops_ = step_flops(s_.student.config(), s_.teacher ? s_.teacher->config() : nullptr,
                         s_.losses.needs_teacher_logits(), s_.options.packing.sequence_length);
     double peak[] = {bench::matrix_product_flops(s_.dtype, s_.device)};
@@ -79,6 +79,8 @@ class Loop {
 
   TrainOutcome run() {
     resume();
+    make_copies();
+    if (progress_.step == 0) record_held_out_before();
     const auto begin = progress_.step;
     ops::reset_peak_tensor_bytes(s_.device);
     while (progress_.step < steps_) {
@@ -115,7 +117,6 @@ class Loop {
     s_.group.agree([&] {
       if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
     });
-    if (progress_.step == 0) record_held_out_before();
     if (progress_.step == steps_) s_.group.agree([&] { recall_last_line(); });
   }
 
@@ -139,7 +140,7 @@ class Loop {
     engine_.forward_backward(batches, (sequences_.most() + per_batch - 1) / per_batch);
     end_of_saving();  // what it writes changes from here on
     clock_.enter(shard::Phase::update);
-    mask_gradients();
+    project_gradients();
     const auto result = engine_.result(own_squares());
     // All that ranks have to say to each other stands before the update: new weights are on their way after
     // it, while the next step computes.
@@ -214,9 +215,21 @@ class Loop {
     return make_micro_batches(share.sequences, s_.options.batch.sequences, s_.device);
   }
 
-  void mask_gradients() {
+  void project_gradients() {
+    if (!s_.rule) return;
     for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit)
-      optimizer_.mask_gradient(unit, s_.student.own_gradient(unit));
+      s_.rule->project_gradient(unit, s_.student.own_gradient(unit));
+  }
+
+  // Those that were loaded are of the master weights as they are.
+  void make_copies() {
+    if (!s_.rule || !s_.rule->needs().own_copies) return;
+    for (std::int64_t unit = 0; unit < s_.student.layout().num_units(); ++unit) {
+      const auto copy = s_.student.compute_copy(unit);
+      base::ensure(copy.defined(), "a rule that makes copies has a compute type of its own");
+      s_.rule->make_copy(unit, s_.student.master(unit), copy);
+      s_.student.updated(unit);
+    }
   }
 
   at::Tensor own_squares() {
@@ -405,11 +418,10 @@ std::int64_t num_steps(const TrainOptions& options) {
 }
 
 TrainOutcome train(TrainSetup& setup) {
-  const bool masked =
-      std::any_of(setup.masks.begin(), setup.masks.end(), [](const auto& mask) { return mask.defined(); });
+  const auto rule = setup.rule ? setup.rule->needs() : optim::RuleNeeds();
   const auto* teacher = setup.teacher ? setup.teacher->config() : nullptr;
   const auto shape =
-      memory_shape(setup.options, setup.student.config(), teacher, setup.losses, masked, setup.dtype,
+      memory_shape(setup.options, setup.student.config(), teacher, setup.losses, rule, setup.dtype,
                    setup.device, setup.available_bytes, shard::count_ranks(setup.group, setup.device));
   const auto plan = shard::plan_memory_within(shape, setup.available_bytes);
   setup.observer.message(record::Level::info,

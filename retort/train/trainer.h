@@ -9,6 +9,7 @@
 #include "retort/comm/group.h"
 #include "retort/data/sequence_stream.h"
 #include "retort/loss/losses.h"
+#include "retort/optim/weight_rule.h"
 #include "retort/record/metrics.h"
 #include "retort/record/observer.h"
 #include "retort/shard/engine.h"
@@ -28,7 +29,7 @@ struct TrainSetup {
   shard::Parameters& student;
   shard::Teacher* teacher = nullptr;
   const loss::Losses& losses;
-  std::vector<at::Tensor> masks;  ///< of this rank's part of each unit, uint8 or undefined; empty: none
+  const optim::WeightRule* rule = nullptr;  ///< that the student's weights keep to; null: none
   data::SequenceStream* stream = nullptr;
   std::vector<HeldOutSet> held_out;
   CheckpointPlace checkpoints;

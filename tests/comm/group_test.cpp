@@ -3,6 +3,7 @@
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
 #include "retort/comm/flight.h"
+#include "retort/comm/lead.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/comm/recorded/recorded_group.h"
 #include "support/message_of.h"
@@ -245,6 +246,19 @@ TEST(SharedGroup, WhatAllHaveDealtWithIsNoFailureOfTheJob) {
     group.barrier();
   });
   EXPECT_TRUE(comm::autopsy(comm::read_flights(directory.path())).clean);
+}
+
+TEST(SharedGroup, RankZeroActsForAll) {
+  std::atomic<int> acted = 0;
+  test::on_ranks(3, [&](Group& group) {
+    comm::lead(group, [&] { ++acted; });
+    EXPECT_EQ(acted, 1) << "all go on when it has ended";
+    EXPECT_EQ(comm::led(group, [&] { return "rank " + std::to_string(group.rank()); }), "rank 0");
+    EXPECT_THROW(comm::lead(group, [] { throw base::StorageError("the disk is full."); }),
+                 base::StorageError);
+    group.recovered();
+    group.barrier();
+  });
 }
 
 TEST(SharedGroup, AgreementWaitsAsLongAsItTakes) {

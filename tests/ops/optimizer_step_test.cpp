@@ -1,4 +1,4 @@
-// AdamW against the formula and against PyTorch's, its masks and copies, and the sum of squares.
+// AdamW against the formula and against PyTorch's, its copies, and the sum of squares.
 #include "retort/ops/optimizer_step.h"
 
 #include <ATen/Parallel.h>
@@ -37,7 +37,7 @@ TEST(AdamW, EqualsTheFormulaInDoubleOverManySteps) {
       auto settings = kSettings;
       settings.step = step;
       settings.gradient_scale = 0.5;
-      ops::adamw_(state.p, g, state.m, state.v, {}, {}, settings);
+      ops::adamw_(state.p, g, state.m, state.v, {}, settings);
       ops::reference::adamw(p, g.to(at::kDouble) * 0.5, m, v, settings.lr, settings.beta1, settings.beta2,
                             settings.eps, settings.weight_decay, step);
     }
@@ -53,7 +53,7 @@ TEST(AdamW, EqualsTheFusedStepOfPyTorch) {
   for (std::int64_t step = 1; step <= 5; ++step) {
     auto settings = kSettings;
     settings.step = step;
-    ops::adamw_(state.p, state.g, state.m, state.v, {}, {}, settings);
+    ops::adamw_(state.p, state.g, state.m, state.v, {}, settings);
     at::_fused_adamw_({p}, {state.g.clone()}, {m}, {v}, {}, {at::full({}, static_cast<double>(step))},
                       settings.lr, settings.beta1, settings.beta2, settings.weight_decay, settings.eps, false,
                       false);
@@ -87,34 +87,19 @@ TEST(AdamW, EveryInstructionSetGivesTheSameStep) {
   }
 }
 
-TEST(AdamW, AMaskKeepsParameterAndMomentsAtZero) {
-  auto state = make_state(1000);
-  state.m.normal_();
-  state.v.uniform_();
-  const auto mask = at::arange(1000).remainder(4).lt(2).to(at::kByte);
-  auto copy = at::ones({1000}, at::kBFloat16);
-  ops::adamw_(state.p, state.g, state.m, state.v, copy, mask, kSettings);
-  const auto removed = mask.eq(0);
-  for (const auto& x : {state.p, state.m, state.v, copy}) {
-    EXPECT_EQ(x.masked_select(removed).abs().max().item<float>(), 0);
-    EXPECT_GT(x.masked_select(removed.logical_not()).abs().min().item<float>(), 0);
-  }
-}
-
 TEST(AdamW, RefusesRangesThatItsLoopsWouldMisread) {
   const auto f = at::zeros({64}), d = at::zeros({64}, at::kDouble), other = at::zeros({63});
   const auto says = [](const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, const at::Tensor& v,
-                       const at::Tensor& copy, const at::Tensor& mask) {
-    return test::message_of<base::InternalError>([&] { ops::adamw_(p, g, m, v, copy, mask, kSettings); });
+                       const at::Tensor& copy) {
+    return test::message_of<base::InternalError>([&] { ops::adamw_(p, g, m, v, copy, kSettings); });
   };
-  EXPECT_SAYS(says(d, f, f, f, {}, {}),
+  EXPECT_SAYS(says(d, f, f, f, {}),
               "the parameters: expected a dense range of 64 elements of Float, found 64 of Double");
-  EXPECT_SAYS(says(f, d, f, f, {}, {}), "the gradient");
-  EXPECT_SAYS(says(f, other, f, f, {}, {}), "found 63 of Float");
-  EXPECT_SAYS(says(f, f, d, f, {}, {}), "the first moment");
-  EXPECT_SAYS(says(f, f, f, at::zeros({64, 2}).select(1, 0), {}, {}), "the second moment");
-  EXPECT_SAYS(says(f, f, f, f, f, {}), "the copy");
-  EXPECT_SAYS(says(f, f, f, f, {}, f), "the mask");
+  EXPECT_SAYS(says(f, d, f, f, {}), "the gradient");
+  EXPECT_SAYS(says(f, other, f, f, {}), "found 63 of Float");
+  EXPECT_SAYS(says(f, f, d, f, {}), "the first moment");
+  EXPECT_SAYS(says(f, f, f, at::zeros({64, 2}).select(1, 0), {}), "the second moment");
+  EXPECT_SAYS(says(f, f, f, f, f), "the copy");
   EXPECT_SAYS(test::message_of<base::InternalError>([&] { (void)ops::sum_of_squares(d); }), "sum_of_squares");
 }
 

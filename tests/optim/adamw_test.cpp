@@ -1,4 +1,4 @@
-// AdamW over a model's layout: rates by role, weight decay on matrices only, masks, parts of a unit.
+// AdamW over a model's layout: rates by role, weight decay on matrices only, parts of a unit.
 #include "retort/optim/adamw.h"
 
 #include <ATen/ATen.h>
@@ -57,19 +57,6 @@ TEST(AdamW, UsesEachRolesRateAndDecaysOnlyMatrices) {
   }
 }
 
-TEST(AdamW, AMaskKeepsZerosOverManySteps) {
-  at::manual_seed(2);
-  const auto layout = architecture::make_layout(config(false));
-  optim::AdamW adamw(layout, whole(layout), kOptions, at::kCPU);
-  const auto mask = at::arange(layout.units[1].size).remainder(4).ge(2).to(at::kByte);
-  adamw.units()[1].mask = mask;
-  auto p = at::randn({layout.units[1].size}) * mask;
-  for (std::int64_t step = 1; step <= 10; ++step) adamw.update(1, p, at::randn_like(p), {}, step, 1, 1);
-  EXPECT_EQ(p.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
-  for (const auto& moment : {adamw.units()[1].m, adamw.units()[1].v})
-    EXPECT_EQ(moment.masked_select(mask.eq(0)).abs().max().item<float>(), 0);
-}
-
 TEST(AdamW, PartsOfAUnitMakeTheStepOfTheWhole) {
   const auto layout = architecture::make_layout(config(false));
   at::manual_seed(3);
@@ -87,24 +74,6 @@ TEST(AdamW, PartsOfAUnitMakeTheStepOfTheWhole) {
     part.update(1, parts.back(), g.narrow(0, range.begin, range.count), {}, 1, 1, 1);
   }
   test::expect_close(at::cat(parts), p, 1e-6);
-}
-
-TEST(AdamW, LeavesNothingOfMaskedWeightsInAGradient) {
-  const auto layout = architecture::make_layout(config(false));
-  auto ranges = whole(layout);
-  const auto cut = layout.units[1].size / 3;
-  ranges[1] = {cut, layout.units[1].size - cut};
-  optim::AdamW adamw(layout, ranges, kOptions, at::kCPU);
-  const auto mask = at::arange(ranges[1].count).remainder(4).ge(2).to(at::kByte);
-  adamw.units()[1].mask = mask;
-  at::manual_seed(4);
-  const auto gradient = at::randn({ranges[1].count}), masked = gradient.clone();
-  masked[0] = std::numeric_limits<float>::infinity();  // of a weight that is masked
-  adamw.mask_gradient(1, masked);
-  test::expect_identical(masked, gradient * mask);
-  const auto other = at::randn({layout.units[2].size}), same = other.clone();
-  adamw.mask_gradient(2, same);
-  test::expect_identical(same, other, "a unit without a mask");
 }
 
 TEST(AdamW, RefusesAMasterInDouble) {

@@ -129,7 +129,8 @@ void expect_step(const Models& models, const Step& step, const Expected& expecte
   const auto group = comm::single_group();
   const auto losses = models.losses();
   shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), losses, *group, clock, way.options);
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, losses, *group, clock, way.options);
   const auto batches = step.micro_batches(way.micro_batches);
   engine.step(batches);
   const auto result = engine.step(batches);  // a second step starts from zero gradients again
@@ -221,7 +222,8 @@ TEST(Engine, AddsWhateverLossesOnHiddenStatesThereAre) {
     const auto teacher = shard::resident_parameters(models.teacher, shard::Use::frozen, at::kDouble);
     const auto group = comm::single_group();
     shard::PhaseClock clock;
-    shard::Engine engine(*student, teacher.get(), losses, *group, clock, {.wave = wave});
+    shard::ModelTeacher taught_by(*teacher);
+    shard::Engine engine(*student, &taught_by, losses, *group, clock, {.wave = wave});
     const auto result = engine.step(step.micro_batches({1, 3}));
     EXPECT_NEAR(result.parts.at("product"), product.item<double>(), 1e-10);
     EXPECT_NEAR(result.parts.at("square"), square.item<double>(), 1e-10);
@@ -244,7 +246,8 @@ TEST(Engine, InBfloat16TrainsFloatMastersWithGradientsNearThoseInDouble) {
   const auto group = comm::single_group();
   const auto losses = models.losses();
   shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), losses, *group, clock, {});
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, losses, *group, clock, {});
   const auto result = engine.step(step.micro_batches({2, 2}));
   EXPECT_NEAR(result.parts.at("cross_entropy"), expected.cross_entropy,
               test::kOneBfloat16Rounding * expected.cross_entropy);

@@ -92,7 +92,8 @@ void take_steps(const Cluster& c, comm::Group& world, const shard::Groups& for_s
   if (c.logits_only) chosen.pop_back();
   const auto losses = loss::make_losses(chosen, {.student = 2, .teacher = 3, .survivors = {}});
   shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), losses, world, clock, {.wave = c.wave, .head_rows = 16});
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, losses, world, clock, {.wave = c.wave, .head_rows = 16});
   const auto batches = batches_of(world.rank(), device);
   for (int step = 0; step < steps; ++step) {
     begins();

@@ -100,7 +100,8 @@ Outcome steps_of_one_rank(const Models& models, const Layout& layout, at::Scalar
   const auto group = comm::single_group();
   const auto all = models.losses();
   shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), all, *group, clock, {.wave = layout.wave, .head_rows = 16});
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, all, *group, clock, {.wave = layout.wave, .head_rows = 16});
   Outcome outcome;
   for (int step = 0; step < 2; ++step) {
     outcome.loss = engine.step(models.batches(0, 1, device)).loss;
@@ -144,8 +145,8 @@ Outcome steps_of_ranks(const Models& models, const Layout& layout, at::ScalarTyp
                                                        dtype, device, for_teacher);
         const auto all = models.losses();
         shard::PhaseClock clock;
-        shard::Engine engine(*student, teacher.get(), all, world, clock,
-                             {.wave = layout.wave, .head_rows = 16});
+        shard::ModelTeacher taught_by(*teacher);
+        shard::Engine engine(*student, &taught_by, all, world, clock, {.wave = layout.wave, .head_rows = 16});
         const auto batches = models.batches(world.rank(), layout.ranks, device);
         double loss = 0;
         for (int step = 0; step < 2; ++step) {

@@ -89,7 +89,8 @@ TEST(EngineOnADevice, WaitsForItOnceAStep) {
                         {.student = 2, .teacher = 3, .survivors = {}, .features = features});
   const auto group = comm::single_group();
   shard::PhaseClock clock;
-  shard::Engine engine(*student, teacher.get(), losses, *group, clock, {.wave = 2, .head_rows = 16});
+  shard::ModelTeacher taught_by(*teacher);
+  shard::Engine engine(*student, &taught_by, losses, *group, clock, {.wave = 2, .head_rows = 16});
   const std::vector<shard::MicroBatch> first{batch_of(1, device)},
       second{batch_of(1, device), batch_of(2, device), batch_of(1, device)};
   EXPECT_EQ(waits_of([&] { (void)engine.step(first); }), 4)

@@ -1,4 +1,5 @@
 // The loop learns, keeps pruned weights at zero, and accumulation does not change what a step is.
+#include "optim/grid_rule.h"
 #include "retort/base/error.h"
 #include "train/training.h"
 
@@ -59,6 +60,31 @@ TEST_F(LearningTest, PrunedWeightsStayZeroAndTheOthersMove) {
     EXPECT_FALSE(at::equal(before, training.student().master(1)));
     EXPECT_NO_THROW(model::check_pattern(training.trained()));
   }
+}
+
+// From before the first step on: the first loss is that of weights that lie on the grid.
+TEST_F(LearningTest, AModelComputesWithTheCopiesThatARuleMakes) {
+  const test::GridRule rule(1.0 / 64);
+  const auto first_loss = [&](const optim::WeightRule* of_run, bool on_grid) {
+    auto given = this->given(2);
+    given.dtype = at::kBFloat16;
+    given.rule = of_run;
+    Training training(given, place(std::to_string(on_grid) + (of_run ? "ruled" : "free")));
+    auto& student = training.student();
+    for (std::int64_t unit = 0; on_grid && unit < student.layout().num_units(); ++unit) {
+      student.master(unit).copy_(rule.on_grid(student.master(unit)));
+      student.compute_copy(unit).copy_(student.master(unit));
+    }
+    Witness witness;
+    (void)training.run(witness);
+    for (std::int64_t unit = 0; of_run && unit < student.layout().num_units(); ++unit)
+      test::expect_identical(student.compute_copy(unit),
+                             rule.on_grid(student.master(unit)).to(at::kBFloat16));
+    return witness.reports.front().loss;
+  };
+  const auto ruled = first_loss(&rule, false);
+  EXPECT_EQ(ruled, first_loss(nullptr, true));
+  EXPECT_NE(ruled, first_loss(nullptr, false));
 }
 
 TEST_F(LearningTest, AStepIsTheSameHoweverItsTokensAreCut) {

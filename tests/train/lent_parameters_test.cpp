@@ -60,8 +60,9 @@ TEST_P(Lent, GradientsAreThoseOfResidentParametersAndEachWaveReducesAUnitOnce) {
   LentParameters student(std::move(inner.student), shard::Use::trained),
       teacher(std::move(inner.teacher), shard::Use::frozen);
   shard::PhaseClock clock;
-  shard::Engine expected(*plain.student, plain.teacher.get(), plain.losses, *group, clock, options);
-  shard::Engine engine(student, &teacher, inner.losses, *group, clock, options);
+  shard::ModelTeacher plain_teacher(*plain.teacher), lent_teacher(teacher);
+  shard::Engine expected(*plain.student, &plain_teacher, plain.losses, *group, clock, options);
+  shard::Engine engine(student, &lent_teacher, inner.losses, *group, clock, options);
   for (int step = 0; step < 2; ++step) {
     student.forget_counts();
     EXPECT_EQ(engine.step(batches).loss, expected.step(batches).loss);
@@ -90,7 +91,8 @@ TEST_P(Lent, AWaveGathersEachUnitOnceForwardAndOnceBackward) {
   LentParameters student(std::move(inner.student), shard::Use::trained),
       teacher(std::move(inner.teacher), shard::Use::frozen);
   shard::PhaseClock clock;
-  shard::Engine engine(student, &teacher, inner.losses, *group, clock,
+  shard::ModelTeacher lent_teacher(teacher);
+  shard::Engine engine(student, &lent_teacher, inner.losses, *group, clock,
                        {.wave = GetParam().wave, .head_rows = 16});
   engine.step(batches);
   const auto waves = (kMicroBatches + GetParam().wave - 1) / GetParam().wave;
@@ -123,8 +125,9 @@ TEST(LentParameters, MayGoWhileWhatWasComputedFromThemIsKept) {
       teacher(std::move(inner.teacher), shard::Use::frozen);
   shard::PhaseClock clock;
   const shard::EngineOptions options{.wave = kMicroBatches, .head_rows = 16, .keep_activations = true};
-  shard::Engine expected(*plain.student, plain.teacher.get(), plain.losses, *group, clock, options);
-  shard::Engine engine(student, &teacher, inner.losses, *group, clock, options);
+  shard::ModelTeacher plain_teacher(*plain.teacher), lent_teacher(teacher);
+  shard::Engine expected(*plain.student, &plain_teacher, plain.losses, *group, clock, options);
+  shard::Engine engine(student, &lent_teacher, inner.losses, *group, clock, options);
   EXPECT_EQ(engine.step(batches).loss, expected.step(batches).loss);
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
     test::expect_identical(student.own_gradient(unit), plain.student->own_gradient(unit), "gradient");

@@ -77,6 +77,7 @@ struct Given {
   ModelShape student{}, teacher{.blocks = 3, .width = 64};
   base::Path student_files = {}, teacher_files = {};  ///< model directories instead of random weights
   bool distill = true, masked = false;
+  const optim::WeightRule* rule = nullptr;     ///< in place of the masks
   std::vector<loss::LossOptions> losses = {};  ///< empty: those of distillation, or cross-entropy alone
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
@@ -134,8 +135,11 @@ class Training {
         metrics_(directory / "metrics.jsonl"),
         group_(comm::single_group()) {
     auto weights = weights_of(given.student_files, given.student, 1, at::kFloat, given.device);
-    if (given.masked) make_sparse(weights);
-    masks_ = test::masks_of(weights);
+    if (given.masked) {
+      make_sparse(weights);
+      masks_ = test::masks_of(weights);
+      rule_ = std::make_unique<optim::KeepZeros>(masks_);
+    }
     lineage_ = weights.lineage;
     student_ = shard::resident_parameters(std::move(weights), shard::Use::trained, given.dtype);
     if (given.distill)
@@ -146,6 +150,7 @@ class Training {
         losses_of(given), {student_->layout().num_blocks(), teacher_ ? teacher_->layout().num_blocks() : 0});
     if (wrap) student_ = wrap(std::move(student_));
     if (wrap && teacher_) teacher_ = wrap(std::move(teacher_));
+    if (teacher_) taught_by_.emplace(*teacher_);
   }
 
   /// A rank that shares nothing with others, and has its part of both models.
@@ -159,6 +164,7 @@ class Training {
                                          shard::Use::frozen, given.dtype, at::kCPU, teacher_groups_);
     losses_ = loss::make_losses(losses_of(given),
                                 {student_->layout().num_blocks(), teacher_->layout().num_blocks()});
+    taught_by_.emplace(*teacher_);
   }
 
   train::TrainOutcome run(record::Observer& observer, std::vector<train::HeldOutSet> held_out = {}) {
@@ -169,9 +175,9 @@ class Training {
         .stage = "stage",
         .options = given_.options,
         .student = *student_,
-        .teacher = teacher_.get(),
+        .teacher = taught_by_ ? &*taught_by_ : nullptr,
         .losses = losses_,
-        .masks = masks_,
+        .rule = given_.rule ? given_.rule : rule_.get(),
         .stream = leads ? &stream : nullptr,
         .held_out = std::move(held_out),
         .checkpoints = {checkpoints(), {{"stage", "stage"}}, given_.options.keep_checkpoints},
@@ -213,7 +219,9 @@ class Training {
   comm::Group* world_ = nullptr;
   shard::Groups student_groups_, teacher_groups_;
   std::unique_ptr<shard::Parameters> student_, teacher_;
+  std::optional<shard::ModelTeacher> taught_by_;
   std::vector<at::Tensor> masks_;
+  std::unique_ptr<optim::WeightRule> rule_;
   model::Lineage lineage_;
   loss::Losses losses_;
 };

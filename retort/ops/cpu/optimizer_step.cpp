@@ -8,7 +8,7 @@
 namespace retort::ops::cpu {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& s) {
+            const AdamWSettings& s) {
   const double step = static_cast<double>(s.step);
   const AdamWStep fixed{.lr = s.lr,
                         .beta1 = s.beta1,
@@ -19,11 +19,10 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
                         .correction2 = 1 - std::pow(s.beta2, step),
                         .gradient_scale = s.gradient_scale};
   auto* copy_data = copy.defined() ? data<Bf16>(copy) : nullptr;
-  const auto* mask_data = mask.defined() ? data<std::uint8_t>(mask) : nullptr;
   at::parallel_for(0, p.numel(), 8192, [&](std::int64_t begin, std::int64_t end) {
     vector_tables().adamw(data<float>(p) + begin, data<float>(g) + begin, data<float>(m) + begin,
-                          data<float>(v) + begin, copy_data ? copy_data + begin : nullptr,
-                          mask_data ? mask_data + begin : nullptr, fixed, end - begin);
+                          data<float>(v) + begin, copy_data ? copy_data + begin : nullptr, fixed,
+                          end - begin);
   });
 }
 

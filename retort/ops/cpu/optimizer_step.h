@@ -6,7 +6,7 @@
 namespace retort::ops::cpu {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& settings);
+            const AdamWSettings& settings);
 at::Tensor sum_of_squares(const at::Tensor& x);
 
 }  // namespace retort::ops::cpu

@@ -188,8 +188,8 @@ struct Bf16TileKernels {
 
 /// One AdamW step over a range of float32 state; `copy` (bfloat16, may be null) receives the new parameters;
 /// `mask` (bytes, may be null) zeroes parameters and moments where it is 0.
-using AdamW = void (*)(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask,
-                       const AdamWStep& step, std::int64_t count);
+using AdamW = void (*)(float* p, const float* g, float* m, float* v, Bf16* copy, const AdamWStep& step,
+                       std::int64_t count);
 /// Sum of squares of float32 in double; infinity or NaN shows in the result.
 using SumOfSquares = double (*)(const float* x, std::int64_t count);
 

@@ -430,8 +430,8 @@ struct Kernels {
   }
 };
 
-void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::uint8_t* mask,
-           const AdamWStep& step, std::int64_t count) {
+void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const AdamWStep& step,
+           std::int64_t count) {
   const float beta1 = float(step.beta1), beta2 = float(step.beta2), scale = float(step.gradient_scale);
   const float rate = float(step.lr / step.correction1), decay = float(1 - step.lr * step.weight_decay);
   const float root = float(1 / std::sqrt(step.correction2)), eps = float(step.eps);
@@ -442,14 +442,6 @@ void adamw(float* p, const float* g, float* m, float* v, Bf16* copy, const std::
     v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
     p[i] = p[i] * decay - rate * m[i] / (std::sqrt(v[i]) * root + eps);
   }
-  if (mask)
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float keep = mask[i] ? 1.0f : 0.0f;
-      p[i] = keep != 0 ? p[i] : 0.0f;
-      m[i] = keep != 0 ? m[i] : 0.0f;
-      v[i] = keep != 0 ? v[i] : 0.0f;
-    }
   if (copy)
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) store(copy, i, p[i]);

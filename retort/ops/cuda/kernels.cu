@@ -499,14 +499,13 @@ __global__ void relative_errors(Scalar* gradient, double* values, const double* 
 
 // `copy` holds bfloat16, and `mask` what is trained; both may be null.
 template <int kWidth>
-__global__ void adamw(float* p, const float* g, float* m, float* v, unsigned short* copy,
-                  const unsigned char* mask, Index count, AdamWStep s) {
+__global__ void adamw(float* p, const float* g, float* m, float* v, unsigned short* copy, Index count,
+                  AdamWStep s) {
   for (Index i = first_of_thread(); i < count; i += threads_of_grid()) {
     const float gradient = g[i] * s.gradient_scale;
     float first = m[i] * s.beta1 + gradient * s.first_rest;
     float second = v[i] * s.beta2 + gradient * gradient * s.second_rest;
     float value = p[i] * s.kept_by_decay - s.step_size * first / (sqrtf(second * s.inverse_correction2) + s.eps);
-    if (mask && !mask[i]) first = second = value = 0;
     m[i] = first;
     v[i] = second;
     p[i] = value;

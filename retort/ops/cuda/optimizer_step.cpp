@@ -10,7 +10,7 @@
 namespace retort::ops::cuda {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& s) {
+            const AdamWSettings& s) {
   if (p.numel() == 0) return;
   const double step = static_cast<double>(s.step);
   const double correction1 = 1 - std::pow(s.beta1, step), correction2 = 1 - std::pow(s.beta2, step);
@@ -26,7 +26,7 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
                                           .step_size = narrowed(s.lr / correction1)};
   run("adamw<1>", at::kFloat, shared_grid(p.numel()), p, p.mutable_data_ptr(), g.const_data_ptr(),
       m.mutable_data_ptr(), v.mutable_data_ptr(), copy.defined() ? copy.mutable_data_ptr() : nullptr,
-      mask.defined() ? mask.const_data_ptr() : nullptr, p.numel(), of_step);
+      p.numel(), of_step);
 }
 
 at::Tensor sum_of_squares(const at::Tensor& x) {

@@ -9,7 +9,7 @@
 namespace retort::ops::device {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
-            const at::Tensor& mask, const AdamWSettings& s) {
+            const AdamWSettings& s) {
   const double correction1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
   const double correction2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
   for_each_piece(p.numel(), 1, [&](std::int64_t begin, std::int64_t count) {
@@ -20,8 +20,6 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
     vv.mul_(s.beta2).addcmul_(gg, gg, (1 - s.beta2) * s.gradient_scale * s.gradient_scale);
     pp.mul_(1 - s.lr * s.weight_decay);
     pp.addcdiv_(mm, (vv / correction2).sqrt_().add_(s.eps), -s.lr / correction1);
-    if (mask.defined())
-      for (auto* x : {&pp, &mm, &vv}) x->mul_(part(mask));
     if (copy.defined()) part(copy).copy_(pp);
   });
 }

@@ -103,8 +103,8 @@ struct Models {
   shard::Groups student_groups, teacher_groups;
   std::unique_ptr<shard::Parameters> student, teacher_weights;
   std::unique_ptr<shard::Teacher> teacher;
-  std::vector<at::Tensor> masks;  // of this rank's part of each unit
-  model::Lineage lineage;         // of the student
+  std::unique_ptr<optim::WeightRule> rule;  // that the student keeps to
+  model::Lineage lineage;                   // of the student
   io::Dtype file_dtype = io::Dtype::bf16;
   base::Json inputs = base::Json::array();
   std::int64_t num_tokens = 0;  // of both vocabularies, where there is a teacher
@@ -167,13 +167,14 @@ std::unique_ptr<shard::Parameters> placed(const Context& context, const model::U
   return shard::sharded_parameters(source, use, context.dtype, context.place.device, groups);
 }
 
-// Of this rank's part of each unit.
-std::vector<at::Tensor> masks_of(shard::Parameters& student, const model::Lineage& lineage) {
+// What keeps a sparse model sparse; null for others.
+std::unique_ptr<optim::WeightRule> rule_of(shard::Parameters& student, const model::Lineage& lineage) {
+  if (lineage.sparse_layers.empty()) return {};
   std::vector<at::Tensor> masks;
   for (std::int64_t unit = 0; unit < student.layout().num_units(); ++unit)
     masks.push_back(model::mask_of_part(student.layout(), lineage, static_cast<std::size_t>(unit),
                                         student.range(unit).begin, student.master(unit)));
-  return masks;
+  return std::make_unique<optim::KeepZeros>(std::move(masks));
 }
 
 // Rank 0 says what a run was made of; hashing is reading all of it.
@@ -193,7 +194,7 @@ void load_student(const Context& context, const Training& training, Models& mode
   if (!stage.from.empty()) describe(context, stage.from, context.model_path(stage.from), models);
   models.student =
       placed(context, source, shard::Use::trained, options.shard.student_ranks, models.student_groups);
-  models.masks = masks_of(*models.student, models.lineage);
+  models.rule = rule_of(*models.student, models.lineage);
 }
 
 void load_teacher(const Context& context, const Training& training, Models& models) {
@@ -301,9 +302,10 @@ std::optional<Planned> planned(const PlanContext& context, const Stage& stage) {
   if (teacher) training.blocks = blocks_of(context, stage, training.losses, *student, *teacher);
   const auto losses = loss::make_losses(training.losses, training.blocks);
   const auto available = context.place.bytes_of_rank();
+  const bool is_sparse = !begins && context.models.is_sparse(stage.from);
   auto memory = shard::plan_memory_within(
       train::memory_shape(training.options, *student, teacher ? &*teacher : nullptr, losses,
-                          !begins && context.models.is_sparse(stage.from), context.dtype,
+                          is_sparse ? optim::KeepZeros::kNeeds : optim::RuleNeeds(), context.dtype,
                           context.place.device, available, context.place.ranks),
       available);
   return Planned{std::move(training), std::move(memory)};
@@ -358,7 +360,7 @@ base::Json run(const Context& context, const Training& training) {
                           .student = *models.student,
                           .teacher = models.teacher.get(),
                           .losses = losses,
-                          .masks = models.masks,
+                          .rule = models.rule.get(),
                           .stream = stream ? &*stream : nullptr,
                           .held_out = std::move(held_out),
                           .checkpoints = {context.directory.checkpoints(stage.name),
