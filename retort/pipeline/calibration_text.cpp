@@ -62,10 +62,7 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
                                  const CalibrationAsked& asked, bool offloaded) {
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
-  context.group.agree([&] {
-    source = model::open_weights(model.path);
-    require_context(stage.name, "sequence_length", asked.sequence_length, source.config);
-  });
+  context.group.agree([&] { source = model::open_weights(model.path); });
   if (offloaded)
     context.observer.message(record::Level::info,
                              base::join("stage '", stage.name,

@@ -28,9 +28,8 @@ struct CalibrationAsked {
   SequenceLength length() const { return {"sequence_length", sequence_length}; }
 };
 
-/// What profile, prune and sparsify begin with; `offloaded` as in PlacedWeights.  Throws UsageError for
-/// sequences that the model has no positions for, DataError for a source with less text than its share: what
-/// was measured on it would be taken for more.  Collective.
+/// What profile, prune and sparsify begin with; `offloaded` as in PlacedWeights.  Throws DataError for a
+/// source with less text than its share: what was measured on it would be taken for more.  Collective.
 CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
                                  const CalibrationAsked& asked, bool offloaded);
 

@@ -12,6 +12,9 @@ ResolvedStage resolved(const Context& context, const recipe::Stage& stage) {
   context.group.agree([&] {
     const auto models = KnownModels(context.recipe, record::RunFiles(context.directory.path())).as_made();
     resolved = functions_of(stage.kind).resolve(plan_context(context, models), stage);
+    for (const auto& length : resolved.lengths)
+      for (const auto& name : stage.models_read())
+        require_context(stage.name, length.key, length.tokens, models.config_of_line(name));
     if (resolved.memory) shard::require_fits(*resolved.memory, context.place.bytes_of_rank());
   });
   return resolved;

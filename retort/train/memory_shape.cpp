@@ -13,8 +13,6 @@ std::int64_t wave_of(const TrainOptions& options) {
                                 : options.batch.accumulate;
 }
 
-}  // namespace
-
 shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
                                 const architecture::Config* teacher, const loss::Losses& losses,
                                 const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
@@ -55,6 +53,18 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
   if (options.recompute == Recompute::automatic)
     shape.keep_activations = shard::plan_memory(shape).total_bytes() <= available_bytes / 4;
   return shape;
+}
+
+}  // namespace
+
+StepPlan plan_steps(const TrainOptions& options, const architecture::Config& student,
+                    const architecture::Config* teacher, const loss::Losses& losses,
+                    const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
+                    std::int64_t available_bytes, shard::RankCounts ranks) {
+  const auto shape =
+      memory_shape(options, student, teacher, losses, rule, dtype, device, available_bytes, ranks);
+  return {shard::plan_memory_within(shape, available_bytes),
+          {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}};
 }
 
 }  // namespace retort::train

@@ -3,17 +3,24 @@
 
 #include "retort/loss/losses.h"
 #include "retort/optim/weight_rule.h"
+#include "retort/shard/engine.h"
 #include "retort/shard/memory_plan.h"
 #include "retort/shard/parameters.h"
 #include "retort/train/options.h"
 
 namespace retort::train {
 
-/// On the rank that has most of a step.  `available_bytes` decide whether activations are kept, where the
-/// options leave that open.
-shard::MemoryShape memory_shape(const TrainOptions& options, const architecture::Config& student,
-                                const architecture::Config* teacher, const loss::Losses& losses,
-                                const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
-                                std::int64_t available_bytes, shard::RankCounts ranks = {});
+/// What a training stage holds, and how its steps go by that.
+struct StepPlan {
+  shard::MemoryPlan memory;
+  shard::EngineOptions engine;
+};
+
+/// Of the rank that has most of a step.  `available_bytes` decide whether activations are kept, where the
+/// options leave that open; where they do not suffice, the plan says what to do.
+StepPlan plan_steps(const TrainOptions& options, const architecture::Config& student,
+                    const architecture::Config* teacher, const loss::Losses& losses,
+                    const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
+                    std::int64_t available_bytes, shard::RankCounts ranks = {});
 
 }  // namespace retort::train

@@ -20,7 +20,6 @@
 #include "retort/shard/accelerator.h"
 #include "retort/shard/engine.h"
 #include "retort/train/batches.h"
-#include "retort/train/memory_shape.h"
 #include "retort/train/patience.h"
 #include "retort/train/step_flops.h"
 #include "retort/train/step_sequences.h"
@@ -49,16 +48,14 @@ std::vector<optim::UnitRange> ranges_of(const shard::Parameters& parameters) {
 // State of the loop; one object so that a step reads as the recipe of a step.
 class Loop {
  public:
-  Loop(TrainSetup& setup, const shard::MemoryShape& shape)
+  explicit Loop(TrainSetup& setup)
       : s_(setup),
         optimizer_(setup.student.layout(), ranges_of(setup.student), setup.options.optim, setup.device,
                    setup.rule),
         checkpoint_(setup.checkpoints, {setup.student, optimizer_, setup.group}),
         stragglers_(setup.group.size()),
         sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
-        engine_(
-            setup.student, setup.teacher, setup.losses, setup.group, clock_,
-            {.wave = shape.wave, .head_rows = shape.head_rows, .keep_activations = shape.keep_activations}),
+        engine_(setup.student, setup.teacher, setup.losses, setup.group, clock_, setup.plan.engine),
         steps_(num_steps(setup.options)) {
     clock_.tell([this](shard::Phase phase) {
       s_.group.at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
@@ -418,22 +415,15 @@ std::int64_t num_steps(const TrainOptions& options) {
 }
 
 TrainOutcome train(TrainSetup& setup) {
-  const auto rule = setup.rule ? setup.rule->needs() : optim::RuleNeeds();
-  const auto* teacher = setup.teacher ? setup.teacher->config() : nullptr;
-  const auto shape =
-      memory_shape(setup.options, setup.student.config(), teacher, setup.losses, rule, setup.dtype,
-                   setup.device, setup.available_bytes, shard::count_ranks(setup.group, setup.device));
-  const auto plan = shard::plan_memory_within(shape, setup.available_bytes);
   setup.observer.message(record::Level::info,
-                         base::join(setup.stage, ": memory plan\n", shard::describe(plan)));
-  setup.group.together([&] { shard::require_fits(plan, setup.available_bytes); });
-  Loop loop(setup, shape);
+                         base::join(setup.stage, ": memory plan\n", shard::describe(setup.plan.memory)));
+  Loop loop(setup);
   auto outcome = loop.run();
   if (outcome.finished) {
-    outcome.result.plan = plan;
+    outcome.result.plan = setup.plan.memory;
     outcome.result.peak_tensor_bytes = ops::peak_tensor_bytes(setup.device);
     outcome.result.process_peak_bytes = ops::process_peak_bytes();
-    outcome.result.keep_activations = shape.keep_activations;
+    outcome.result.keep_activations = setup.plan.engine.keep_activations;
   }
   return outcome;
 }

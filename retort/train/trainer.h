@@ -16,6 +16,7 @@
 #include "retort/shard/parameters.h"
 #include "retort/train/checkpoint.h"
 #include "retort/train/held_out.h"
+#include "retort/train/memory_shape.h"
 #include "retort/train/options.h"
 #include "retort/train/result.h"
 
@@ -26,6 +27,7 @@ namespace retort::train {
 struct TrainSetup {
   std::string stage;
   const TrainOptions& options;
+  const StepPlan& plan;  ///< of these models on this machine
   shard::Parameters& student;
   shard::Teacher* teacher = nullptr;
   const loss::Losses& losses;
@@ -38,7 +40,6 @@ struct TrainSetup {
   comm::Group& group;
   at::Device device;
   at::ScalarType dtype;  ///< of computing
-  std::int64_t available_bytes = 0;
 };
 
 struct TrainOutcome {
@@ -52,8 +53,8 @@ struct TrainOutcome {
 std::int64_t num_steps(const TrainOptions& options);
 
 /// Trains to the end of the budget, or until the observer asks to stop; goes on from a checkpoint when there
-/// is one.  Collective.  Throws MemoryError (before the first step), ValidationError (loss or gradient not
-/// finite: no update was made), StorageError, DataError.
+/// is one.  Collective.  Throws ValidationError (loss or gradient not finite: no update was made),
+/// StorageError, DataError.
 TrainOutcome train(TrainSetup& setup);
 
 }  // namespace retort::train

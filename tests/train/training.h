@@ -171,9 +171,11 @@ class Training {
     data::SequenceStream stream(given_.sources, given_.options.packing, given_.encode, kSpecial,
                                 given_.options.seed);
     const bool leads = !world_ || world_->rank() == 0;
+    const auto plan = this->plan();
     train::TrainSetup setup{
         .stage = "stage",
         .options = given_.options,
+        .plan = plan,
         .student = *student_,
         .teacher = taught_by_ ? &*taught_by_ : nullptr,
         .losses = losses_,
@@ -185,9 +187,16 @@ class Training {
         .observer = observer,
         .group = world_ ? *world_ : *group_,
         .device = given_.device,
-        .dtype = given_.dtype,
-        .available_bytes = given_.available_bytes};
+        .dtype = given_.dtype};
     return train::train(setup);
+  }
+
+  train::StepPlan plan() const {
+    const auto* rule = given_.rule ? given_.rule : rule_.get();
+    return train::plan_steps(given_.options, student_->config(), teacher_ ? &teacher_->config() : nullptr,
+                             losses_, rule ? rule->needs() : optim::RuleNeeds(), given_.dtype, given_.device,
+                             given_.available_bytes,
+                             world_ ? shard::count_ranks(*world_, given_.device) : shard::RankCounts());
   }
 
   base::Path checkpoints() const { return directory_ / "checkpoints"; }

@@ -85,22 +85,21 @@ Pruning pruning(const Place& place, const Stage& stage, const architecture::Conf
 }
 
 std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context, const Pruning& s,
-                                                                     const model::Weights& input) {
+                                                                     const CalibratedModel& model) {
   const auto& stage = s.stage;
   if (stage.profile.empty()) return {};
   const auto directory = context.directory.stage_directory(stage.profile);
   const auto description = calibrate::read_profile_description(directory);
-  base::require<base::UsageError>(
-      description.at("identity").at("model") == model_fingerprint(context.model_path(stage.from)), "stage '",
-      stage.name, "': profile '", stage.profile, "' is of another model than '", stage.from,
-      "'; profile this one.");
-  return calibrate::profile_scores(directory, input, prune::ranking_options(s.options()));
+  base::require<base::UsageError>(description.at("identity").at("model") == model_fingerprint(model.path),
+                                  "stage '", stage.name, "': profile '", stage.profile,
+                                  "' is of another model than '", stage.from, "'; profile this one.");
+  return calibrate::profile_scores(directory, model.weights, prune::ranking_options(s.options()));
 }
 
 // Saves finalists as they come, from number 2.
-std::function<void(const model::Weights&)> saver(const Context& context, const Stage& stage) {
+std::function<void(const model::Weights&)> saver(const Context& context, const Stage& stage,
+                                                 const base::Path& path) {
   base::remove_all(context.finalist_path(stage.name, 2).parent_path());  // of an earlier attempt
-  const auto path = context.model_path(stage.from);
   const auto provenance =
       provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)}));
   return [=, &context, number = std::size_t{2}](const model::Weights& weights) mutable {
@@ -114,8 +113,8 @@ prune::PruneResult pruned(const Context& context, const Pruning& s, const Calibr
   std::optional<eval::OtherMachine> runs_on;
   context.lead([&] {
     runs_on = other_machine(s.stage, context.dtype, context.place.device);
-    scores = scores_of_profile(context, s, model.weights);
-    on_tied = saver(context, s.stage);
+    scores = scores_of_profile(context, s, model);
+    on_tied = saver(context, s.stage, model.path);
   });
   const prune::PruneSetup setup{
       .input = model.weights,

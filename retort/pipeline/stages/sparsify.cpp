@@ -49,11 +49,10 @@ Sparsifying sparsifying(const Place& place, const Stage& stage, const architectu
 }
 
 // Everything that the bits of a finished block depend on.
-base::Json identity_of(const Context& context, const Stage& stage,
-                       const std::vector<calibrate::SourceText>& sources) {
+base::Json identity_of(const Context& context, const Stage& stage, const CalibratedModel& model) {
   return {{"format", 3},
-          {"model", model_fingerprint(context.model_path(stage.from))},
-          {"text", calibrate::text_fingerprint(sources)},
+          {"model", model_fingerprint(model.path)},
+          {"text", calibrate::text_fingerprint(model.sources)},
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
@@ -64,7 +63,7 @@ base::Json run(const Context& context, const Sparsifying& s) {
                                 .memory = memory_of_rank(context.place, model.weights.config),
                                 .group = &context.group,
                                 .writes = model.writes};
-  context.lead([&] { place.identity = identity_of(context, s.stage, model.sources); });
+  context.lead([&] { place.identity = identity_of(context, s.stage, model); });
   const auto result =
       sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources), s.options(),
                          place, context.observer);

@@ -37,9 +37,12 @@ using recipe::Stage;
 // What the options mean for the stage's models.
 struct Training {
   const Stage& stage;
-  train::TrainOptions options;  ///< with the learning rate that they leave open
-  std::vector<loss::LossOptions> losses;
-  loss::Blocks blocks;  ///< but for the number of tokens
+  train::TrainOptions options = {};  ///< with the learning rate that they leave open
+  std::vector<loss::LossOptions> losses = {};
+  loss::Blocks blocks = {};  ///< but for the number of tokens
+  train::StepPlan plan = {};
+  base::Path from = {}, teacher = {};  ///< directories; empty: random weights, and none
+  base::Path tokenizer = {};           ///< directory that its files come from
 };
 
 const train::TrainOptions& options_of(const Stage& stage) {
@@ -52,14 +55,9 @@ std::vector<loss::LossOptions> losses_of(const Stage& stage) {
   return !stage.teacher.empty() ? loss::default_distillation_losses() : std::vector<loss::LossOptions>(1);
 }
 
-// The directory that tokenizer files come from.
-base::Path tokenizer_path(const Context& context, const Stage& stage) {
-  return stage.origins().empty() ? base::Path(stage.tokenizer) : context.model_path(stage.from);
-}
-
-model::UnitSource starting_point(const Context& context, const Stage& stage) {
-  if (!stage.origins().empty()) return model::open_weights(context.model_path(stage.from));
-  auto source = model::random_source(starting_config(stage), options_of(stage).seed);
+model::UnitSource starting_point(const Training& training) {
+  if (!training.from.empty()) return model::open_weights(training.from);
+  auto source = model::random_source(starting_config(training.stage), training.options.seed);
   source.file_dtype = io::Dtype::f32;
   return source;
 }
@@ -183,36 +181,31 @@ void describe(const Context& context, const std::string& name, const base::Path&
 }
 
 void load_student(const Context& context, const Training& training, Models& models) {
-  const auto& [stage, options, losses, blocks] = training;
+  const auto& options = training.options;
   model::UnitSource source;
-  context.group.agree([&] {
-    source = starting_point(context, stage);
-    require_context(stage.name, "packing.sequence_length", options.packing.sequence_length, source.config);
-  });
+  context.group.agree([&] { source = starting_point(training); });
   models.lineage = source.lineage;
   models.file_dtype = source.file_dtype;
-  if (!stage.from.empty()) describe(context, stage.from, context.model_path(stage.from), models);
+  if (!training.from.empty()) describe(context, training.stage.from, training.from, models);
   models.student =
       placed(context, source, shard::Use::trained, options.shard.student_ranks, models.student_groups);
   models.rule = rule_of(*models.student, models.lineage);
 }
 
 void load_teacher(const Context& context, const Training& training, Models& models) {
-  const auto& [stage, options, losses, blocks] = training;
-  const auto path = context.model_path(stage.teacher);
+  const auto& stage = training.stage;
   model::UnitSource source;
   context.group.agree([&] {
-    models.num_tokens =
-        require_same_tokens(base::join("stage '", stage.name, "'"),
-                            {stage.from, context.model_path(stage.from)}, {stage.teacher, path});
-    source = model::open_weights(path);
-    (void)read_model_text(path, source.config);
+    models.num_tokens = require_same_tokens(base::join("stage '", stage.name, "'"),
+                                            {stage.from, training.from}, {stage.teacher, training.teacher});
+    source = model::open_weights(training.teacher);
+    (void)read_model_text(training.teacher, source.config);
   });
-  if (any_loss(losses, &loss::LossTraits::on_hidden_states))
+  if (any_loss(training.losses, &loss::LossTraits::on_hidden_states))
     warn_of_pooling(context, stage, models.lineage, source.config);
-  describe(context, stage.teacher, path, models);
-  models.teacher_weights =
-      placed(context, source, shard::Use::frozen, options.shard.teacher_ranks, models.teacher_groups);
+  describe(context, stage.teacher, training.teacher, models);
+  models.teacher_weights = placed(context, source, shard::Use::frozen, training.options.shard.teacher_ranks,
+                                  models.teacher_groups);
   models.teacher = std::make_unique<shard::ModelTeacher>(*models.teacher_weights);
 }
 
@@ -237,7 +230,7 @@ std::vector<NamedGroup> groups_of(const Context& context, const Models& models) 
 }
 
 // Rank 0 writes the model and asks for one unit after the other, which all put together.
-void save_trained(const Context& context, const Stage& stage, const Models& models) {
+void save_trained(const Context& context, const Training& training, const Models& models) {
   std::size_t held = std::numeric_limits<std::size_t>::max();
   at::Tensor values;  // of that unit; where the ranks have memory in common nothing is copied
   comm::Requests requests(context.group, [&](const std::string& unit) {
@@ -256,8 +249,8 @@ void save_trained(const Context& context, const Stage& stage, const Models& mode
                                   }
                                   return values;
                                 }};
-  model::save_model(units, context.directory.model_directory(stage.name), tokenizer_path(context, stage),
-                    provenance_of(stage, context.dtype, models.inputs));
+  model::save_model(units, context.directory.model_directory(training.stage.name), training.tokenizer,
+                    provenance_of(training.stage, context.dtype, models.inputs));
 }
 
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
@@ -268,12 +261,6 @@ base::Json identity_of(const Stage& stage, const Models& models) {
   for (const auto& input : models.inputs) started_from.push_back(input.at("xxh128"));
   return {{"stage", stage.name}, {"units", units}, {"started_from", started_from}};
 }
-
-// What follows from the models; nothing while one of them is still to be made.
-struct Planned {
-  Training training;
-  shard::MemoryPlan memory;
-};
 
 loss::Blocks blocks_of(const PlanContext& context, const Stage& stage,
                        const std::vector<loss::LossOptions>& losses, const architecture::Config& student,
@@ -286,13 +273,17 @@ loss::Blocks blocks_of(const PlanContext& context, const Stage& stage,
           .features = features_of(of_student, teacher)};
 }
 
-std::optional<Planned> planned(const PlanContext& context, const Stage& stage) {
+// Nothing while a model is still to be made.
+std::optional<Training> planned(const PlanContext& context, const Stage& stage) {
   const bool begins = stage.origins().empty();
   const auto student = begins ? starting_config(stage) : context.models.config(stage.from);
   std::optional<architecture::Config> teacher;
   if (!stage.teacher.empty()) teacher = context.models.config(stage.teacher);
   if (!student || (!stage.teacher.empty() && !teacher)) return {};
-  Training training{stage, options_of(stage), losses_of(stage), {.student = std::ssize(student->blocks)}};
+  Training training{.stage = stage,
+                    .options = options_of(stage),
+                    .losses = losses_of(stage),
+                    .blocks = {.student = std::ssize(student->blocks)}};
   base::require<base::UsageError>(teacher || !any_loss(training.losses, &loss::LossTraits::needs_teacher),
                                   "stage '", stage.name,
                                   "': its losses compare with a teacher; use kind: distill and name one.");
@@ -301,14 +292,14 @@ std::optional<Planned> planned(const PlanContext& context, const Stage& stage) {
       begins ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
   if (teacher) training.blocks = blocks_of(context, stage, training.losses, *student, *teacher);
   const auto losses = loss::make_losses(training.losses, training.blocks);
-  const auto available = context.place.bytes_of_rank();
   const bool is_sparse = !begins && context.models.is_sparse(stage.from);
-  auto memory = shard::plan_memory_within(
-      train::memory_shape(training.options, *student, teacher ? &*teacher : nullptr, losses,
-                          is_sparse ? optim::KeepZeros::kNeeds : optim::RuleNeeds(), context.dtype,
-                          context.place.device, available, context.place.ranks),
-      available);
-  return Planned{std::move(training), std::move(memory)};
+  training.plan = train::plan_steps(training.options, *student, teacher ? &*teacher : nullptr, losses,
+                                    is_sparse ? optim::KeepZeros::kNeeds : optim::RuleNeeds(), context.dtype,
+                                    context.place.device, context.place.bytes_of_rank(), context.place.ranks);
+  if (!begins) training.from = context.models.path(stage.from).value_or(base::Path());
+  if (teacher) training.teacher = context.models.path(stage.teacher).value_or(base::Path());
+  training.tokenizer = begins ? base::Path(stage.tokenizer) : training.from;
+  return training;
 }
 
 // Of one that begins with random weights.
@@ -333,21 +324,22 @@ void say_passes(const Context& context, const Stage& stage, const data::Sequence
 }
 
 void say_learning_rate(const Context& context, const Training& training) {
-  const auto& [stage, options, losses, blocks] = training;
-  if (options.optim.lr != options_of(stage).optim.lr)
+  const double lr = training.options.optim.lr;
+  if (lr != options_of(training.stage).optim.lr)
     context.observer.message(record::Level::info,
-                             base::join(stage.name, ": learning rate ", options.optim.lr,
+                             base::join(training.stage.name, ": learning rate ", lr,
                                         ", by the width of the model; optim.lr sets another"));
 }
 
 base::Json run(const Context& context, const Training& training) {
-  const auto& [stage, options, loss_options, known] = training;
+  const auto& stage = training.stage;
+  const auto& options = training.options;
   auto models = load_models(context, training);
   say_learning_rate(context, training);
-  auto blocks = known;
+  auto blocks = training.blocks;
   blocks.num_tokens = models.num_tokens;
-  const auto losses = loss::make_losses(loss_options, blocks);
-  const auto text = read_model_text(tokenizer_path(context, stage), models.student->config());
+  const auto losses = loss::make_losses(training.losses, blocks);
+  const auto text = read_model_text(training.tokenizer, models.student->config());
   std::optional<data::SequenceStream> stream;
   context.lead([&] {
     stream.emplace(context.recipe.sources(stage), options.packing, text.encode(), text.special, options.seed,
@@ -357,6 +349,7 @@ base::Json run(const Context& context, const Training& training) {
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,
+                          .plan = training.plan,
                           .student = *models.student,
                           .teacher = models.teacher.get(),
                           .losses = losses,
@@ -369,8 +362,7 @@ base::Json run(const Context& context, const Training& training) {
                           .observer = context.observer,
                           .group = context.group,
                           .device = context.place.device,
-                          .dtype = context.dtype,
-                          .available_bytes = context.place.bytes_of_rank()};
+                          .dtype = context.dtype};
   const Exchanged exchanged(groups_of(context, models));
   auto outcome = train::train(setup);
   const auto collectives = exchanged.json();
@@ -378,7 +370,7 @@ base::Json run(const Context& context, const Training& training) {
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
   if (stream) say_passes(context, stage, *stream);
-  context.group.agree([&] { save_trained(context, stage, models); });
+  context.group.agree([&] { save_trained(context, training, models); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
   result[record::keys::kLr] = options.optim.lr;
@@ -394,11 +386,9 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   ResolvedStage resolved{.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}}};
   if (stage.origins().empty())
     resolved.check = [&stage](const PlanContext& known) { check_beginning(known, stage); };
-  if (auto found = planned(context, stage)) {
-    resolved.memory = std::move(found->memory);
-    resolved.run = [training = std::move(found->training)](const Context& running) {
-      return run(running, training);
-    };
+  if (const auto training = planned(context, stage)) {
+    resolved.memory = training->plan.memory;
+    resolved.run = [training = *training](const Context& running) { return run(running, training); };
   }
   return resolved;
 }
