@@ -14,6 +14,7 @@
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/sums_over_ranks.h"
+#include "retort/comm/lead.h"
 #include "retort/comm/share.h"
 #include "retort/io/background_writer.h"
 #include "retort/model/forward.h"
@@ -164,9 +165,7 @@ std::int64_t Pass::first_unfinished() const {
   double lacking[1] = {has_inputs ? 0.0 : 1.0};
   group_.all_sum(lacking);
   if (lacking[0] == 0) return block;
-  group_.agree([&] {
-    if (group_.rank() == 0) forget(block);
-  });
+  comm::lead(group_, [&] { forget(block); });
   return 0;
 }
 
@@ -282,9 +281,7 @@ ProfileResult Pass::run() {
     group_.agree([&] { writer.wait(); });
   }
   ProfileResult result;
-  group_.agree([&] {
-    if (group_.rank() == 0) result = read_back();
-  });
+  comm::lead(group_, [&] { result = read_back(); });
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "retort/base/hash.h"
 #include "retort/base/loaded_library.h"
 #include "retort/base/machine.h"
+#include "retort/comm/lead.h"
 #include "retort/comm/watchdog.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/stages.h"
@@ -91,13 +92,11 @@ void require_same_start(const recipe::Recipe& recipe, comm::Group& group) {
 
 void require_same_directory(const base::Path& directory, comm::Group& group) {
   std::optional<base::UnfinishedDirectory> mark;  // of a name that no earlier run has left elsewhere
-  group.agree([&] {
-    if (group.rank() == 0)
-      mark.emplace(directory /
-                   base::join("ranks-", std::chrono::system_clock::now().time_since_epoch().count()));
+  const auto name = comm::led(group, [&] {
+    mark.emplace(directory /
+                 base::join("ranks-", std::chrono::system_clock::now().time_since_epoch().count()));
+    return mark->path().filename().string();
   });
-  std::string name = mark ? mark->path().filename().string() : "";
-  group.share(name);
   group.agree([&] {
     base::require<base::StorageError>(appears(directory / name), "rank ", group.rank(), " on ",
                                       base::host_name(), ": the run directory ", directory.string(),

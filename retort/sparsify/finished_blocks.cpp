@@ -5,6 +5,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/comm/lead.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
 #include "retort/record/scratch.h"
@@ -89,14 +90,12 @@ void FinishedBlocks::write_json(const base::Path& path, const base::Json& found,
 template <typename Layer>
 std::optional<KeptBlock<Layer>> FinishedBlocks::read(const char* pass, std::int64_t block,
                                                      const at::Tensor& like_W) const {
-  std::string text;
   KeptBlock<Layer> kept;
   auto& [found, weights_W] = kept;
-  group_.agree([&] {
-    if (group_.rank() != 0) return;
-    if (const auto json = read_json(path(pass, block), like_W, weights_W)) text = json->dump();
+  const auto text = comm::led(group_, [&] {
+    const auto json = read_json(path(pass, block), like_W, kept.weights_W);
+    return json ? json->dump() : std::string();
   });
-  if (group_.size() > 1) group_.share(text);
   if (text.empty()) return {};
   if (group_.size() > 1 && like_W.defined()) {
     if (!weights_W.defined()) weights_W = at::empty_like(like_W);
@@ -116,9 +115,7 @@ void FinishedBlocks::write(const char* pass, std::int64_t block, const FoundBloc
   base::Json json = {{"layers", base::Json::array()}, {"damage", nullptr}, {"seconds", found.seconds}};
   for (const auto& layer : found.layers) json["layers"].push_back(row_of(layer, source_names_));
   if (found.damage) json["damage"] = to_json(*found.damage, source_names_);
-  group_.agree([&] {
-    if (group_.rank() == 0) write_json(path(pass, block), json, weights_W);
-  });
+  comm::lead(group_, [&] { write_json(path(pass, block), json, weights_W); });
 }
 
 template std::optional<KeptBlock<LayerDamage>> FinishedBlocks::read(const char*, std::int64_t,

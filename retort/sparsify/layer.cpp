@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/comm/lead.h"
 #include "retort/compress/alps.h"
 #include "retort/compress/column_order.h"
 #include "retort/compress/polish.h"
@@ -103,9 +104,8 @@ void share_order(comm::Group& group, LayerResult& outcome) {
 // Puts the layer's inputs in a better order where there is one, and notes it.
 LayerInputs permute(SharedModel& model, const architecture::Tensor& layer, const LayerInputs& inputs,
                     const SparsifyOptions& options, LayerResult& outcome) {
-  model.group().agree([&] {
-    if (model.leads()) find_order(model, layer, inputs, model::parse_pattern(options.pattern), outcome);
-  });
+  comm::lead(model.group(),
+             [&] { find_order(model, layer, inputs, model::parse_pattern(options.pattern), outcome); });
   share_order(model.group(), outcome);
   if (outcome.order.empty()) return inputs;
   model.change([&](model::Weights& weights) { compress::reorder_inputs(weights, layer, outcome.order); });

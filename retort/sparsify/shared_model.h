@@ -21,7 +21,6 @@ class SharedModel {
 
   const model::Weights& weights() const { return weights_; }
   comm::Group& group() const { return group_; }
-  bool leads() const { return group_.rank() == 0; }
 
   /// Runs `act` on every copy once no rank reads it any more, and returns when all see the result.
   /// Collective.

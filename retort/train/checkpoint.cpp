@@ -13,6 +13,7 @@
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
+#include "retort/comm/lead.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
 #include "retort/record/run_directory.h"
@@ -85,12 +86,11 @@ std::vector<std::string> names_in(const base::Path& directory) {
 // The names that rank 0 finds.
 std::vector<std::string> agreed_names(comm::Group& group,
                                       const std::function<std::vector<std::string>()>& find) {
-  std::string text;
-  group.agree([&] {
-    if (group.rank() != 0) return;
-    for (const auto& name : find()) text += name + "\n";
+  const auto text = comm::led(group, [&] {
+    std::string lines;
+    for (const auto& name : find()) lines += name + "\n";
+    return lines;
   });
-  group.share(text);
   std::vector<std::string> names;
   std::istringstream lines(text);
   for (std::string name; std::getline(lines, name);) names.push_back(name);
@@ -247,13 +247,11 @@ void CheckpointWriter::begin(const Progress& progress) {
   auto& group = state_.group;
   progress_ = progress;
   directory_.reset();
-  group.agree([&] {
-    if (group.rank() != 0) return;
+  const auto target = comm::led(group, [&] {
     base::make_directories(place_.directory);
     directory_ = std::make_unique<base::UnfinishedDirectory>(place_.directory / step_name(progress.step));
+    return directory_->path().string();
   });
-  std::string target = directory_ ? directory_->path().string() : std::string();
-  group.share(target);
   part_ = std::async(std::launch::async,
                      [this, path = base::Path(target) / part_name(group.rank(), group.size())] {
                        write_part(path, state_);
@@ -275,9 +273,7 @@ void CheckpointWriter::finish() {
 }
 
 void CheckpointWriter::remove_earlier() {
-  state_.group.agree([&] {
-    if (state_.group.rank() == 0) remove_others(place_, progress_.step);
-  });
+  comm::lead(state_.group, [&] { remove_others(place_, progress_.step); });
 }
 
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
@@ -298,8 +294,7 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));
       continue;
     }
-    group.agree([&] {
-      if (group.rank() != 0) return;
+    comm::lead(group, [&] {
       const auto differing = record::differing_keys(place.identity, manifest.at("identity"));
       base::require<base::UsageError>(
           differing.empty(), checkpoint.string(), ": belongs to something else (",
