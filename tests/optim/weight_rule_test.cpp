@@ -13,7 +13,7 @@
 namespace retort {
 namespace {
 
-constexpr optim::OptimOptions kOptions{.lr = 1e-2, .embedding_lr = 1e-3, .weight_decay = 0.1};
+constexpr optim::OptimOptions kLearning{.lr = 1e-2, .embedding_lr = 1e-3, .weight_decay = 0.1};
 constexpr std::int64_t kCount = 3 << 19;  // more than is projected at once
 
 architecture::Layout one_block() {
@@ -25,7 +25,7 @@ architecture::Layout one_block() {
   return architecture::make_layout(config);
 }
 
-std::vector<optim::UnitRange> whole(const architecture::Layout& layout) {
+std::vector<optim::UnitRange> all_of(const architecture::Layout& layout) {
   std::vector<optim::UnitRange> ranges;
   for (const auto& unit : layout.units) ranges.push_back({0, unit.size});
   return ranges;
@@ -54,7 +54,7 @@ TEST(KeepZeros, KeepsThemOverManySteps) {
   const auto count = layout.units[1].size;
   const auto mask = every_other_pair(count), zeros = mask.eq(0);
   const optim::KeepZeros rule({{}, mask, {}});
-  optim::AdamW adamw(layout, whole(layout), kOptions, at::kCPU, &rule);
+  optim::AdamW adamw(layout, all_of(layout), kLearning, at::kCPU, &rule);
   const auto p = at::randn({count}).masked_fill_(zeros, 0), copy = at::ones({count}, at::kBFloat16);
   for (std::int64_t step = 1; step <= 10; ++step) {
     const auto g = at::randn({count});
@@ -74,8 +74,8 @@ TEST(WeightRule, MayMakeTheCopyThatIsComputedWith) {
   const auto layout = one_block();
   const auto count = layout.units[1].size;
   const test::GridRule rule(1.0 / 16);
-  optim::AdamW bound(layout, whole(layout), kOptions, at::kCPU, &rule);
-  optim::AdamW free(layout, whole(layout), kOptions, at::kCPU);
+  optim::AdamW bound(layout, all_of(layout), kLearning, at::kCPU, &rule);
+  optim::AdamW free(layout, all_of(layout), kLearning, at::kCPU);
   const auto start = at::randn({count}), p = start.clone(), p_free = start.clone();
   const auto copy = at::zeros({count}, at::kBFloat16), copy_free = at::zeros({count}, at::kBFloat16);
   for (std::int64_t step = 1; step <= 3; ++step) {
