@@ -340,7 +340,7 @@ class Loop {
     or_go_on([this] { finish_to_save(); });
   }
 
-  // One that stays takes room and nothing else.
+  // An undeleted checkpoint only wastes disk space.
   void finish_to_save() {
     checkpoint_.finish();
     try {
@@ -358,7 +358,7 @@ class Loop {
     if (s_.teacher) s_.teacher->check_replicas();
   }
 
-  // What a full disk takes away is only where a run that dies would go on.
+  // A full disk costs this checkpoint only; training continues.
   void or_go_on(const std::function<void()>& write) {
     try {
       write();
