@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "retort/base/units.h"
 #include "retort/recipe/bind_options.h"
 #include "retort/recipe/stage_kinds.h"
+#include "retort/recipe/suggestion.h"
 
 namespace retort::recipe {
 namespace {
@@ -26,9 +26,7 @@ void check_data(Binder& b, const Stage& stage, const Recipe& recipe) {
   for (const auto& source : recipe.data) known.push_back(source.name);
   for (const std::string& name : stage.data) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string near = base::nearest(name, known);
-    b.mistake("data", "'" + name + "' is not among the sources under data" +
-                          (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    b.mistake("data", "'" + name + "' is not among the sources under data" + did_you_mean(name, known));
   }
 }
 

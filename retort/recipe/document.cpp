@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "retort/base/error.h"
-#include "retort/base/units.h"
 #include "retort/base/utf8.h"
+#include "retort/recipe/suggestion.h"
 
 namespace retort::recipe {
 namespace {
@@ -129,9 +129,7 @@ Value& item_of(Value& list, const std::string& part, const std::string& place, c
   const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
   if (error == std::errc() && end == part.data() + part.size() && index < list.items.size())
     return list.items[index];
-  const std::string near = base::nearest(part, labels);
-  refuse(place,
-         "'" + part + "' is no item of " + path + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  refuse(place, "'" + part + "' is no item of " + path + did_you_mean(part, labels));
 }
 
 Value& step_into(Value& node, const std::string& part, const std::string& place, const std::string& path) {

@@ -9,6 +9,7 @@
 #include "retort/base/units.h"
 #include "retort/recipe/binder.h"
 #include "retort/recipe/binding.h"
+#include "retort/recipe/suggestion.h"
 
 namespace retort::recipe {
 namespace {
@@ -56,8 +57,8 @@ std::string joined(const Words& words) {
   return text;
 }
 
-std::string suggestion(const std::string& near) {
-  return near.empty() ? "" : "; did you mean '" + near + "'?";
+std::vector<std::string> texts_of(const Words& words) {
+  return {words.begin(), words.end()};
 }
 
 /// "60%" or "0.6".
@@ -89,9 +90,8 @@ class MapReader : public Binder {
   void read(const Body& body) {
     if (map_.kind != Value::Kind::map) return;
     body(*this);
-    if (!kind_is_known_) return;
     for (const auto& [key, value] : map_.entries)
-      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+      if (std::find(known_.begin(), known_.end(), key) == known_.end() && !may_be_known(key))
         report(value, below(key), unknown(key));
   }
 
@@ -176,7 +176,9 @@ class MapReader : public Binder {
 
   void group(const char* key, const Body& body, const Field& field) override {
     static const Value empty{Value::Kind::map, "", "", false, {}, {}};
-    if (const Value* node = take(key, field))
+    const Value* node = take(key, field);
+    note_nested(key, body);
+    if (node)
       MapReader(*node, below(key), mistakes_).read(body);
     else if (!field.required)
       MapReader(empty, below(key), mistakes_).read(body);  // for defaults that depend on other keys
@@ -185,14 +187,19 @@ class MapReader : public Binder {
   void kind(const char* key, std::size_t& value, const Words& words, const Field& field,
             const KindBody& body) override {
     const Value* node = take(key, field);
-    kind_is_known_ = node && read_word(*node, key, value, words);
-    if (!kind_is_known_) return;
-    for (std::size_t other = 0; other < words.size(); ++other) {
-      KeyCollector collector;
-      if (other != value) body(collector, other);
-      for (const std::string& name : collector.keys) foreign_[name].push_back(words[other]);
-    }
+    const bool is_known = node && read_word(*node, key, value, words);
+    std::vector<KeyCollector> keys(words.size());
+    for (std::size_t each = 0; each < words.size(); ++each) body(keys[each], each);
+    const std::string near = !is_known && node && scalar(*node) ? meant(node->text, texts_of(words)) : "";
+    if (!near.empty())
+      value = static_cast<std::size_t>(std::find(words.begin(), words.end(), near) - words.begin());
+    else if (!is_known)
+      value = guessed_kind(keys);
+    for (std::size_t other = 0; other < words.size(); ++other)
+      if (other != value)
+        for (const std::string& name : keys[other].keys) foreign_[name].push_back(words[other]);
     kind_ = words[value];
+    kind_is_known_ = is_known || !near.empty();
     body(*this, value);
   }
 
@@ -240,14 +247,38 @@ class MapReader : public Binder {
   const Value* take(const char* key, const Field& field) {
     known_.emplace_back(key);
     const Value* node = map_.find(key);
-    if (!node && field.required) report(map_, below(key), base::join("missing (", field.doc, ")"));
+    if (!node && field.required && kind_is_known_)
+      report(map_, below(key), base::join("missing (", field.doc, ")"));
     return node;
   }
+
+  /// Whether another kind than the guessed one has this key.
+  bool may_be_known(const std::string& key) const { return !kind_is_known_ && foreign_.contains(key); }
 
   std::string unknown(const std::string& key) const {
     if (const auto other = foreign_.find(key); other != foreign_.end())
       return "a key of kind " + joined(other->second) + ", not of " + std::string(kind_);
-    return "unknown key" + suggestion(base::nearest(key, known_));
+    std::vector<std::string> keys = known_;
+    keys.insert(keys.end(), nested_.begin(), nested_.end());
+    return "unknown key" + did_you_mean(key, keys);
+  }
+
+  /// Remembers the keys of a map below this one, for those who write them a level too high.
+  void note_nested(const char* key, const Body& body) {
+    KeyCollector collector;
+    body(collector);
+    for (const std::string& name : collector.keys) nested_.push_back(base::join(key, ".", name));
+  }
+
+  /// The kind that knows most of the keys, so that other mistakes of a map without a kind are found as well.
+  std::size_t guessed_kind(const std::vector<KeyCollector>& kinds) const {
+    const auto known_keys = [&](const KeyCollector& kind) {
+      return std::count_if(map_.entries.begin(), map_.entries.end(), [&](const auto& entry) {
+        return std::find(kind.keys.begin(), kind.keys.end(), entry.first) != kind.keys.end();
+      });
+    };
+    const auto fewer = [&](const auto& a, const auto& b) { return known_keys(a) < known_keys(b); };
+    return static_cast<std::size_t>(std::max_element(kinds.begin(), kinds.end(), fewer) - kinds.begin());
   }
 
   bool in_range(const Value& node, const char* key, double value, const Field& field) {
@@ -276,7 +307,7 @@ class MapReader : public Binder {
     else
       report(node, below(key),
              "expected " + std::string(words.size() > 1 ? "one of " : "") + joined(words) + ", found " +
-                 shown(node) + suggestion(base::nearest(node.text, words)));
+                 shown(node) + did_you_mean(node.text, texts_of(words)));
     return good;
   }
 
@@ -314,6 +345,7 @@ class MapReader : public Binder {
   std::string path_;
   std::vector<std::string>& mistakes_;
   std::vector<std::string> known_;
+  std::vector<std::string> nested_;  ///< "optim.lr": keys of the maps below
   std::map<std::string, Words> foreign_;
   std::string_view kind_;
   bool kind_is_known_ = true;
