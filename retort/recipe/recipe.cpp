@@ -1,11 +1,13 @@
 #include "retort/recipe/recipe.h"
 
+#include <algorithm>
+
 #include "retort/base/error.h"
-#include "retort/base/units.h"
 #include "retort/recipe/binding.h"
 #include "retort/recipe/document.h"
 #include "retort/recipe/reader.h"
 #include "retort/recipe/stage_kinds.h"
+#include "retort/recipe/suggestion.h"
 
 namespace retort::recipe {
 namespace {
@@ -20,6 +22,16 @@ std::string all_of(const std::vector<std::string>& mistakes, const std::string& 
   return text;
 }
 
+// "b/model" of "/a/b/model/" by two parts.
+std::string last_parts(const std::string& path, std::size_t parts) {
+  auto end = path.find_last_not_of('/');
+  end = end == std::string::npos ? path.size() : end + 1;
+  auto begin = end;
+  for (; begin > 0; --begin)
+    if (path[begin - 1] == '/' && --parts == 0) break;
+  return path.substr(begin, end - begin);
+}
+
 }  // namespace
 
 std::string_view name(StageKind kind) {
@@ -29,6 +41,20 @@ std::string_view name(StageKind kind) {
 std::vector<std::string> Stage::origins() const {
   if (!traits_of(kind).makes_model || !config.empty()) return {};
   return from.empty() ? models : std::vector<std::string>{from};
+}
+
+std::vector<std::string> Stage::labels() const {
+  if (!as.empty()) return as;
+  std::vector<std::string> labels;
+  for (const auto& model : models) {
+    std::size_t parts = 1;
+    const auto shared = [&](const std::string& other) {
+      return other != model && last_parts(other, parts) == last_parts(model, parts);
+    };
+    while (parts < model.size() && std::ranges::any_of(models, shared)) ++parts;
+    labels.push_back(last_parts(model, parts));
+  }
+  return labels;
 }
 
 std::vector<std::string> Stage::models_read() const {
@@ -56,10 +82,9 @@ const Stage& Recipe::stage(std::string_view stage_name) const {
   if (const Stage* found = find_stage(stage_name)) return *found;
   std::vector<std::string> names;
   for (const Stage& one : stages) names.push_back(one.name);
-  const std::string near = base::nearest(stage_name, names);
-  throw base::UsageError(base::join("stage '", stage_name, "' is not in the recipe",
-                                    near.empty() ? "" : "; did you mean '" + near + "'?",
-                                    near.empty() ? "." : ""));
+  const std::string meant = did_you_mean(stage_name, names);
+  throw base::UsageError(
+      base::join("stage '", stage_name, "' is not in the recipe", meant.empty() ? "." : meant));
 }
 
 const data::SourceOptions& Recipe::source(std::string_view source_name) const {

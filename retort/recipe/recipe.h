@@ -37,6 +37,7 @@ struct Stage {
   std::string from;  ///< model to start from: an earlier stage or a directory; empty: train, select, evaluate
   std::string teacher;  ///< distill, select, evaluate (default: the first of models): a stage or a directory
   std::vector<std::string> models;  ///< select, evaluate: stages or directories
+  std::vector<std::string> as;      ///< evaluate: what tables call the models; empty: labels() are short
   std::string config;               ///< train: path of a config.json
   std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
   std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none
@@ -46,6 +47,8 @@ struct Stage {
 
   /// The models that its own may be made of: `from`, or those that it chooses from.  Empty: random weights.
   std::vector<std::string> origins() const;
+  /// What tables call its models: `as`, or the end of each path that no other model shares.
+  std::vector<std::string> labels() const;
   /// Every model that it reads.
   std::vector<std::string> models_read() const;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "retort/base/units.h"
 #include "retort/recipe/bind_options.h"
+#include "retort/recipe/suggestion.h"
 
 namespace retort::recipe {
 namespace {
@@ -58,6 +58,7 @@ void bind_choice(StageKeys& keys) {
 
 void bind_comparison(StageKeys& keys) {
   keys.models("earlier stages or directories to be measured");
+  keys.as();
   Stage& stage = keys.stage();
   if (keys.binder().fills() && stage.teacher.empty() && !stage.models.empty())
     stage.teacher = stage.models.front();
@@ -127,11 +128,6 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "a StageKind is the index of its row");
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names) {
-  const std::string near = base::nearest(name, names);
-  return near.empty() ? "" : "; did you mean '" + near + "'?";
-}
-
 }  // namespace
 
 std::span<const StageTraits> stage_kinds() {
@@ -156,6 +152,21 @@ void StageKeys::teacher(const Field& field) {
 void StageKeys::models(const char* doc) {
   binder_.texts("models", stage().models, {.doc = doc, .required = true});
   for (const std::string& name : stage().models) check_model("models", name);
+}
+
+void StageKeys::as() {
+  auto& labels = stage().as;
+  binder_.texts("as", labels,
+                {.doc = "what tables and charts call the models, a name for each",
+                 .unset = "the end of each path that tells them apart",
+                 .written = !labels.empty()});
+  if (labels.empty()) return;
+  if (labels.size() != stage().models.size())
+    binder_.mistake("as", base::join("expected a name for each of ", stage().models.size(), " models, found ",
+                                     labels.size()));
+  for (auto label = labels.begin(); label != labels.end(); ++label)
+    if (std::find(labels.begin(), label, *label) != label)
+      binder_.mistake("as", "'" + *label + "' is given twice");
 }
 
 void StageKeys::profile() {

@@ -27,6 +27,8 @@ class StageKeys {
   void teacher(const Field& field = {.doc = "earlier stage or directory of the teacher", .required = true});
   /// `models`: those that the stage compares.
   void models(const char* doc);
+  /// `as`: names for the models.
+  void as();
   /// `profile`: an earlier stage that profiled the model of `from`.
   void profile();
   /// `sizing`: a file with rates of the machine that the model is made for.

@@ -82,6 +82,7 @@ inline constexpr Key kInterval{"interval"};
 // Evaluate.
 inline constexpr Key kModels{"models"};
 inline constexpr Key kName{"name"};
+inline constexpr Key kLabel{"label"};
 inline constexpr Key kContext{"context"};
 inline constexpr Key kWindows{"windows"};
 inline constexpr Key kNonzeroParameters{"nonzero_parameters"};

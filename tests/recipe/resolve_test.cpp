@@ -203,6 +203,17 @@ void collect(const base::Json& json, const std::string& path, std::vector<std::s
   }
 }
 
+TEST(Labels, AreTheEndsOfPathsThatTellModelsApart) {
+  Stage stage;
+  stage.models = {"student", "/models/a/europa", "/models/b/europa/", "hub/tiny.gguf", "europa"};
+  EXPECT_EQ(stage.labels(),
+            (std::vector<std::string>{"student", "a/europa", "b/europa", "tiny.gguf", "europa"}));
+  stage.models = {"x/m", "y/x/m"};
+  EXPECT_EQ(stage.labels(), (std::vector<std::string>{"x/m", "y/x/m"}));
+  stage.as = {"whole", "pruned"};
+  EXPECT_EQ(stage.labels(), stage.as);
+}
+
 TEST(Keys, DocumentsEveryKeyThatIsWritten) {
   const std::string text = describe_keys();
   for (const std::string& recipe : {kFull, std::string(quickstart())}) {

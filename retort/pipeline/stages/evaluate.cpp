@@ -178,6 +178,8 @@ base::Json run(const Context& context, const Stage& stage, const shard::MemoryPl
   context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
     result = eval::to_json(options.context, options.windows, stage.teacher, scores);
+    const auto labels = stage.labels();
+    for (std::size_t i = 0; i < labels.size(); ++i) result[keys::kModels][i][keys::kLabel] = labels[i];
     result[keys::kSparsity] = sparsity_changes(context, scores);
     result[keys::kMemoryPlannedBytes] = plan.total_bytes();
   });
