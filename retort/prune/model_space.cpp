@@ -52,7 +52,7 @@ ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& op
   if (options.units == Units::uniform) add_uniform(options);
   require_enough(all);
   search::validate(space_);
-  require_reachable(all, options.search.tolerance);
+  take_nearest(all);
 }
 
 void ModelSpace::require_enough(std::int64_t all) const {
@@ -68,22 +68,22 @@ void ModelSpace::require_enough(std::int64_t all) const {
 }
 
 // Units are few and large where only blocks or halves of them may go.
-void ModelSpace::require_reachable(std::int64_t all, double tolerance) const {
+void ModelSpace::take_nearest(std::int64_t all) {
   auto reach = search::reach(space_);
   if (!reach) return;
   std::int64_t every_unit = 0;
   for (const auto& unit : space_.units) every_unit += unit.removed.back();
   if (reach->from == every_unit) reach->from.reset();  // nothing would be left
   if (reach->from && *reach->from <= space_.most_removed) return;
-  const auto size = [&](std::int64_t removed) {
-    return base::join(all - removed, " (", static_cast<double>(all - removed) / static_cast<double>(all),
-                      " of all)");
-  };
-  throw base::UsageError(base::join(
-      "prune: target: expected a size that the units reach within search.tolerance ", tolerance, ", found ",
-      all - space_.least_removed, " parameters; the nearest they reach are ", size(reach->below), " above",
-      reach->from ? base::join(" and ", size(*reach->from), " below") : std::string(),
-      "; choose one of these as target.parameters, a larger search.tolerance, or finer units."));
+  const auto asked = space_.least_removed;
+  const bool pruned_above = reach->below > 0;
+  base::require<base::UsageError>(reach->from || pruned_above,
+                                  "prune: target: expected a size that the units reach, found ", all - asked,
+                                  " of ", all, " parameters; choose finer units.");
+  const bool below_is_nearer = reach->from && (!pruned_above || *reach->from - asked < asked - reach->below);
+  const auto removed = below_is_nearer ? *reach->from : reach->below;
+  space_.least_removed = space_.most_removed = removed;
+  nearest_size_ = all - removed;
 }
 
 void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {

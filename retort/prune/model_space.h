@@ -2,6 +2,7 @@
 // A model's removable parts as the units of a search, and its states as candidates.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "retort/architecture/kept.h"
@@ -18,8 +19,9 @@ class ModelSpace {
  public:
   /// `scores`: a narrower MLP, attention or hidden state keeps what has the highest; those that are empty
   /// count as equal.
-  /// A state is feasible from `target` down to `target` - tolerance * the model's parameters.  Throws
-  /// UsageError: a target that the units cannot reach; uniform units for blocks that differ.
+  /// A state is feasible from `target` down to `target` - tolerance * the model's parameters.  Units that are
+  /// few and large may reach no size there: then their nearest size takes the target's place.  Throws
+  /// UsageError: a target below what any units leave; uniform units for blocks that differ.
   ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
              const calibrate::UnitScores& scores);
 
@@ -27,6 +29,8 @@ class ModelSpace {
   ModelSpace& operator=(const ModelSpace&) = delete;
 
   const search::Space& space() const { return space_; }
+  /// Returns the size that took the target's place.
+  std::optional<std::int64_t> nearest_size() const { return nearest_size_; }
   architecture::Kept candidate(const search::State& state) const;
   /// Returns scores for one_shot: the influence of what a level removes; a width has its
   /// proportion.
@@ -44,7 +48,7 @@ class ModelSpace {
   void add_by_block(const PruneOptions& options, std::int64_t block);
   void add(Removable removable, const std::string& name);
   void require_enough(std::int64_t all) const;
-  void require_reachable(std::int64_t all, double tolerance) const;
+  void take_nearest(std::int64_t all);
   bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;
   architecture::Kept applied(const architecture::Kept& candidate, const Removable& removable,
@@ -54,6 +58,7 @@ class ModelSpace {
   calibrate::UnitScores scores_;
   std::vector<Removable> removables_;
   search::Space space_;
+  std::optional<std::int64_t> nearest_size_;
 };
 
 }  // namespace retort::prune

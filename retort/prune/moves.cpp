@@ -138,6 +138,30 @@ Move narrowing_to(const architecture::Config& input, const architecture::Kept& c
   }
 }
 
+namespace {
+
+std::int64_t parameters_with_blocks(const architecture::Config& input, const PruneOptions& options) {
+  const auto blocks = std::ssize(input.blocks), left = options.target.blocks;
+  base::require<base::UsageError>(
+      options.units == Units::blocks, "prune: target.blocks: expected units: blocks, found '",
+      base::word(options.units), "'; set units: blocks, or give target.parameters.");
+  base::require<base::UsageError>(left < blocks, "prune: target.blocks: expected 1 to ", blocks - 1,
+                                  " of this model's ", blocks, ", found ", left,
+                                  "; choose one in this range.");
+  const auto without = [&](std::int64_t block) {
+    return architecture::parameters_of(input, architecture::without_block(architecture::whole(input), block));
+  };
+  const auto smaller = without(0);
+  for (std::int64_t block = 1; block < blocks; ++block)
+    base::require<base::UsageError>(without(block) == smaller,
+                                    "prune: target.blocks: expected blocks of one size, found others in this "
+                                    "model; give target.parameters.");
+  const auto all = architecture::num_parameters(input);
+  return all - (blocks - left) * (all - smaller);
+}
+
+}  // namespace
+
 std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options) {
   check_options(input, options);
   const auto& target = options.target;
@@ -145,9 +169,11 @@ std::int64_t target_parameters(const architecture::Config& input, const PruneOpt
   // What other units reach, their search space knows.
   const auto least = options.units == Units::uniform ? smallest_parameters(input, options) : 1;
   base::require<base::UsageError>(
-      (target.parameters_fraction > 0) != (target.parameters > 0),
-      "prune: target: expected either a fraction of the parameters or their number, found ",
-      target.parameters > 0 ? "both" : "neither", "; give one.");
+      (target.parameters_fraction > 0) + (target.parameters > 0) + (target.blocks > 0) == 1,
+      "prune: target: expected one of a fraction of the parameters, their number and a number of blocks, "
+      "found "
+      "none or several; give one.");
+  if (target.blocks > 0) return parameters_with_blocks(input, options);
   const auto wanted =
       target.parameters > 0
           ? target.parameters

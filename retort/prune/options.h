@@ -8,10 +8,11 @@
 
 namespace retort::prune {
 
-/// Exactly one of the two is set.
+/// Exactly one of them is set.
 struct Target {
   double parameters_fraction = 0;  ///< share of the model's unique saved parameters, in (0, 1)
   std::int64_t parameters = 0;     ///< absolute
+  std::int64_t blocks = 0;         ///< how many stay; with Units::blocks
 };
 
 /// What a search may remove, and so which shapes the result may have.

@@ -172,6 +172,12 @@ PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, 
     const auto least = least_search(config, options, longest_rounds(text_tokens, options));
     work.search = {.most = budget_of(options, least), .least = least.tokens()};
   }
+  if (!options.stepwise()) {
+    const ModelSpace space(config, options, target_parameters(config, options), {});
+    work.nearest_parameters = space.nearest_size().value_or(0);
+    work.nearest_share = static_cast<double>(work.nearest_parameters) /
+                         static_cast<double>(architecture::num_parameters(config));
+  }
   work.flops = architecture::flops_per_token(config, options.sequence_length) *
                static_cast<double>(work.search.most + work.other_tokens);
   return work;
@@ -181,7 +187,13 @@ std::string describe(const PruneWork& work) {
   const auto tokens = [](std::int64_t count) {
     return base::human_count(static_cast<double>(count)) + " tokens";
   };
-  std::string text = "reads " + tokens(work.text_tokens) + " of calibration text";
+  std::string text;
+  if (work.nearest_parameters > 0)
+    text = base::join(
+        "no units of this model reach the target within search.tolerance below it, so the nearest size is "
+        "taken, ",
+        work.nearest_parameters, " parameters (", std::lround(1000 * work.nearest_share) / 10.0, " %); ");
+  text += "reads " + tokens(work.text_tokens) + " of calibration text";
   if (work.fitted_inputs > 0)
     text += base::join(", five eighths of them for fits of up to ", work.fitted_inputs, " inputs");
   text += base::join("; ranking, fits and losses take the time of ", work.other_tokens / work.text_tokens,

@@ -72,6 +72,9 @@ struct PruneWork {
   std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
   std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
   double flops = 0;                ///< of all of it
+  std::int64_t nearest_parameters =
+      0;                     ///< of the size that takes the target's place, where units reach none there
+  double nearest_share = 0;  ///< of the model
 };
 /// Without `search`, the most that it may come to with the documents yet unread.  Throws UsageError for a
 /// target that a search cannot reach.

@@ -116,17 +116,49 @@ void bind_text(Binder& b, prune::PruneOptions& options) {
 
 }  // namespace
 
-void bind_prune(Binder& b, prune::PruneOptions& options) {
+namespace {
+
+void bind_target(Binder& b, prune::PruneOptions& options) {
+  auto& target = options.target;
   b.group("target",
           [&](Binder& inner) {
-            inner.share("parameters", options.target.parameters_fraction, options.target.parameters,
-                        {.doc = "unique saved parameters to keep: 60% or 3.3M", .required = true});
+            inner.share("parameters", target.parameters_fraction, target.parameters,
+                        {.doc = "unique saved parameters to keep: 60% or 3.3M; the nearest size that the "
+                                "units reach is taken",
+                         .unset = "none",
+                         .written = target.parameters_fraction > 0 || target.parameters > 0});
+            inner.count("blocks", target.blocks,
+                        {.doc = "instead: how many blocks to keep, with units: blocks",
+                         .at_least = 1,
+                         .unset = "none",
+                         .written = target.blocks > 0});
+            if (inner.given("parameters") == inner.given("blocks"))
+              inner.mistake(inner.given("blocks") ? "blocks" : "",
+                            inner.given("blocks")
+                                ? "found both parameters and blocks; give one"
+                                : "expected parameters, such as 60%, or blocks, found neither; give one");
           },
           {.doc = "where pruning ends", .required = true});
+}
+
+// A number of blocks asks for units of blocks.
+void bind_units(Binder& b, prune::PruneOptions& options) {
+  const bool by_blocks = options.target.blocks > 0;
+  if (b.fills() && by_blocks && !b.given("units")) options.units = prune::Units::blocks;
   b.choice(
       "units", options.units,
       {.doc = "what may go: blocks, and heads, channels and hidden features of all blocks alike; blocks; "
-              "attentions and MLPs; KV groups and channels of each block on its own"});
+              "attentions and MLPs; KV groups and channels of each block on its own",
+       .unset = "per_layer, with target.blocks blocks"});
+  if (by_blocks && options.units != prune::Units::blocks)
+    b.mistake("units", "target.blocks counts whole blocks; choose units: blocks, or give target.parameters");
+}
+
+}  // namespace
+
+void bind_prune(Binder& b, prune::PruneOptions& options) {
+  bind_target(b, options);
+  bind_units(b, options);
   bind_search(b, options);
   bind_kinds(b, options);
   bind_ranking(b, options);

@@ -85,6 +85,27 @@ TEST(Target, IsAFractionRoundedDownOrANumber) {
   EXPECT_EQ(prune::target_parameters(config, options), before - 1);
 }
 
+TEST(Target, MayBeANumberOfBlocks) {
+  auto config = test::tiny_config(4);
+  const auto all = architecture::num_parameters(config);
+  const auto block =
+      all - architecture::parameters_of(config, architecture::without_block(architecture::whole(config), 0));
+  prune::PruneOptions options;
+  options.units = prune::Units::blocks;
+  options.target = {.blocks = 3};
+  EXPECT_EQ(prune::target_parameters(config, options), all - block);
+  const auto refusal = [&] {
+    return test::message_of<base::UsageError>([&] { prune::target_parameters(config, options); });
+  };
+  options.target.blocks = 4;
+  EXPECT_SAYS(refusal(), "target.blocks: expected 1 to 3 of this model's 4, found 4");
+  options.target = {.blocks = 3};
+  config.blocks[1].mlp = architecture::DenseMlp{4};
+  EXPECT_SAYS(refusal(), "expected blocks of one size");
+  options.units = prune::Units::per_layer;
+  EXPECT_SAYS(refusal(), "expected units: blocks, found 'per_layer'");
+}
+
 TEST(Target, OutOfReachIsRefusedWithTheRange) {
   const auto config = test::tiny_config();
   auto options = test::stepwise_options();

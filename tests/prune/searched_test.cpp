@@ -376,20 +376,39 @@ TEST(SearchedModel, SaysWhatIsImpossible) {
   auto options = options_of(Units::per_layer, SearchMethod::tabu);
   options.target.parameters_fraction = 0.01;
   EXPECT_SAYS(message(options), "target");
-  options = options_of(Units::blocks, SearchMethod::greedy);
-  options.search.tolerance = 0;
-  const auto unreachable = message(options);
-  EXPECT_SAYS(unreachable, "search.tolerance 0");
-  // The size that it names below the target is one.
-  const auto below = unreachable.substr(unreachable.find(" and ") + 5);
-  options.target = {.parameters_fraction = 0, .parameters = std::stoll(below)};
-  const auto left = prune_searched({input, text(), options, observer, {directory / "reached.jsonl"}}).weights;
-  EXPECT_EQ(architecture::num_parameters(left.config), options.target.parameters);
   options = options_of(Units::per_layer, SearchMethod::random);
   options.search.budget_tokens = 10;
   EXPECT_SAYS(message(options), "budget_tokens");
   options = options_of(Units::uniform, SearchMethod::additive);
   EXPECT_SAYS(message(options), "add up");
+}
+
+// Whole blocks reach few sizes.  The result has the nearest, be it above the target or below it.
+TEST(SearchedModel, TakesTheNearestSizeThatTheUnitsReach) {
+  const auto input = small_model();
+  const auto all = architecture::num_parameters(input.config);
+  const auto block =
+      all - architecture::parameters_of(input.config,
+                                        architecture::without_block(architecture::whole(input.config), 0));
+  const test::TemporaryDirectory directory;
+  record::Observer observer;
+  auto options = options_of(Units::blocks, SearchMethod::greedy);
+  options.search.tolerance = 0;
+  const auto left = [&](const std::string& name) {
+    const auto result = prune_searched({input, text(), options, observer, {directory / name}});
+    return architecture::num_parameters(result.weights.config);
+  };
+  options.target = {.parameters = all - block + block / 4};
+  EXPECT_EQ(left("above"), all - block);
+  EXPECT_SAYS(describe(work_of(input.config, 1000, options)),
+              base::join("nearest size is taken, ", all - block));
+  options.target = {.parameters = all - block - block / 4};
+  EXPECT_EQ(left("below"), all - block);
+  options.target = {.parameters = all - block / 4};
+  EXPECT_EQ(left("first"), all - block) << "a block goes, though the whole model is nearer";
+  options.target = {.blocks = std::ssize(input.config.blocks) - 1};
+  EXPECT_EQ(left("blocks"), all - block);
+  EXPECT_EQ(describe(work_of(input.config, 1000, options)).find("nearest"), std::string::npos);
 }
 
 // Keeps what is told, and how far the search had come.

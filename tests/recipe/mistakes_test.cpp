@@ -43,7 +43,15 @@ INSTANTIATE_TEST_SUITE_P(
     Recipe, WrongStage,
     testing::Values(
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {learning_rate: 1}}",
-             "r.yaml:5: stages.a.optim.learning_rate: unknown key"},
+             "r.yaml:5: stages.a.optim.learning_rate: unknown key; did you mean 'lr'?"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, learning_rate: 1}",
+             "stages.a.learning_rate: unknown key; did you mean 'optim.lr'?"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, lr: 1}",
+             "stages.a.lr: unknown key; did you mean 'optim.lr'?"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, batch_size: 8}",
+             "did you mean 'batch.sequences'?"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, gradient_checkpointing: true}",
+             "did you mean 'recompute'?"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 60k, optim: {embeding_lr: 1}}",
              "did you mean 'embedding_lr'?"},
         Case{"{name: a, kind: finetne, from: m/x}",
@@ -112,9 +120,11 @@ INSTANTIATE_TEST_SUITE_P(
              "cross_entropy, "
              "temperature: 2}]}",
              "stages.a.loss.0.temperature: a key of kind kl_divergence, not of cross_entropy"},
-        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
-             "kl}]}",
-             "stages.a.loss.0.kind: expected one of cross_entropy, kl_divergence, squarehead"},
+        Case{
+            "{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+            "kl}]}",
+            "stages.a.loss.0.kind: expected one of cross_entropy, kl_divergence, squarehead, found 'kl'; did "
+            "you mean 'kl_divergence'?"},
         Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
              "squarehead}, "
              "{kind: squarehead}]}",
@@ -142,6 +152,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%}, objective: "
              "{perplexity: 0, kl: 0}}",
              "stages.a.objective: perplexity and kl are both 0"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {}}",
+             "stages.a.target: expected parameters, such as 60%, or blocks, found neither"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 60%, blocks: 3}}",
+             "stages.a.target.blocks: found both"},
+        Case{"{name: a, kind: prune, from: m/x, data: [books], target: {blocks: 3}, units: uniform}",
+             "stages.a.units: target.blocks counts whole blocks"},
         Case{"{name: a, kind: sparsify, from: m/x, data: [books], pattern: \"3:4\"}",
              "expected one of 2:4, 1:4, 4:8, found '3:4'"},
         Case{"{name: a, kind: sparsify, from: m/x, data: [books], method: sparse_gpt, block_size: 130}",
@@ -152,6 +168,10 @@ INSTANTIATE_TEST_SUITE_P(
              "stages.a.block_size: has no meaning with this method"},
         Case{"{name: a, kind: evaluate, data: [books]}", "stages.a.models: missing"},
         Case{"{name: a, kind: evaluate, models: [m], data: [books]}", "'m' is no earlier stage"},
+        Case{"{name: a, kind: evaluate, models: [m/x, m/y], as: [whole], data: [books]}",
+             "stages.a.as: expected a name for each of 2 models, found 1"},
+        Case{"{name: a, kind: evaluate, models: [m/x, m/y], as: [whole, whole], data: [books]}",
+             "stages.a.as: 'whole' is given twice"},
         Case{"just text", "stages.0: expected keys and values, found 'just text'"}));
 
 TEST(Mistakes, AProfileIsAnEarlierStageOfTheSameModel) {
@@ -185,6 +205,25 @@ TEST(Mistakes, AreReportedAllAtOnce) {
         "r.yaml:6: stages.a.target: missing", "r.yaml:6: stages.a.targt: unknown key; did you mean 'target'?",
         "r.yaml:7: speed: unknown key"})
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+}
+
+// A stage whose kind is wrong is read as the one that was meant, or that knows most of its keys.
+TEST(Mistakes, AreReportedAllAtOnceWhereTheKindIsWrongToo) {
+  const auto expect = [](const std::string& stage, std::initializer_list<const char*> parts) {
+    const auto message = message_of(kHead + "  - " + stage + "\n");
+    for (const char* part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+    EXPECT_NE(message.find(std::to_string(parts.size()) + " mistakes"), std::string::npos) << message;
+  };
+  expect("{name: a, kind: prun, from: m/x, data: [books], target: {parameter: 60%}, units: block}",
+         {"stages.a.kind: expected one of", "did you mean 'prune'?", "stages.a.target.parameter: unknown key",
+          "stages.a.target: expected parameters", "stages.a.units: expected one of"});
+  expect("{name: a, kind: shrink, from: m/x, data: [boks], target: {parameters: 60%}, units: block}",
+         {"stages.a.kind: expected one of", "stages.a.data: 'boks'", "stages.a.units: expected one of"});
+  expect("{name: a, from: m/x, teacher: m/t, data: [books], tokens: 0, loss: [{kind: mse, wight: 1}]}",
+         {"stages.a.kind: missing", "stages.a.tokens: expected more than 0",
+          "stages.a.loss.0.kind: expected one of",
+          "stages.a.loss.0.wight: unknown key; did you mean 'weight'?"});
 }
 
 TEST(Mistakes, OfALossThatTheRecipeLeavesToItsDefaultSaysWhatToWrite) {
