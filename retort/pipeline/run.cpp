@@ -187,7 +187,7 @@ std::string summary_of(const record::RunDirectory& directory, const recipe::Reci
 void finish(const Context& context, RunOutcome& outcome) {
   report::write_report(context.directory.path());
   outcome.report = context.directory.report_path();
-  outcome.summary = summary_of(context.directory, context.recipe);
+  outcome.summary = summary_of(context.directory, context.recipe) + report::outcome(context.directory.path());
 }
 
 RunOutcome work_through(const Context& context, const RunRequest& request) {

@@ -27,7 +27,7 @@ std::vector<ModelNote> dequantised_notes(const Json& evaluation) {
   std::vector<ModelNote> notes;
   for (const Json& model : elements(field(evaluation, keys::kModels)))
     if (const auto types = text(model, keys::kDequantisedFrom); !types.empty())
-      notes.push_back({text(model, keys::kName), "values dequantised from " + types});
+      notes.push_back({label_of(model), "values dequantised from " + types});
   return notes;
 }
 

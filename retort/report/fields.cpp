@@ -46,6 +46,11 @@ std::string text(const Json& object, record::Key key) {
   return text(field(object, key));
 }
 
+std::string label_of(const base::Json& model) {
+  const std::string label = text(model, keys::kLabel);
+  return label.empty() ? text(model, keys::kName) : label;
+}
+
 std::string title_of_part(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;

@@ -25,6 +25,8 @@ std::optional<double> milliseconds(const base::Json& object);
 /// A string as it is, a number or truth value as JSON spells it, else "".
 std::string text(const base::Json& value);
 std::string text(const base::Json& object, record::Key key);
+/// What a model of an evaluate stage is called in tables: its label, or else its name.
+std::string label_of(const base::Json& model);
 /// "kl_divergence" as "kl divergence".
 std::string title_of_part(std::string name);
 /// Whether the value under `key` is true.

@@ -3,6 +3,7 @@
 
 #include "retort/base/error.h"
 #include "retort/report/fields.h"
+#include "retort/report/outcome.h"
 #include "retort/report/sections.h"
 
 namespace retort::report {
@@ -36,31 +37,10 @@ Html facts(const Run& run) {
   return items.empty() ? Html() : element("dl", {{"class", "facts"}}, items);
 }
 
-/// The last model of the last evaluation beside its teacher, as a sentence.
 Html abstract(const Run& run) {
-  for (auto stage = run.stages.rbegin(); stage != run.stages.rend(); ++stage) {
-    if (stage->kind != "evaluate") continue;
-    const std::string teacher_name = text(stage->result, keys::kTeacher);
-    const Json* teacher = nullptr;
-    const Json* best = nullptr;
-    for (const Json& model : elements(field(stage->result, keys::kModels))) {
-      const auto perplexity = number(field(model, keys::kMean), keys::kPerplexity);
-      if (text(model, keys::kName) == teacher_name)
-        teacher = &model;
-      else if (perplexity && (!best || *perplexity < *number(field(*best, keys::kMean), keys::kPerplexity)))
-        best = &model;
-    }
-    const auto size = best ? number(*best, keys::kParameters) : Number();
-    const auto teacher_size = teacher ? number(*teacher, keys::kParameters) : Number();
-    if (!size || !teacher_size || *teacher_size <= 0) continue;
-    return element("p", {{"class", "abstract"}},
-                   Html("The best student, ") + element("strong", text(*best, keys::kName)) + ", has " +
-                       count(size) + " parameters, " + percent(*size / *teacher_size, 0) +
-                       " of its teacher\u2019s " + count(teacher_size) + ", and a held-out perplexity of " +
-                       significant(number(field(*best, keys::kMean), keys::kPerplexity)) + " against " +
-                       significant(number(field(*teacher, keys::kMean), keys::kPerplexity)) + ".");
-  }
-  return {};
+  const auto [model, sentence] = outcome_of(run);
+  if (model.empty()) return {};
+  return element("p", {{"class", "abstract"}}, element("strong", model) + sentence);
 }
 
 Html origin(const Stage& stage) {

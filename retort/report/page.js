@@ -21,6 +21,8 @@
   const lineStyle = (series, i) => ({
     label: series.name, data: series.data, borderColor: palette(series.color), backgroundColor: palette(series.color),
     borderWidth: 1.8, borderDash: dash(series.dash), tension: 0,
+    // Two measurements are no course.
+    showLine: !series.marks || series.data.length > 2,
     pointRadius: series.marks || series.data.length === 1 ? 2.6 : 0, pointStyle: marks[i % marks.length], pointHitRadius: 8, clip: 6,
   });
   const barStyle = (series) => ({

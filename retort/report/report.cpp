@@ -70,6 +70,11 @@ Html each_stage(const Run& run, std::string_view kind, Html (*body)(const Stage&
   return all;
 }
 
+const Stage* stage_of(const Run& run, std::string_view name) {
+  const auto found = std::ranges::find(run.stages, name, &Stage::name);
+  return found == run.stages.end() ? nullptr : &*found;
+}
+
 std::string html_report(const base::Path& run_directory) {
   const Run run = record::read_run(run_directory);
   const Html policy = Html::markup(

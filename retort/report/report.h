@@ -15,6 +15,10 @@ std::string scores_table(const base::Json& evaluate_result);
 /// What each model of an evaluate stage made of each prompt, a line each; empty when nothing was generated.
 std::string generated_texts(const base::Json& evaluate_result);
 
+/// What a run came to, in a line: the model that it ends with, against its teacher.  Empty where none was
+/// evaluated.  Throws StorageError when there is no such directory.
+std::string outcome(const base::Path& run_directory);
+
 /// The page of a run directory.  It loads nothing, from the network or from disk; parts that the run does not
 /// have are left out. Throws StorageError when there is no such directory.
 std::string html_report(const base::Path& run_directory);

@@ -36,25 +36,24 @@ Html summary_table(const Json& result) {
       "Mean over the held-out part of all sources. Recovery is the teacher\u2019s perplexity divided by the "
       "model\u2019s.",
       {{"Model", "", true},
-       {"Parameters", ""},
-       {"Non-zero", ""},
-       {"File", ""},
        {"Perplexity", "per token"},
-       {"Loss", "bits per byte"},
+       {"Recovery", ""},
+       {"Parameters", ""},
        {"KL", "nats per token"},
        {"Top-1", "agreement"},
-       {"Recovery", ""},
+       {"Loss", "bits per byte"},
+       {"Non-zero", ""},
+       {"File", ""},
        {"Speed", "tokens/s"}});
   const std::string teacher = text(result, keys::kTeacher);
   for (const Json& model : elements(field(result, keys::kModels))) {
     const Json& mean = field(model, keys::kMean);
-    const std::string name = text(model, keys::kName);
-    table.row({name, count(number(model, keys::kParameters)), percent(fraction_nonzero(model), 0),
-               bytes(number(model, keys::kFileBytes)), fixed(number(mean, keys::kPerplexity), 2),
-               fixed(number(mean, keys::kBitsPerByte), 4), fixed(number(mean, keys::kKl), 4),
-               percent(number(mean, keys::kTop1Agreement)), percent(number(mean, keys::kRecovery)),
-               significant(number(model, keys::kTokensPerSecond))},
-              name == teacher ? "reference" : "");
+    table.row({label_of(model), fixed(number(mean, keys::kPerplexity), 2),
+               percent(number(mean, keys::kRecovery)), count(number(model, keys::kParameters)),
+               fixed(number(mean, keys::kKl), 4), percent(number(mean, keys::kTop1Agreement)),
+               fixed(number(mean, keys::kBitsPerByte), 4), percent(fraction_nonzero(model), 0),
+               bytes(number(model, keys::kFileBytes)), significant(number(model, keys::kTokensPerSecond))},
+              text(model, keys::kName) == teacher ? "reference" : "");
   }
   return table.empty() ? Html() : table.html();
 }
@@ -83,7 +82,7 @@ Html confidence_table(const Json& result) {
     const std::string name = text(model, keys::kName);
     const Difference difference = nll_difference(model, name == teacher);
     const Json& mean = field(model, keys::kMean);
-    table.row({name, count(documents(model)), difference.value, difference.interval,
+    table.row({label_of(model), count(documents(model)), difference.value, difference.interval,
                percent(number(mean, keys::kEce), 2), percentage_points(mean)},
               name == teacher ? "reference" : "");
   }
@@ -104,7 +103,7 @@ Html source_table(const Json& result) {
                    {"Confidence \u2212 accuracy", "percentage points"}});
   for (const Json& model : elements(field(result, keys::kModels)))
     for (const Json& source : elements(field(model, keys::kSources)))
-      table.row({text(model, keys::kName), text(source, keys::kName), count(number(source, keys::kTokens)),
+      table.row({label_of(model), text(source, keys::kName), count(number(source, keys::kTokens)),
                  bytes(number(source, keys::kBytes)), fixed(number(source, keys::kNll), 4),
                  fixed(number(source, keys::kPerplexity), 2), fixed(number(source, keys::kBitsPerByte), 4),
                  fixed(number(source, keys::kKl), 4), percent(number(source, keys::kTop1Agreement)),
@@ -129,7 +128,7 @@ Series bars_of(const Json& model, const Metric& metric, const std::vector<std::s
     const auto value = number(scores, metric.key);
     return value ? Number(*value * metric.scale) : Number();
   };
-  Series series{.name = text(model, keys::kName), .color = palette.color(text(model, keys::kName))};
+  Series series{.name = label_of(model), .color = palette.color(text(model, keys::kName))};
   for (const std::string& name : sources) {
     const auto& all = elements(field(model, keys::kSources));
     const auto found =
@@ -203,8 +202,11 @@ Html reliability_figure(const Json& result, Palette& palette) {
       const std::string name = text(model, keys::kName);
       const std::size_t color = palette.color(name);
       if (Points points = reliability(model, source); !points.empty())
-        view.series.push_back(
-            {.name = name, .color = color, .dash = color, .marks = true, .points = std::move(points)});
+        view.series.push_back({.name = label_of(model),
+                               .color = color,
+                               .dash = color,
+                               .marks = true,
+                               .points = std::move(points)});
     }
     if (view.series.empty()) continue;
     view.series.push_back(
@@ -251,7 +253,7 @@ Html card(const Json& model) {
     texts += element("p", {{"dir", "auto"}}, element("span", {{"class", "prompt"}}, prompt) + answer);
   }
   if (texts.empty()) return {};
-  return element("figure", element("figcaption", text(model, keys::kName)) + texts);
+  return element("figure", element("figcaption", label_of(model)) + texts);
 }
 
 Html generated(const Run& run) {

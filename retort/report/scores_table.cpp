@@ -15,8 +15,8 @@ using base::Json;
 constexpr std::size_t kMaxColumns = 110;
 constexpr std::size_t kGap = 2;
 using Rows = std::vector<std::vector<std::string>>;  // the first holds the titles
-const std::vector<std::string> kHeader = {"model",     "parameters", "non-zero", "file",     "perplexity",
-                                          "bits/byte", "KL",         "top-1",    "recovery", "tokens/s"};
+const std::vector<std::string> kHeader = {"model", "perplexity", "recovery", "parameters", "KL",
+                                          "top-1", "bits/byte",  "non-zero", "file",       "tokens/s"};
 const std::vector<std::string> kSecondHeader = {"model",         "documents", "NLL - teacher's",
                                                 "95 % interval", "ECE",       "confidence - accuracy"};
 
@@ -53,7 +53,7 @@ std::string one_line(const std::string& text) {
 }
 
 std::string plain_name(const Json& model) {
-  return one_line(text(model, keys::kName));
+  return one_line(label_of(model));
 }
 
 std::string share(const Json& model) {
@@ -64,14 +64,14 @@ std::string share(const Json& model) {
 std::vector<std::string> cells_of(const Json& model) {
   const Json& mean = field(model, keys::kMean);
   return {plain_name(model),
-          count(number(model, keys::kParameters)),
-          share(model),
-          bytes(number(model, keys::kFileBytes)),
           fixed(number(mean, keys::kPerplexity), 2),
-          fixed(number(mean, keys::kBitsPerByte), 3),
+          percent(number(mean, keys::kRecovery)),
+          count(number(model, keys::kParameters)),
           fixed(number(mean, keys::kKl), 4),
           percent(number(mean, keys::kTop1Agreement)),
-          percent(number(mean, keys::kRecovery)),
+          fixed(number(mean, keys::kBitsPerByte), 3),
+          share(model),
+          bytes(number(model, keys::kFileBytes)),
           significant(number(model, keys::kTokensPerSecond))};
 }
 

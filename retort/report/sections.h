@@ -67,6 +67,8 @@ inline constexpr Section kSections[] = {
 /// What `body` shows of each stage of this kind that has a result, under its name where there are several.
 Html each_stage(const Run& run, std::string_view kind, Html (*body)(const Stage& stage));
 
+/// Null when the run has no such stage.
+const Stage* stage_of(const Run& run, std::string_view name);
 /// The parameters of a stage's model as far as the run tells.
 Number parameters_of(const Run& run, const Stage& stage);
 bool is_training(const Stage& stage);

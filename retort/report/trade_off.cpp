@@ -12,12 +12,6 @@ using base::Json;
 
 namespace {
 
-const Stage* stage_of(const Run& run, const std::string& name) {
-  const auto found =
-      std::find_if(run.stages.begin(), run.stages.end(), [&](const Stage& one) { return one.name == name; });
-  return found == run.stages.end() ? nullptr : &*found;
-}
-
 /// The model that a select stage took, as the recipe names it.
 std::string selected(const Stage& stage) {
   for (const Json& model : elements(field(stage.result, keys::kModels)))

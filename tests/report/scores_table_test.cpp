@@ -14,10 +14,10 @@ using base::Json;
 
 TEST(ScoresTable, AlignsTheNumbers) {
   const char* const expected =
-      "model    parameters  non-zero     file  perplexity  bits/byte      KL    top-1  recovery  tokens/s\n"
+      "model    perplexity  recovery  parameters      KL    top-1  bits/byte  non-zero     file  tokens/s\n"
       "--------------------------------------------------------------------------------------------------\n"
-      "teacher      5.51 M     100 %  11.0 MB       27.11      1.561  0.0000  100.0 %   100.0 %     21950\n"
-      "student      3.31 M      75 %   6.6 MB       33.78      1.665  0.2134   74.2 %    80.3 %     34012\n"
+      "teacher       27.11   100.0 %      5.51 M  0.0000  100.0 %      1.561     100 %  11.0 MB     21950\n"
+      "student       33.78    80.3 %      3.31 M  0.2134   74.2 %      1.665      75 %   6.6 MB     34012\n"
       "means over sources, context 512; KL (nats/token), top-1 and recovery (perplexity) against teacher\n"
       "teacher: values dequantised from Q4_1, Q8_0\n";
   EXPECT_EQ(scores_table(Json::parse(kEvaluation)), expected);
@@ -48,6 +48,15 @@ TEST(ScoresTable, ShowsDifferencesWithIntervalsAndCalibration) {
   result["models"][1]["sources"][0]["documents"] = 1;
   EXPECT_NE(scores_table(result).find("1          +0.2200  too few documents  0.0213"), std::string::npos)
       << scores_table(result);
+}
+
+TEST(ScoresTable, CallsModelsByTheirLabels) {
+  Json result = Json::parse(kEvaluation);
+  result["models"][0]["label"] = "whole";
+  const std::string table = scores_table(result);
+  EXPECT_NE(table.find("\nwhole "), std::string::npos) << table;
+  EXPECT_NE(table.find("\nwhole: values dequantised"), std::string::npos) << table;
+  EXPECT_EQ(table.find("\nteacher "), std::string::npos) << table;
 }
 
 TEST(ScoresTable, ShowsDashesForWhatIsMissing) {
