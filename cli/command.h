@@ -27,6 +27,9 @@ Action declare_autopsy(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_bench(CLI::App& app);
 Action declare_recipe(CLI::App& app);
+Action declare_help(CLI::App& app);
+Action declare_version(CLI::App& app);
+Action declare_completion(CLI::App& app);
 
 /// Runs it, with the errors of the system as StorageError and MemoryError: what their user is told.
 base::ExitCode translated(const Action& act);

@@ -24,7 +24,8 @@ Action declare_generate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto& request = options->request;
   app.add_option("MODEL", request.model.model, "Model directory or GGUF file")->required();
-  app.add_option("--prompt", request.prompt, "Text to continue")->required();
+  app.add_option("--prompt", request.prompt, "Text to continue; \\n, \\t, \\r and \\\\ as in YAML")
+      ->required();
   app.add_option("--max-new-tokens", request.max_new_tokens, "At most so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
@@ -38,6 +39,7 @@ Action declare_generate(CLI::App& app) {
   add_verbosity(app, options->verbosity);
   return [options] {
     Console console(options->verbosity);
+    options->request.prompt = unescaped(options->request.prompt);
     const base::Json answer = library().generate(options->request, console);
     if (answer.at("answer").get_ref<const std::string&>().empty())
       console.message(

@@ -34,6 +34,9 @@ constexpr Command kCommands[] = {
     {"doctor", "What this machine offers to a run, and what would go wrong", declare_doctor},
     {"bench", "How fast this machine is, and which sizes of a model run well on it", declare_bench},
     {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
+    {"help", "Help of the program or of one command", declare_help},
+    {"version", "Which version this is, and what it was built with", declare_version},
+    {"completion", "What a shell needs to complete commands and options", declare_completion},
 };
 
 int fail(base::ExitCode code, const std::string& message) {

@@ -20,7 +20,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// The table as text; its first `left` columns are words, the others numbers.
 std::string table(const Rows& rows, std::size_t left);
 
-/// A --separator as it is typed: \n, \t, \r and \\ stand for what they do in YAML.
+/// A --separator or --prompt as it is typed: \n, \t, \r and \\ stand for what they do in YAML.
 std::string unescaped(const std::string& text);
 
 }  // namespace retort::cli

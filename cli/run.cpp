@@ -5,11 +5,13 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/library.h"
+#include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/recipe_source.h"
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/shared/arena.h"
 #include "retort/record/provenance.h"
+#include "retort/record/run_contents.h"
 
 namespace retort::cli {
 namespace {
@@ -21,6 +23,7 @@ struct RunOptions {
   int ranks = 0;
   bool dry_run = false;
   bool print_recipe = false;
+  bool json = false;
   Verbosity verbosity = Verbosity::normal;
 };
 
@@ -34,6 +37,26 @@ base::Path run_directory_of(const RunOptions& options) {
   return options.run_dir.empty() ? base::Path("runs") / name_of(options.source) : base::Path(options.run_dir);
 }
 
+void print_for_people(const pipeline::RunOutcome& outcome) {
+  std::cout << outcome.summary;
+  if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
+}
+
+// What scripts ask for: did it finish, where is what it made, and the result of each stage.
+base::Json as_json(const pipeline::RunOutcome& outcome, const pipeline::RunRequest& request) {
+  base::Json json = {{"finished", outcome.finished}, {"stage", outcome.stage}};
+  if (request.dry_run) {
+    json["plan"] = outcome.summary;
+    return json;
+  }
+  json["run_directory"] = request.run_directory.string();
+  json["report"] = outcome.report.string();
+  json["results"] = base::Json::object();
+  for (const auto& stage : record::read_run(request.run_directory).stages)
+    if (!stage.result.is_null()) json["results"][stage.name] = stage.result;
+  return json;
+}
+
 base::ExitCode run_recipe(const recipe::Recipe& recipe, const RunOptions& options, comm::Group& group,
                           record::Observer& observer) {
   pipeline::RunRequest request;
@@ -43,8 +66,10 @@ base::ExitCode run_recipe(const recipe::Recipe& recipe, const RunOptions& option
   request.dry_run = options.dry_run;
   request.command = command_line();
   const pipeline::RunOutcome outcome = library().run(recipe, request, observer);
-  std::cout << outcome.summary;
-  if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
+  if (options.json && group.rank() == 0)
+    print(std::cout, as_json(outcome, request), true);
+  else if (!options.json)
+    print_for_people(outcome);
   if (outcome.finished) return base::ExitCode::ok;
   observer.message(record::Level::info,
                    base::join("stopped in stage ", outcome.stage,
@@ -85,6 +110,7 @@ Action declare_run(CLI::App& app) {
       "  retort run my.yaml --set stages.student.optim.lr=1e-5 --set stages.student.tokens=2M\n"
       "  retort run my.yaml --ranks 4                  as four processes of this machine\n"
       "  retort run my.yaml --dry-run                  check the recipe and plan memory, change nothing\n"
+      "  retort run my.yaml --json | jq .results.scores.models[0].mean.perplexity\n"
       "The same command again goes on where the run stopped.  Ctrl-C finishes the step and saves.");
   auto options = std::make_shared<RunOptions>();
   add_recipe_source(app, options->source);
@@ -93,6 +119,7 @@ Action declare_run(CLI::App& app) {
   app.add_option("--ranks", options->ranks, "Processes that run it together on this machine; default: one")
       ->check(CLI::Range(1, comm::kMostLocalRanks));
   app.add_flag("--dry-run", options->dry_run, "Check and plan, change nothing");
+  app.add_flag("--json", options->json, "Print the results of all stages as JSON, on one line");
   app.add_flag("--print-recipe", options->print_recipe, "Print the recipe with all defaults and end");
   add_verbosity(app, options->verbosity);
   return [options] { return run(*options); };

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -28,7 +30,47 @@ TEST(Help, OfEveryCommandHasExamples) {
   }
 }
 
+TEST(Help, IsACommandToo) {
+  EXPECT_EQ(run({"help", "run"}).out, run({"run", "--help"}).out);
+  EXPECT_EQ(run({"help", "bench", "gemm"}).out, run({"bench", "gemm", "--help"}).out);
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  const auto wrong = run({"help", "genrate"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_SAYS(wrong.err, "help: expected a command, found 'genrate'; did you mean 'generate'?");
+  const auto page = run({"help", "--man"}).out;
+  EXPECT_SAYS(page, ".TH RETORT 1");
+  EXPECT_SAYS(page, ".SH \"\\&retort bench gemm\"");
+  EXPECT_SAYS(page, "\\fB\\&\\-\\-dry\\-run\\fR");
+}
+
+/// What bash offers for the last of `words`.
+std::string completed(const TemporaryDirectory& directory, const std::string& words) {
+  base::write_file_atomically(
+      directory / "ask.sh",
+      run({"completion", "bash"}).out + "COMP_WORDS=(retort " + words +
+          ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_retort\necho \"${COMPREPLY[*]}\"\n");
+  FILE* pipe = ::popen(("bash " + (directory / "ask.sh").string() + " 2>&1").c_str(), "r");
+  std::array<char, 4096> line{};
+  const bool read = std::fgets(line.data(), line.size(), pipe) != nullptr;
+  ::pclose(pipe);
+  return read ? line.data() : "";
+}
+
+TEST(Completion, KnowsCommandsAndTheirOptions) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(completed(directory, "gen"), "generate\n");
+  EXPECT_EQ(completed(directory, "run --dry"), "--dry-run\n");
+  EXPECT_EQ(completed(directory, "bench gem"), "gemm\n");
+  EXPECT_EQ(completed(directory, "run my.yaml --print"), "--print-recipe\n");
+  EXPECT_EQ(completed(directory, "run my.y"), "\n") << "files are the shell's";
+  EXPECT_SAYS(run({"completion", "fish"}).out,
+              "complete -c retort -n '__fish_seen_subcommand_from run' -l set");
+  EXPECT_SAYS(run({"completion", "zsh"}).out, "#compdef retort");
+  EXPECT_EQ(run({"completion", "csh"}).code, 2);
+}
+
 TEST(Version, NamesTheCompilerAndTheCommit) {
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
   const Finished version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_SAYS(version.out, "(git ");
