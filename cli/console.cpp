@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -115,15 +116,29 @@ void Console::step(const record::StepReport& report) {
 }
 
 void Console::progress(std::string_view what, std::int64_t done, std::int64_t total) {
-  std::string line = base::join(what, "  ", done);
-  if (total > 0)
-    line += base::join("/", total, "  ",
-                       fixed(100.0 * static_cast<double>(done) / static_cast<double>(total), 0), " %");
-  show(line, total > 0 && done == total);
+  const auto now = Clock::now();
+  if (course_.what != what || done < course_.first) course_ = {std::string(what), done, now};
+  const double seconds = std::chrono::duration<double>(now - course_.begin).count();
+  show(progress_line(what, course_.first, done, total, seconds), total > 0 && done == total);
 }
 
 bool Console::stop_requested() const {
   return interrupted();
+}
+
+std::string progress_line(std::string_view what, std::int64_t first, std::int64_t done, std::int64_t total,
+                          double seconds) {
+  if (total <= 0) return base::join(what, "  ", done);
+  constexpr std::int64_t kCells = 20;
+  const auto filled = static_cast<std::size_t>(std::clamp<std::int64_t>(done * kCells / total, 0, kCells));
+  std::string line = base::join(what, "  [", std::string(filled, '#'), std::string(kCells - filled, '-'),
+                                "]  ", done, "/", total);
+  if (done > first && done < total && seconds >= 1)
+    line +=
+        "  " +
+        base::human_seconds(seconds * static_cast<double>(total - done) / static_cast<double>(done - first)) +
+        " left";
+  return line;
 }
 
 std::string step_line(const record::StepReport& report) {

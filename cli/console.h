@@ -42,7 +42,20 @@ class Console : public record::Observer {
   bool color_;
   bool live_ = false;  ///< the cursor stands behind a live line
   Clock::time_point last_shown_{};
+
+  /// What progress() tells of at present, and where it began.
+  struct Course {
+    std::string what = {};
+    std::int64_t first = 0;
+    Clock::time_point begin = {};
+  };
+  Course course_;
 };
+
+/// "prune: blocks compensated  [######--------------]  9/30  1 min 12 s left".  The time left follows from
+/// how long it took from `first` to `done`; below a second it is not said.
+std::string progress_line(std::string_view what, std::int64_t first, std::int64_t done, std::int64_t total,
+                          double seconds);
 
 /// "teacher  12/120  loss 2.3456 (cross_entropy 2.1)  1.2 k tokens/s  61 % of peak  3 min 20 s left"
 std::string step_line(const record::StepReport& report);

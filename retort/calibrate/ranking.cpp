@@ -182,7 +182,7 @@ BlockScores block_scores(const RankingOptions& options, const model::BlockWeight
 }
 
 std::vector<BlockScores> measured_scores(const model::Weights& weights, const std::vector<Batch>& batches,
-                                         const RankingOptions& options) {
+                                         const RankingOptions& options, record::Observer* observer) {
   LossGradients gradients(weights, count_targets(batches));
   if (options.uses(ChannelRanking::taylor))
     for (const auto& batch : batches) gradients.add(batch);
@@ -203,6 +203,7 @@ std::vector<BlockScores> measured_scores(const model::Weights& weights, const st
       statistics[tap].gradient_I =
           gradients.sums()[static_cast<std::size_t>(block)].columns[static_cast<std::size_t>(tap)];
     scores.push_back(block_scores(options, views, statistics));
+    if (observer) observer->progress("prune: blocks ranked", walk.block(), std::ssize(weights.config.blocks));
   }
   return scores;
 }

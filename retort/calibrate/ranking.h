@@ -17,6 +17,7 @@
 #include "retort/calibrate/text.h"
 #include "retort/model/block.h"
 #include "retort/model/weights.h"
+#include "retort/record/observer.h"
 
 namespace retort::calibrate {
 
@@ -71,10 +72,11 @@ at::Tensor massive_channels(const InputStatistics& down_input, const at::Tensor&
 BlockScores block_scores(const RankingOptions& options, const model::BlockWeights& weights,
                          const BlockStatistics& statistics);
 
-/// One forward pass, block after block, and for taylor a forward and backward pass before it.  Throws
-/// ValidationError naming the block whose activations are not finite.
+/// One forward pass, block after block, and for taylor a forward and backward pass before it.  Tells
+/// `observer`, if any, how many blocks are ranked.  Throws ValidationError naming the block whose activations
+/// are not finite.
 std::vector<BlockScores> measured_scores(const model::Weights& weights, const std::vector<Batch>& batches,
-                                         const RankingOptions& options);
+                                         const RankingOptions& options, record::Observer* observer = nullptr);
 
 /// Scores of a model's parts.
 struct UnitScores {

@@ -122,7 +122,7 @@ std::vector<calibrate::BlockScores> scores_of(const PruneSetup& setup, const Res
   const auto& text = setup.options.narrows() ? plan.text.fitted : plan.text.choosing;
   return calibrate::measured_scores(
       setup.input, calibrate::calibration_batches(text, setup.input.config, setup.input.options().device()),
-      plan.ranking);
+      plan.ranking, &setup.observer);
 }
 
 void log_outcome(const PruneSetup& setup, const PruneReport& report) {

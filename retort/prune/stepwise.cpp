@@ -58,7 +58,8 @@ calibrate::UnitScores unit_scores_of(const Stepwise& s, const architecture::Kept
   const auto& input = s.setup.input;
   const auto batches =
       calibrate::calibration_batches(s.plan.text.fitted, input.config, input.options().device());
-  const auto scores = calibrate::measured_scores(compress::sliced(input, kept), batches, s.plan.ranking);
+  const auto scores =
+      calibrate::measured_scores(compress::sliced(input, kept), batches, s.plan.ranking, &s.setup.observer);
   return in_input(calibrate::unit_scores(scores), input.config, kept);
 }
 
