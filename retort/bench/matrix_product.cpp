@@ -31,12 +31,15 @@ class Product {
   void run() {
     const double seconds = seconds_of(repeats_);
     seconds_ += seconds;
+    products_ += repeats_;
     best_seconds_ = std::min(best_seconds_, seconds / repeats_);
     if (seconds < kTimedSeconds) repeats_ *= 2;
   }
   double seconds() const { return seconds_; }
   double best_seconds() const { return best_seconds_; }
   double best_flops() const { return flops_ / best_seconds_; }
+  // The first products make kernels and touch pages, a small part of all.
+  double mean_flops() const { return flops_ * static_cast<double>(products_) / seconds_; }
 
  private:
   double seconds_of(int products) {
@@ -53,6 +56,7 @@ class Product {
   at::Tensor a_, b_, c_;
   double flops_, seconds_ = 0, best_seconds_ = 1e30;
   int repeats_ = 1;
+  std::int64_t products_ = 0;
 };
 
 // Two thousand million multiplications, and matrices of 64 MB, are enough to see a rate.
@@ -65,9 +69,7 @@ ProductShape shortened(ProductShape shape) {
   return shape;
 }
 
-}  // namespace
-
-double matrix_product_flops(at::ScalarType dtype, at::Device device) {
+MatrixRates rates_within(at::ScalarType dtype, at::Device device, double seconds) {
   constexpr std::int64_t kLargestSide = 8192;
   // Half of what an accelerator has left, for the next three matrices.
   const auto fits = [&](std::int64_t side) {
@@ -76,11 +78,22 @@ double matrix_product_flops(at::ScalarType dtype, at::Device device) {
   };
   for (std::int64_t side = 1024;; side *= 2) {
     Product product({side, side, side}, dtype, device);
-    for (int i = 0; i < 50 && (i < 3 || product.seconds() < 0.1); ++i) product.run();
+    constexpr int kLeast = 3, kMost = 1000;
+    for (int i = 0; i < kMost && (i < kLeast || product.seconds() < seconds); ++i) product.run();
     // A product that is over at once does not occupy the device.
     if (side == kLargestSide || product.best_seconds() >= kTimedSeconds || !fits(2 * side))
-      return product.best_flops();
+      return {product.best_flops(), product.mean_flops()};
   }
+}
+
+}  // namespace
+
+double matrix_product_flops(at::ScalarType dtype, at::Device device) {
+  return rates_within(dtype, device, 0.1).best;
+}
+
+MatrixRates matrix_rates(at::ScalarType dtype, at::Device device) {
+  return rates_within(dtype, device, 0.5);
 }
 
 double ProductShape::flops() const {

@@ -12,6 +12,15 @@ namespace retort::bench {
 /// side takes about 0.2 seconds.
 double matrix_product_flops(at::ScalarType dtype, at::Device device);
 
+/// Floating-point operations per second of products, the best and over all of the time.
+struct MatrixRates {
+  double best = 0, mean = 0;
+};
+
+/// Measures for about half a second, so that neighbours on the machine are met; sides as
+/// matrix_product_flops().
+MatrixRates matrix_rates(at::ScalarType dtype, at::Device device);
+
 /// [rows, inner] times [inner, columns].
 struct ProductShape {
   std::int64_t rows = 1024, inner = 1024, columns = 1024;

@@ -20,6 +20,7 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
 #include "retort/pipeline/compute_dtype.h"
+#include "retort/pipeline/dry_run.h"
 #include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/own_device.h"
@@ -124,56 +125,6 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
     write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged);
   });
   return true;
-}
-
-// As if models that are still to be pruned were not: a stage that fits then fits for sure.
-std::string describe_unpruned_memory(const PlanContext& context, const recipe::Stage& stage) {
-  const auto unpruned = context.models.unpruned();
-  const char* later = "memory is planned when its models are there";
-  try {
-    const auto resolved =
-        functions_of(stage.kind)
-            .resolve({context.recipe, unpruned, context.observer, context.dtype, context.place}, stage);
-    if (!resolved.memory) return later;
-    shard::require_fits(*resolved.memory, context.place.bytes_of_rank());
-    return "memory plan, as if its models were not pruned\n" + shard::describe(*resolved.memory);
-  } catch (const base::MemoryError& error) {
-    return base::join(later, "; not pruned they would not fit: ", error.what());
-  } catch (const base::UsageError&) {  // which blocks a layer_map finds, only pruned models say
-    return later;
-  }
-}
-
-std::string describe_memory(const PlanContext& context, const recipe::Stage& stage,
-                            const ResolvedStage& resolved) {
-  const auto is_known = [&](const std::string& name) { return context.models.config(name).has_value(); };
-  if (!std::ranges::all_of(stage.models_read(), is_known)) return describe_unpruned_memory(context, stage);
-  return resolved.memory ? "memory plan\n" + shard::describe(*resolved.memory) : "it holds no model";
-}
-
-std::string describe_work(const recipe::Stage& stage, const StageWork& work, at::Device device,
-                          std::optional<double>& measured_rate) {
-  const auto sized = sized_flops_per_second(stage);
-  if (!sized && !measured_rate) measured_rate = bench::matrix_product_flops(at::kFloat, device);
-  return base::join("stage ", stage.name, ": ", work.sentence, ", about ",
-                    base::human_seconds(work.flops / (sized ? *sized : *measured_rate)),
-                    sized ? " by the rate in " + stage.sizing : " here", ".\n");
-}
-
-std::string dry_run(const PlanContext& context, const CheckedStages& stages, const std::string& only_stage) {
-  std::string text;
-  std::optional<double> measured_rate;  // where no file has it
-  for (const auto& stage : context.recipe.stages) {
-    if (!only_stage.empty() && stage.name != only_stage) continue;
-    const auto found = stages.find(stage.name);
-    const bool finished = found == stages.end();
-    text += base::join("stage ", stage.name, " (", recipe::name(stage.kind),
-                       "): ", finished ? "finished before" : describe_memory(context, stage, found->second),
-                       "\n");
-    if (!finished && found->second.work)
-      text += describe_work(stage, found->second.work(), context.place.device, measured_rate);
-  }
-  return text;
 }
 
 std::string summary_of(const record::RunDirectory& directory, const recipe::Recipe& recipe) {

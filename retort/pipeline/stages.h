@@ -15,6 +15,7 @@
 #include "retort/base/json.h"
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/known_models.h"
+#include "retort/pipeline/stage_work.h"
 #include "retort/recipe/recipe.h"
 #include "retort/shard/memory_plan.h"
 
@@ -47,12 +48,6 @@ struct TextUse {
 struct SequenceLength {
   const char* key;
   std::int64_t tokens;
-};
-
-/// What a stage reads and passes through its model.
-struct StageWork {
-  std::string sentence;  ///< without its end
-  double flops = 0;      ///< of products that take as long
 };
 
 /// What follows from a stage's keys and its models.  The checks before a run, the dry run and the run itself

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -144,6 +145,33 @@ std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t ite
          2 * calibrate::activation_bytes(config, item_bytes, batch_tokens);
 }
 
+// Tokens through the whole model, at least and at most.
+struct TokenRange {
+  double least = 0, most = 0;
+};
+
+// Each step measures every candidate and ranks what is left; the largest and the smallest first step bound
+// how many steps there are.
+TokenRange stepwise_tokens(const search::Space& space, const PruneWork& work) {
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), largest = 1;
+  for (const auto& unit : space.units) {
+    smallest = std::min(smallest, unit.removed[1]);
+    largest = std::max(largest, unit.removed[1]);
+  }
+  const double passes = work.compared_share * static_cast<double>(space.units.size()) + kRankingPasses;
+  const auto tokens = [&](std::int64_t step) {
+    return passes * static_cast<double>(work.text_tokens) *
+           std::ceil(static_cast<double>(space.least_removed) / static_cast<double>(step));
+  };
+  return {tokens(largest), tokens(smallest)};
+}
+
+// Influence ends when it has ranked the units; the others may spend their budget.
+TokenRange searched_tokens(const PruneOptions& options, const PruneWork& work) {
+  const auto least = static_cast<double>(work.search.least), most = static_cast<double>(work.search.most);
+  return {least, options.search.method == SearchMethod::influence ? least : std::max(least, most)};
+}
+
 }  // namespace
 
 std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options) {
@@ -172,14 +200,15 @@ PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, 
     const auto least = least_search(config, options, longest_rounds(text_tokens, options));
     work.search = {.most = budget_of(options, least), .least = least.tokens()};
   }
-  if (!options.stepwise()) {
-    const ModelSpace space(config, options, target_parameters(config, options), {});
-    work.nearest_parameters = space.nearest_size().value_or(0);
-    work.nearest_share = static_cast<double>(work.nearest_parameters) /
-                         static_cast<double>(architecture::num_parameters(config));
-  }
-  work.flops = architecture::flops_per_token(config, options.sequence_length) *
-               static_cast<double>(work.search.most + work.other_tokens);
+  const ModelSpace space(config, options, target_parameters(config, options), {});
+  work.nearest_parameters = space.nearest_size().value_or(0);
+  work.nearest_share = static_cast<double>(work.nearest_parameters) /
+                       static_cast<double>(architecture::num_parameters(config));
+  const auto [least, most] =
+      options.stepwise() ? stepwise_tokens(space.space(), work) : searched_tokens(options, work);
+  const auto flops = architecture::flops_per_token(config, options.sequence_length);
+  work.least_flops = flops * (static_cast<double>(work.other_tokens) + least);
+  work.most_flops = flops * (static_cast<double>(work.other_tokens) + most);
   return work;
 }
 
@@ -210,8 +239,7 @@ std::string describe(const PruneWork& work) {
   } else {
     text += ", and the search has no limit";
   }
-  return text +
-         base::join("; ", base::human_flops(work.flops), search.most > 0 ? " in all" : " without the search");
+  return text;
 }
 
 TextTokens tokens_of(const calibrate::TextSplit& text) {

@@ -71,7 +71,7 @@ struct PruneWork {
   double compared_share = 0;  ///< of the text, on which the candidates of a step are compared; 0: no steps
   std::int64_t other_tokens = 0;   ///< before and after the search, as forward passes of the same time
   std::int64_t fitted_inputs = 0;  ///< of the widest layer that compensation fits; 0: nothing is fitted
-  double flops = 0;                ///< of all of it
+  double least_flops = 0, most_flops = 0;  ///< of all of it, by what the method needs and what it may spend
   std::int64_t nearest_parameters =
       0;                     ///< of the size that takes the target's place, where units reach none there
   double nearest_share = 0;  ///< of the model

@@ -111,7 +111,7 @@ std::string describe(const SparsifyWork& work) {
   if (work.tested_tokens > 0)
     text += base::join(" one by one, on ", base::human_count(static_cast<double>(work.tested_tokens)),
                        " tokens in all");
-  return text + base::join("; ", base::human_flops(work.flops), " in all");
+  return text;
 }
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,

@@ -246,6 +246,9 @@ TEST(Run, DryRunPlansAndChangesNothing) {
 
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_SAYS(dry.out, "stage born (train): memory plan");
+  EXPECT_SAYS(dry.out, "\nstage born: learns from ");
+  EXPECT_SAYS(dry.out, ", as if its models were not pruned.\n");
+  EXPECT_SAYS(dry.out, "\nin all: about ");
   EXPECT_TRUE(files_below(project.path()) == before);
 }
 

@@ -151,7 +151,9 @@ TEST(Work, CountsTextAndSearch) {
   EXPECT_EQ(work.search.most, 5000);
   EXPECT_GT(work.search.least, 250) << "one model on a quarter of the text";
   EXPECT_EQ(work.other_tokens, 5 * 1000);
-  EXPECT_DOUBLE_EQ(work.flops, 10'000 * architecture::flops_per_token(config, options.sequence_length));
+  const auto flops = architecture::flops_per_token(config, options.sequence_length);
+  EXPECT_DOUBLE_EQ(work.most_flops, 10'000 * flops);
+  EXPECT_DOUBLE_EQ(work.least_flops, static_cast<double>(5000 + work.search.least) * flops);
   EXPECT_SAYS(prune::describe(work), "1.0 k tokens of calibration text");
   EXPECT_SAYS(prune::describe(work), "the search passes up to 5.0 k tokens and needs up to ");
   EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options, {{.most = 10, .least = 20}})),

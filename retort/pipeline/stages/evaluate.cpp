@@ -186,9 +186,20 @@ base::Json run(const Context& context, const Stage& stage, const shard::MemoryPl
   return result;
 }
 
+std::optional<StageWork> work_of(const Stage& stage, const KnownModels& models) {
+  std::vector<architecture::Config> configs;
+  for (const auto& name : stage.models) {
+    auto config = models.config(name);
+    if (!config) return {};
+    configs.push_back(std::move(*config));
+  }
+  return scoring_work(options_of(stage), configs, std::ssize(stage.data));
+}
+
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   const auto plan = largest_plan(stage, context.place, context.models);
   ResolvedStage resolved{.lengths = {{"context", options_of(stage).context}}, .memory = plan};
+  if (const auto work = work_of(stage, context.models)) resolved.work = [work] { return *work; };
   if (plan) resolved.run = [&stage, plan](const Context& running) { return run(running, stage, *plan); };
   return resolved;
 }

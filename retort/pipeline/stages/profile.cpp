@@ -61,6 +61,9 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   if (!config) return resolved;
   const auto weights = placed(context.place, stage, *config);
   resolved.memory = weights.memory;
+  resolved.work = [&stage, asked, model = *config] {
+    return profiling_work(options_of(stage), model, calibration_tokens(stage, asked));
+  };
   resolved.run = [&stage, offloaded = weights.offloaded](const Context& running) {
     return run(running, stage, offloaded);
   };

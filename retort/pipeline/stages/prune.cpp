@@ -155,7 +155,7 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   resolved.memory = s.weights.memory;
   resolved.work = [s, input = *config] {
     const auto work = prune::work_of(input, s.text_tokens, s.options());
-    return StageWork{describe(work), work.flops};
+    return StageWork{describe(work), work.least_flops, work.most_flops};
   };
   resolved.check = [s, input = *config](const PlanContext& known) {
     check_options(known, s.stage);

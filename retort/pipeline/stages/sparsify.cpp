@@ -84,7 +84,7 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   resolved.memory = s.weights.memory;
   resolved.work = [s, input = *config] {
     const auto work = sparsify::work_of(input, s.text_tokens, s.options());
-    return StageWork{describe(work), work.flops};
+    return StageWork{describe(work), work.flops, work.flops};
   };
   resolved.check = [s](const PlanContext& known) { (void)calibration_text(known, s.stage, s.asked); };
   resolved.run = [s](const Context& running) { return run(running, s); };

@@ -41,6 +41,7 @@ struct Training {
   std::vector<loss::LossOptions> losses = {};
   loss::Blocks blocks = {};  ///< but for the number of tokens
   train::StepPlan plan = {};
+  StageWork work = {};
   base::Path from = {}, teacher = {};  ///< directories; empty: random weights, and none
   base::Path tokenizer = {};           ///< directory that its files come from
 };
@@ -296,6 +297,8 @@ std::optional<Training> planned(const PlanContext& context, const Stage& stage) 
   training.plan = train::plan_steps(training.options, *student, teacher ? &*teacher : nullptr, losses,
                                     is_sparse ? optim::KeepZeros::kNeeds : optim::RuleNeeds(), context.dtype,
                                     context.place.device, context.place.bytes_of_rank(), context.place.ranks);
+  training.work = training_work(training.options, *student, teacher ? &*teacher : nullptr,
+                                std::ssize(stage.data), context.dtype);
   if (!begins) training.from = context.models.path(stage.from).value_or(base::Path());
   if (teacher) training.teacher = context.models.path(stage.teacher).value_or(base::Path());
   training.tokenizer = begins ? base::Path(stage.tokenizer) : training.from;
@@ -388,6 +391,7 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
     resolved.check = [&stage](const PlanContext& known) { check_beginning(known, stage); };
   if (const auto training = planned(context, stage)) {
     resolved.memory = training->plan.memory;
+    resolved.work = [work = training->work] { return work; };
     resolved.run = [training = *training](const Context& running) { return run(running, training); };
   }
   return resolved;
