@@ -1,5 +1,5 @@
-// Products of float32 by oneDNN and by AMX against float64, in every layout that the model uses, and linear
-// layers.
+// Products of float32 by oneDNN against float64, in every layout that the model uses, sums of products, and
+// linear layers.
 #include "retort/ops/matrix_product.h"
 
 #include <ATen/ATen.h>
@@ -7,12 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
-#include <limits>
 
 #include "ops/kernel_tables.h"
-#include "retort/ops/cpu/amx_kernels.h"
-#include "retort/ops/cpu/amx_product.h"
 #include "retort/ops/cpu/packed_product.h"
 #include "retort/ops/path.h"
 #include "tests/support/tolerance.h"
@@ -66,166 +62,17 @@ TEST(MatrixProduct, OfOtherTypesIsThatOfLibtorch) {
 TEST(TransposedProduct, IsAddedInTheTypeOfTheSum) {
   at::manual_seed(7);
   for (const auto& [n, m, k] : {std::array{70, 66, 32}, std::array{1100, 130, 544}, std::array{33, 64, 64},
-                                std::array{128, 33, 64}, std::array{128, 64, 33}})
+                                std::array{128, 33, 64}, std::array{128, 64, 33}, std::array{700, 1, 64},
+                                std::array{3, 5, 7}, std::array{16, 2000, 1100}, std::array{3000, 2000, 1}})
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       const auto a_NM = at::randn({n, m + 8}).to(type).narrow(1, 0, m), b_NK = at::randn({n, k}).to(type);
       const auto before_MK = at::randn({m, k}), sum_MK = before_MK.clone();
       ops::add_transposed_product(sum_MK, a_NM, b_NK);
       const auto expected_MK =
           before_MK.to(at::kDouble) + at::mm(a_NM.to(at::kDouble).t(), b_NK.to(at::kDouble));
-      const bool rounded =
-          type == at::kBFloat16 && (ops::path_of(at::kCPU) != ops::Path::cpu ||
-                                    !(ops::cpu::has_amx_product(n, m, k) || ops::cpu::packs_bf16(n, m, k)));
+      const bool rounded = type == at::kBFloat16 && ops::path_of(at::kCPU) != ops::Path::cpu;
       test::expect_close(sum_MK, expected_MK, test::tolerance(rounded ? type : at::kFloat));
     }
-}
-
-// An operand of random numbers with rows, or columns, that are part of longer ones.
-at::Tensor part_of_random(std::int64_t rows, std::int64_t columns, bool rows_are_dense, at::ScalarType type) {
-  if (!rows_are_dense) return part_of_random(columns, rows, true, type).t();
-  return at::randn({rows, columns + 7}).to(type).narrow(1, 3, columns);
-}
-
-// Both layouts of both operands, whole squares and rests of each side, several pieces of inner elements and
-// of columns.
-template <typename Check>
-void for_every_amx_product(Check check) {
-  at::manual_seed(10);
-  constexpr std::array<std::array<std::int64_t, 3>, 6> kSizes{
-      {{1, 1, 1}, {32, 32, 32}, {33, 31, 47}, {70, 650, 65}, {129, 700, 1100}, {300, 1300, 40}}};
-  for (const auto type : {at::kFloat, at::kBFloat16})
-    for (const auto& [n, k, m] : kSizes)
-      for (const bool a_rows : {true, false})
-        for (const bool b_rows : {true, false}) {
-          SCOPED_TRACE(testing::Message() << at::toString(type) << " " << n << " x " << k << " x " << m << " "
-                                          << a_rows << b_rows);
-          check(part_of_random(n, k, a_rows, type), part_of_random(k, m, b_rows, type));
-        }
-}
-
-TEST(AmxProduct, IsThatOfDoubleWithTheSameBitsForAnyNumberOfThreads) {
-  if (!ops::amx_kernels()) return;  // nothing computes it so
-  for_every_amx_product([](const at::Tensor& a_NK, const at::Tensor& b_KM) {
-    const auto product_NM = at::mm(a_NK.to(at::kDouble), b_KM.to(at::kDouble));
-    for (const auto result : {ops::cpu::AmxResult::assigned, ops::cpu::AmxResult::added}) {
-      const bool added = result == ops::cpu::AmxResult::added;
-      const auto before_NM = at::randn({a_NK.size(0), b_KM.size(1) + 1});
-      const auto part_of = [&](const at::Tensor& x) { return x.narrow(1, 0, b_KM.size(1)); };
-      at::Tensor first_NM;
-      for (const int threads : {1, 2, 3, 4}) {
-        at::set_num_threads(threads);
-        const auto out_NM = before_NM.clone();
-        ops::cpu::amx_product(part_of(out_NM), a_NK, b_KM, result);
-        const auto expected_NM = added ? part_of(before_NM).to(at::kDouble) + product_NM : product_NM;
-        test::expect_close(part_of(out_NM), expected_NM, test::tolerance(at::kFloat));
-        test::expect_identical(out_NM.select(1, b_KM.size(1)), before_NM.select(1, b_KM.size(1)));
-        if (!first_NM.defined()) first_NM = out_NM;
-        test::expect_identical(out_NM, first_NM);
-      }
-    }
-  });
-  at::set_num_threads(2);
-}
-
-// Several pieces of columns, of which some lie below the diagonal.
-TEST(AmxProduct, AboveTheDiagonalHasTheSameBitsForAnyNumberOfThreads) {
-  if (!ops::amx_kernels()) return;
-  at::manual_seed(13);
-  const auto x_NC = at::randn({200, 1111}), before_CC = at::randn({1111, 1111});
-  const auto expected_CC =
-      at::triu(before_CC.to(at::kDouble) + at::mm(x_NC.to(at::kDouble).t(), x_NC.to(at::kDouble)));
-  at::Tensor first_CC;
-  for (const int threads : {1, 2, 3, 5}) {
-    at::set_num_threads(threads);
-    const auto sum_CC = before_CC.clone();
-    ops::cpu::amx_product(sum_CC, x_NC.t(), x_NC, ops::cpu::AmxResult::added_above_the_diagonal);
-    test::expect_close(at::triu(sum_CC), expected_CC, test::tolerance(at::kFloat));
-    if (!first_CC.defined()) first_CC = at::triu(sum_CC);
-    test::expect_identical(at::triu(sum_CC), first_CC);
-  }
-  at::set_num_threads(2);
-}
-
-// Three bfloat16 hold 24 bits, as float32 does: the root mean square error is no more than that of libtorch's
-// product, with a tenth for chance.
-TEST(AmxProduct, OfFloat32IsAsExactAsByVectors) {
-  if (!ops::amx_kernels()) return;
-  at::manual_seed(11);
-  for (const std::int64_t k : {64, 576, 2048}) {
-    const auto a_NK = at::randn({256, k}) * at::exp(3 * at::randn({256, k})), b_KM = at::randn({k, 256});
-    const auto expected_NM = at::mm(a_NK.to(at::kDouble), b_KM.to(at::kDouble));
-    const auto found_NM = at::empty({256, 256});
-    ops::cpu::amx_product(found_NM, a_NK, b_KM, ops::cpu::AmxResult::assigned);
-    const auto error = [&](const at::Tensor& x_NM) {
-      return (x_NM.to(at::kDouble) - expected_NM).norm().item<double>();
-    };
-    EXPECT_LE(error(found_NM), 1.1 * error(at::mm(a_NK, b_KM))) << k;
-  }
-}
-
-// float32 numbers that are bfloat16 ones have two parts of zero, which are left out: the sums have the same
-// bits as beside a column that needs all parts.
-TEST(AmxProduct, OfNumbersInOnePartHasTheBitsOfThoseInThree) {
-  if (!ops::amx_kernels()) return;
-  at::manual_seed(14);
-  at::set_num_threads(1);  // which packs all columns together
-  const auto a_NK = at::randn({100, 700}), in_one_KM = at::randn({700, 96}).to(at::kBFloat16).to(at::kFloat);
-  const auto in_three_KM = at::cat({in_one_KM, at::randn({700, 1})}, 1);
-  const auto one_NM = at::empty({100, 96}), three_NM = at::empty({100, 97});
-  ops::cpu::amx_product(one_NM, a_NK, in_one_KM, ops::cpu::AmxResult::assigned);
-  ops::cpu::amx_product(three_NM, a_NK, in_three_KM, ops::cpu::AmxResult::assigned);
-  test::expect_identical(one_NM, three_NM.narrow(1, 0, 96).contiguous());
-  at::set_num_threads(2);
-}
-
-TEST(AmxProduct, SeesWhichNumbersOnePartHolds) {
-  if (!ops::amx_kernels()) return;
-  at::manual_seed(15);
-  const auto x = at::randn({40, 50}).to(at::kBFloat16).to(at::kFloat);
-  const auto words = at::empty({64 * 64 * 3 / 2}, at::kInt);  // aligned as tensors are
-  const auto in_one_part = [&](bool rows) {
-    return ops::amx_kernels()->f32.pack({x.const_data_ptr<float>(), rows ? 50 : 1, rows ? 1 : 50},
-                                        rows ? 40 : 50, rows ? 50 : 40, /*lines_are_columns=*/true,
-                                        static_cast<std::uint32_t*>(words.mutable_data_ptr()));
-  };
-  EXPECT_TRUE(in_one_part(true) && in_one_part(false));
-  x[39][49] = 1.001f;
-  EXPECT_FALSE(in_one_part(true) || in_one_part(false));
-}
-
-// Large and small numbers lose nothing, but that products of parts below 2^-126 count as zero; what is not
-// finite shows in its row and column, and nowhere else.
-TEST(AmxProduct, OfFloat32KeepsTheRangeOfFloat32) {
-  if (!ops::amx_kernels()) return;
-  at::manual_seed(12);
-  const auto a_NK = at::randn({64, 96}), b_KM = at::randn({96, 64});
-  const auto product = [](const at::Tensor& a, const at::Tensor& b) {
-    const auto out = at::empty({a.size(0), b.size(1)});
-    ops::cpu::amx_product(out, a, b, ops::cpu::AmxResult::assigned);
-    return out;
-  };
-  const auto tiny_NM = product(a_NK * 1e-18, b_KM * 1e-18);
-  const auto expected_NM = at::mm((a_NK * 1e-18).to(at::kDouble), (b_KM * 1e-18).to(at::kDouble));
-  EXPECT_LE((tiny_NM.to(at::kDouble) - expected_NM).abs().max().item<double>(),
-            6.0 * 96 * std::numeric_limits<float>::min());
-  const auto subnormal_NK = at::full({64, 96}, 1e-39), large_KM = at::full({96, 64}, 1e20);
-  EXPECT_EQ(product(subnormal_NK, large_KM).abs().max().item<double>(), 0);
-  for (const double scale : {1e-15, 1e18})
-    test::expect_close(product(a_NK * scale, b_KM * scale) / (scale * scale),
-                       at::mm(a_NK.to(at::kDouble), b_KM.to(at::kDouble)), test::tolerance(at::kFloat));
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const auto all_ones = std::bit_cast<float>(std::uint32_t{0x7fffffff});  // a NaN that rounds up to zero
-  for (const float bad : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), all_ones}) {
-    const auto with_bad_NK = a_NK.clone(), bad_KM = b_KM.clone();
-    with_bad_NK[3][5] = bad;
-    bad_KM[5][7] = bad;
-    auto finite_NM = at::isfinite(product(with_bad_NK, b_KM));
-    EXPECT_FALSE(finite_NM[3].any().item<bool>()) << bad;
-    EXPECT_EQ(finite_NM.sum().item<std::int64_t>(), 63 * 64) << bad;
-    finite_NM = at::isfinite(product(a_NK, bad_KM));
-    EXPECT_FALSE(finite_NM.select(1, 7).any().item<bool>()) << bad;
-    EXPECT_EQ(finite_NM.sum().item<std::int64_t>(), 63 * 64) << bad;
-  }
 }
 
 // Whole tiles and rests of each side, several blocks, parts of wider matrices.

@@ -11,8 +11,10 @@
 
 namespace retort::ops {
 
+/// Rows of a register, and words of a row; two elements of bfloat16 are in each word.
+inline constexpr std::int64_t kAmxSide = 16, kAmxWordsOfSquare = kAmxSide * kAmxSide;
 /// Lines of a panel, and inner elements of a square.
-inline constexpr std::int64_t kAmxLines = 32, kAmxInner = 32;
+inline constexpr std::int64_t kAmxLines = 2 * kAmxSide, kAmxInner = 2 * kAmxSide;
 constexpr std::int64_t amx_padded(std::int64_t count) {
   return (count + kAmxLines - 1) / kAmxLines * kAmxLines;
 }
@@ -29,7 +31,8 @@ struct AmxOperand {
   std::int64_t line_step, inner_step;
 };
 
-/// out = a b, or out += a b, in float32, of a panel of each; 32 by 32 elements, rows `out_row` apart.
+/// out = a b, or out += a b, in float32, of a panel of each; 32 by 32 elements, rows `out_row` apart.  What
+/// is added is summed apart, but of bfloat16.
 struct AmxProduct {
   const std::uint32_t *a, *b;
   bool b_in_one_part;  ///< as pack() says of it

@@ -25,13 +25,26 @@ constexpr std::int64_t kColumnBytes = 1250 << 10;
 constexpr std::int64_t kLeastInner = 320, kMostInner = 640;
 // Rows that are packed at once.  Where these lie across memory, neighbours use a line of the cache together.
 constexpr std::int64_t kRowsAlong = 32, kRowsAcross = 128;
+// Sums of more pieces of float32 are added in groups, of so many rows at once: then no sum has many
+// additions.
+constexpr std::int64_t kMostPieces = 8, kSumRows = 1024;
 
-// How many inner elements and columns are packed at once.  It depends on the sizes alone, for the order of
-// sums not to depend on the number of threads.
-struct AmxPieces {
-  std::int64_t inner, columns;
+// How many inner elements and columns are packed at once, and how many inner elements a group has.  It
+// depends on the sizes alone, for the order of sums not to depend on the number of threads.
+class AmxPieces {
+ public:
+  std::int64_t inner, columns, group;
 
-  AmxPieces(std::int64_t all_inner, std::int64_t all_columns, std::int64_t bytes_of_element) {
+  AmxPieces(std::int64_t all_inner, std::int64_t all_columns, std::int64_t parts) {
+    divide(all_inner, all_columns, parts * std::int64_t{sizeof(Bf16)});
+    const auto count = ceil_div(all_inner, inner);
+    std::int64_t in_group = 1;
+    while (in_group * in_group < count) ++in_group;
+    group = count > kMostPieces && parts > 1 ? in_group * inner : all_inner;
+  }
+
+ private:
+  void divide(std::int64_t all_inner, std::int64_t all_columns, std::int64_t bytes_of_element) {
     const auto least_count = ceil_div(all_inner, kMostInner);
     const auto set = [&](std::int64_t count) {
       inner = part_size(all_inner, count, kAmxInner);
@@ -53,6 +66,7 @@ struct alignas(64) AmxRegister {
 // One thread's memory.
 struct AmxPacked {
   std::vector<AmxRegister> rows, columns;
+  std::vector<float> sums;                        // of a group of pieces
   alignas(64) float edge[kAmxLines * kAmxLines];  // 32 by 32 sums, of which some lie beyond the result
 
   static std::uint32_t* reserve(std::vector<AmxRegister>& squares, std::int64_t words) {
@@ -68,41 +82,82 @@ AmxPacked& packed_of_thread() {
 }
 
 template <typename T>
-const AmxTypeKernels<T>& amx_kernels_of() {
+const AmxTypeKernels<T>& amx_kernels_of(const AmxKernels& by) {
   if constexpr (std::is_same_v<T, float>)
-    return amx_kernels()->f32;
+    return by.f32;
   else
-    return amx_kernels()->bf16;
+    return by.bf16;
 }
+
+// A matrix of sums whose first element is that of this row and column.
+struct AmxSums {
+  float* first;
+  std::int64_t row_step, row, column;
+  float* at(std::int64_t r, std::int64_t c) const { return first + (r - row) * row_step + (c - column); }
+};
 
 // Elements of the result in some rows and columns.
 template <typename T>
 class AmxBlock {
  public:
-  AmxBlock(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result)
-      : out_(data<float>(out_NM)),
-        out_row_(out_NM.stride(0)),
+  AmxBlock(const AmxKernels& by, const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM,
+           AmxResult result)
+      : by_(by),
+        kernels_(amx_kernels_of<T>(by)),
+        out_{data<float>(out_NM), out_NM.stride(0), 0, 0},
         a_{data<T>(a_NK), a_NK.stride(0), a_NK.stride(1)},
         b_{data<T>(b_KM), b_KM.stride(1), b_KM.stride(0)},
         inner_(a_NK.size(1)),
-        pieces_(inner_, b_KM.size(1), kernels_.parts * std::int64_t{sizeof(Bf16)}),
+        pieces_(inner_, b_KM.size(1), kernels_.parts),
         add_(result != AmxResult::assigned),
         upper_(result == AmxResult::added_above_the_diagonal) {
-    amx_kernels()->configure();
+    by_.configure();
   }
-  ~AmxBlock() { amx_kernels()->release(); }
+  ~AmxBlock() { by_.release(); }
   AmxBlock(const AmxBlock&) = delete;
   AmxBlock& operator=(const AmxBlock&) = delete;
 
   void compute(Range rows, Range columns) {
     const auto across = ceil_div(columns.size(), pieces_.columns);
     const auto step = part_size(columns.size(), across, kAmxLines);
-    for (auto column = columns.begin; column < columns.end; column += step)
-      for (std::int64_t n = 0; n < inner_; n += pieces_.inner)
-        piece(rows, {column, std::min(column + step, columns.end)}, {n, std::min(n + pieces_.inner, inner_)});
+    for (auto column = columns.begin; column < columns.end; column += step) {
+      const Range some{column, std::min(column + step, columns.end)};
+      if (pieces_.group >= inner_)
+        group(rows, some, {0, inner_}, out_, add_);
+      else
+        groups(rows, some);
+    }
   }
 
  private:
+  // Each group is summed beside the result.
+  void groups(Range rows, Range columns) {
+    const auto step = part_size(rows.size(), ceil_div(rows.size(), kSumRows), kAmxLines);
+    packed_.sums.resize(std::max(packed_.sums.size(), static_cast<std::size_t>(step * columns.size())));
+    for (auto row = rows.begin; row < rows.end; row += step) {
+      const Range some{row, std::min(row + step, rows.end)};
+      const AmxSums sums{packed_.sums.data(), columns.size(), row, columns.begin};
+      for (std::int64_t n = 0; n < inner_; n += pieces_.group) {
+        group(some, columns, {n, std::min(n + pieces_.group, inner_)}, sums, /*add=*/false);
+        take(sums, some, columns, add_ || n > 0);
+      }
+    }
+  }
+
+  void take(const AmxSums& sums, Range rows, Range columns, bool add) const {
+    for (auto row = rows.begin; row < rows.end; ++row) {
+      const auto column = upper_ ? std::max(columns.begin, row) : columns.begin;
+      const float* from = sums.at(row, column);
+      auto* const to = out_.at(row, column);
+      for (std::int64_t i = 0; i < columns.end - column; ++i) to[i] = add ? to[i] + from[i] : from[i];
+    }
+  }
+
+  void group(Range rows, Range columns, Range inner, const AmxSums& out, bool add) {
+    for (auto n = inner.begin; n < inner.end; n += pieces_.inner)
+      piece(rows, columns, {n, std::min(n + pieces_.inner, inner.end)}, out, add || n > inner.begin);
+  }
+
   std::int64_t words(std::int64_t lines, Range inner) const {
     return kernels_.parts * amx_words(lines, inner.size());
   }
@@ -114,7 +169,7 @@ class AmxBlock {
         lines.size(), inner.size(), columns, out);
   }
 
-  void piece(Range rows, Range columns, Range inner) {
+  void piece(Range rows, Range columns, Range inner, const AmxSums& out, bool add) {
     auto* const b = AmxPacked::reserve(packed_.columns, words(columns.size(), inner));
     const bool b_in_one_part = pack(b_, columns, inner, /*columns=*/true, b);
     const auto at_once = a_.inner_step == 1 ? kRowsAlong : kRowsAcross;
@@ -130,27 +185,28 @@ class AmxBlock {
                   .b = b + words(left - columns.begin, inner),
                   .b_in_one_part = b_in_one_part,
                   .steps = amx_padded(inner.size()) / kAmxInner,
-                  .out = nullptr,
-                  .out_row = 0,
-                  .add = add_ || inner.begin > 0});
+                  .out = out.at(top, left),
+                  .out_row = out.row_step,
+                  .add = add});
         }
     }
   }
 
   // The product of two panels; at an edge it is computed beside the result.
   void panels(Range rows, Range columns, AmxProduct product) {
-    auto* const out = out_ + rows.begin * out_row_ + columns.begin;
-    const bool whole = rows.size() == kAmxLines && columns.size() == kAmxLines;
-    product.out = whole ? out : packed_.edge;
-    product.out_row = whole ? out_row_ : kAmxLines;
-    if (!whole && product.add) copy_part(out, out_row_, packed_.edge, kAmxLines, rows.size(), columns.size());
+    if (rows.size() == kAmxLines && columns.size() == kAmxLines) return kernels_.multiply(product);
+    auto* const out = product.out;
+    const auto out_row = product.out_row;
+    product.out = packed_.edge;
+    product.out_row = kAmxLines;
+    if (product.add) copy_part(out, out_row, packed_.edge, kAmxLines, rows.size(), columns.size());
     kernels_.multiply(product);
-    if (!whole) copy_part(packed_.edge, kAmxLines, out, out_row_, rows.size(), columns.size());
+    copy_part(packed_.edge, kAmxLines, out, out_row, rows.size(), columns.size());
   }
 
-  const AmxTypeKernels<T>& kernels_ = amx_kernels_of<T>();
-  float* out_;
-  std::int64_t out_row_;
+  const AmxKernels& by_;
+  const AmxTypeKernels<T>& kernels_;
+  AmxSums out_;
   AmxOperand<T> a_, b_;
   std::int64_t inner_;
   AmxPieces pieces_;
@@ -184,13 +240,13 @@ Range lines_of(std::int64_t size, std::int64_t count, std::int64_t index) {
 }
 
 template <typename T>
-void amx_product_of(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM,
-                    AmxResult result) {
+void amx_product_of(const AmxKernels& by, const at::Tensor& out_NM, const at::Tensor& a_NK,
+                    const at::Tensor& b_KM, AmxResult result) {
   const bool upper = result == AmxResult::added_above_the_diagonal;
   const auto rows = out_NM.size(0), columns = out_NM.size(1);
   const AmxGrid grid(rows, columns, at::get_num_threads(), upper);
   at::parallel_for(0, grid.down * grid.across, 1, [&](std::int64_t first, std::int64_t last) {
-    AmxBlock<T> block(out_NM, a_NK, b_KM, result);
+    AmxBlock<T> block(by, out_NM, a_NK, b_KM, result);
     const auto compute = [&](Range some, Range of_columns) {
       if (upper) of_columns.begin = some.begin;
       if (some.size() > 0 && of_columns.size() > 0) block.compute(some, of_columns);
@@ -233,13 +289,18 @@ bool suits_amx_sum(const at::Tensor& sum_NM, const at::Tensor& a_NK, const at::T
 }
 
 void amx_product(const at::Tensor& out_NM, const at::Tensor& a_NK, const at::Tensor& b_KM, AmxResult result) {
+  amx_product(*amx_kernels(), out_NM, a_NK, b_KM, result);
+}
+
+void amx_product(const AmxKernels& by, const at::Tensor& out_NM, const at::Tensor& a_NK,
+                 const at::Tensor& b_KM, AmxResult result) {
   base::ensure(a_NK.size(1) > 0 && a_NK.size(1) == b_KM.size(0) && out_NM.size(0) == a_NK.size(0) &&
                    out_NM.size(1) == b_KM.size(1),
                "a product of matrices takes operands that fit each other and its result");
   if (a_NK.scalar_type() == at::kFloat)
-    amx_product_of<float>(out_NM, a_NK, b_KM, result);
+    amx_product_of<float>(by, out_NM, a_NK, b_KM, result);
   else
-    amx_product_of<Bf16>(out_NM, a_NK, b_KM, result);
+    amx_product_of<Bf16>(by, out_NM, a_NK, b_KM, result);
 }
 
 }  // namespace retort::ops::cpu

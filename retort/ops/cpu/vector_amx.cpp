@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "retort/ops/cpu/amx_kernels.h"
+#include "retort/ops/cpu/amx_multiply_impl.h"
 
 namespace retort::ops::amx {
 namespace {
 
-constexpr std::int64_t kSide = 16;                      // rows of a register, and words of a row
-constexpr std::int64_t kWordsOfSquare = kSide * kSide;  // two elements of bfloat16 in each
+constexpr std::int64_t kSide = kAmxSide, kWordsOfSquare = kAmxWordsOfSquare;
 
 // Eight registers of 16 rows of 64 bytes.
 struct alignas(64) Configuration {
@@ -207,84 +207,52 @@ bool pack(const AmxOperand<T>& of, std::int64_t lines, std::int64_t inner, bool 
   return _mm512_test_epi32_mask(rest, rest) == 0;
 }
 
-// Squares of a to registers 4 and 5, of b to 6 and 7; their four products are added to registers 0 to 3.
-// The compiler does not know what registers read.  So that it cannot move stores past them, all of it is
-// written behind a pointer to a function.
-void load_a(const std::uint32_t* squares) {
-  _tile_loadd(4, squares, 64);
-  _tile_loadd(5, squares + kWordsOfSquare, 64);
-}
-void load_b(const std::uint32_t* squares) {
-  _tile_loadd(6, squares, 64);
-  _tile_loadd(7, squares + kWordsOfSquare, 64);
-}
-void add_products() {
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
+// The compiler does not know what registers read; all of a product is written behind a pointer to a function,
+// so that it cannot move stores past them.
+struct Unit {
+  static void load_a(const std::uint32_t* squares) {
+    _tile_loadd(4, squares, 64);
+    _tile_loadd(5, squares + kWordsOfSquare, 64);
+  }
+  static void load_b(const std::uint32_t* squares) {
+    _tile_loadd(6, squares, 64);
+    _tile_loadd(7, squares + kWordsOfSquare, 64);
+  }
+  static void add_products() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
 
-template <int kOfA, int kOfB>
-struct PartsOf {};
-constexpr auto kPart = 2 * kWordsOfSquare;
-
-// The six products of parts that count in float32, in an order of few loads that ends with the largest; the
-// other three together are below 2^-24 of the whole.
-void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<3, 3>) {
-  const auto *high = b, *middle = b + kPart, *low = b + 2 * kPart;
-  load_a(a + 2 * kPart), load_b(high), add_products();
-  load_a(a + kPart), add_products();
-  load_b(middle), add_products();
-  load_a(a), add_products();
-  load_b(low), add_products();
-  load_b(high), add_products();
-}
-// Those of them that are not zero; the sums have the same bits.
-void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<3, 1>) {
-  load_a(a + 2 * kPart), load_b(b), add_products();
-  load_a(a + kPart), add_products();
-  load_a(a), add_products();
-}
-void add_step(const std::uint32_t* a, const std::uint32_t* b, PartsOf<1, 1>) {
-  load_a(a), load_b(b), add_products();
-}
-
-template <int kParts, typename Parts>
-void add_steps(const AmxProduct& p, Parts parts) {
-  constexpr auto kStep = kParts * kPart;
-  for (std::int64_t step = 0; step < p.steps; ++step) add_step(p.a + step * kStep, p.b + step * kStep, parts);
-}
-
-template <typename T>
-void multiply(const AmxProduct& p) {
-  constexpr int kParts = Split<T>::Parts::kParts;
-  auto* const lower = p.out + kSide * p.out_row;
-  const auto row_bytes = static_cast<std::size_t>(p.out_row) * sizeof(float);
-  if (p.add) {
-    _tile_loadd(0, p.out, row_bytes);
-    _tile_loadd(1, p.out + kSide, row_bytes);
-    _tile_loadd(2, lower, row_bytes);
-    _tile_loadd(3, lower + kSide, row_bytes);
-  } else {
+  static void zero_sums() {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   }
-  if (p.b_in_one_part)
-    add_steps<kParts>(p, PartsOf<kParts, 1>{});
-  else
-    add_steps<kParts>(p, PartsOf<kParts, kParts>{});
-  _tile_stored(0, p.out, row_bytes);
-  _tile_stored(1, p.out + kSide, row_bytes);
-  _tile_stored(2, lower, row_bytes);
-  _tile_stored(3, lower + kSide, row_bytes);
-}
+  static void load_sums(const float* sums, std::int64_t row) {
+    const auto row_bytes = static_cast<std::size_t>(row) * sizeof(float);
+    const auto* const lower = sums + kSide * row;
+    _tile_loadd(0, sums, row_bytes);
+    _tile_loadd(1, sums + kSide, row_bytes);
+    _tile_loadd(2, lower, row_bytes);
+    _tile_loadd(3, lower + kSide, row_bytes);
+  }
+  static void store_sums(float* sums, std::int64_t row) {
+    const auto row_bytes = static_cast<std::size_t>(row) * sizeof(float);
+    auto* const lower = sums + kSide * row;
+    _tile_stored(0, sums, row_bytes);
+    _tile_stored(1, sums + kSide, row_bytes);
+    _tile_stored(2, lower, row_bytes);
+    _tile_stored(3, lower + kSide, row_bytes);
+  }
+};
 
 template <typename T>
 constexpr AmxTypeKernels<T> kernels_of() {
-  return {Split<T>::Parts::kParts, pack<T>, multiply<T>};
+  constexpr int kParts = Split<T>::Parts::kParts;
+  return {kParts, pack<T>, multiply<Unit, kParts>};
 }
 
 }  // namespace
