@@ -24,8 +24,8 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 /// those of w, with sums in another order.
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed = {});
 
-/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  A large product of
-/// bfloat16 is added without being rounded where the processor multiplies bfloat16.
+/// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  A product of
+/// bfloat16 is not rounded before it is added, but on an accelerator without kernels of Retort's own.
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK);
 
 /// sum += x^T x, whose product is made in the type of x.  On a CPU one half of it is computed, the other is

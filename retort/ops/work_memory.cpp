@@ -143,9 +143,11 @@ std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t co
 std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, std::int64_t rows,
                                                std::int64_t columns, std::int64_t item_bytes) {
   if (item_bytes != 2 || path == Path::cuda) return 0;
-  if (path == Path::cpu &&
-      (cpu::has_amx_product(inner, rows, columns) || cpu::packs_bf16(inner, rows, columns)))
-    return 0;
+  if (path == Path::cpu) {
+    if (cpu::has_amx_product(inner, rows, columns) || cpu::packs_bf16(inner, rows, columns)) return 0;
+    const auto widened = rows + columns;  // of a piece, in float32
+    return std::int64_t{sizeof(float)} * device::piece_rows(inner, widened) * widened;
+  }
   return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }
 
