@@ -16,6 +16,8 @@ namespace {
 // half as many iterations more, and erred at most 1 % less on held-out inputs.
 constexpr double kFirstPenalty = 0.1, kPenaltyGrowth = 1.2;
 constexpr std::int64_t kMostIterations = 60, kLeastIterations = 6;
+// A tenth of what a polish leaves open: without one, weights were up to 0.7 % above the least error.
+constexpr PolishOptions kFit{.iterations = 400, .tolerance = 1e-3};
 
 // Weights of inputs that never occur are nothing.
 at::Tensor alive(const at::Tensor& original_RC, const calibrate::HessianFactor& factor) {
@@ -85,7 +87,7 @@ SparseResult fitted(const at::Tensor& weight_RC, const at::Tensor& original_RC, 
   const auto type = weight_RC.scalar_type();
   const auto alive_RC = alive(original_RC, factor);
   const auto sparse_RC = least_squares_polish(alive_RC.to(type), (alive_RC * mask_RC).to(type), mask_RC,
-                                              factor.damped_CC.to(type))
+                                              factor.damped_CC.to(type), kFit)
                              .weight_RC.to(original_RC.scalar_type());
   base::require<base::ValidationError>(sparse_RC.isfinite().all().item<bool>(), who,
                                        ": weights are not finite; use more calibration text.");
@@ -93,8 +95,7 @@ SparseResult fitted(const at::Tensor& weight_RC, const at::Tensor& original_RC, 
   result.mask_RC = mask_RC;
   result.weight_RC = sparse_RC.to(type);
   result.dampening_fraction = factor.dampening_fraction;
-  result.error = output_error(original_RC, sparse_RC, hessian_CC);
-  result.loss = result.error.change;
+  result.loss = calibrate::output_error(original_RC - sparse_RC, hessian_CC);
   return result;
 }
 

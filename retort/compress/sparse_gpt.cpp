@@ -182,7 +182,6 @@ SparseResult sparsify_weight(const at::Tensor& weight_RC, const at::Tensor& hess
       identity_residual(result.loss, calibrate::output_error(alive_RC - sparse_RC, factor.damped_CC),
                         hessian_CC.scalar_type(), who);
   result.dampening_fraction = factor.dampening_fraction;
-  result.error = output_error(original_RC, sparse_RC, hessian_CC);
   return result;
 }
 
@@ -202,8 +201,7 @@ SparseResult mask_weight(const at::Tensor& weight_RC, const at::Tensor& hessian_
   result.mask_RC = highest_of_groups(score_RC, pattern);
   const auto sparse_RC = original_RC * result.mask_RC;
   result.weight_RC = sparse_RC.to(weight_RC.scalar_type());
-  result.error = output_error(original_RC, sparse_RC, hessian_CC);
-  result.loss = result.error.change;
+  result.loss = calibrate::output_error(original_RC - sparse_RC, hessian_CC);
   return result;
 }
 

@@ -40,7 +40,6 @@ struct SparseResult {
   double identity_residual =
       0;  ///< relative difference of loss and 1/2 tr(dW (H + lambda I) dW^T), which are equal
   double dampening_fraction = 0;  ///< what the factorisation took
-  OutputError error;              ///< of the layer's output
 };
 
 /// Arithmetic in the Hessian's type.  Throws UsageError: columns that are no multiple of the group, a block

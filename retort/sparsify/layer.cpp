@@ -115,7 +115,7 @@ LayerInputs permute(SharedModel& model, const architecture::Tensor& layer, const
 }
 
 // Keeps the polished weights only if the layer errs less on text that they were not fitted to.  In the
-// weight's type: float64 takes longer and changes no error in the fourth place.
+// weight's type, as all errors: float64 takes longer and changes none in the fourth place.
 PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comm::Group& group,
                     compress::SparseResult& result) {
   const auto type = weight_RC.scalar_type();
@@ -130,28 +130,27 @@ PolishResult polish(const at::Tensor& weight_RC, const LayerInputs& inputs, comm
                        .held_out_error_after = guard_error(polished.weight_RC),
                        .iterations = polished.iterations};
   outcome.kept = outcome.held_out_error_after < outcome.held_out_error_before;
-  if (outcome.kept) {
-    result.weight_RC = polished.weight_RC;
-    result.error = compress::output_error(weight_RC, polished.weight_RC, inputs.hessian_CC.to(type));
-  }
+  if (outcome.kept) result.weight_RC = polished.weight_RC;
   return outcome;
 }
 
-// The rank's part of the work on a layer, and what came of all parts.
+// The rank's part of the work on a layer, in the file's type: what follows shall see the values that the file
+// will hold.  Notes what came of all parts.
 at::Tensor sparse_rows(const at::Tensor& weight_RC, const LayerInputs& inputs, const SparsifyOptions& options,
-                       comm::Group& group, LayerResult& outcome) {
+                       at::ScalarType file_type, comm::Group& group, LayerResult& outcome) {
   auto result = sparse_result(weight_RC, outcome.name, inputs, options, group);
   if (inputs.guard_CC.defined()) outcome.polish = polish(weight_RC, inputs, group, result);
-  double loss[] = {result.loss};
-  group.all_sum(loss);
-  outcome.loss = loss[0];
-  outcome.relative_error = of_all_rows(group, result.error).relative();
+  const auto saved_RC = result.weight_RC.to(file_type).to(weight_RC.scalar_type());
+  const auto error = of_all_rows(
+      group, compress::output_error(weight_RC, saved_RC, inputs.hessian_CC.to(weight_RC.scalar_type())));
+  outcome.loss = error.change;
+  outcome.relative_error = error.relative();
   if (inputs.factor) outcome.dampening = result.dampening_fraction;
   if (options.method == compress::SparseMethod::sparse_gpt)
     outcome.identity_residual = std::ranges::max(group.all_values(result.identity_residual));
   if (outcome.polish)
     outcome.polish->iterations = std::ranges::max(group.all_values(outcome.polish->iterations));
-  return result.weight_RC;
+  return saved_RC;
 }
 
 }  // namespace
@@ -217,10 +216,9 @@ LayerResult make_layer_sparse(SharedModel& model, const architecture::Tensor& la
       model.weights()
           .tensor(layer.name)
           .slice(0, static_cast<std::int64_t>(own.first), static_cast<std::int64_t>(own.last)));
-  const auto sparse_RC =
-      model.gathered_rows(layer, sparse_rows(weight_RC, inputs, options, model.group(), outcome));
-  // What follows shall see the values that the file will hold.
-  const auto saved_RC = sparse_RC.to(model::scalar_type(model.weights().file_dtype));
+  const auto file_type = model::scalar_type(model.weights().file_dtype);
+  const auto saved_RC =
+      model.gathered_rows(layer, sparse_rows(weight_RC, inputs, options, file_type, model.group(), outcome));
   model.group().together([&] {
     base::require<base::ValidationError>(saved_RC.isfinite().all().item<bool>() &&
                                              model::holds(model::parse_pattern(options.pattern), saved_RC),

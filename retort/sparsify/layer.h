@@ -35,13 +35,13 @@ struct PolishResult {
 struct LayerResult {
   std::string name;
   std::int64_t rows = 0, cols = 0;
-  double loss = 0;  ///< see compress::SparseResult
+  double loss = 0;  ///< 1/2 tr(dW H dW^T) of the saved weights, on the text that they were fitted to
   std::optional<double> dampening = {}, identity_residual = {};
   /// Where its inputs changed places: the share of the scores that the pattern keeps, before and after.
   std::optional<double> kept_share_before = {}, kept_share_after = {};
   std::vector<std::int64_t> order = {};  ///< the former place of each input, empty when all stayed
   std::optional<PolishResult> polish = {};
-  double relative_error = 0;
+  double relative_error = 0;  ///< ||dW X|| / ||W X|| of the same
   double seconds = 0;
 };
 /// For a stage's result: without the order.
