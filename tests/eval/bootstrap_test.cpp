@@ -107,6 +107,39 @@ TEST(Bootstrap, IsTheSameForASeedAndMovesWithIt) {
   EXPECT_NE(a->low, c->low);
 }
 
+double ratio_without(const std::vector<RatioTerm>& terms, std::size_t left_out) {
+  RatioTerm sum;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (i == left_out) continue;
+    sum.numerator += terms[i].numerator, sum.denominator += terms[i].denominator;
+  }
+  return sum.numerator / sum.denominator;
+}
+
+// By the definition of the jackknife.
+double error_of_ratio(const std::vector<RatioTerm>& terms) {
+  const auto count = static_cast<double>(terms.size());
+  double mean = 0, squares = 0;
+  for (std::size_t i = 0; i < terms.size(); ++i) mean += ratio_without(terms, i) / count;
+  for (std::size_t i = 0; i < terms.size(); ++i) squares += std::pow(ratio_without(terms, i) - mean, 2);
+  return std::sqrt((count - 1) / count * squares);
+}
+
+// Of one resample alone, so that its t decides; one document has half of all tokens.
+TEST(Bootstrap, ErrsByTheRatiosWithoutEachDocument) {
+  const std::vector<RatioTerm> terms = {{30, 60}, {-1, 4}, {7.5, 9}, {0.2, 1},
+                                        {2, 30},  {1, 2},  {4, 4},   {3, 10}};
+  base::Random random(1, base::stream_of("bootstrap over documents"));
+  std::vector<RatioTerm> drawn;
+  while (drawn.size() < terms.size()) drawn.push_back(terms[random.next_below(terms.size())]);
+  const double ratio = ratio_without(terms, terms.size()),
+               away = std::abs(ratio_without(drawn, drawn.size()) - ratio),
+               reach = away / error_of_ratio(drawn) * error_of_ratio(terms);
+  const auto interval = bootstrap_interval(Groups{terms}, {.resamples = 1});
+  ASSERT_TRUE(interval && reach > 0);
+  EXPECT_NEAR(interval->high - ratio, reach, 1e-9 * reach);
+}
+
 TEST(Bootstrap, NeedsEightDocumentsWithTokensInEveryGroup) {
   std::vector<RatioTerm> seven{{1, 2}, {1, 3}, {2, 2}, {4, 5}, {3, 2}, {1, 1}, {6, 5}}, eight = seven;
   eight.push_back({2, 7});
