@@ -203,25 +203,27 @@ base::Json measure(const Settings& s, comm::Group& group) {
   optim::AdamW optimizer(student->layout(), ranges, {.lr = 2e-5}, s.device());
   const auto tokens = s.sequences * s.length;
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
-  shard::MemoryShape shape{.student = student_config,
-                           .teacher = &teacher_config,
-                           .teacher_logits = true,
-                           .hidden_losses = s.logits_only ? 0 : 1,
-                           .trained_on_copies = dtype == at::kBFloat16,
-                           .item_bytes = item_bytes,
-                           .micro_batch_tokens = tokens / group.size(),
-                           .sequence_tokens = s.length / s.documents,
-                           .micro_batches = 1,
-                           .wave = s.wave,
-                           .wave_tokens = s.wave * tokens / group.size(),
-                           .head_rows = s.head_rows > 0 ? s.head_rows
-                                                        : shard::choose_head_rows(s.vocab, tokens, item_bytes,
-                                                                                  ops::path_of(s.device())),
-                           .keep_activations = s.keep,
-                           .path = ops::path_of(s.device()),
-                           .ranks = group.size(),
-                           .student_ranks = s.shard > 0 ? s.shard : group.size(),
-                           .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
+  shard::MemoryShape shape{
+      .student = student_config,
+      .teacher = &teacher_config,
+      .teacher_logits = true,
+      .loss_matrices = loss::composed_matrices(losses.on_logits, ops::path_of(s.device()), item_bytes),
+      .hidden_losses = s.logits_only ? 0 : 1,
+      .trained_on_copies = dtype == at::kBFloat16,
+      .item_bytes = item_bytes,
+      .micro_batch_tokens = tokens / group.size(),
+      .sequence_tokens = s.length / s.documents,
+      .micro_batches = 1,
+      .wave = s.wave,
+      .wave_tokens = s.wave * tokens / group.size(),
+      .head_rows = s.head_rows > 0
+                       ? s.head_rows
+                       : shard::choose_head_rows(s.vocab, tokens, item_bytes, ops::path_of(s.device())),
+      .keep_activations = s.keep,
+      .path = ops::path_of(s.device()),
+      .ranks = group.size(),
+      .student_ranks = s.shard > 0 ? s.shard : group.size(),
+      .teacher_ranks = s.shard > 0 ? s.shard : group.size()};
   shard::PhaseClock clock;
   const auto trace = std::make_shared<Trace>(group.rank());
   const auto groups = groups_of(group, models);

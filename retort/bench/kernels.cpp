@@ -160,6 +160,7 @@ class KernelList {
 
   void add_head() {
     const auto rows = s_.head_rows, vocab = s_.vocab, item = s_.item_bytes;
+    if (!ops::has_logit_losses(ops::path_of(options_.device()), item, 1)) return;
     const auto shape = shape_of(rows, " x ", vocab);
     const auto targets = [=, this] { return at::zeros({rows}, options_.dtype(at::kLong)); };
     kernels_.push_back({"cross_entropy", shape, cross_entropy_work(rows, vocab, item),

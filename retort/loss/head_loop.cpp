@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "retort/loss/chunk.h"
 #include "retort/model/block.h"
 #include "retort/ops/elementwise.h"
-#include "retort/ops/logit_losses.h"
 #include "retort/ops/matrix_product.h"
 #include "retort/ops/work_memory.h"
 
@@ -29,7 +29,7 @@ std::int64_t chunk_bytes(const HeadLoopShape& s, std::int64_t chunk_rows) {
   const std::int64_t rows = chunk_rows * (4 * s.student_hidden + (s.teacher_logits ? s.teacher_hidden : 0));
   const auto adding =
       ops::add_transposed_product_work_bytes(s.path, chunk_rows, s.vocab, s.student_hidden, s.item_bytes);
-  const auto losing = ops::logit_loss_work_bytes(s.path, chunk_rows, s.vocab, s.item_bytes, s.teacher_logits);
+  const auto losing = composed_bytes(s.loss_matrices, s.path, chunk_rows, s.vocab, s.item_bytes);
   const auto norm = ops::rms_norm_work_bytes(s.path, chunk_rows, s.student_hidden, s.item_bytes);
   return s.item_bytes * (logits + rows) + std::max({adding, losing, norm});
 }
@@ -48,8 +48,6 @@ TeacherLogits logits_of_model(const HeadSide& teacher, std::int64_t num_tokens) 
 at::Tensor head_loop(const Losses& losses, const HeadSide& student, const TeacherLogits& teacher,
                      const at::Tensor& targets_N, double step_targets, std::int64_t chunk_rows,
                      const model::HeadWeights& gradients, at::Tensor sums_L) {
-  std::vector<ops::LogitTerm> terms;
-  for (const auto& loss : losses.on_logits) terms.push_back(loss->term(step_targets));
   const auto tokens = student.hidden_ND.size(0);
   auto ghidden_ND = at::empty_like(student.hidden_ND);
   // Nothing goes around the final norm.
@@ -62,7 +60,8 @@ at::Tensor head_loop(const Losses& losses, const HeadSide& student, const Teache
     const auto student_RV = logits_of(student, norm.y_ND, student.weights.matrix_VD);
     const auto teacher_RK = losses.needs_teacher_logits() ? teacher(begin, rows) : at::Tensor();
     const auto grad_RV = keeps_logits(student.rule) ? at::empty_like(student_RV) : student_RV;
-    sums_L.add_(ops::logit_losses(student_RV, teacher_RK, targets_N.narrow(0, begin, rows), terms, grad_RV));
+    sums_L.add_(losses_of_chunk(losses.on_logits, {student_RV, teacher_RK, targets_N.narrow(0, begin, rows)},
+                                step_targets, grad_RV));
     model::bend_logits_backward_(grad_RV, student_RV, student.rule);
 
     ops::add_transposed_product(gradients.matrix_VD, grad_RV, norm.y_ND);

@@ -44,7 +44,8 @@ struct HeadLoopShape {
   std::int64_t chunk_rows = 0, vocab = 0, student_hidden = 0, teacher_hidden = 0;
   std::int64_t item_bytes = 4;
   bool teacher_logits = false;
-  bool capped = false;  ///< the student's logits have a soft cap
+  std::int64_t loss_matrices = 0;  ///< composed_matrices() of the losses
+  bool capped = false;             ///< the student's logits have a soft cap
 };
 /// Bytes that head_loop holds at its peak beyond its arguments and its result.
 std::int64_t head_loop_bytes(const HeadLoopShape& shape);

@@ -1,20 +1,51 @@
 #pragma once
-// A loss on logits says what it asks of the one loop over them; the head loop owns everything else.
+// A loss on logits gives its value and its gradient for a few rows of them; the head loop owns everything
+// else.  Where kernels compute the same, the loss says so, and they take its place.
+//
+// Shape legend: R a few rows, V vocabulary of the student, K tokens that student and teacher share.
+
+#include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "retort/loss/loss.h"
 #include "retort/ops/logit_term.h"
 
 namespace retort::loss {
 
+/// Logits of both models, and what comes next.
+struct LogitRows {
+  at::Tensor student_RV;
+  at::Tensor teacher_RK;  ///< of the first K tokens; undefined where no loss has a teacher
+  at::Tensor targets_R;   ///< int64; -1 in a row that does not count
+  /// The student's logits of the tokens that the teacher has too.
+  at::Tensor student_RK() const;
+};
+
+/// What a loss computes for a few rows.  The factors are numbers, so that they cost no pass over the logits.
+struct RowLosses {
+  at::Tensor value_R1;        ///< the loss of each row without its weight, over value_scale
+  at::Tensor gradient_RK;     ///< by the first columns of the student's logits; the others have none
+  double value_scale = 1;     ///< factor of value_R1
+  double gradient_scale = 1;  ///< factor of gradient_RK
+};
+
 class LogitLoss : public Loss {
  public:
   using Loss::Loss;
   Normaliser normaliser() const override { return Normaliser::targets; }
-  /// What it adds to a step with so many rows that count, over all ranks.
-  virtual ops::LogitTerm term(double step_targets) const = 0;
+  /// Of logits in float32, or in float64; leaves them as they are.  What it gives for rows that do not count
+  /// is ignored.  On a CPU many threads call it at once.
+  virtual RowLosses of(const LogitRows& rows) const = 0;
+  /// Matrices of the size of student_RV that `of` holds at its peak, its result included.
+  virtual std::int64_t matrices() const = 0;
+  /// The term of the kernels that computes the same, where there is one; its gradient_scale is not read.
+  virtual std::optional<ops::LogitTerm> fused() const { return std::nullopt; }
 };
+
+using LogitLosses = std::vector<std::unique_ptr<LogitLoss>>;
 
 /// -log p(target) of the student, in nats, over tokens that have a target.
 std::unique_ptr<LogitLoss> cross_entropy(const LossOptions& options);

@@ -17,7 +17,7 @@ using LossSums = std::map<std::string, double>;
 
 /// The losses of a stage, each of them once.
 struct Losses {
-  std::vector<std::unique_ptr<LogitLoss>> on_logits;
+  LogitLosses on_logits;
   std::vector<std::unique_ptr<HiddenLoss>> on_hidden;
   std::int64_t num_tokens = 0;  ///< as in Blocks
 

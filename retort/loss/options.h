@@ -14,20 +14,27 @@ enum class LossKind { cross_entropy, kl_divergence, squarehead };
 
 /// What is known of a kind of loss before one is made.
 struct LossTraits {
+  LossKind kind = {};
   std::string_view name;          ///< in recipes and metrics
   bool needs_teacher = false;     ///< compares with another model
   bool on_hidden_states = false;  ///< looks at the outputs of blocks; else at logits
 };
 
 /// The one list of the kinds of losses, in the order of LossKind.
-inline constexpr std::array<LossTraits, 3> kLossTraits = {{
-    {.name = "cross_entropy"},
-    {.name = "kl_divergence", .needs_teacher = true},
-    {.name = "squarehead", .needs_teacher = true, .on_hidden_states = true},
-}};
+inline constexpr auto kLossTraits = std::to_array<LossTraits>({
+    {.kind = LossKind::cross_entropy, .name = "cross_entropy"},
+    {.kind = LossKind::kl_divergence, .name = "kl_divergence", .needs_teacher = true},
+    {.kind = LossKind::squarehead, .name = "squarehead", .needs_teacher = true, .on_hidden_states = true},
+});
+static_assert([] {
+  std::size_t place = 0;
+  for (const auto& traits : kLossTraits)
+    if (traits.kind != static_cast<LossKind>(place++)) return false;
+  return true;
+}());
 
 constexpr const LossTraits& traits_of(LossKind kind) {
-  return kLossTraits[static_cast<std::size_t>(kind)];
+  return kLossTraits.at(static_cast<std::size_t>(kind));
 }
 
 constexpr auto words_of(LossKind) {

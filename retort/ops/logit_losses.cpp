@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 #include "retort/ops/cpu/logit_losses.h"
 #include "retort/ops/cuda/logit_losses.h"
 #include "retort/ops/device/logit_losses.h"
@@ -11,6 +9,33 @@
 #include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
+namespace {
+
+// Whether a term compares with a teacher's logits.
+bool has_teacher(LogitTermKind kind) {
+  switch (kind) {
+    case LogitTermKind::cross_entropy:
+      return false;
+    case LogitTermKind::forward_kl:
+    case LogitTermKind::reverse_kl:
+      return true;
+  }
+  throw base::InternalError("logit_losses: kernels know no such kind of term");
+}
+
+}  // namespace
+
+bool has_logit_losses(Path path, std::int64_t item_bytes, std::int64_t terms) {
+  switch (path) {
+    case Path::cpu:
+      return true;
+    case Path::cuda:
+      return cuda::has_logit_losses(item_bytes, terms);
+    case Path::device:
+      return false;
+  }
+  return false;
+}
 
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
@@ -19,13 +44,14 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
   constexpr auto* kWhat = "logit_losses takes logits with dense rows and a gradient of one type";
   ensure_alike_rows(kWhat, student_NV, grad_NV);
   if (teacher_NK.defined()) ensure_alike_rows(kWhat, student_NV, teacher_NK);
-  base::ensure(teacher_NK.defined() || std::ranges::all_of(terms,
-                                                           [](const LogitTerm& term) {
-                                                             return term.kind == LogitTermKind::cross_entropy;
-                                                           }),
-               "logit_losses compares with a teacher that is not there");
-  return choose(student_NV, cpu::logit_losses, device::logit_losses, cuda::logit_losses)(
-      student_NV, teacher_NK, targets_N, terms, grad_NV);
+  for (const auto& term : terms)
+    base::ensure(!has_teacher(term.kind) || teacher_NK.defined(),
+                 "logit_losses compares with a teacher that is not there");
+  const auto path = path_of(student_NV.device());
+  base::ensure(has_logit_losses(path, student_NV.element_size(), std::ssize(terms)),
+               "logit_losses is asked where it has no kernels");
+  const auto kernels = path == Path::cpu ? cpu::logit_losses : cuda::logit_losses;
+  return kernels(student_NV, teacher_NK, targets_N, terms, grad_NV);
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {

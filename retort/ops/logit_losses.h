@@ -8,14 +8,19 @@
 #include <vector>
 
 #include "retort/ops/logit_term.h"
+#include "retort/ops/path.h"
 
 namespace retort::ops {
+
+/// Whether logits of this path, of so many bytes an element, have kernels for so many terms together.
+bool has_logit_losses(Path path, std::int64_t item_bytes, std::int64_t terms);
 
 /// For each term the sum over rows that count, in nats, float64, on the device of the logits, which is not
 /// waited for; writes the sum of the terms' gradients to grad_NV, and zeros where nothing counts.  grad_NV
 /// may be student_NV itself. student_NV: logits; teacher_NK: those of the first K tokens, which divergences
 /// compare, undefined where no term is one.  targets_N: int64, -1 where a row does not count.  Rows of all
-/// matrices are dense. Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2 and 3.
+/// matrices are dense.  Throws InternalError where there are no kernels, of a kind that they do not know, and
+/// where a teacher is missing.  Source: Hinton et al. 2015, section 2; Dickmann et al. 2025, eq. 2 and 3.
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms, at::Tensor grad_NV);
 

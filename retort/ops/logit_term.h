@@ -1,10 +1,11 @@
 #pragma once
-// What a loss on logits asks of the loop over them.  Torch-free, because that loop is.
+// What a loss on logits asks of the kernels that compute it.  Torch-free, because those of CPUs are.
 
 #include <cstdint>
 
 namespace retort::ops {
 
+/// The losses that kernels know.
 enum class LogitTermKind : std::uint8_t {
   cross_entropy,  ///< -log softmax(student)[target]
   forward_kl,     ///< KL(teacher || student)
@@ -14,9 +15,9 @@ enum class LogitTermKind : std::uint8_t {
 /// One loss on logits.
 struct LogitTerm {
   LogitTermKind kind = LogitTermKind::cross_entropy;
-  double temperature = 1;     ///< of both distributions of a divergence
-  double value_scale = 1;     ///< of a divergence and its gradient: T squared, or 1
-  double gradient_scale = 1;  ///< of the gradient: weight over the number of rows of the step that count
+  double temperature = 1;     ///< of both distributions of a divergence; cross-entropy has 1
+  double value_scale = 1;     ///< of the value
+  double gradient_scale = 1;  ///< of the gradient by the logits over the temperature, all factors included
 };
 
 }  // namespace retort::ops

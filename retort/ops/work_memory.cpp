@@ -116,12 +116,6 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, s
          (item_bytes * (2 * s.queries + 2 * s.keys) + statistics_bytes * (s.queries + 2 * s.heads));
 }
 
-std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
-                                   bool teacher) {
-  if (in_kernels(path, item_bytes)) return 0;
-  return path == Path::cpu ? 0 : piece_bytes(rows, vocab, item_bytes, teacher ? 4 : 2, 0);
-}
-
 // Log-softmax; with a teacher the same of it, and what the divergence is made of.
 std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                               bool teacher) {

@@ -37,10 +37,6 @@ struct AttentionSizes {
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
 
-/// Of logit_losses on a chunk of logits.
-std::int64_t logit_loss_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
-                                   bool teacher);
-
 /// Of score_chunk, whose logits are float32 at least.
 std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                               bool teacher);

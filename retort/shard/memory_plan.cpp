@@ -275,6 +275,7 @@ std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::L
                                            .teacher_hidden = teacher_hidden,
                                            .item_bytes = item,
                                            .teacher_logits = shape.teacher_logits,
+                                           .loss_matrices = shape.loss_matrices,
                                            .capped = student.logits_softcap > 0});
   const auto backward = item * (wave_tokens * hidden + tokens * hidden) +
                         (shape.keep_activations ? backward_beyond_kept(shape, student)

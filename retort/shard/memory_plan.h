@@ -17,6 +17,7 @@ struct MemoryShape {
   architecture::Config student;
   const architecture::Config* teacher = nullptr;  ///< null when no loss needs one
   bool teacher_logits = false;
+  std::int64_t loss_matrices = 0;  ///< loss::composed_matrices() of the losses on logits
   std::int64_t hidden_losses = 0;  ///< number of losses on hidden states
   std::int64_t rule_bytes = 0;     ///< of a parameter, that a rule of the optimizer holds
   bool trained_on_copies = false;  ///< the compute type is not the master's

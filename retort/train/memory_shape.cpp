@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "retort/loss/chunk.h"
 #include "retort/train/batches.h"
 #include "retort/train/held_out.h"
 
@@ -28,6 +29,7 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
       .student = student,
       .teacher = losses.needs_teacher() ? teacher : nullptr,
       .teacher_logits = losses.needs_teacher_logits(),
+      .loss_matrices = loss::composed_matrices(losses.on_logits, ops::path_of(device), item_bytes),
       .hidden_losses = std::ssize(losses.on_hidden),
       .rule_bytes = rule.bytes_per_parameter,
       .trained_on_copies = dtype == at::kBFloat16 || rule.own_copies,

@@ -221,65 +221,6 @@ at::Tensor some_targets(std::int64_t rows, std::int64_t vocab) {
   return placed(targets);
 }
 
-ops::LogitTerm divergence(double temperature, bool reverse, double gradient_scale) {
-  return {.kind = reverse ? ops::LogitTermKind::reverse_kl : ops::LogitTermKind::forward_kl,
-          .temperature = temperature,
-          .value_scale = temperature * temperature,
-          .gradient_scale = gradient_scale};
-}
-
-TEST_P(DeviceTest, CrossEntropyAndItsGradientEqualAutograd) {
-  for (const auto& [rows, vocab] : sizes()) {
-    const auto targets = some_targets(rows, vocab);
-    const auto student = logits(rows, vocab, at::randn({rows, 1}, at::kDouble) * 20);
-    const auto grad = at::full_like(student, 77);
-    const auto values = ops::logit_losses(student, {}, targets, {{.gradient_scale = 0.7}}, grad);
-    const auto x = leaf(student);
-    const auto expected = reference::cross_entropy(x, targets).sum();
-    expected.backward();
-    EXPECT_NEAR(values[0].item<double>(), expected.item<double>(), 100 * test::tolerance(statistics()));
-    expect_close(grad, x.grad() * 0.7, allowed());
-  }
-}
-
-// Beside cross-entropy, and over the columns that a teacher has.
-TEST_P(DeviceTest, KlDivergenceAndItsGradientEqualAutogradInBothDirections) {
-  for (const auto& [rows, vocab] : sizes())
-    for (const bool reverse : {false, true})
-      for (const double temperature : {1.0, 3.0}) {
-        const auto targets = some_targets(rows, vocab), offset = at::randn({rows, 1}, at::kDouble) * 20;
-        const auto student = logits(rows, vocab, offset);
-        const auto shared = std::max<std::int64_t>(1, vocab - 2);
-        const auto teacher = logits(rows, vocab, offset).narrow(1, 0, shared);
-        const auto grad = at::full_like(student, 77);
-        const auto values =
-            ops::logit_losses(student, teacher, targets,
-                              {{.gradient_scale = 0.3}, divergence(temperature, reverse, 0.7)}, grad);
-        const auto x = leaf(student);
-        const auto expected = reference::kl_divergence(x.narrow(1, 0, shared), teacher.to(at::kDouble),
-                                                       targets, temperature, reverse, true)
-                                  .sum();
-        (0.7 * expected + 0.3 * reference::cross_entropy(x, targets).sum()).backward();
-        EXPECT_NEAR(values[1].item<double>(), expected.item<double>(), 200 * test::tolerance(statistics()));
-        expect_close(grad, x.grad(), allowed());
-      }
-}
-
-TEST_P(DeviceTest, LossesDoNotCountRowsWithoutTarget) {
-  const auto targets = placed(at::tensor({2, -1, 0}, at::kLong));
-  auto student = random({3, 50});
-  const auto teacher = random({3, 50});
-  student[1].fill_(std::numeric_limits<double>::quiet_NaN());
-  for (const bool reverse : {false, true}) {
-    const auto grad = at::full_like(student, 0.5);
-    const auto values = ops::logit_losses(student, teacher, targets,
-                                          {{.gradient_scale = 1}, divergence(1, reverse, 1)}, grad);
-    EXPECT_TRUE(values.isfinite().all().item<bool>());
-    EXPECT_TRUE(grad.isfinite().all().item<bool>());
-    EXPECT_TRUE(grad[1].eq(0).all().item<bool>());
-  }
-}
-
 TEST_P(DeviceTest, SquareSumsAndScaledDifferenceEqualTheFormulas) {
   const auto s = random({70, 33}), t = random({70, 33}), out = at::empty_like(s);
   const auto sd = s.to(at::kDouble), td = t.to(at::kDouble);
@@ -391,13 +332,6 @@ TEST(WorkMemory, IsWhatTheCompositionsHold) {
       expect_work("swiglu_backward",
                   work_of([&] { return ops::swiglu_backward_(half, x.clone()).out_NI; }) - item * rows * kDim,
                   ops::swiglu_backward_work_bytes(kPath, rows, kDim / 2, item));
-      expect_work("cross_entropy",
-                  work_of([&] { return ops::logit_losses(x, {}, targets, {{.gradient_scale = 1}}, z); }),
-                  ops::logit_loss_work_bytes(kPath, rows, kDim, item, false));
-      for (const bool reverse : {false, true})
-        expect_work("kl_divergence",
-                    work_of([&] { return ops::logit_losses(x, y, targets, {divergence(1, reverse, 1)}, z); }),
-                    ops::logit_loss_work_bytes(kPath, rows, kDim, item, true));
       for (const std::int64_t tokens : {kDim, kDim - 24})
         expect_work("score_chunk", work_of([&] { return ops::score_chunk(x, y, targets, tokens); }),
                     ops::score_work_bytes(kPath, rows, kDim, item, true));

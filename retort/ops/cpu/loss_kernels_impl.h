@@ -166,13 +166,13 @@ struct LossKernels {
     add(w, s.blocks(), scale / of_s.sum, C(0), C(0), w.q_V, w.q_V);
   }
 
-  static double of_divergence(Work& w, const LogitTerm& term) {
+  // KL(teacher || student), or of the two exchanged.
+  static double of_divergence(Work& w, const LogitTerm& term, bool exchanged) {
     const auto count = w.of.shared;
     const Row s(w.student(), count), t(w.teacher(), count);
-    const C factor = C(1 / term.temperature);
-    const C scale = C(term.gradient_scale * term.value_scale / term.temperature);
+    const C factor = C(1 / term.temperature), scale = C(term.gradient_scale);
     const auto of_s = soften(s, factor, count, w.p_V), of_t = soften(t, factor, count, w.q_V);
-    if (term.kind == LogitTermKind::reverse_kl) {
+    if (exchanged) {
       const C kl = divergence(s, of_s, t, of_t, w.p_V);
       add_reverse(w, s, of_s, t, of_t, scale, kl);
       return double(kl) * term.value_scale;
@@ -192,8 +192,7 @@ struct LossKernels {
       const Row t(w.teacher(), count);
       const auto of_t = soften(t, C(1), count, w.q_V);
       *with_value = double(divergence(t, of_t, s, of_s, w.q_V)) * with->value_scale;
-      add(w, s.blocks(), a, C(with->gradient_scale * with->value_scale) / of_s.sum, of_s.sum / of_t.sum,
-          w.p_V, w.q_V);
+      add(w, s.blocks(), a, C(with->gradient_scale) / of_s.sum, of_s.sum / of_t.sum, w.p_V, w.q_V);
     } else {
       add(w, s.blocks(), a, C(0), C(0), w.p_V, w.p_V);
     }
@@ -206,19 +205,32 @@ struct LossKernels {
            of.shared == of.vocab;
   }
 
-  static void of_row(Work& w, const LogitTerm* terms, int count, double* values) {
-    for (int i = 0; i < count; ++i) {
-      if (terms[i].kind != LogitTermKind::cross_entropy) continue;
-      int with = 0;
-      while (with < count && !of_one_distribution(w.of, terms[with])) ++with;
-      double value = 0;
-      values[i] += of_target(w, terms[i], with < count ? terms + with : nullptr, &value);
-      if (with < count) values[with] += value;
-      for (int j = 0; j < count; ++j)
-        if (j != i && j != with) values[j] += of_divergence(w, terms[j]);
-      return;
+  // No default: the compiler misses a kind that is left out.
+  static double of_term(Work& w, const LogitTerm& term) {
+    switch (term.kind) {
+      case LogitTermKind::cross_entropy:
+        return of_target(w, term, nullptr, nullptr);
+      case LogitTermKind::forward_kl:
+        return of_divergence(w, term, false);
+      case LogitTermKind::reverse_kl:
+        return of_divergence(w, term, true);
     }
-    for (int j = 0; j < count; ++j) values[j] += of_divergence(w, terms[j]);
+    return std::nan("");
+  }
+
+  // Cross-entropy comes first, for a divergence may share its exponentials.
+  static void of_row(Work& w, const LogitTerm* terms, int count, double* values) {
+    int first = 0, with = 0;
+    while (first < count && terms[first].kind != LogitTermKind::cross_entropy) ++first;
+    while (with < count && !of_one_distribution(w.of, terms[with])) ++with;
+    if (first == count) with = count;
+    if (first < count) {
+      double value = 0;
+      values[first] += of_target(w, terms[first], with < count ? terms + with : nullptr, &value);
+      if (with < count) values[with] += value;
+    }
+    for (int j = 0; j < count; ++j)
+      if (j != first && j != with) values[j] += of_term(w, terms[j]);
   }
 
   static void store_gradient(const Work& w) {

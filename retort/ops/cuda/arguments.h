@@ -14,9 +14,12 @@ struct LogitRows {
 
 constexpr int kMostTerms = 3;
 
+/// As ops::LogitTermKind.
+enum LogitTermKind : int { kCrossEntropy, kForwardKl, kReverseKl };
+
 /// The terms of a loss on logits, side by side.
 struct LogitTerms {
-  int kind[kMostTerms];  ///< of ops::LogitTermKind
+  LogitTermKind kind[kMostTerms];
   float inverse_temperature[kMostTerms];
   float value_scale[kMostTerms];     ///< of the value
   float gradient_scale[kMostTerms];  ///< of the gradient, everything included

@@ -289,6 +289,26 @@ __device__ float power(float x, float factor) {
   return exp2f(x * (kLog2E * factor));
 }
 
+// Each kind has a case of its own wherever kinds differ; a compiler misses one that is left out.
+__device__ bool has_teacher(LogitTermKind kind) {
+  switch (kind) {
+    case kCrossEntropy: return false;
+    case kForwardKl: return true;
+    case kReverseKl: break;
+  }
+  return true;
+}
+
+// Whether the mean of the differences is over the teacher's distribution; else it is over the student's.
+__device__ bool weighs_by_teacher(LogitTermKind kind) {
+  switch (kind) {
+    case kCrossEntropy: return false;
+    case kForwardKl: return true;
+    case kReverseKl: break;
+  }
+  return false;
+}
+
 template <int kTerms>
 struct RowSums {
   float largest, largest_of_tokens, largest_of_teacher;
@@ -298,12 +318,11 @@ struct RowSums {
   __device__ void raise(const LogitTerms& terms, float all, float tokens, float teacher) {
     for (int i = 0; i < kTerms; ++i) {
       const float factor = terms.inverse_temperature[i];
-      const bool compares = terms.kind[i] != 0;
-      const float student = power(compares ? largest_of_tokens - tokens : largest - all, factor);
+      const float student = power(has_teacher(terms.kind[i]) ? largest_of_tokens - tokens : largest - all, factor);
       const float of_teacher = power(largest_of_teacher - teacher, factor);
       of_terms[i].student *= student;
       of_terms[i].teacher *= of_teacher;
-      of_terms[i].weighted *= terms.kind[i] == 1 ? of_teacher : student;
+      of_terms[i].weighted *= weighs_by_teacher(terms.kind[i]) ? of_teacher : student;
     }
     largest = all, largest_of_tokens = tokens, largest_of_teacher = teacher;
   }
@@ -322,7 +341,7 @@ __device__ void add_logits(RowSums<kTerms>& sums, const LogitTerms& terms, const
   for (int i = 0; i < kTerms; ++i) {
     TermSums& of = sums.of_terms[i];
     const float factor = terms.inverse_temperature[i];
-    if (terms.kind[i] == 0) {
+    if (!has_teacher(terms.kind[i])) {
       for (int k = 0; k < kWidth; ++k)
         if (k < columns) of.student += power(s[k] - all, 1.0f);
       continue;
@@ -332,7 +351,7 @@ __device__ void add_logits(RowSums<kTerms>& sums, const LogitTerms& terms, const
       const float student = power(s[k] - of_tokens, factor), of_teacher = power(t[k] - teacher, factor);
       of.student += student;
       of.teacher += of_teacher;
-      of.weighted += (terms.kind[i] == 1 ? of_teacher : student) * (t[k] - s[k] - offset);
+      of.weighted += (weighs_by_teacher(terms.kind[i]) ? of_teacher : student) * (t[k] - s[k] - offset);
     }
   }
 }
@@ -362,12 +381,27 @@ __device__ TermOfRow term_of_row(const RowSums<kTerms>& sums, const LogitTerms& 
                                  float offset) {
   const TermSums of = sums.of_terms[i];
   const float factor = terms.inverse_temperature[i], log_student = logf(of.student);
-  if (terms.kind[i] == 0) return {sums.largest - target + log_student, 0};
   const float apart = sums.largest_of_tokens - sums.largest_of_teacher, log_teacher = logf(of.teacher);
-  if (terms.kind[i] == 1)
-    return {(of.weighted / of.teacher + (offset + apart)) * factor - log_teacher + log_student, 0};
+  switch (terms.kind[i]) {
+    case kCrossEntropy: return {sums.largest - target + log_student, 0};
+    case kForwardKl:
+      return {(of.weighted / of.teacher + (offset + apart)) * factor - log_teacher + log_student, 0};
+    case kReverseKl: break;
+  }
   const float value = (-of.weighted / of.student - (offset + apart)) * factor - log_student + log_teacher;
   return {value, log_teacher - log_student - value};
+}
+
+// The gradient of a divergence by a student's logit over the temperature; of a token that both models have.
+__device__ float gradient_of_divergence(LogitTermKind kind, const TermSums& of, const TermOfRow& row,
+                                        float student_shifted, float teacher_shifted, float factor) {
+  const float student = power(student_shifted, factor) / of.student;
+  switch (kind) {
+    case kCrossEntropy: return 0;
+    case kForwardKl: return student - power(teacher_shifted, factor) / of.teacher;
+    case kReverseKl: break;
+  }
+  return student * ((student_shifted - teacher_shifted) * factor + row.log_ratio);
 }
 
 template <int kTerms>
@@ -377,16 +411,12 @@ __device__ float gradient_of_logit(const RowSums<kTerms>& sums, const LogitTerms
   float gradient = 0;
   for (int i = 0; i < kTerms; ++i) {
     const TermSums of = sums.of_terms[i];
-    const float factor = terms.inverse_temperature[i];
     float g = 0;
-    if (terms.kind[i] == 0) {
+    if (!has_teacher(terms.kind[i]))
       g = power(s - sums.largest, 1.0f) / of.student - (is_target ? 1.0f : 0.0f);
-    } else if (is_token) {
-      const float student_shifted = s - sums.largest_of_tokens, teacher_shifted = t - sums.largest_of_teacher;
-      const float student = power(student_shifted, factor) / of.student;
-      g = terms.kind[i] == 1 ? student - power(teacher_shifted, factor) / of.teacher
-                             : student * ((student_shifted - teacher_shifted) * factor + of_row[i].log_ratio);
-    }
+    else if (is_token)
+      g = gradient_of_divergence(terms.kind[i], of, of_row[i], s - sums.largest_of_tokens,
+                                 t - sums.largest_of_teacher, terms.inverse_temperature[i]);
     gradient += terms.gradient_scale[i] * g;
   }
   return gradient;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "retort/base/error.h"
 #include "retort/ops/cuda/arguments.h"
 #include "retort/ops/cuda/kernels.h"
 #include "retort/ops/cuda/segments.h"
-#include "retort/ops/device/logit_losses.h"
 
 namespace retort::ops::cuda {
 namespace {
@@ -16,28 +16,44 @@ using retort_kernels::kMostTerms;
 using retort_kernels::LogitRows;
 using retort_kernels::LogitTerms;
 
+retort_kernels::LogitTermKind kind_of(LogitTermKind kind) {
+  switch (kind) {
+    case LogitTermKind::cross_entropy:
+      return retort_kernels::kCrossEntropy;
+    case LogitTermKind::forward_kl:
+      return retort_kernels::kForwardKl;
+    case LogitTermKind::reverse_kl:
+      return retort_kernels::kReverseKl;
+  }
+  throw base::InternalError("logit_losses: the kernels for NVIDIA's accelerators know no such kind of term");
+}
+
 LogitTerms arguments_of(const std::vector<LogitTerm>& terms) {
   LogitTerms all{};
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const auto& term = terms[i];
-    const bool compares = term.kind != LogitTermKind::cross_entropy;
-    all.kind[i] = static_cast<int>(term.kind);
-    all.inverse_temperature[i] = static_cast<float>(compares ? 1 / term.temperature : 1);
-    all.value_scale[i] = static_cast<float>(compares ? term.value_scale : 1);
-    all.gradient_scale[i] = static_cast<float>(
-        compares ? term.gradient_scale * term.value_scale / term.temperature : term.gradient_scale);
+    all.kind[i] = kind_of(term.kind);
+    all.inverse_temperature[i] = static_cast<float>(1 / term.temperature);
+    all.value_scale[i] = static_cast<float>(term.value_scale);
+    all.gradient_scale[i] = static_cast<float>(term.gradient_scale);
   }
   return all;
 }
 
 }  // namespace
 
+bool has_logit_losses(std::int64_t item_bytes, std::int64_t terms) {
+  return item_bytes < 8 && terms <= kMostTerms;
+}
+
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
                         at::Tensor grad_NV) {
   const auto rows = student_NV.size(0), count = static_cast<std::int64_t>(terms.size());
-  if (student_NV.scalar_type() == at::kDouble || rows == 0 || count == 0 || count > kMostTerms)
-    return device::logit_losses(student_NV, teacher_NK, targets_N, terms, grad_NV);
+  if (rows == 0 || count == 0) {
+    grad_NV.zero_();
+    return at::zeros({count}, student_NV.options().dtype(at::kDouble));
+  }
   const bool compares = teacher_NK.defined();
   const LogitRows shape{.rows = rows,
                         .vocab = student_NV.size(1),

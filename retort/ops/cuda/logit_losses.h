@@ -1,11 +1,13 @@
 #pragma once
 // Losses on logits in one kernel, and on hidden states in two.  What they compute and take is said in
-// ops/logit_losses.h; float64 goes to ops/device/.
+// ops/logit_losses.h.
 
 #include "retort/ops/logit_losses.h"
 
 namespace retort::ops::cuda {
 
+/// Not for float64, and for some terms at most.
+bool has_logit_losses(std::int64_t item_bytes, std::int64_t terms);
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms, at::Tensor grad_NV);
 

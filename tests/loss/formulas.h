@@ -1,0 +1,54 @@
+#pragma once
+// Losses on logits as their formulas read, for autograd in float64; and every loss with all that changes its
+// mathematics.
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "retort/base/error.h"
+#include "retort/loss/options.h"
+#include "retort/ops/reference/formulas.h"
+
+namespace retort::test {
+
+/// Of each row, [R]; student [R, V], teacher [R, K], all rows have a target.
+inline at::Tensor loss_formula(const loss::LossOptions& options, const at::Tensor& student,
+                               const at::Tensor& teacher, const at::Tensor& targets) {
+  const auto shared = student.narrow(1, 0, teacher.size(1));
+  switch (options.kind) {
+    case loss::LossKind::cross_entropy:
+      return ops::reference::cross_entropy(student, targets);
+    case loss::LossKind::kl_divergence:
+      return ops::reference::kl_divergence(shared, teacher, targets, options.temperature,
+                                           options.direction == loss::KlDirection::reverse,
+                                           options.temperature_squared);
+    case loss::LossKind::squarehead:
+      break;
+  }
+  throw base::InternalError("not a loss on logits");
+}
+
+inline std::string described(const loss::LossOptions& o) {
+  return std::string(loss::traits_of(o.kind).name) + " at T = " + std::to_string(o.temperature) +
+         (o.direction == loss::KlDirection::reverse ? ", reverse" : "");
+}
+
+/// Each kind with all that its mathematics depends on.
+inline std::vector<loss::LossOptions> losses_on_logits() {
+  std::vector<loss::LossOptions> all;
+  for (const auto& traits : loss::kLossTraits) {
+    if (traits.on_hidden_states) continue;
+    for (const double temperature : {1.0, 3.0})
+      for (const auto direction : {loss::KlDirection::forward, loss::KlDirection::reverse})
+        all.push_back({.kind = traits.kind,
+                       .weight = 0.7,
+                       .temperature = temperature,
+                       .direction = direction,
+                       .temperature_squared = direction == loss::KlDirection::forward});
+  }
+  return all;
+}
+
+}  // namespace retort::test
