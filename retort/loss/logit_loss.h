@@ -52,5 +52,9 @@ std::unique_ptr<LogitLoss> cross_entropy(const LossOptions& options);
 /// KL(teacher || student) of both at temperature T, times T^2 where options.temperature_squared, in nats.
 /// Source: Hinton et al., arXiv 1503.02531, section 2.
 std::unique_ptr<LogitLoss> kl_divergence(const LossOptions& options);
+/// options.beta KL(teacher || mixture) + (1 - beta) KL(student || mixture) at temperature T, times T^2 where
+/// options.temperature_squared, in nats; the mixture has beta of the teacher.  0: KL(teacher || student), 1:
+/// KL(student || teacher).  Source: Agarwal et al., arXiv 2306.13649, eq. 1.
+std::unique_ptr<LogitLoss> jensen_shannon(const LossOptions& options);
 
 }  // namespace retort::loss

@@ -17,6 +17,9 @@ void make_loss(const LossOptions& options, const Blocks& blocks, Losses& losses)
     case LossKind::kl_divergence:
       losses.on_logits.push_back(kl_divergence(options));
       return;
+    case LossKind::jensen_shannon:
+      losses.on_logits.push_back(jensen_shannon(options));
+      return;
     case LossKind::squarehead:
       losses.on_hidden.push_back(squarehead(options, blocks));
       return;

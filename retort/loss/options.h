@@ -10,7 +10,7 @@
 
 namespace retort::loss {
 
-enum class LossKind { cross_entropy, kl_divergence, squarehead };
+enum class LossKind { cross_entropy, kl_divergence, jensen_shannon, squarehead };
 
 /// What is known of a kind of loss before one is made.
 struct LossTraits {
@@ -24,6 +24,7 @@ struct LossTraits {
 inline constexpr auto kLossTraits = std::to_array<LossTraits>({
     {.kind = LossKind::cross_entropy, .name = "cross_entropy"},
     {.kind = LossKind::kl_divergence, .name = "kl_divergence", .needs_teacher = true},
+    {.kind = LossKind::jensen_shannon, .name = "jensen_shannon", .needs_teacher = true},
     {.kind = LossKind::squarehead, .name = "squarehead", .needs_teacher = true, .on_hidden_states = true},
 });
 static_assert([] {
@@ -61,9 +62,10 @@ constexpr auto words_of(LayerMap) {
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
   double weight = 1.0;
-  double temperature = 1.0;                       ///< kl_divergence
+  double temperature = 1.0;                       ///< kl_divergence, jensen_shannon
   KlDirection direction = KlDirection::forward;   ///< kl_divergence
-  bool temperature_squared = true;                ///< kl_divergence: scale by T squared
+  bool temperature_squared = true;                ///< kl_divergence, jensen_shannon: scale by T squared
+  double beta = 0.5;                              ///< jensen_shannon: the teacher's share of the mixture
   LayerMap layer_map = LayerMap::relative_depth;  ///< squarehead
   double eps = 1.0e-6;                            ///< squarehead: added to the teacher's mean square
 };

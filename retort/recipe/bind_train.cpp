@@ -57,15 +57,30 @@ void bind_optim(Binder& b, optim::OptimOptions& optim) {
            {.doc = "of lr, reached at the last step (cosine)", .at_least = 0, .at_most = 1});
 }
 
+void bind_temperature(Binder& b, loss::LossOptions& options) {
+  b.number("temperature", options.temperature, {.doc = "of both distributions", .above = 0});
+}
+void bind_temperature_squared(Binder& b, loss::LossOptions& options) {
+  b.flag("temperature_squared", options.temperature_squared, {.doc = "scale by T squared"});
+}
+
 // The keys of a kind beside those that all have; the compiler misses a kind that is left out.
 void bind_loss_of_kind(Binder& b, loss::LossOptions& options) {
   switch (options.kind) {
     case loss::LossKind::cross_entropy:
       return;
     case loss::LossKind::kl_divergence:
-      b.number("temperature", options.temperature, {.doc = "of both distributions", .above = 0});
+      bind_temperature(b, options);
       b.choice("direction", options.direction, {.doc = "forward: KL(teacher || student)"});
-      b.flag("temperature_squared", options.temperature_squared, {.doc = "scale by T squared"});
+      bind_temperature_squared(b, options);
+      return;
+    case loss::LossKind::jensen_shannon:
+      b.number("beta", options.beta,
+               {.doc = "share of the teacher in the mixture; 0: forward KL, 1: reverse KL",
+                .at_least = 0,
+                .at_most = 1});
+      bind_temperature(b, options);
+      bind_temperature_squared(b, options);
       return;
     case loss::LossKind::squarehead:
       b.choice("layer_map", options.layer_map,

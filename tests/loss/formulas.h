@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,20 @@
 #include "retort/ops/reference/formulas.h"
 
 namespace retort::test {
+
+inline at::Tensor kl_formula(const at::Tensor& log_a, const at::Tensor& log_b) {
+  return (log_a.exp() * (log_a - log_b)).sum(-1);
+}
+
+inline at::Tensor jensen_shannon_formula(const loss::LossOptions& options, const at::Tensor& student,
+                                         const at::Tensor& teacher) {
+  const double t = options.temperature, beta = options.beta, scale = options.temperature_squared ? t * t : 1;
+  const auto log_q = at::log_softmax(student / t, -1), log_p = at::log_softmax(teacher / t, -1);
+  if (beta == 0) return scale * kl_formula(log_p, log_q);
+  if (beta == 1) return scale * kl_formula(log_q, log_p);
+  const auto log_m = at::logaddexp(log_p + std::log(beta), log_q + std::log(1 - beta));
+  return scale * (beta * kl_formula(log_p, log_m) + (1 - beta) * kl_formula(log_q, log_m));
+}
 
 /// Of each row, [R]; student [R, V], teacher [R, K], all rows have a target.
 inline at::Tensor loss_formula(const loss::LossOptions& options, const at::Tensor& student,
@@ -24,6 +39,8 @@ inline at::Tensor loss_formula(const loss::LossOptions& options, const at::Tenso
       return ops::reference::kl_divergence(shared, teacher, targets, options.temperature,
                                            options.direction == loss::KlDirection::reverse,
                                            options.temperature_squared);
+    case loss::LossKind::jensen_shannon:
+      return jensen_shannon_formula(options, shared, teacher);
     case loss::LossKind::squarehead:
       break;
   }
@@ -32,7 +49,7 @@ inline at::Tensor loss_formula(const loss::LossOptions& options, const at::Tenso
 
 inline std::string described(const loss::LossOptions& o) {
   return std::string(loss::traits_of(o.kind).name) + " at T = " + std::to_string(o.temperature) +
-         (o.direction == loss::KlDirection::reverse ? ", reverse" : "");
+         (o.direction == loss::KlDirection::reverse ? ", reverse" : "") + ", beta " + std::to_string(o.beta);
 }
 
 /// Each kind with all that its mathematics depends on.
@@ -48,6 +65,8 @@ inline std::vector<loss::LossOptions> losses_on_logits() {
                        .direction = direction,
                        .temperature_squared = direction == loss::KlDirection::forward});
   }
+  for (const double beta : {0.0, 0.1, 0.9, 1.0})
+    all.push_back({.kind = loss::LossKind::jensen_shannon, .weight = 0.7, .temperature = 2, .beta = beta});
   return all;
 }
 
