@@ -56,5 +56,8 @@ std::unique_ptr<LogitLoss> kl_divergence(const LossOptions& options);
 /// options.temperature_squared, in nats; the mixture has beta of the teacher.  0: KL(teacher || student), 1:
 /// KL(student || teacher).  Source: Agarwal et al., arXiv 2306.13649, eq. 1.
 std::unique_ptr<LogitLoss> jensen_shannon(const LossOptions& options);
+/// Half of the summed differences of both models' probabilities at temperature T, from 0 to 1.  Source: Wen
+/// et al., arXiv 2307.15190, section 3.
+std::unique_ptr<LogitLoss> total_variation(const LossOptions& options);
 
 }  // namespace retort::loss

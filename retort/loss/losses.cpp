@@ -20,6 +20,9 @@ void make_loss(const LossOptions& options, const Blocks& blocks, Losses& losses)
     case LossKind::jensen_shannon:
       losses.on_logits.push_back(jensen_shannon(options));
       return;
+    case LossKind::total_variation:
+      losses.on_logits.push_back(total_variation(options));
+      return;
     case LossKind::squarehead:
       losses.on_hidden.push_back(squarehead(options, blocks));
       return;

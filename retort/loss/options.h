@@ -10,7 +10,7 @@
 
 namespace retort::loss {
 
-enum class LossKind { cross_entropy, kl_divergence, jensen_shannon, squarehead };
+enum class LossKind { cross_entropy, kl_divergence, jensen_shannon, total_variation, squarehead };
 
 /// What is known of a kind of loss before one is made.
 struct LossTraits {
@@ -25,6 +25,7 @@ inline constexpr auto kLossTraits = std::to_array<LossTraits>({
     {.kind = LossKind::cross_entropy, .name = "cross_entropy"},
     {.kind = LossKind::kl_divergence, .name = "kl_divergence", .needs_teacher = true},
     {.kind = LossKind::jensen_shannon, .name = "jensen_shannon", .needs_teacher = true},
+    {.kind = LossKind::total_variation, .name = "total_variation", .needs_teacher = true},
     {.kind = LossKind::squarehead, .name = "squarehead", .needs_teacher = true, .on_hidden_states = true},
 });
 static_assert([] {
@@ -62,7 +63,7 @@ constexpr auto words_of(LayerMap) {
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
   double weight = 1.0;
-  double temperature = 1.0;                       ///< kl_divergence, jensen_shannon
+  double temperature = 1.0;                       ///< kl_divergence, jensen_shannon, total_variation
   KlDirection direction = KlDirection::forward;   ///< kl_divergence
   bool temperature_squared = true;                ///< kl_divergence, jensen_shannon: scale by T squared
   double beta = 0.5;                              ///< jensen_shannon: the teacher's share of the mixture

@@ -82,6 +82,9 @@ void bind_loss_of_kind(Binder& b, loss::LossOptions& options) {
       bind_temperature(b, options);
       bind_temperature_squared(b, options);
       return;
+    case loss::LossKind::total_variation:
+      bind_temperature(b, options);
+      return;
     case loss::LossKind::squarehead:
       b.choice("layer_map", options.layer_map,
                {.doc = "which teacher block a student block is compared with"});

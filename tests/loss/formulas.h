@@ -41,6 +41,11 @@ inline at::Tensor loss_formula(const loss::LossOptions& options, const at::Tenso
                                            options.temperature_squared);
     case loss::LossKind::jensen_shannon:
       return jensen_shannon_formula(options, shared, teacher);
+    case loss::LossKind::total_variation:
+      return 0.5 *
+             (at::softmax(shared / options.temperature, -1) - at::softmax(teacher / options.temperature, -1))
+                 .abs()
+                 .sum(-1);
     case loss::LossKind::squarehead:
       break;
   }

@@ -116,19 +116,19 @@ INSTANTIATE_TEST_SUITE_P(
              "kl_divergence, "
              "temperature: 0}]}",
              "stages.a.loss.0.temperature: expected more than 0"},
-        Case{
-            "{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
-            "cross_entropy, "
-            "temperature: 2}]}",
-            "stages.a.loss.0.temperature: a key of kind kl_divergence, jensen_shannon, not of cross_entropy"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "cross_entropy, "
+             "temperature: 2}]}",
+             "stages.a.loss.0.temperature: a key of kind kl_divergence, jensen_shannon, total_variation, not "
+             "of "
+             "cross_entropy"},
         Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
              "jensen_shannon, beta: 1.5}]}",
              "stages.a.loss.0.beta: expected 0 to 1"},
-        Case{
-            "{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
-            "kl}]}",
-            "stages.a.loss.0.kind: expected one of cross_entropy, kl_divergence, jensen_shannon, squarehead, found 'kl'; did "
-            "you mean 'kl_divergence'?"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
+             "kl}]}",
+             "stages.a.loss.0.kind: expected one of cross_entropy, kl_divergence, jensen_shannon, "
+             "total_variation, squarehead, found 'kl'; did you mean 'kl_divergence'?"},
         Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, loss: [{kind: "
              "squarehead}, "
              "{kind: squarehead}]}",
