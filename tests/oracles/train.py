@@ -17,7 +17,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 BOS, LENGTH, SEQUENCES, ACCUMULATE, STEPS = 1, 32, 2, 2, 4
 TEMPERATURE, SQUAREHEAD_EPS = 3.0, 1e-6
-LOSSES = {"cross_entropy": 0.25, "kl_divergence": 1.0, "squarehead": 0.5}
+BETA = 0.3
+LOSSES = {"cross_entropy": 0.25, "kl_divergence": 1.0, "jensen_shannon": 0.4, "total_variation": 0.2, "squarehead": 0.5}
 # So large an eps keeps the step a smooth function of the gradient where that is close to zero.  The gradient's norm is
 # above clip_norm in each step of two cases, and crosses it in the third.
 OPTIM = dict(lr=3e-3, embedding_lr=1e-3, beta1=0.9, beta2=0.95, eps=1e-3, weight_decay=0.1, clip_norm=0.75,
@@ -79,6 +80,10 @@ def parts_of(student, teacher, sequences, targets, count):
         parts["cross_entropy"] += F.cross_entropy(logits, y, ignore_index=-1, reduction="sum") / targets
         p, q = (F.log_softmax(z[y >= 0] / TEMPERATURE, -1) for z in (teacher_logits, logits))
         parts["kl_divergence"] += F.kl_div(q, p, log_target=True, reduction="sum") * TEMPERATURE**2 / targets
+        m = torch.logaddexp(p + math.log(BETA), q + math.log(1 - BETA))
+        divergence = sum(weight * F.kl_div(m, x, log_target=True, reduction="sum") for weight, x in ((BETA, p), (1 - BETA, q)))
+        parts["jensen_shannon"] += divergence * TEMPERATURE**2 / targets
+        parts["total_variation"] += 0.5 * (p.exp() - q.exp()).abs().sum() / targets
         pairs = [(s, teacher_hidden[d]) for s, d in zip(hidden, depths)]
         parts["squarehead"] += sum(F.mse_loss(s, t) / (t.square().mean() + SQUAREHEAD_EPS) for s, t in pairs) / len(pairs) / count
     return parts

@@ -1,8 +1,10 @@
 // The engine's gradients against autograd through the whole model, however the step is cut.
 #include "retort/shard/engine.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "loss/formulas.h"
 #include "retort/loss/squarehead.h"
 #include "retort/ops/reference/formulas.h"
 #include "support/reference_model.h"
@@ -55,6 +57,11 @@ struct Step {
   at::Tensor ids, targets;
 };
 
+// Of which no kernel knows.
+const loss::LossOptions kJensenShannon{
+    .kind = loss::LossKind::jensen_shannon, .weight = 0.4, .temperature = 2, .beta = 0.3};
+const loss::LossOptions kTotalVariation{.kind = loss::LossKind::total_variation, .weight = 0.6};
+
 struct Models {
   explicit Models(bool tied, std::int64_t teacher_hidden = 24)
       : student(test::lively_weights(test::config_of({.blocks = 2, .tied = tied}), 31)),
@@ -62,6 +69,8 @@ struct Models {
   loss::Losses losses() const {
     return loss::make_losses({{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
                               {.kind = loss::LossKind::kl_divergence, .weight = 1, .temperature = 3},
+                              kJensenShannon,
+                              kTotalVariation,
                               {.kind = loss::LossKind::squarehead, .weight = 0.7}},
                              {.student = 2, .teacher = 3, .survivors = {}});
   }
@@ -69,7 +78,7 @@ struct Models {
 };
 
 struct Expected {
-  double cross_entropy, kl_divergence, squarehead;
+  double cross_entropy, kl_divergence, jensen_shannon, total_variation, squarehead;
   std::vector<at::Tensor> gradients;
 };
 
@@ -99,9 +108,18 @@ Expected by_autograd(const Models& models, const Step& step) {
       ops::reference::kl_divergence(student.logits_NV, teacher.logits_NV, all.targets_N, 3, false, true)
           .sum() /
       count;
+  const auto counted = at::nonzero(all.targets_N.ge(0)).squeeze(1);
+  const auto composed = [&](const loss::LossOptions& options) {
+    const auto rows = [&](const at::Tensor& x) { return x.index_select(0, counted); };
+    return test::loss_formula(options, rows(student.logits_NV), rows(teacher.logits_NV), rows(all.targets_N))
+               .sum() /
+           count;
+  };
+  const auto js = composed(kJensenShannon), tv = composed(kTotalVariation);
   const auto squarehead = squarehead_of(models, student, teacher);
-  (0.25 * ce + kl + 0.7 * squarehead).backward();
-  Expected expected{ce.item<double>(), kl.item<double>(), squarehead.item<double>(), {}};
+  (0.25 * ce + kl + 0.4 * js + 0.6 * tv + 0.7 * squarehead).backward();
+  Expected expected{ce.item<double>(), kl.item<double>(),         js.item<double>(),
+                    tv.item<double>(), squarehead.item<double>(), {}};
   for (const auto& unit : leaves.units) expected.gradients.push_back(unit.grad());
   return expected;
 }
@@ -136,8 +154,12 @@ void expect_step(const Models& models, const Step& step, const Expected& expecte
   const auto result = engine.step(batches);  // a second step starts from zero gradients again
   EXPECT_NEAR(result.parts.at("cross_entropy"), expected.cross_entropy, 1e-11);
   EXPECT_NEAR(result.parts.at("kl_divergence"), expected.kl_divergence, 1e-10);
+  EXPECT_NEAR(result.parts.at("jensen_shannon"), expected.jensen_shannon, 1e-11);
+  EXPECT_NEAR(result.parts.at("total_variation"), expected.total_variation, 1e-11);
   EXPECT_NEAR(result.parts.at("squarehead"), expected.squarehead, 1e-11);
-  EXPECT_NEAR(result.loss, 0.25 * expected.cross_entropy + expected.kl_divergence + 0.7 * expected.squarehead,
+  EXPECT_NEAR(result.loss,
+              0.25 * expected.cross_entropy + expected.kl_divergence + 0.4 * expected.jensen_shannon +
+                  0.6 * expected.total_variation + 0.7 * expected.squarehead,
               1e-10);
   EXPECT_EQ(result.tokens, kSequences * kLength);
   EXPECT_EQ(result.targets, static_cast<std::int64_t>(step.num_targets()));

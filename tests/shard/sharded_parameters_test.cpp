@@ -70,6 +70,8 @@ struct Models {
     return loss::make_losses(
         {{.kind = loss::LossKind::cross_entropy, .weight = 0.25},
          {.kind = loss::LossKind::kl_divergence, .weight = 1, .temperature = 3},
+         {.kind = loss::LossKind::jensen_shannon, .weight = 0.4, .temperature = 2, .beta = 0.3},
+         {.kind = loss::LossKind::total_variation, .weight = 0.6},
          {.kind = loss::LossKind::squarehead, .weight = 0.7}},
         {.student = student.layout.num_blocks(), .teacher = teacher.layout.num_blocks(), .survivors = {}});
   }

@@ -68,6 +68,11 @@ class Steps : public test::TrainingTest, public ::testing::WithParamInterface<Ca
     given.losses = {
         {.kind = loss::LossKind::cross_entropy, .weight = weights.at("cross_entropy")},
         {.kind = loss::LossKind::kl_divergence, .weight = weights.at("kl_divergence"), .temperature = 3},
+        {.kind = loss::LossKind::jensen_shannon,
+         .weight = weights.at("jensen_shannon"),
+         .temperature = 3,
+         .beta = 0.3},
+        {.kind = loss::LossKind::total_variation, .weight = weights.at("total_variation"), .temperature = 3},
         {.kind = loss::LossKind::squarehead, .weight = weights.at("squarehead")}};
     data::SourceOptions source;
     source.name = "documents";
