@@ -12,6 +12,7 @@ namespace {
 
 void feed(base::Hasher& hasher, const std::vector<std::int64_t>& numbers) {
   std::string bytes;
+  bytes.reserve(8 * (numbers.size() + 1));
   const auto put = [&](std::uint64_t value) {
     for (int byte = 0; byte < 8; ++byte)
       bytes += static_cast<char>(value >> (8 * byte) & 0xff);  // little endian everywhere
@@ -19,6 +20,12 @@ void feed(base::Hasher& hasher, const std::vector<std::int64_t>& numbers) {
   put(numbers.size());
   for (const auto number : numbers) put(static_cast<std::uint64_t>(number));
   hasher.update(bytes.data(), bytes.size());
+}
+
+// All that a block holds: every key is made of this.
+void feed(base::Hasher& hasher, const Kept::Block& block) {
+  feed(hasher, std::vector{block.number});
+  for_each_part(block, [&](PartKind, const auto& numbers) { feed(hasher, numbers); });
 }
 
 // As many query heads stay for each group as it had.
@@ -38,6 +45,35 @@ void keep_channels(Mlp& mlp, std::int64_t width) {
     mlp = std::monostate{};
 }
 
+void keep(Block& block, PartKind kind, std::int64_t count) {
+  switch (kind) {
+    case PartKind::kv_groups:
+      return keep_groups(block.attention, count);
+    case PartKind::channels:
+      return keep_channels(block.mlp, count);
+    case PartKind::hidden:
+      return;  // of all blocks alike
+  }
+}
+
+std::int64_t count_of(const Block& block, PartKind kind) {
+  switch (kind) {
+    case PartKind::kv_groups:
+      return kv_groups(block);
+    case PartKind::channels:
+      return mlp_width(block);
+    case PartKind::hidden:
+      break;
+  }
+  throw base::InternalError("hidden features are no part of a block");
+}
+
+bool holds_nothing(const Kept::Block& block) {
+  bool nothing = true;
+  for_each_part(block, [&](PartKind, const auto& numbers) { nothing = nothing && numbers.empty(); });
+  return nothing;
+}
+
 template <typename Blocks>
 auto place_of(Blocks& blocks, std::int64_t number) {
   const auto found =
@@ -50,7 +86,7 @@ Kept with_block(const Kept& kept, Kept::Block block) {
   auto smaller = kept;
   const auto place = place_of(smaller.blocks, block.number);
   base::ensure(place != smaller.blocks.end(), "only a kept block can be made smaller");
-  if (block.kv_groups.empty() && block.channels.empty())
+  if (holds_nothing(block))
     smaller.blocks.erase(place);
   else
     *place = std::move(block);
@@ -83,28 +119,64 @@ std::vector<std::int64_t> counted(std::int64_t count) {
   return numbers;
 }
 
+std::int64_t count_of(const Config& config, PartKind kind, std::int64_t block) {
+  if (!half_of(kind)) return config.hidden_size;
+  return count_of(config.blocks[static_cast<std::size_t>(block)], kind);
+}
+
+std::vector<std::int64_t> numbers_of(const Kept& kept, PartKind kind, std::int64_t block) {
+  if (!half_of(kind)) return kept.hidden;
+  std::vector<std::int64_t> found;
+  if (const auto* stays = kept.find(block))
+    for_each_part(*stays, [&](PartKind one, const auto& numbers) {
+      if (one == kind) found = numbers;
+    });
+  return found;
+}
+
 Kept whole(const Config& config) {
   Kept kept;
-  for (const auto& block : config.blocks)
-    kept.blocks.push_back({std::ssize(kept.blocks), counted(kv_groups(block)), counted(mlp_width(block))});
+  for (const auto& block : config.blocks) {
+    Kept::Block stays;
+    stays.number = std::ssize(kept.blocks);
+    for_each_part(stays, [&](PartKind kind, auto& numbers) { numbers = counted(count_of(block, kind)); });
+    kept.blocks.push_back(std::move(stays));
+  }
   kept.hidden = counted(config.hidden_size);
   return kept;
 }
 
 Kept without_block(const Kept& kept, std::int64_t number) {
-  return with_block(kept, {number, {}, {}});
+  Kept::Block nothing;
+  nothing.number = number;
+  return with_block(kept, std::move(nothing));
+}
+
+Kept with(const Kept& kept, PartKind kind, std::int64_t block, std::vector<std::int64_t> numbers) {
+  const auto half = half_of(kind);
+  if (!half) {
+    auto smaller = kept;
+    smaller.hidden = std::move(numbers);
+    return smaller;
+  }
+  const auto* stays = kept.find(block);
+  base::ensure(stays != nullptr, "only a kept block can be narrowed");
+  auto changed = *stays;
+  for_each_part(changed, [&](PartKind one, auto& list) {
+    if (one == kind)
+      list = numbers;
+    else if (numbers.empty() && half_of(one) == half)
+      list.clear();  // its half is gone
+  });
+  return with_block(kept, std::move(changed));
 }
 
 Kept with_kv_groups(const Kept& kept, std::int64_t number, std::vector<std::int64_t> kv_groups) {
-  const auto* block = kept.find(number);
-  base::ensure(block != nullptr, "only a kept attention can be narrowed");
-  return with_block(kept, {number, std::move(kv_groups), block->channels});
+  return with(kept, PartKind::kv_groups, number, std::move(kv_groups));
 }
 
 Kept with_channels(const Kept& kept, std::int64_t number, std::vector<std::int64_t> channels) {
-  const auto* block = kept.find(number);
-  base::ensure(block != nullptr, "only a kept MLP can be narrowed");
-  return with_block(kept, {number, block->kv_groups, std::move(channels)});
+  return with(kept, PartKind::channels, number, std::move(channels));
 }
 
 std::vector<std::int64_t> highest(std::vector<std::int64_t> numbers, std::int64_t count,
@@ -118,20 +190,6 @@ std::vector<std::int64_t> highest(std::vector<std::int64_t> numbers, std::int64_
   return numbers;
 }
 
-std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& kv_groups, std::int64_t width) {
-  std::vector<std::int64_t> rows;
-  for (const auto group : kv_groups)
-    for (std::int64_t row = 0; row < width; ++row) rows.push_back(group * width + row);
-  return rows;
-}
-
-std::vector<std::int64_t> kept_attention(const Config& input, const Kept& kept, std::int64_t number) {
-  const auto& shape = input.blocks[static_cast<std::size_t>(number)].attention;
-  const auto* block = kept.find(number);
-  if (!shape || !block) return {};
-  return rows_of(block->kv_groups, shape->num_heads / shape->num_kv_heads * shape->head_dim);
-}
-
 Config config_of(const Config& input, const Kept& kept) {
   auto config = input;
   config.blocks.clear();
@@ -141,8 +199,7 @@ Config config_of(const Config& input, const Kept& kept) {
   }
   for (const auto& stays : kept.blocks) {
     auto block = input.blocks[static_cast<std::size_t>(stays.number)];
-    keep_groups(block.attention, std::ssize(stays.kv_groups));
-    keep_channels(block.mlp, std::ssize(stays.channels));
+    for_each_part(stays, [&](PartKind kind, const auto& numbers) { keep(block, kind, std::ssize(numbers)); });
     config.blocks.push_back(std::move(block));
   }
   return config;
@@ -156,22 +213,26 @@ Kept composed(const Kept& kept, const Kept& then) {
   Kept result;
   for (const auto& block : then.blocks) {
     const auto& origin = kept.blocks.at(static_cast<std::size_t>(block.number));
-    result.blocks.push_back(
-        {origin.number, chosen(origin.kv_groups, block.kv_groups), chosen(origin.channels, block.channels)});
+    auto stays = block;
+    stays.number = origin.number;
+    for_each_part(stays, [&](PartKind kind, auto& numbers) {
+      numbers = chosen(numbers_of(kept, kind, origin.number), numbers);
+    });
+    result.blocks.push_back(std::move(stays));
   }
   result.hidden = chosen(kept.hidden, then.hidden);
   return result;
 }
 
 base::Json to_json(const Kept& kept) {
-  base::Json json = {{"blocks", base::Json::array()},
-                     {"kv_groups", base::Json::array()},
-                     {"channels", base::Json::array()},
-                     {"hidden", kept.hidden}};
+  base::Json json = {{"blocks", base::Json::array()}};
+  for (const auto kind : kPartKinds) json[std::string(base::word(kind))] = base::Json::array();
+  json[std::string(base::word(PartKind::hidden))] = kept.hidden;
   for (const auto& block : kept.blocks) {
     json["blocks"].push_back(block.number);
-    json["kv_groups"].push_back(block.kv_groups);
-    json["channels"].push_back(block.channels);
+    for_each_part(block, [&](PartKind kind, const auto& numbers) {
+      json[std::string(base::word(kind))].push_back(numbers);
+    });
   }
   return json;
 }
@@ -179,23 +240,37 @@ base::Json to_json(const Kept& kept) {
 Kept kept_from_json(const base::Json& json) {
   Kept kept;
   const auto& numbers = json.at("blocks");
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    kept.blocks.push_back({numbers.at(i).get<std::int64_t>(),
-                           json.at("kv_groups").at(i).get<std::vector<std::int64_t>>(),
-                           json.at("channels").at(i).get<std::vector<std::int64_t>>()});
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    Kept::Block block;
+    block.number = numbers.at(i).get<std::int64_t>();
+    for_each_part(block, [&](PartKind kind, auto& list) {
+      list = json.at(std::string(base::word(kind))).at(i).get<std::vector<std::int64_t>>();
+    });
+    kept.blocks.push_back(std::move(block));
+  }
   kept.hidden = json.at("hidden").get<std::vector<std::int64_t>>();
   return kept;
 }
 
 std::string stable_hash(const Kept& kept) {
   base::Hasher hasher;
-  for (const auto& block : kept.blocks) {
-    feed(hasher, {block.number});
-    feed(hasher, block.kv_groups);
-    feed(hasher, block.channels);
-  }
+  for (const auto& block : kept.blocks) feed(hasher, block);
   feed(hasher, kept.hidden);
   return hasher.hex();
+}
+
+std::vector<std::string> hashes_before(const Kept& kept, std::int64_t blocks, const std::string& beginning) {
+  base::Hasher first;
+  first.update(beginning.data(), beginning.size());
+  feed(first, kept.hidden);
+  std::vector<std::string> hashes{first.hex()};
+  for (std::int64_t number = 0; number + 1 < blocks; ++number) {
+    base::Hasher next;
+    next.update(hashes.back().data(), hashes.back().size());
+    if (const auto* block = kept.find(number)) feed(next, *block);
+    hashes.push_back(next.hex());
+  }
+  return hashes;
 }
 
 }  // namespace retort::architecture

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "retort/architecture/config.h"
+#include "retort/architecture/options.h"
 #include "retort/base/json.h"
 
 namespace retort::architecture {
@@ -29,25 +30,36 @@ struct Kept {
   bool operator==(const Kept&) const = default;
 };
 
+/// Calls visit(kind, numbers) for each list of a block: keys, files and comparisons are made of it.  The
+/// binding names all members, so one that is added does not compile before it has its line here.
+template <typename Block, typename Visit>
+void for_each_part(Block& block, Visit visit) {
+  auto& [number, kv_groups, channels] = block;
+  visit(PartKind::kv_groups, kv_groups);
+  visit(PartKind::channels, channels);
+}
+
 /// 0 to count - 1.
 std::vector<std::int64_t> counted(std::int64_t count);
+
+/// Counts how many of a part a model has, or its block where the part is of blocks.
+std::int64_t count_of(const Config& config, PartKind kind, std::int64_t block);
+/// The numbers of those that stay; none where the block is gone.
+std::vector<std::int64_t> numbers_of(const Kept& kept, PartKind kind, std::int64_t block);
 
 /// All of the model.
 Kept whole(const Config& config);
 /// Without a block that stays so far.
 Kept without_block(const Kept& kept, std::int64_t number);
-/// With these of a block that stays so far; a block that has neither KV groups nor channels is dropped.
+/// With these of a part, in a block that stays so far.  Without any, the half of the block is gone; a block
+/// without both halves is dropped.
+Kept with(const Kept& kept, PartKind kind, std::int64_t block, std::vector<std::int64_t> numbers);
 Kept with_kv_groups(const Kept& kept, std::int64_t number, std::vector<std::int64_t> kv_groups);
 Kept with_channels(const Kept& kept, std::int64_t number, std::vector<std::int64_t> channels);
 
 /// The `count` of `numbers` with the highest score (ties: the lower number), rising.  `scores`: by number.
 std::vector<std::int64_t> highest(std::vector<std::int64_t> numbers, std::int64_t count,
                                   const std::vector<double>& scores);
-
-/// Rows of the heads in `kv_groups`, when each group has `width` of them.
-std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& kv_groups, std::int64_t width);
-/// The inputs of o_proj that a block of the input model keeps; none when it has no attention, or is dropped.
-std::vector<std::int64_t> kept_attention(const Config& input, const Kept& kept, std::int64_t number);
 
 /// The configuration of what stays of `input`.  A smaller hidden size makes eps larger in the same
 /// proportion, because RMSNorm then divides a sum over the same features by a smaller number.
@@ -67,5 +79,8 @@ Kept kept_from_json(const base::Json& json);
 
 /// The same for equal ones, on every machine and in every release: a key for stored results.
 std::string stable_hash(const Kept& kept);
+/// For each of the input's `blocks` blocks, a key of all that its inputs depend on: `beginning`, the hidden
+/// features and what stays of the blocks before it.
+std::vector<std::string> hashes_before(const Kept& kept, std::int64_t blocks, const std::string& beginning);
 
 }  // namespace retort::architecture

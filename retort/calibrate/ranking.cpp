@@ -219,4 +219,33 @@ UnitScores unit_scores(const std::vector<BlockScores>& scores) {
   return units;
 }
 
+std::vector<double>& scores_of(UnitScores& scores, architecture::PartKind kind, std::int64_t block) {
+  const auto of_block = [&](auto& lists) -> std::vector<double>& {
+    lists.resize(std::max(lists.size(), static_cast<std::size_t>(block) + 1));
+    return lists[static_cast<std::size_t>(block)];
+  };
+  switch (kind) {
+    case architecture::PartKind::kv_groups:
+      return of_block(scores.groups);
+    case architecture::PartKind::channels:
+      return of_block(scores.channels);
+    case architecture::PartKind::hidden:
+      return scores.hidden;
+  }
+  throw base::InternalError("no scores of such a part");
+}
+
+const std::vector<double>& scores_of(const UnitScores& scores, architecture::PartKind kind,
+                                     std::int64_t block) {
+  switch (kind) {
+    case architecture::PartKind::kv_groups:
+      return scores.groups.at(static_cast<std::size_t>(block));
+    case architecture::PartKind::channels:
+      return scores.channels.at(static_cast<std::size_t>(block));
+    case architecture::PartKind::hidden:
+      return scores.hidden;
+  }
+  throw base::InternalError("no scores of such a part");
+}
+
 }  // namespace retort::calibrate

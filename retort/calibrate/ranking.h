@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/calibrate/input_statistics.h"
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/text.h"
@@ -84,5 +85,9 @@ struct UnitScores {
   std::vector<double> hidden = {};  ///< sum over blocks; empty when it was not wanted
 };
 UnitScores unit_scores(const std::vector<BlockScores>& scores);
+/// Those of a part, in a block where the part is of blocks.
+std::vector<double>& scores_of(UnitScores& scores, architecture::PartKind kind, std::int64_t block);
+const std::vector<double>& scores_of(const UnitScores& scores, architecture::PartKind kind,
+                                     std::int64_t block);
 
 }  // namespace retort::calibrate

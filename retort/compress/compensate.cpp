@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/loss_increase.h"
 #include "retort/calibrate/walk.h"
+#include "retort/compress/readers.h"
 #include "retort/model/dtype.h"
 #include "retort/model/forward.h"
 #include "retort/model/stored_tensors.h"
@@ -23,10 +24,6 @@ using calibrate::Walk;
 struct Sums {
   LeastSquaresSums fit, guard;
 };
-
-Role role_of(model::Half half) {
-  return half == model::Half::attention ? Role::output : Role::down;
-}
 
 class Compensation {
  public:
@@ -46,7 +43,7 @@ class Compensation {
  private:
   bool wanted(Role role, std::int64_t block, std::int64_t position) const;
   at::Tensor input_weight(Role role, std::int64_t block) const;
-  void take(model::Half half, Walk& dense, Walk& changed);
+  void take(architecture::Half half, Walk& dense, Walk& changed);
   void fit(Role role, const Walk& dense, const Walk& changed, const Sums& sums);
   double objective(const Walk& dense, const Walk& other, std::size_t first) const;
 
@@ -105,9 +102,9 @@ void Compensation::fit(Role role, const Walk& dense, const Walk& changed, const 
 
 // Takes both models through a half of the block that they stand before, and fits its last layer on the way,
 // so that neither computes anything twice.
-void Compensation::take(model::Half half, Walk& dense, Walk& changed) {
+void Compensation::take(architecture::Half half, Walk& dense, Walk& changed) {
   const bool stays = candidate_.find(dense.block());
-  const bool fits = stays && wanted(role_of(half), dense.block(), changed.block());
+  const bool fits = stays && wanted(reader_of(half), dense.block(), changed.block());
   Sums sums;
   model::StoredTensors inner(options_.hidden_scratch);
   for (std::size_t i = 0; i < text_.batches.size(); ++i) {
@@ -123,7 +120,7 @@ void Compensation::take(model::Half half, Walk& dense, Walk& changed) {
     inner.set(i, changed_NC);
   }
   if (!fits) return;
-  fit(role_of(half), dense, changed, sums);
+  fit(reader_of(half), dense, changed, sums);
   for (std::size_t i = 0; i < text_.batches.size(); ++i) changed.finish_half(i, half, inner.get(i));
 }
 
@@ -147,7 +144,7 @@ std::optional<CompensationOutcome> Compensation::run() {
   const auto blocks = std::ssize(input_.config.blocks);
   while (dense.block() < blocks) {
     record::stop_if_asked(observer_, "prune", "the candidates measured so far");
-    for (const auto half : {model::Half::attention, model::Half::mlp}) take(half, dense, changed);
+    for (const auto half : architecture::kHalves) take(half, dense, changed);
     if (candidate_.find(dense.block())) {
       changed.next_block();
       plain.advance();

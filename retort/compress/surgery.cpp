@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "retort/base/error.h"
 #include "retort/compress/parts.h"
 #include "retort/model/sparsity.h"
@@ -15,36 +13,29 @@ namespace {
 using architecture::Layout;
 using architecture::Role;
 
-// Without some hidden features a norm divides a sum over the others by a smaller number, and eps grows in
-// proportion.  Weights grow with it: those of norms over the features, and those that make what other norms
-// of the same eps read, which keep all their inputs.
-bool grows(Role role, const architecture::Block& shape) {
-  const bool normalised = shape.attention && shape.attention->kind.norm != architecture::QueryKeyNorm::none;
-  return architecture::is_hidden_norm(role) ||
-         (normalised &&
-          (role == Role::query || role == Role::key || role == Role::query_bias || role == Role::key_bias));
-}
-
 // A part of the rows, then of the columns.
 at::Tensor kept_part(at::Tensor values, Role role, const architecture::Config& input,
                      const architecture::Kept& kept, std::int64_t block) {
   const auto shape = block < 0 ? architecture::Block() : input.blocks[static_cast<std::size_t>(block)];
-  for (const auto* part : parts()) {
-    if (part->of_blocks() && block < 0) continue;
-    const auto count = part->count(input, block);
-    const auto left = part->left(kept, block);
+  std::vector<std::vector<std::int64_t>> places;
+  for (const auto size : values.sizes()) places.push_back(architecture::counted(size));
+  double factor = 1;
+  for (const auto kind : architecture::kPartKinds) {
+    if (architecture::half_of(kind) && block < 0) continue;
+    const auto& part = part_of(kind);
+    const auto count = architecture::count_of(input, kind, block);
+    const auto left = architecture::numbers_of(kept, kind, block);
     if (std::ssize(left) == count) continue;
-    const auto select = [&](std::int64_t dim, std::int64_t each) {
-      if (each > 0)
-        values =
-            values.index_select(dim, model::index_tensor(architecture::rows_of(left, each), values.device()));
-    };
-    select(0, part->rows_each(shape, role));
-    if (values.dim() > 1) select(1, part->columns_each(shape, role));
-    if (grows(role, shape) && part == &kHiddenFeatures)
-      values = values * std::sqrt(static_cast<double>(count) / static_cast<double>(left.size()));
+    places[0] = kept_places(std::move(places[0]), part.rows_each(shape, role), count, left);
+    if (places.size() > 1)
+      places[1] = kept_places(std::move(places[1]), part.columns_each(shape, role), count, left);
+    factor *= part.factor(shape, role, count, std::ssize(left));
   }
-  return values;
+  for (std::int64_t dim = 0; dim < std::ssize(places); ++dim)
+    if (const auto& kept_here = places[static_cast<std::size_t>(dim)];
+        std::ssize(kept_here) < values.size(dim))
+      values = values.index_select(dim, model::index_tensor(kept_here, values.device()));
+  return factor == 1 ? values : values * factor;
 }
 
 // The unit of the input that unit `unit` of the smaller model comes from.

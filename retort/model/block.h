@@ -15,6 +15,7 @@
 #include <functional>
 #include <vector>
 
+#include "retort/architecture/kept.h"
 #include "retort/architecture/layout.h"
 #include "retort/model/tokens.h"
 #include "retort/ops/attention.h"
@@ -69,8 +70,7 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
                          const TokenLayout& layout, BlockActivations* keep = nullptr,
                          const BlockHooks* hooks = nullptr);
 
-/// A block is two halves, each with a last layer of its own: o_proj, down_proj.
-enum class Half { attention, mlp };
+using architecture::Half;
 /// The input of the half's first layers, q k v or gate up, [N, D]; `x_ND` itself without a norm before them.
 at::Tensor half_input(const BlockWeights& weights, Half half, double eps, const at::Tensor& x_ND);
 /// The input of the half's last layer, [N, C]; undefined where the block lacks the half.

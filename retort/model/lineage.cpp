@@ -24,10 +24,10 @@ bool Lineage::identity() const {
     return numbers == architecture::counted(std::ssize(numbers));
   };
   for (std::size_t i = 0; i < kept.blocks.size(); ++i) {
-    const auto& block = kept.blocks[i];
-    if (block.number != static_cast<std::int64_t>(i) || !counts_up(block.kv_groups) ||
-        !counts_up(block.channels))
-      return false;
+    bool whole = kept.blocks[i].number == static_cast<std::int64_t>(i);
+    architecture::for_each_part(kept.blocks[i],
+                                [&](auto, const auto& numbers) { whole = whole && counts_up(numbers); });
+    if (!whole) return false;
   }
   return std::ssize(kept.blocks) == teacher_blocks && sparse_layers.empty() &&
          kept.hidden == architecture::counted(teacher_hidden);
@@ -72,9 +72,13 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
   for (std::size_t i = 0; fits && i < config.blocks.size(); ++i) {
     const auto& block = kept.blocks[i];
     fits = block.number >= 0 && (i == 0 || block.number > kept.blocks[i - 1].number) &&
-           block.number < lineage.teacher_blocks &&
-           std::ssize(block.channels) == mlp_width(config.blocks[i]) && distinct(block.channels) &&
-           std::ssize(block.kv_groups) == kv_groups(config.blocks[i]) && rising(block.kv_groups);
+           block.number < lineage.teacher_blocks;
+    architecture::for_each_part(block, [&](architecture::PartKind kind, const auto& numbers) {
+      // Channels may have been permuted.
+      const bool in_order = kind == architecture::PartKind::channels ? distinct(numbers) : rising(numbers);
+      fits = fits && in_order &&
+             std::ssize(numbers) == architecture::count_of(config, kind, static_cast<std::int64_t>(i));
+    });
   }
   base::require<base::ModelError>(fits, where, ": the lineage does not fit config.json (",
                                   config.blocks.size(),

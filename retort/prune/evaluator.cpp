@@ -11,7 +11,7 @@
 #include "retort/base/error.h"
 #include "retort/calibrate/state_bytes.h"
 #include "retort/calibrate/walk.h"
-#include "retort/compress/parts.h"
+#include "retort/compress/readers.h"
 #include "retort/compress/surgery.h"
 #include "retort/prune/masked_model.h"
 
@@ -204,12 +204,12 @@ Evaluator::Compared Evaluator::as_compared(const architecture::Kept& candidate) 
     const auto block = candidate.blocks[position].number;
     const auto unit =
         static_cast<std::size_t>(architecture::Layout::block_unit(static_cast<std::int64_t>(position)));
-    for (const auto* part : compress::parts()) {
-      if (!part->of_blocks()) continue;
-      const auto inputs = compress::kept_inputs(*part, input_.config, candidate, block);
-      const auto* tensor = compared.weights.layout.units[unit].find(part->reader);
-      if (!tensor || std::ssize(inputs) == compress::inputs_of(*part, input_.config, block)) continue;
-      const auto fitted_DC = compensated_->weight_DC(block, part->reader, inputs);
+    for (const auto half : architecture::kHalves) {
+      const auto reader = compress::reader_of(half);
+      const auto inputs = compress::kept_inputs(input_.config, candidate, half, block);
+      const auto* tensor = compared.weights.layout.units[unit].find(reader);
+      if (!tensor || std::ssize(inputs) == compress::inputs_of(input_.config, half, block)) continue;
+      const auto fitted_DC = compensated_->weight_DC(block, reader, inputs);
       if (!fitted_DC.defined()) continue;
       compared.fitted_layers.push_back(tensor->name);
       compared.weights.tensor(unit, *tensor)
@@ -276,7 +276,7 @@ double Evaluator::difference(const architecture::Kept& candidate, const model::W
 bool wants_after_compensation(const PruneOptions& options) {
   // Elsewhere a layer goes whole, or keeps all of its inputs.
   return options.compensate && options.search.after_compensation && options.narrows() &&
-         (options.heads || options.channels);
+         options.removes_parts_of_blocks();
 }
 
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "retort/base/hash.h"
 #include "retort/model/forward.h"
 #include "retort/model/tokens.h"
 
@@ -18,33 +17,21 @@ at::Tensor mask_of(const std::vector<std::int64_t>& kept, std::int64_t width,
   return mask_I;
 }
 
-std::string hash_of(const std::string& before, const std::vector<std::int64_t>& first,
-                    const std::vector<std::int64_t>& second) {
-  base::Hasher hasher;
-  hasher.update(before.data(), before.size());
-  for (const auto* numbers : {&first, &second}) {
-    const auto count = numbers->size();
-    hasher.update(&count, sizeof count);
-    hasher.update(numbers->data(), count * sizeof numbers->front());
-  }
-  return hasher.hex();
-}
-
 MaskedModel::Block block_of(const model::Weights& input, const architecture::Kept& candidate,
                             std::int64_t number, compress::CompensatedLayers* compensated) {
   MaskedModel::Block block;
   block.keeps = candidate.find(number) != nullptr;
   if (!block.keeps) return block;
   const auto options = input.options();
-  for (const auto* part : compress::parts()) {
-    if (!part->of_blocks()) continue;
-    const auto inputs = compress::kept_inputs(*part, input.config, candidate, number);
-    part->mask(block.hooks) = mask_of(inputs, compress::inputs_of(*part, input.config, number), options);
+  for (const auto half : architecture::kHalves) {
+    const auto inputs = compress::kept_inputs(input.config, candidate, half, number);
+    auto& mask = compress::input_mask(block.hooks, half);
+    mask = mask_of(inputs, compress::inputs_of(input.config, half, number), options);
     if (inputs.empty())
-      block.changes.push_back({part, {}});
-    else if (compensated && part->mask(block.hooks).defined())
-      if (auto fitted = compensated->weight_DC(number, part->reader, inputs); fitted.defined())
-        block.changes.push_back({part, std::move(fitted)});
+      block.changes.push_back({half, {}});
+    else if (compensated && mask.defined())
+      if (auto fitted = compensated->weight_DC(number, compress::reader_of(half), inputs); fitted.defined())
+        block.changes.push_back({half, std::move(fitted)});
   }
   return block;
 }
@@ -55,13 +42,12 @@ MaskedModel::MaskedModel(const model::Weights& whole, const architecture::Kept& 
                          compress::CompensatedLayers* compensated)
     : input(whole) {
   mask_D = mask_of(candidate.hidden, input.config.hidden_size, input.options());
-  auto prefix = hash_of(compensated ? "compensated" : "plain", candidate.hidden, {});
+  const auto keys = architecture::hashes_before(candidate, std::ssize(input.config.blocks),
+                                                compensated ? "compensated" : "plain");
   for (std::int64_t block = 0; block < std::ssize(input.config.blocks); ++block) {
     blocks.push_back(block_of(input, candidate, block, compensated));
-    blocks.back().prefix = prefix;
+    blocks.back().prefix = keys[static_cast<std::size_t>(block)];
     blocks.back().hooks.hidden_mask_D = mask_D;
-    const auto* kept = candidate.find(block);
-    prefix = kept ? hash_of(prefix, kept->channels, kept->kv_groups) : hash_of(prefix, {}, {});
   }
 }
 
@@ -69,9 +55,9 @@ model::BlockWeights MaskedModel::weights_of_block(std::int64_t block) const {
   auto weights = model::weights_of_block(input, block);
   for (const auto& change : blocks[static_cast<std::size_t>(block)].changes) {
     if (change.fitted.defined())
-      change.part->reader_weight(weights) = change.fitted;
+      compress::reader_weight(weights, change.half) = change.fitted;
     else
-      change.part->skip(weights);
+      compress::skip(weights, change.half);
   }
   return weights;
 }

@@ -11,23 +11,23 @@
 
 #include "retort/architecture/kept.h"
 #include "retort/compress/compensated_layers.h"
-#include "retort/compress/parts.h"
+#include "retort/compress/readers.h"
 #include "retort/model/block.h"
 #include "retort/model/weights.h"
 
 namespace retort::prune {
 
 struct MaskedModel {
-  /// What becomes of the layer that reads a part.
+  /// What becomes of the last layer of a half.
   struct Change {
-    const compress::Part* part;
-    at::Tensor fitted;  ///< its weight by compensation; undefined: the layer is skipped
+    architecture::Half half;
+    at::Tensor fitted;  ///< its weight by compensation; undefined: the half is skipped
   };
   struct Block {
     bool keeps = false;
     std::vector<Change> changes;
     model::BlockHooks hooks;  ///< masks of what is dropped
-    std::string prefix;       ///< hash of all that comes before it
+    std::string prefix;       ///< key of all that its inputs depend on
   };
   const model::Weights& input;
   std::vector<Block> blocks;  ///< of the input

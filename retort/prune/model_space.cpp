@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
+#include "retort/compress/parts.h"
 #include "retort/prune/moves.h"
 
 namespace retort::prune {
@@ -24,6 +26,18 @@ void complete(std::vector<double>& scores, std::int64_t count) {
   scores.resize(static_cast<std::size_t>(count), 0);
 }
 
+// Of each half the first alone where halves go as a whole.
+std::vector<architecture::PartKind> parts_of_blocks(bool once_a_half) {
+  std::vector<architecture::PartKind> parts;
+  for (const auto part : architecture::kPartKinds) {
+    const auto half = architecture::half_of(part);
+    const bool again = std::ranges::any_of(
+        parts, [&](architecture::PartKind other) { return architecture::half_of(other) == half; });
+    if (half && !(once_a_half && again)) parts.push_back(part);
+  }
+  return parts;
+}
+
 double products(const architecture::Config& config) {
   double sum = 0;
   for (const auto& block : config.blocks)
@@ -36,13 +50,9 @@ double products(const architecture::Config& config) {
 ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
                        const calibrate::UnitScores& scores)
     : input_(input), scores_(scores) {
-  complete(scores_.hidden, input.hidden_size);
-  scores_.channels.resize(input.blocks.size());
-  scores_.groups.resize(input.blocks.size());
-  for (std::size_t block = 0; block < input.blocks.size(); ++block) {
-    complete(scores_.channels[block], mlp_width(input.blocks[block]));
-    complete(scores_.groups[block], kv_groups(input.blocks[block]));
-  }
+  for (const auto part : architecture::kPartKinds)
+    for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block)
+      complete(scores_of(scores_, part, block), architecture::count_of(input, part, block));
   const auto all = architecture::num_parameters(input);
   space_.most_removed =
       all - target + static_cast<std::int64_t>(options.search.tolerance * static_cast<double>(all));
@@ -92,32 +102,35 @@ void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
     return;
   }
   const bool whole_only = options.units == Units::sub_blocks;
-  const auto offer = [&](const compress::Part& part, bool wanted, std::int64_t multiple) {
-    const auto count = part.count(input_, block);
-    if (count == 0 || !(whole_only || wanted)) return;
-    add({&part, block,
-         whole_only ? std::vector<std::int64_t>{count, 0} : widths_of(count, multiple, /*may_go=*/true)},
-        base::join(part.in_block, " ", block));
+  std::set<std::optional<architecture::Half>> halves;
+  for (const auto part : parts_of_blocks(/*once_a_half=*/whole_only)) {
+    const auto count = architecture::count_of(input_, part, block);
+    if (count == 0 || !(whole_only || options.removes(part))) continue;
+    if (!halves.insert(architecture::half_of(part)).second) count_together();  // they share weights
+    add({part, block,
+         whole_only ? std::vector<std::int64_t>{count, 0}
+                    : widths_of(count, options.multiple_of(part), /*may_go=*/true)},
+        compress::part_of(part).unit(block));
+  }
+}
+
+void ModelSpace::count_together() {
+  space_.removed_together = [this](const search::State& state) {
+    return architecture::num_parameters(input_) - parameters(state);
   };
-  offer(compress::kKvGroups, options.heads, 1);
-  offer(compress::kChannels, options.channels, options.width_multiple);
 }
 
 void ModelSpace::add_uniform(const PruneOptions& options) {
   base::require<base::UsageError>(input_.uniform(),
                                   "prune: uniform units need blocks of one shape with dense MLPs, which this "
                                   "model does not have; choose other units.");
-  space_.removed_together = [this](const search::State& state) {
-    return architecture::num_parameters(input_) - parameters(state);
-  };
-  const auto offer = [&](const compress::Part& part, bool wanted, std::int64_t multiple) {
-    if (!wanted) return;
-    if (auto levels = widths_of(part.count(input_, 0), multiple, /*may_go=*/false); levels.size() > 1)
-      add({&part, -1, std::move(levels)}, part.in_all_blocks);
-  };
-  offer(compress::kKvGroups, options.heads, 1);
-  offer(compress::kChannels, options.channels, options.width_multiple);
-  offer(compress::kHiddenFeatures, options.hidden, options.width_multiple);
+  count_together();
+  for (const auto part : architecture::kPartKinds) {
+    if (!options.removes(part)) continue;
+    auto levels = widths_of(architecture::count_of(input_, part, 0), options.multiple_of(part),
+                            /*may_go=*/false);
+    if (levels.size() > 1) add({part, -1, std::move(levels)}, compress::part_of(part).unit(-1));
+  }
 }
 
 void ModelSpace::add(Removable removable, const std::string& name) {
@@ -142,8 +155,9 @@ bool ModelSpace::admits(const search::State& state) const {
     const auto& [part, number, widths] = removables_[i];
     if (state[i] == 0 || (part && widths[static_cast<std::size_t>(state[i])] > 0)) continue;
     const auto block = static_cast<std::size_t>(number);
-    if (part != &compress::kChannels) attends[block] = false;
-    if (part != &compress::kKvGroups) transforms[block] = false;
+    const auto half = part ? architecture::half_of(*part) : std::nullopt;
+    if (half != architecture::Half::mlp) attends[block] = false;
+    if (half != architecture::Half::attention) transforms[block] = false;
   }
   const auto any = [](const std::vector<bool>& blocks) {
     return std::find(blocks.begin(), blocks.end(), true) != blocks.end();
@@ -176,7 +190,7 @@ search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& infl
   for (std::size_t i = 0; i < removables_.size(); ++i) {
     const auto& [part, block, widths] = removables_[i];
     const auto& influence = block < 0 ? every : influences[static_cast<std::size_t>(block)];
-    const double whole = part ? part->influence(influence) : influence.block;
+    const double whole = part ? compress::part_of(*part).influence(influence) : influence.block;
     for (std::int32_t level = 1; level <= space_.highest(i); ++level) {
       const double share = part ? 1 - static_cast<double>(widths[static_cast<std::size_t>(level)]) /
                                           static_cast<double>(widths.front())

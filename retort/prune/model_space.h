@@ -8,7 +8,6 @@
 #include "retort/architecture/kept.h"
 #include "retort/calibrate/influence.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/compress/parts.h"
 #include "retort/prune/options.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
@@ -40,11 +39,12 @@ class ModelSpace {
 
  private:
   struct Removable {
-    const compress::Part* part = nullptr;   ///< null: the whole block
-    std::int64_t block = -1;                ///< -1: every block alike, or the whole model
-    std::vector<std::int64_t> widths = {};  ///< how many of the part each level leaves
+    std::optional<architecture::PartKind> part = {};  ///< none: the whole block
+    std::int64_t block = -1;                          ///< -1: every block alike, or the whole model
+    std::vector<std::int64_t> widths = {};            ///< how many of the part each level leaves
   };
   void add_uniform(const PruneOptions& options);
+  void count_together();  // where what units remove does not add up
   void add_by_block(const PruneOptions& options, std::int64_t block);
   void add(Removable removable, const std::string& name);
   void require_enough(std::int64_t all) const;

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/description.h"
 #include "retort/base/error.h"
+#include "retort/compress/parts.h"
 
 namespace retort::prune {
 namespace {
+
+using architecture::PartKind;
 
 // The next multiple below; the width itself when there is none above 0.
 std::int64_t next_width(std::int64_t width, std::int64_t multiple) {
@@ -17,29 +19,24 @@ std::int64_t next_width(std::int64_t width, std::int64_t multiple) {
 }
 
 // A block that stands for all of them: they are alike where they are narrowed together.
-std::int64_t width_of(const architecture::Kept& kept, const compress::Part& part) {
-  return std::ssize(part.left(kept, kept.blocks.front().number));
+std::int64_t width_of(const architecture::Kept& kept, PartKind part) {
+  return std::ssize(architecture::numbers_of(kept, part, kept.blocks.front().number));
 }
 
-bool may_narrow(const compress::Part& part, const PruneOptions& options) {
-  return &part == &compress::kKvGroups   ? options.heads
-         : &part == &compress::kChannels ? options.channels
-                                         : options.hidden;
-}
-
-std::int64_t multiple_of(const compress::Part& part, const PruneOptions& options) {
-  return &part == &compress::kKvGroups ? 1 : options.width_multiple;
+// Without all that may go of each part.
+architecture::Config narrowest(const architecture::Config& input, const PruneOptions& options) {
+  auto kept = architecture::whole(input);
+  const auto narrow = [&](PartKind part, std::vector<std::int64_t>& numbers) {
+    if (options.removes(part))
+      numbers.resize(std::min(numbers.size(), static_cast<std::size_t>(options.multiple_of(part))));
+  };
+  for (auto& block : kept.blocks) architecture::for_each_part(block, narrow);
+  narrow(PartKind::hidden, kept.hidden);
+  return architecture::config_of(input, kept);
 }
 
 std::int64_t smallest_parameters(const architecture::Config& input, const PruneOptions& options) {
-  auto narrow = input;
-  for (auto& block : narrow.blocks) {
-    if (options.channels && mlp_width(block) > 0)
-      std::get<architecture::DenseMlp>(block.mlp).width = std::min(options.width_multiple, mlp_width(block));
-    if (options.heads && block.attention)
-      block.attention->num_heads /= std::exchange(block.attention->num_kv_heads, 1);
-  }
-  if (options.hidden) narrow.hidden_size = std::min(options.width_multiple, input.hidden_size);
+  auto narrow = narrowest(input, options);
   if (!options.blocks) return architecture::num_parameters(narrow);
   std::int64_t smallest = architecture::num_parameters(input);
   for (const auto& block : std::vector(narrow.blocks)) {
@@ -51,13 +48,13 @@ std::int64_t smallest_parameters(const architecture::Config& input, const PruneO
 
 void check_options(const architecture::Config& input, const PruneOptions& options) {
   base::require<base::UsageError>(
-      options.blocks || options.heads || options.channels || options.hidden,
+      options.blocks || options.removes_parts(),
       "prune: neither blocks nor heads, channels or hidden features may be removed; switch one of them on.");
   base::require<base::UsageError>(options.width_multiple >= 1,
                                   "prune: width_multiple: expected at least 1, found ",
                                   options.width_multiple, ".");
   base::require<base::UsageError>(
-      options.units != Units::uniform || !(options.heads || options.channels) || input.uniform(),
+      options.units != Units::uniform || !options.removes_parts_of_blocks() || input.uniform(),
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch heads and channels off.");
   require_removable(input, options);
@@ -82,16 +79,17 @@ void require_removable(const architecture::Config& input, const PruneOptions& op
 }
 
 std::string describe(const Move& move) {
-  return move.part ? move.part->described(move.width) : base::join("drop block ", move.block);
+  return move.part ? compress::part_of(*move.part).described(move.width)
+                   : base::join("drop block ", move.block);
 }
 
 std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOptions& options) {
   std::vector<Move> moves;
   if (options.blocks && candidate.blocks.size() > 1)
     for (const auto& block : candidate.blocks) moves.push_back({.block = block.number});
-  for (const auto* part : compress::parts()) {
-    const auto width = width_of(candidate, *part), next = next_width(width, multiple_of(*part, options));
-    if (may_narrow(*part, options) && next < width) moves.push_back({.part = part, .width = next});
+  for (const auto part : architecture::kPartKinds) {
+    const auto width = width_of(candidate, part), next = next_width(width, options.multiple_of(part));
+    if (options.removes(part) && next < width) moves.push_back({.part = part, .width = next});
   }
   return moves;
 }
@@ -102,13 +100,16 @@ architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
   return narrowed(candidate, *move.part, /*block=*/-1, move.width, scores);
 }
 
-architecture::Kept narrowed(const architecture::Kept& candidate, const compress::Part& part,
-                            std::int64_t block, std::int64_t width, const calibrate::UnitScores& scores) {
+architecture::Kept narrowed(const architecture::Kept& candidate, PartKind part, std::int64_t block,
+                            std::int64_t width, const calibrate::UnitScores& scores) {
   const auto once = [&](const architecture::Kept& kept, std::int64_t number) {
-    return part.with(kept, number,
-                     architecture::highest(part.left(kept, number), width, part.scores(scores, number)));
+    auto numbers = architecture::numbers_of(kept, part, number);
+    if (numbers.empty()) return kept;  // its half is gone already
+    return architecture::with(
+        kept, part, number,
+        architecture::highest(std::move(numbers), width, scores_of(scores, part, number)));
   };
-  if (block >= 0 || !part.of_blocks()) return once(candidate, block);
+  if (block >= 0 || !architecture::half_of(part)) return once(candidate, block);
   auto smaller = candidate;
   for (const auto& each : candidate.blocks) smaller = once(smaller, each.number);
   return smaller;
@@ -124,9 +125,9 @@ std::int64_t usual_width_multiple(const architecture::Config& input) {
 
 Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
                   const PruneOptions& options, std::int64_t parameters) {
-  Move move{.part = &compress::kChannels};
+  Move move{.part = PartKind::channels};
   if (!options.channels) return move;
-  for (auto width = width_of(candidate, compress::kChannels);;) {
+  for (auto width = width_of(candidate, PartKind::channels);;) {
     const auto next = next_width(width, options.width_multiple);
     if (next == width) return move;
     width = next;

@@ -2,20 +2,20 @@
 // The steps that a search may take from a candidate to a smaller one, and how far they reach.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "retort/architecture/kept.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/compress/parts.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
 
 /// Drop one block, or narrow one part of all blocks, or the hidden state, to one width.
 struct Move {
-  const compress::Part* part = nullptr;  ///< null: drop a block
-  std::int64_t block = -1;               ///< number in the input of the block that is dropped
+  std::optional<architecture::PartKind> part = {};  ///< none: drop a block
+  std::int64_t block = -1;                          ///< number in the input of the block that is dropped
   std::int64_t width = -1;  ///< afterwards: channels of every MLP, KV groups of every attention, hidden size
 };
 
@@ -30,7 +30,7 @@ architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
 
 /// What is left of a candidate whose part has this width, in one block of the input or (-1) in all of them or
 /// in the hidden state: those with the highest scores stay.
-architecture::Kept narrowed(const architecture::Kept& candidate, const compress::Part& part,
+architecture::Kept narrowed(const architecture::Kept& candidate, architecture::PartKind part,
                             std::int64_t block, std::int64_t width, const calibrate::UnitScores& scores);
 
 /// Where nobody names a multiple: the least one of kUsualWidthMultiple by which the widest MLP has at most 64

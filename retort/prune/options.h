@@ -1,8 +1,10 @@
 #pragma once
 // What a recipe may say about pruning.
 
+#include <algorithm>
 #include <cstdint>
 
+#include "retort/architecture/options.h"
 #include "retort/base/words.h"
 #include "retort/calibrate/options.h"
 
@@ -83,12 +85,41 @@ struct PruneOptions {
   std::int64_t sequence_length = 512;
   std::uint64_t seed = 0;
 
-  /// Whether a part of an attention may go.
-  bool takes_heads() const { return heads && (units == Units::uniform || units == Units::per_layer); }
-  /// Whether layers may keep a part of their inputs, so that those are ranked and the layers fitted again.
-  bool narrows() const {
-    return (heads || channels || hidden) && (units == Units::uniform || units == Units::per_layer);
+  /// Whether a search may remove some of a part.
+  constexpr bool removes(architecture::PartKind kind) const {
+    switch (kind) {
+      case architecture::PartKind::kv_groups:
+        return heads;
+      case architecture::PartKind::channels:
+        return channels;
+      case architecture::PartKind::hidden:
+        return hidden;
+    }
+    return false;
   }
+  /// Of how many each it is removed at a time.
+  constexpr std::int64_t multiple_of(architecture::PartKind kind) const {
+    return kind == architecture::PartKind::kv_groups ? 1 : width_multiple;
+  }
+  bool removes_parts_of(architecture::Half half) const {
+    return std::ranges::any_of(architecture::kPartKinds, [&](auto kind) {
+      return removes(kind) && architecture::half_of(kind) == half;
+    });
+  }
+  bool removes_parts_of_blocks() const {
+    return removes_parts_of(architecture::Half::attention) || removes_parts_of(architecture::Half::mlp);
+  }
+  /// Whether a search may remove some of any part.
+  bool removes_parts() const {
+    return std::ranges::any_of(architecture::kPartKinds, [this](auto kind) { return removes(kind); });
+  }
+  /// Whether a part of an attention may go.
+  bool takes_heads() const {
+    return removes_parts_of(architecture::Half::attention) &&
+           (units == Units::uniform || units == Units::per_layer);
+  }
+  /// Whether layers may keep a part of their inputs, so that those are ranked and the layers fitted again.
+  bool narrows() const { return removes_parts() && (units == Units::uniform || units == Units::per_layer); }
   /// Whether stepwise.h goes step by step, instead of a search over a space.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };

@@ -29,16 +29,19 @@ calibrate::RankingOptions ranking_options(const PruneOptions& options) {
 calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
                                const architecture::Kept& candidate) {
   base::ensure(scores.channels.size() == candidate.blocks.size(), "scores for every kept block");
-  calibrate::UnitScores placed{.channels = std::vector<std::vector<double>>(input.blocks.size()),
-                               .groups = std::vector<std::vector<double>>(input.blocks.size()),
-                               .hidden = scores.hidden};
-  for (std::size_t i = 0; i < candidate.blocks.size(); ++i) {
-    const auto& kept = candidate.blocks[i];
-    const auto block = static_cast<std::size_t>(kept.number);
-    placed.channels[block] = spread(scores.channels[i], kept.channels, mlp_width(input.blocks[block]));
-    placed.groups[block] = spread(scores.groups[i], kept.kv_groups, kv_groups(input.blocks[block]));
+  calibrate::UnitScores placed;
+  for (const auto kind : architecture::kPartKinds) {
+    const auto place = [&](std::int64_t position, std::int64_t block) {
+      scores_of(placed, kind, block) =
+          spread(scores_of(scores, kind, position), architecture::numbers_of(candidate, kind, block),
+                 architecture::count_of(input, kind, block));
+    };
+    if (architecture::half_of(kind))
+      for (std::size_t i = 0; i < candidate.blocks.size(); ++i)
+        place(static_cast<std::int64_t>(i), candidate.blocks[i].number);
+    else
+      place(0, 0);
   }
-  if (!scores.hidden.empty()) placed.hidden = spread(scores.hidden, candidate.hidden, input.hidden_size);
   return placed;
 }
 

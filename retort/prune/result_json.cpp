@@ -1,4 +1,5 @@
 #include "retort/architecture/counts.h"
+#include "retort/compress/parts.h"
 #include "retort/prune/result.h"
 #include "retort/record/keys.h"
 
@@ -9,7 +10,7 @@ namespace keys = record::keys;
 
 base::Json to_json(const Move& move) {
   if (!move.part) return {{keys::kAction, "drop_block"}, {keys::kBlock, move.block}};
-  return {{keys::kAction, move.part->action}, {keys::kWidth, move.width}};
+  return {{keys::kAction, compress::part_of(*move.part).action()}, {keys::kWidth, move.width}};
 }
 
 base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>& sources) {

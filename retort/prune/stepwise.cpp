@@ -53,7 +53,7 @@ std::string human(std::int64_t count) {
 // Measured on the current candidate, if they are not given.
 calibrate::UnitScores unit_scores_of(const Stepwise& s, const architecture::Kept& kept) {
   const auto& options = s.setup.options;
-  if (!options.heads && !options.channels && !options.hidden) return {};  // nothing is ranked
+  if (!options.removes_parts()) return {};  // nothing is ranked
   if (s.setup.given) return calibrate::unit_scores(*s.setup.given);
   const auto& input = s.setup.input;
   const auto batches =

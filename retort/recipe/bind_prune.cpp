@@ -80,7 +80,7 @@ void bind_kinds(Binder& b, prune::PruneOptions& options) {
          {.doc = "candidates: one KV group (a key and value head with its query heads) of every attention"});
   b.flag("channels", options.channels, {.doc = "candidates: narrow every MLP by width_multiple channels"});
   b.flag("hidden", options.hidden, {.doc = "candidates: narrow the hidden size by width_multiple features"});
-  if (!options.blocks && !options.heads && !options.channels && !options.hidden)
+  if (!options.blocks && !options.removes_parts())
     b.mistake("blocks", "nothing to prune: blocks, heads, channels and hidden are all false");
   refuse_idle_keys(b, options);
 }

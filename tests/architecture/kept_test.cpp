@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 
@@ -93,6 +95,51 @@ TEST(Kept, IsReadAsItWasWritten) {
   const Kept kept{{{1, {0, 1}, {2, 5, 7}}, {4, {1}, {}}}, {0, 3, 6}};
   EXPECT_EQ(architecture::kept_from_json(base::Json::parse(architecture::to_json(kept).dump())), kept);
   EXPECT_THROW(architecture::kept_from_json({{"blocks", {1}}}), nlohmann::json::exception);
+}
+
+// Whatever a block holds is in its key, in what is read again and in what it is made of.  A member that
+// for_each_part() does not bind does not compile.
+TEST(Kept, EveryMemberOfABlockChangesItsKeys) {
+  const auto all = architecture::whole(tiny_config());
+  const auto expect_other = [&](const Kept& kept, const std::string& what) {
+    SCOPED_TRACE(what);
+    EXPECT_NE(kept, all);
+    EXPECT_NE(architecture::stable_hash(kept), architecture::stable_hash(all));
+    EXPECT_NE(architecture::to_json(kept), architecture::to_json(all));
+    EXPECT_EQ(architecture::kept_from_json(architecture::to_json(kept)), kept);
+    EXPECT_EQ(architecture::composed(all, kept), kept);
+    const auto before = architecture::hashes_before(kept, 3, "plain");
+    const auto of_all = architecture::hashes_before(all, 3, "plain");
+    EXPECT_EQ(before[0], of_all[0]);
+    EXPECT_NE(before[1], of_all[1]);
+    EXPECT_NE(before[2], of_all[2]);
+  };
+  std::set<architecture::PartKind> seen;
+  architecture::for_each_part(all.blocks.front(), [&](architecture::PartKind kind, const auto& numbers) {
+    seen.insert(kind);
+    for (const auto& fewer :
+         {std::vector(numbers.begin(), numbers.end() - 1), std::vector(numbers.begin() + 1, numbers.end())}) {
+      const auto kept = architecture::with(all, kind, 0, fewer);
+      EXPECT_EQ(architecture::numbers_of(kept, kind, 0), fewer);
+      expect_other(kept, std::string(base::word(kind)));
+    }
+  });
+  expect_other(architecture::without_block(all, 0), "number");
+  for (const auto kind : architecture::kPartKinds)
+    EXPECT_EQ(seen.contains(kind), architecture::half_of(kind).has_value()) << base::word(kind);
+}
+
+TEST(Kept, KeysOfABlockAreOfWhatComesBeforeIt) {
+  const auto all = architecture::whole(tiny_config());
+  const auto keys = architecture::hashes_before(all, 3, "plain");
+  auto narrow = all;
+  narrow.hidden.pop_back();
+  for (std::size_t block = 0; block < 3; ++block) {
+    EXPECT_NE(architecture::hashes_before(narrow, 3, "plain")[block], keys[block]);
+    EXPECT_NE(architecture::hashes_before(all, 3, "compensated")[block], keys[block]);
+  }
+  const auto last = architecture::hashes_before(architecture::with_channels(all, 2, {0}), 3, "plain");
+  EXPECT_EQ(last, keys);
 }
 
 TEST(Kept, HashTellsOnesApartAndNeverChanges) {

@@ -248,5 +248,27 @@ TEST(Objective, ActivationsThatAreNotFiniteNameTheBlock) {
   }
 }
 
+// A state that is kept from one candidate serves another only where all that it depends on is the same, of
+// whatever part.
+TEST(Evaluator, NeverTakesAStateOfACandidateThatDiffersInAPart) {
+  const auto config = test::tiny_config(3);
+  const auto weights = test::tiny_model(config);
+  const auto sources = test::random_domains(config.vocab_size);
+  const auto all = architecture::whole(config);
+  const Evaluator used(weights, sources, {});
+  for (const auto part : architecture::kPartKinds) {
+    SCOPED_TRACE(base::word(part));
+    auto numbers = architecture::numbers_of(all, part, 0);
+    numbers.pop_back();
+    const auto other = architecture::with(all, part, 0, numbers);
+    used.evaluate(all);
+    const auto found = used.evaluate(other).mean.objective;
+    EXPECT_EQ(found, Evaluator(weights, sources, {}).evaluate(other).mean.objective);
+    EXPECT_NE(found, used.evaluate(all).mean.objective);
+    // What is measured is what is cut out.
+    EXPECT_LT(used.difference(other, compress::sliced(weights, other)), 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace retort

@@ -5,7 +5,7 @@
 #include "prune/saved_cases.h"
 #include "retort/architecture/families.h"
 #include "retort/base/error.h"
-#include "retort/compress/parts.h"
+#include "retort/compress/readers.h"
 #include "retort/compress/surgery.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
@@ -75,13 +75,13 @@ at::Tensor masked_logits(const model::Weights& weights, const calibrate::Batch& 
     const auto* stays = kept.find(block);
     if (!stays) continue;
     auto views = model::weights_of_block(weights, block);
-    if (stays->kv_groups.empty()) compress::kKvGroups.skip(views);
-    if (stays->channels.empty()) compress::kChannels.skip(views);
+    if (stays->kv_groups.empty()) compress::skip(views, architecture::Half::attention);
+    if (stays->channels.empty()) compress::skip(views, architecture::Half::mlp);
     const model::BlockHooks hooks{
         .channel_mask_I =
             mask_of(stays->channels, architecture::mlp_width(config.blocks[static_cast<std::size_t>(block)])),
-        .head_mask_Y = mask_of(kept_attention(config, kept, block),
-                               compress::inputs_of(compress::kKvGroups, config, block)),
+        .head_mask_Y = mask_of(compress::kept_inputs(config, kept, architecture::Half::attention, block),
+                               compress::inputs_of(config, architecture::Half::attention, block)),
         .hidden_mask_D = hidden_mask_D};
     hidden_ND = model::block_forward(views, config.rms_norm_eps, hidden_ND, batch.layout, nullptr, &hooks);
   }

@@ -34,9 +34,9 @@ TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
   options.heads = options.hidden = true;
   moves = prune::moves_from(architecture::whole(config), options);
   ASSERT_EQ(moves.size(), 3u);
-  EXPECT_EQ(moves[0].part, &compress::kKvGroups);
+  EXPECT_EQ(moves[0].part, architecture::PartKind::kv_groups);
   EXPECT_EQ(moves[0].width, 1);
-  EXPECT_EQ(moves[2].part, &compress::kHiddenFeatures);
+  EXPECT_EQ(moves[2].part, architecture::PartKind::hidden);
   EXPECT_EQ(moves[2].width, 12);
 }
 
@@ -45,12 +45,12 @@ TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
   const calibrate::UnitScores scores{
       .channels = {}, .groups = {{1, 2}, {2, 1}}, .hidden = {9, 1, 8, 2, 7, 3, 6, 4, 5, 0, 0, 0, 0, 0, 0, 0}};
   auto candidate = prune::moved(architecture::whole(config),
-                                {.part = &compress::kKvGroups, .block = -1, .width = 1}, scores);
+                                {.part = architecture::PartKind::kv_groups, .block = -1, .width = 1}, scores);
   EXPECT_EQ(candidate.find(0)->kv_groups, (std::vector<std::int64_t>{1}));
   EXPECT_EQ(candidate.find(1)->kv_groups, (std::vector<std::int64_t>{0}));
   for (const std::int64_t width : {12, 4})
-    candidate =
-        prune::moved(candidate, {.part = &compress::kHiddenFeatures, .block = -1, .width = width}, scores);
+    candidate = prune::moved(candidate, {.part = architecture::PartKind::hidden, .block = -1, .width = width},
+                             scores);
   EXPECT_EQ(candidate.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
 }
 

@@ -13,38 +13,31 @@ std::int64_t inputs_each(const architecture::Block& block) {
   return shape ? shape->num_heads / shape->num_kv_heads * shape->head_dim : 0;
 }
 
-std::int64_t rows_each(const architecture::Block& block, Role role) {
-  if (role == Role::query || role == Role::query_bias) return inputs_each(block);
-  const bool of_keys =
-      role == Role::key || role == Role::value || role == Role::key_bias || role == Role::value_bias;
-  return of_keys ? block.attention->head_dim : 0;
-}
+class KvGroups final : public Part {
+  std::string action() const override { return "narrow_attention"; }
+  std::string described(std::int64_t left) const override {
+    return base::join("narrow attentions to ", left, " KV groups");
+  }
+  std::string unit(std::int64_t block) const override {
+    return block < 0 ? "KV groups" : base::join("attention ", block);
+  }
+  double influence(const calibrate::Influence& influence) const override { return influence.attention; }
+  std::int64_t rows_each(const architecture::Block& block, Role role) const override {
+    if (role == Role::query || role == Role::query_bias) return inputs_each(block);
+    const bool of_keys =
+        role == Role::key || role == Role::value || role == Role::key_bias || role == Role::value_bias;
+    return of_keys ? block.attention->head_dim : 0;
+  }
+  std::int64_t columns_each(const architecture::Block& block, Role role) const override {
+    return role == Role::output ? inputs_each(block) : 0;
+  }
+};
 
 }  // namespace
 
-const Part kKvGroups = {
-    .action = "narrow_attention",
-    .in_block = "attention",
-    .in_all_blocks = "KV groups",
-    .described = [](std::int64_t left) { return base::join("narrow attentions to ", left, " KV groups"); },
-    .count = [](const auto& config,
-                auto block) { return kv_groups(config.blocks[static_cast<std::size_t>(block)]); },
-    .left =
-        [](const auto& kept, auto block) {
-          const auto* stays = kept.find(block);
-          return stays ? stays->kv_groups : std::vector<std::int64_t>();
-        },
-    .with = architecture::with_kv_groups,
-    .scores = [](const auto& scores, auto block) -> const std::vector<double>& {
-      return scores.groups[static_cast<std::size_t>(block)];
-    },
-    .influence = [](const auto& influence) { return influence.attention; },
-    .rows_each = rows_each,
-    .columns_each = [](const auto& block,
-                       auto role) { return role == Role::output ? inputs_each(block) : 0; },
-    .reader = Role::output,
-    .reader_weight = [](auto& weights) -> at::Tensor& { return weights.output_DY; },
-    .mask = [](auto& hooks) -> at::Tensor& { return hooks.head_mask_Y; },
-    .skip = [](auto& weights) { weights.shape.attention.reset(); }};
+const Part& kv_groups() {
+  static const KvGroups part;
+  return part;
+}
 
 }  // namespace retort::compress
