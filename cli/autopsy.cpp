@@ -52,6 +52,10 @@ void print_table(const std::vector<comm::FlightRecord>& records) {
 base::ExitCode examine(const std::string& run, bool as_json) {
   const auto flights = record::RunFiles(run).flights_path();
   const auto records = comm::read_flights(flights);
+  const auto damaged = comm::damaged_flights(flights);
+  base::require<base::DataError>(!records.empty() || damaged.empty(), flights.string(),
+                                 ": all records of ranks are damaged (", damaged,
+                                 "); how the job ended is not to be told from them.");
   base::require<base::UsageError>(
       !records.empty(), flights.string(),
       ": expected what ranks left there, found nothing; name the directory of a run "
@@ -60,14 +64,17 @@ base::ExitCode examine(const std::string& run, bool as_json) {
   if (as_json) {
     Json ranks = Json::array();
     for (const auto& record : records) ranks.push_back(to_json(record));
-    std::cout << Json{{"clean", found.clean},
-                      {"culprit", found.culprit},
-                      {"sentence", found.sentence},
-                      {"ranks", ranks}}
-              << '\n';
+    print(std::cout,
+          {{"clean", found.clean},
+           {"culprit", found.culprit},
+           {"sentence", found.sentence},
+           {"damaged", damaged},
+           {"ranks", ranks}},
+          true);
     return base::ExitCode::ok;
   }
   print_table(records);
+  if (!damaged.empty()) std::cout << "damaged and left out: " << damaged << '\n';
   std::cout << (found.clean ? "all ranks ended in order" : found.sentence) << '\n';
   return base::ExitCode::ok;
 }

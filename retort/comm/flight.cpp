@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "retort/base/error.h"
@@ -21,6 +22,8 @@ namespace {
 
 constexpr char kMagic[16] = "retort flight 1";
 constexpr std::chrono::milliseconds kBeat{50};
+constexpr const char* kFilePrefix = "rank-";
+constexpr std::size_t kNamedFiles = 8;  // of damaged files
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -38,6 +41,27 @@ void put(char (&to)[N], std::string_view text) {
 template <std::size_t N>
 std::string text_of(const char (&from)[N]) {
   return {from, ::strnlen(from, N)};
+}
+
+template <typename Enum>
+bool has_word(Enum value) {
+  const auto number = static_cast<std::int64_t>(value);
+  return number >= 0 && number < std::ssize(words_of(value));
+}
+
+// Whether sums and differences of it are numbers.
+bool is_time(std::int64_t nanoseconds) {
+  return nanoseconds >= 0 && nanoseconds < std::numeric_limits<std::int64_t>::max() / 2;
+}
+
+// A disk, or somebody, may have changed what ranks wrote.
+bool is_sound(const FlightRecord& record) {
+  return record.size > 0 && record.rank >= 0 && record.rank < record.size && has_word(record.state) &&
+         is_time(record.alive_ns) && is_time(record.failed_ns) &&
+         std::ranges::all_of(record.calls, [](const FlightCall& call) {
+           return has_word(static_cast<Op>(call.call.op)) && has_word(static_cast<Type>(call.call.type)) &&
+                  has_word(call.state);
+         });
 }
 
 }  // namespace
@@ -142,7 +166,7 @@ void Flight::flush() noexcept {
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank) {
   auto number = std::to_string(rank);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
-  return directory / ("rank-" + number);
+  return directory / (kFilePrefix + number);
 }
 
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file_path) {
@@ -162,9 +186,11 @@ std::optional<FlightRecord> read_flight(const std::filesystem::path& file_path) 
                       .failed_ns = file->failed_ns,
                       .posted = std::max<std::int64_t>(0, file->next),
                       .calls = {}};
-  for (auto call = std::max<std::int64_t>(0, record.posted - Flight::kCalls); call < record.posted; ++call)
+  for (auto call = std::max<std::int64_t>(0, record.posted - Flight::kCalls); call < record.posted; ++call) {
     record.calls.push_back(file->calls[call % Flight::kCalls]);
-  return record;
+    std::ranges::end(record.calls.back().level)[-1] = '\0';
+  }
+  return is_sound(record) ? std::optional(record) : std::nullopt;
 }
 
 std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, int rank) noexcept try {
@@ -173,13 +199,36 @@ std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, in
   return {};
 }
 
+namespace {
+
+std::optional<FlightRecord> read_entry(const std::filesystem::directory_entry& entry) {
+  std::error_code ignored;
+  return entry.is_regular_file(ignored) ? read_flight(entry.path()) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory) {
   std::vector<FlightRecord> records;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
-    if (auto record = read_flight(entry.path())) records.push_back(std::move(*record));
+    if (auto record = read_entry(entry)) records.push_back(std::move(*record));
   std::ranges::sort(records, {}, &FlightRecord::rank);
   return records;
+}
+
+std::string damaged_flights(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    if (const auto name = entry.path().filename().string();
+        name.starts_with(kFilePrefix) && !read_entry(entry))
+      names.push_back(name);
+  std::ranges::sort(names);
+  std::string row;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamedFiles); ++i)
+    row += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamedFiles ? base::join(row, " and ", names.size() - kNamedFiles, " more") : row;
 }
 
 }  // namespace retort::comm

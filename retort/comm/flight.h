@@ -92,10 +92,12 @@ class Flight {
   std::jthread heart_;
 };
 
-/// The record of a file; nothing where it is none.  Throws StorageError.
+/// The record of a file; nothing where it is none, or one that no rank has written so.  Throws StorageError.
 std::optional<FlightRecord> read_flight(const std::filesystem::path& file);
-/// The records of a directory that ranks wrote, by rank.  Files that are no records are left out.
+/// The records of a directory that ranks wrote, by rank.  Files that hold none are left out.
 std::vector<FlightRecord> read_flights(const std::filesystem::path& directory);
+/// Names of files of ranks that read_flights() leaves out, in a row; empty where all are sound.
+std::string damaged_flights(const std::filesystem::path& directory);
 /// The record of a rank; nothing where it has none, or none that can be read now.
 std::optional<FlightRecord> flight_of(const std::filesystem::path& directory, int rank) noexcept;
 /// "rank 2 on node7 (process 102)"

@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 
 #include "retort/base/error.h"
+#include "retort/base/files.h"
 #include "retort/comm/flight.h"
 #include "support/temporary_directory.h"
 
@@ -113,6 +116,36 @@ TEST(Flight, OfARankIsFoundWhereItCanBeRead) {
   EXPECT_FALSE(comm::flight_of(directory.path(), 1));
   std::ofstream(comm::flight_path(directory.path(), 1)) << "retort";
   EXPECT_FALSE(comm::flight_of(directory.path(), 1));
+}
+
+// Whatever a disk, or somebody, has put in place of a number.
+TEST(Flight, DamagedAnywhereIsLeftOutOrReadAndNeverUsedAsAnIndex) {
+  const test::TemporaryDirectory directory;
+  for (const int rank : {0, 1}) {
+    comm::Flight flight(comm::flight_path(directory.path(), rank), rank, 2);
+    flight.at(3, "forward");
+    flight.begun(flight.posted(call(1), "world"));
+    (void)flight.posted(call(2), "world");
+    if (rank == 1) flight.failed("out of memory", true);
+  }
+  const auto path = comm::flight_path(directory.path(), 0);
+  const auto sound = base::read_file(path);
+  EXPECT_EQ(comm::damaged_flights(directory.path()), "");
+  constexpr std::size_t kHeadAndTwoCalls = 680 + 2 * 72;
+  std::size_t left_out = 0;
+  for (std::size_t at = 0; at + 4 <= kHeadAndTwoCalls; at += 4)
+    for (const std::uint32_t number : {7U, 1U << 20, 0x7FFFFFFFU, 0xFFFFFFFFU}) {
+      auto bytes = sound;
+      std::memcpy(bytes.data() + at, &number, sizeof number);
+      base::write_file_atomically(path, bytes);
+      const auto records = comm::read_flights(directory.path());
+      const bool damaged = comm::damaged_flights(directory.path()) == "rank-00000";
+      EXPECT_EQ(records.size(), damaged ? 1U : 2U);
+      left_out += damaged ? 1 : 0;
+      (void)comm::autopsy(records, nobody_runs);
+      for (const auto& record : records) (void)comm::last_place(record);
+    }
+  EXPECT_GT(left_out, 20U);
 }
 
 TEST(Flight, IsRefusedWhereItCannotBeWritten) {
