@@ -9,6 +9,8 @@
 #include "retort/base/hash.h"
 #include "retort/base/words.h"
 #include "retort/calibrate/histogram.h"
+#include "retort/io/files_inside.h"
+#include "retort/io/quote.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/forward.h"
 #include "retort/model/tensor_file.h"
@@ -104,10 +106,14 @@ base::Json read_profile_description(const base::Path& directory) {
     auto description = base::parse_json(base::read_file(path));
     base::require<base::ModelError>(description.at("format") == kFormat, path.string(), ": format ",
                                     description.at("format").dump(), ", expected ", kFormat, ".");
-    for (const auto& [file, hash] : description.at("files").items())
+    for (const auto& [file, hash] : description.at("files").items()) {
+      base::require<base::ModelError>(io::is_basename(file), path.string(), ": names the file ",
+                                      io::quote(file),
+                                      ", expected one of its own directory; run the stage again.");
       base::require<base::ModelError>(base::hash_file(directory / file) == hash.get<std::string>(),
                                       (directory / file).string(),
                                       ": the checksum does not fit, the profile is damaged; run it again.");
+    }
     return description;
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(

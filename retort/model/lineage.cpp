@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
+#include "retort/io/files_inside.h"
 
 namespace retort::model {
 namespace {
@@ -30,7 +31,7 @@ bool Lineage::identity() const {
     if (!whole) return false;
   }
   return std::ssize(kept.blocks) == teacher_blocks && sparse_layers.empty() &&
-         kept.hidden == architecture::counted(teacher_hidden);
+         std::ssize(kept.hidden) == teacher_hidden && counts_up(kept.hidden);
 }
 
 Lineage whole_lineage(const architecture::Config& config) {
@@ -53,10 +54,12 @@ base::Json to_json(const Lineage& lineage) {
 Lineage lineage_from_json(const base::Json& json, const architecture::Config& config,
                           const std::string& where) {
   Lineage lineage = whole_lineage(config);
+  std::size_t listed_blocks = 0;
   try {
     auto complete = architecture::to_json(lineage.kept);  // older files have neither kv_groups nor hidden
     complete.update(json);
     lineage.kept = architecture::kept_from_json(complete);
+    listed_blocks = json.at("channels").size();
     json.at("teacher_blocks").get_to(lineage.teacher_blocks);
     if (json.contains("hidden")) json.at("teacher_hidden").get_to(lineage.teacher_hidden);
     json.at("pattern").get_to(lineage.pattern);
@@ -66,7 +69,7 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
                                       "); delete the file to treat the model as an original one."));
   }
   const auto& kept = lineage.kept;
-  bool fits = json["channels"].size() == config.blocks.size() && kept.blocks.size() == config.blocks.size() &&
+  bool fits = listed_blocks == config.blocks.size() && kept.blocks.size() == config.blocks.size() &&
               std::ssize(kept.hidden) == config.hidden_size && rising(kept.hidden) &&
               kept.hidden.back() < lineage.teacher_hidden;
   for (std::size_t i = 0; fits && i < config.blocks.size(); ++i) {
@@ -88,8 +91,8 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
 
 Lineage read_lineage(const base::Path& directory, const architecture::Config& config) {
   const auto path = directory / kLineageFile;
-  if (!std::filesystem::exists(path)) return whole_lineage(config);
-  const auto text = base::read_file(path);
+  if (!io::entry_exists(path)) return whole_lineage(config);
+  const auto text = base::read_file(io::resolve_inside(directory, kLineageFile));
   try {
     const auto json = base::parse_json(text, {.max_bytes = std::size_t{1} << 28});
     if (!json.contains("lineage")) return whole_lineage(config);

@@ -40,10 +40,14 @@ SavedEvaluations::SavedEvaluations(const PruneSetup& setup, const ResolvedPlan& 
       file_(setup.place.saved_file,
             objective_identity(setup.input, evaluator, plan.text, setup.options.objective).dump(),
             observer_) {
-  for (const auto& line : file_.earlier())
-    if (line.contains(keys::kExact))  // else of an earlier version
-      known_[{line.at(keys::kCandidate).get<std::string>(), line.at(keys::kExact).get<bool>()}] =
-          evaluation_from_json(line);
+  const auto sources = plan.text.choosing.size();
+  for (const auto& line : file_.earlier()) try {
+      auto evaluation = evaluation_from_json(line);
+      if (evaluation.sources.size() == sources && evaluation.worst_source < sources)
+        known_[{line.at(keys::kCandidate).get<std::string>(), line.at(keys::kExact).get<bool>()}] =
+            std::move(evaluation);
+    } catch (const nlohmann::json::exception&) {  // of an earlier version, or damaged: it is measured anew
+    }
 }
 
 calibrate::Evaluation SavedEvaluations::evaluate(const architecture::Kept& candidate, KlOver over) {

@@ -47,17 +47,18 @@ base::Json to_json(const search::Journal::Entry& entry, const ModelSpace& space)
 std::vector<search::Journal::Entry> entries_of(const std::vector<base::Json>& lines,
                                                const ModelSpace& space) {
   std::vector<search::Journal::Entry> entries;
-  for (const auto& line : lines) {
-    auto state = line.at(kState).get<search::State>();
-    if (!space.space().holds(state) ||
-        architecture::stable_hash(space.candidate(state)) != line.at(keys::kCandidate))
-      continue;
-    std::vector<double> pieces;
-    for (const auto& piece : line.at(kPieces)) pieces.push_back(number_or_infinity(piece));
-    entries.push_back({std::move(state), line.at(kRung).get<std::int32_t>(),
-                       number_or_infinity(line.at(keys::kObjective)), line.at(kCharge).get<double>(),
-                       std::move(pieces)});
-  }
+  for (const auto& line : lines) try {
+      auto state = line.at(kState).get<search::State>();
+      if (!space.space().holds(state) ||
+          architecture::stable_hash(space.candidate(state)) != line.at(keys::kCandidate))
+        continue;
+      std::vector<double> pieces;
+      for (const auto& piece : line.at(kPieces)) pieces.push_back(number_or_infinity(piece));
+      entries.push_back({std::move(state), line.at(kRung).get<std::int32_t>(),
+                         number_or_infinity(line.at(keys::kObjective)), line.at(kCharge).get<double>(),
+                         std::move(pieces)});
+    } catch (const nlohmann::json::exception&) {  // a line that is not ours: it is measured anew
+    }
   return entries;
 }
 

@@ -67,8 +67,10 @@ std::optional<base::Json> FinishedBlocks::read_json(const base::Path& path, cons
     const auto weights = like_W.defined() ? file.bytes(kWeights) : std::span<const std::byte>();
     if (file.metadata().at(kChecksum) != checksum(report, weights)) return {};
     if (like_W.defined()) model::read_tensor(file, kWeights, weights_W = at::empty_like(like_W));
-    return base::Json::parse(report);
+    return base::parse_json(report, {.max_bytes = report.size()});
   } catch (const base::ModelError&) {
+    return {};
+  } catch (const base::JsonFault&) {
     return {};
   } catch (const std::out_of_range&) {
     return {};
@@ -101,12 +103,16 @@ std::optional<KeptBlock<Layer>> FinishedBlocks::read(const char* pass, std::int6
     if (!weights_W.defined()) weights_W = at::empty_like(like_W);
     group_.broadcast(shard::buffer_of(weights_W), 0).wait();
   }
-  const auto json = base::Json::parse(text);
-  found.seconds = json.at("seconds");
-  for (const auto& row : json.at("layers")) read_row(row, source_names_, found.layers.emplace_back());
-  if (const auto& damage = json.at("damage"); !damage.is_null())
-    found.damage = cumulative_damage_from_json(damage, source_names_);
-  return kept;
+  try {
+    const auto json = base::Json::parse(text);
+    found.seconds = json.at("seconds");
+    for (const auto& row : json.at("layers")) read_row(row, source_names_, found.layers.emplace_back());
+    if (const auto& damage = json.at("damage"); !damage.is_null())
+      found.damage = cumulative_damage_from_json(damage, source_names_);
+    return kept;
+  } catch (const nlohmann::json::exception&) {  // what is not as it was written is made again
+    return {};
+  }
 }
 
 template <typename Layer>

@@ -14,6 +14,8 @@
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/comm/lead.h"
+#include "retort/io/files_inside.h"
+#include "retort/io/quote.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
 #include "retort/record/run_directory.h"
@@ -166,15 +168,19 @@ base::Json verified_manifest(const base::Path& checkpoint, const std::vector<std
     base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest),
                                     path.string(), ": the checksum does not fit, the file is damaged.");
     int number = 0;
-    for (const auto& [name, hash] : manifest.at("files").items())
+    for (const auto& [name, hash] : manifest.at("files").items()) {
+      base::require<base::ModelError>(io::is_basename(name), path.string(), ": names the file ",
+                                      io::quote(name), ", expected one of its own directory.");
       if (number++ % group.size() == group.rank()) {
         require_there(checkpoint / name, names, group);
         base::require<base::ModelError>(base::hash_file(checkpoint / name) == hash.get<std::string>(),
                                         (checkpoint / name).string(),
                                         ": the checksum does not fit, the file is damaged.");
       }
-    (void)manifest.at("step").get<std::int64_t>();
-    (void)manifest.at("identity");
+    }
+    for (const char* count : {"step", "tokens"}) (void)manifest.at(count).get<std::int64_t>();
+    (void)manifest.at("seconds").get<double>();
+    for (const char* part : {"identity", "cursor"}) (void)manifest.at(part);
   } catch (const base::DataError& error) {  // a manifest of more bytes than any has
     throw base::ModelError(error.what());
   } catch (const base::JsonFault& fault) {
@@ -224,18 +230,37 @@ void write_manifest(const base::Path& directory, const CheckpointPlace& place, c
   base::write_file_atomically(directory / kManifest, manifest.dump(1) + "\n");
 }
 
-void read_state(const base::Path& checkpoint, const base::Json& manifest, TrainedState& state) {
-  for (const auto& [name, hash] : manifest.at("files").items()) {
-    Ranges ranges;
-    if (manifest.at("format") == kParts)
-      ranges = manifest.at("ranges").at(name).get<Ranges>();
-    else
-      for (const auto& unit : state.parameters.layout().units) ranges.push_back({0, unit.size});
-    base::require<base::ModelError>(std::ssize(ranges) == state.parameters.layout().num_units(),
-                                    checkpoint.string(), ": has ", ranges.size(), " units, expected ",
-                                    state.parameters.layout().num_units(), ".");
-    read_part(checkpoint / name, ranges, state);
+// What a part holds of each unit.
+Ranges ranges_of_part(const base::Path& checkpoint, const base::Json& manifest, const std::string& name,
+                      const architecture::Layout& layout) {
+  Ranges ranges;
+  if (manifest.at("format") == kWhole) {
+    for (const auto& unit : layout.units) ranges.push_back({0, unit.size});
+    return ranges;
   }
+  try {
+    ranges = manifest.at("ranges").at(name).get<Ranges>();
+  } catch (const nlohmann::json::exception& error) {
+    throw base::ModelError(
+        base::join(checkpoint.string(), ": not a checkpoint's manifest (", error.what(), ")."));
+  }
+  base::require<base::ModelError>(std::ssize(ranges) == layout.num_units(), checkpoint.string(), ": has ",
+                                  ranges.size(), " units, expected ", layout.num_units(), ".");
+  for (std::size_t unit = 0; unit < ranges.size(); ++unit) {
+    const auto [begin, count] = ranges[unit];
+    const auto size = layout.units[unit].size;
+    base::require<base::ModelError>(begin >= 0 && count >= 0 && begin <= size && count <= size - begin,
+                                    checkpoint.string(), ": ", io::quote(name), " holds ", count,
+                                    " parameters from ", begin, " on of unit ", unit,
+                                    ", expected some of its ", size, "; the manifest is damaged.");
+  }
+  return ranges;
+}
+
+void read_state(const base::Path& checkpoint, const base::Json& manifest, TrainedState& state) {
+  for (const auto& [name, hash] : manifest.at("files").items())
+    read_part(checkpoint / name, ranges_of_part(checkpoint, manifest, name, state.parameters.layout()),
+              state);
   for (std::int64_t unit = 0; unit < state.parameters.layout().num_units(); ++unit)
     if (auto copy = state.parameters.compute_copy(unit); copy.defined())
       copy.copy_(state.parameters.master(unit));

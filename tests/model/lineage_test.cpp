@@ -1,0 +1,58 @@
+// What retort.json says of a model, from whoever wrote it.
+#include "retort/model/lineage.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+#include "support/reference_model.h"
+
+namespace retort::model {
+namespace {
+
+TEST(Lineage, WithoutAnyOfItsPartsIsRefusedOrIsOfAnEarlierVersion) {
+  const auto config = test::config_of({.blocks = 3});
+  const auto sound = to_json(whole_lineage(config));
+  EXPECT_TRUE(lineage_from_json(sound, config, "here").identity());
+  for (const auto& [key, value] : sound.items()) {
+    SCOPED_TRACE(key);
+    auto json = sound;
+    json.erase(key);
+    if (key == "kv_groups" || key == "hidden" || key == "teacher_hidden" || key == "blocks") continue;
+    EXPECT_SAYS(test::message_of<base::ModelError>([&] { lineage_from_json(json, config, "here"); }),
+                "here: the lineage");
+  }
+}
+
+TEST(Lineage, OfWrongShapesAndNumbersIsRefused) {
+  const auto config = test::config_of({.blocks = 3});
+  const auto sound = to_json(whole_lineage(config));
+  const auto refused = [&](const char* key, const base::Json& value) {
+    auto json = sound;
+    json[key] = value;
+    EXPECT_SAYS(test::message_of<base::ModelError>([&] { lineage_from_json(json, config, "here"); }),
+                "here: the lineage");
+  };
+  const auto list = [](std::int64_t last) { return base::Json::array({0, 1, last}); };
+  for (const char* key : {"blocks", "kv_groups", "channels", "hidden"})
+    for (const auto& value : {base::Json(), base::Json(7), base::Json("x"), base::Json::array(), list(-1),
+                              list(std::numeric_limits<std::int64_t>::max())})
+      refused(key, value);
+  for (const auto& value : {base::Json(), base::Json("x"), base::Json(-1), base::Json(2)})
+    refused("teacher_blocks", value);
+  for (const auto& json : {base::Json(), base::Json(1), base::Json::array()})
+    EXPECT_SAYS(test::message_of<base::ModelError>([&] { lineage_from_json(json, config, "here"); }), "here");
+}
+
+// A teacher that is said to be so wide takes no memory.
+TEST(Lineage, OfAnImmenseTeacherIsReadAsItIs) {
+  const auto config = test::config_of({.blocks = 3});
+  auto json = to_json(whole_lineage(config));
+  json["teacher_hidden"] = std::numeric_limits<std::int64_t>::max();
+  EXPECT_FALSE(lineage_from_json(json, config, "here").identity());
+}
+
+}  // namespace
+}  // namespace retort::model
