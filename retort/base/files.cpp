@@ -12,6 +12,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/file_system.h"
+#include "retort/base/regular_file.h"
 
 namespace retort::base {
 namespace {
@@ -25,7 +26,9 @@ Path temporary_name(const Path& path) {
 
 [[noreturn]] void fail(const Path& path, const char* action, int code) {
   const char* advice =
-      code == ENOSPC || code == EDQUOT ? "; free some space and start again, nothing was lost" : "";
+      code == ENOSPC || code == EDQUOT ? "; free some space and start again, nothing was lost"
+      : code == EFBIG ? "; raise the limit of file sizes (ulimit -f) and start again, nothing was lost"
+                      : "";
   throw StorageError(join(path.string(), ": ", action, " failed: ", system_message(code), advice, "."));
 }
 
@@ -70,6 +73,8 @@ std::string stepped_aside(const std::string& leftover) {
 }  // namespace
 
 std::ifstream open_file(const Path& path) {
+  const auto why = why_no_file(path);
+  require<StorageError>(why.empty(), path.string(), ": ", why, ".");
   std::ifstream in(path, std::ios::binary);
   require<StorageError>(in.is_open(), path.string(), ": cannot be opened: ", system_message(errno), ".");
   return in;
@@ -80,10 +85,8 @@ void require_was_read(const std::ifstream& in, const Path& path) {
 }
 
 std::string read_file(const Path& path, std::size_t max_bytes) {
-  std::error_code error;
-  require<StorageError>(!std::filesystem::is_directory(path, error), path.string(),
-                        ": is a directory, expected a file.");
   auto in = open_file(path);
+  std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   require<StorageError>(!error, path.string(), ": has no size: ", error.message(), ".");
   require<DataError>(size <= max_bytes, path.string(), ": ", size, " bytes, expected at most ", max_bytes,

@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/base/regular_file.h"
 #include "retort/data/records.h"
 #include "retort/data/source_files.h"
 #include "retort/io/compressed.h"
@@ -106,9 +107,15 @@ FileForm form_of(const SourceOptions& source, const base::Path& path) {
 }
 
 void check_files(const SourceOptions& source) {
-  for (const auto& file : expand_paths(source.name, source.paths)) (void)form_of(source, file);
-  if (source.held_out.paths.empty()) return;
-  for (const auto& file : expand_paths(source.name, source.held_out.paths)) (void)form_of(source, file);
+  for (const auto* paths : {&source.paths, &source.held_out.paths}) {
+    if (paths->empty() && paths != &source.paths) continue;
+    for (const auto& file : expand_paths(source.name, *paths)) {
+      const auto why = base::why_no_file(file);
+      require<DataError>(why.empty(), "source '", source.name, "': ", file.string(), " ", why,
+                         "; a run reads its text more than once.");
+      (void)form_of(source, file);
+    }
+  }
 }
 
 }  // namespace retort::data

@@ -9,6 +9,7 @@
 #include "retort/base/error.h"
 #include "retort/base/random.h"
 #include "retort/eval/held_head.h"
+#include "retort/io/files_inside.h"
 #include "retort/model/block.h"
 #include "retort/model/sparsity.h"
 #include "retort/ops/path.h"
@@ -195,14 +196,15 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
 }
 
 std::vector<std::int32_t> end_of_text_ids(const base::Path& directory, const architecture::Config& config) {
-  const auto path = directory / "generation_config.json";
-  if (!std::filesystem::exists(path)) return config.eos_token_ids;
+  constexpr const char* kGenerationConfig = "generation_config.json";
+  const auto path = directory / kGenerationConfig;
+  if (!io::entry_exists(path)) return config.eos_token_ids;
   const auto fail = [&](const std::string& reason) {
     throw base::ModelError(base::join(path.string(), ": ", reason, "; correct it or remove the file."));
   };
   base::Json json;
   try {
-    json = base::parse_json(base::read_file(path));
+    json = base::parse_json(base::read_file(io::resolve_inside(directory, kGenerationConfig)));
   } catch (const base::JsonFault& fault) {
     fail(base::join("not JSON at byte ", fault.byte, " (", fault.reason, ")"));
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/regular_file.h"
 
 namespace retort::io {
 namespace {
@@ -28,6 +29,8 @@ constexpr const char* kAdvice = "; fetch or compress the file again.";
 class Input {
  public:
   explicit Input(const base::Path& path) : path_(path), buffer_(kInputBytes) {
+    const auto why = base::why_no_text(path);
+    require<DataError>(why.empty(), path.string(), ": ", why, ".");
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     require<StorageError>(descriptor_ >= 0, path.string(),
                           ": cannot be opened: ", base::system_message(errno), ".");

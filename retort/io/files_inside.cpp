@@ -14,13 +14,14 @@ using base::ModelError;
 using base::Path;
 using base::require;
 
-// A snapshot of the Hugging Face cache, models--X/snapshots/<revision>, holds links to models--X/blobs.
+// Empty where the directory is not in a snapshot of the Hugging Face cache.
 Path cache_blobs(const Path& canonical_directory) {
-  const Path snapshots = canonical_directory.parent_path();
-  const Path root = snapshots.parent_path();
-  const bool is_cache =
-      snapshots.filename() == "snapshots" && root.filename().string().rfind("models--", 0) == 0;
-  return is_cache ? root / "blobs" : Path();
+  for (Path below = canonical_directory; below.has_relative_path(); below = below.parent_path()) {
+    const Path snapshots = below.parent_path(), root = snapshots.parent_path();
+    if (snapshots.filename() == "snapshots" && root.filename().string().starts_with("models--"))
+      return root / "blobs";
+  }
+  return {};
 }
 
 }  // namespace
@@ -60,11 +61,12 @@ Path resolve_inside(const Path& directory, const char* folder, std::string_view 
   const Path resolved = fs::canonical(place / name, error);
   require<ModelError>(!error, who, " is missing or its link leads nowhere (", error.message(),
                       "); complete the model directory.");
-  const bool inside = resolved.parent_path() == place ||
-                      (resolved.parent_path() == cache_blobs(root) && !cache_blobs(root).empty());
+  const Path blobs = cache_blobs(root);
+  const bool inside = resolved.parent_path() == place || (!blobs.empty() && resolved.parent_path() == blobs);
   require<ModelError>(inside, who, " leads to ", quote(resolved.string()),
                       ", outside the model directory; copy the file into it if you trust it.");
-  require<ModelError>(fs::is_regular_file(resolved, error), who, " is not a regular file.");
+  require<ModelError>(fs::is_regular_file(resolved, error), who,
+                      " is not a regular file; complete the model directory.");
   return resolved;
 }
 

@@ -1,6 +1,10 @@
 #pragma once
-// Files of a model directory: no file outside the directory is ever opened, except where the Hugging Face
-// cache links snapshots to its blobs.
+// Files of a model directory.  A link in it may lead to another file of the directory, nowhere else: else a
+// model that was fetched could have any file of its reader opened, and copied beside what is made of it.
+//
+// The Hugging Face cache keeps a model as links, models--X/snapshots/REVISION/FILE to models--X/blobs/HASH.
+// From a directory below models--X/snapshots, links may therefore lead into models--X/blobs too.  A link to
+// the directory itself may lie anywhere.
 
 #include <cstddef>
 #include <string>
@@ -15,7 +19,7 @@ namespace retort::io {
 std::string how_to_get(const base::Path& directory);
 
 /// `name` inside `directory`, with links followed.  Throws ModelError unless the result is a regular file
-/// inside the directory, or inside the cache root when the directory is a snapshot of the Hugging Face cache.
+/// where links may lead.  All files of a model directory are opened by what this returns.
 base::Path resolve_inside(const base::Path& directory, std::string_view name);
 /// The same of a file in a folder of the directory.
 base::Path resolve_inside(const base::Path& directory, const char* folder, std::string_view name);

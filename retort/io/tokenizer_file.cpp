@@ -5,6 +5,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/base/regular_file.h"
 #include "retort/io/files_inside.h"
 #include "retort/io/gguf_model.h"
 #include "retort/io/gguf_parts.h"
@@ -28,8 +29,7 @@ constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kFixMistral = "fix_mistral_regex";
 
 bool has(const Path& directory, const char* name) {
-  std::error_code error;
-  return fs::exists(directory / name, error);
+  return entry_exists(directory / name);
 }
 
 Json parsed(const std::string& text, const std::string& where) {
@@ -64,7 +64,8 @@ std::string with_tekken_pattern(const std::string& text, const std::string& wher
 
 TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) {
   const auto read = [&](const char* name) {
-    return TokenizerText{(directory / name).string(), base::read_file(directory / name, max_bytes)};
+    return TokenizerText{(directory / name).string(),
+                         base::read_file(resolve_inside(directory, name), max_bytes)};
   };
   if (has(directory, kTokenizer)) {
     auto file = read(kTokenizer);
@@ -99,6 +100,8 @@ TokenizerText read_tokenizer_text(const Path& path, std::size_t max_bytes) {
   if (is_gguf(path)) return {path.string(), text_of_gguf(path)};
   try {
     if (fs::is_directory(path, error)) return read_from_directory(path, max_bytes);
+    const auto why = base::why_no_file(path);
+    base::require<ModelError>(why.empty(), path.string(), ": ", why, ".");
     return {path.string(), base::read_file(path, max_bytes)};
   } catch (const base::DataError& too_large) {
     throw ModelError(too_large.what());

@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/io/files_inside.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/tokenizer_file.h"
 #include "retort/text/node.h"
@@ -39,7 +40,7 @@ void add_steps(const Node& node, std::vector<std::string>& steps) {
 
 Json read_beside(const fs::path& directory, const char* name) try {
   if (!fs::is_regular_file(directory / name)) return Json::object();
-  Json json = base::parse_json(base::read_file(directory / name));
+  Json json = base::parse_json(base::read_file(io::resolve_inside(directory, name)));
   return json.is_object() ? json : Json::object();
 } catch (const base::JsonFault&) {
   return Json::object();  // whoever needs the file says so

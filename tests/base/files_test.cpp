@@ -2,11 +2,15 @@
 #include "retort/base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <string>
 
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
 #include "retort/base/line_file.h"
+#include "retort/base/regular_file.h"
 #include "support/faulty_files.h"
 #include "support/message_of.h"
 #include "support/temporary_directory.h"
@@ -50,6 +54,21 @@ TEST_F(Files, AreTheOldOrTheNewWheneverThePowerGoes) {
         const auto content = read_file(file_);
         EXPECT_TRUE(content == kNew || (!done && content == kOld)) << content.size() << " bytes";
       });
+}
+
+TEST_F(Files, OfAPipeOrADeviceIsRefusedAtOnce) {
+  begin();
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);  // nobody writes to it
+  for (const auto& [path, found] :
+       {std::pair<Path, const char*>{root_ / "pipe", "is a pipe, expected a file"},
+        {"/dev/zero", "is a device, expected a file"},
+        {root_, "is a directory, expected a file"}}) {
+    EXPECT_SAYS(test::message_of<StorageError>([&] { read_file(path); }), found);
+    EXPECT_SAYS(test::message_of<StorageError>([&] { hash_file(path); }), found);
+    EXPECT_FALSE(why_no_text(path).empty());
+  }
+  EXPECT_EQ(why_no_file(file_), "");
+  EXPECT_EQ(why_no_file(root_ / "none"), "");
 }
 
 class Directories : public Files {

@@ -8,6 +8,7 @@
 #include "files_for_tests.h"
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/io/tokenizer_file.h"
 #include "support/temporary_directory.h"
 
 namespace retort::io {
@@ -140,6 +141,43 @@ TEST(ModelDirectory, FollowsTheLinksOfTheHuggingFaceCacheButNoOthers) {
   fs::remove(snapshot / "model.safetensors");
   fs::create_symlink(root / "w", snapshot / "model.safetensors");
   EXPECT_SAYS(message_of<ModelError>([&] { ModelDirectory::open(snapshot); }), "outside the model directory");
+}
+
+TEST(ModelDirectory, OpensNoTokenizerOutsideItAndNoPipe) {
+  for (const char* name : {"tokenizer.json", "tekken.json", "tokenizer.model"}) {
+    const test::TemporaryDirectory directory, elsewhere;
+    write_file(elsewhere / "secret", "{}");
+    fs::create_symlink(elsewhere / "secret", directory / name);
+    EXPECT_SAYS(message_of<ModelError>([&] { read_tokenizer_text(directory.path(), 1000); }),
+                "outside the model directory");
+    fs::remove(directory / name);
+    fs::create_symlink("nowhere", directory / name);
+    EXPECT_SAYS(message_of<ModelError>([&] { read_tokenizer_text(directory.path(), 1000); }),
+                "leads nowhere");
+    fs::remove(directory / name);
+    ASSERT_EQ(::mkfifo((directory / name).c_str(), 0600), 0);
+    EXPECT_SAYS(message_of<ModelError>([&] { read_tokenizer_text(directory.path(), 1000); }),
+                "is not a regular file");
+    EXPECT_SAYS(message_of<ModelError>([&] { read_tokenizer_text(directory / name, 1000); }), "is a pipe");
+  }
+}
+
+// Parts of a GGUF file often lie in a folder of the snapshot.
+TEST(ModelDirectory, OfAFolderInASnapshotOfTheCacheMayHaveLinksToItsBlobs) {
+  const test::TemporaryDirectory root;
+  const fs::path cache = root / "models--org--name", folder = cache / "snapshots" / "0123" / "Q4";
+  fs::create_directories(folder);
+  fs::create_directories(cache / "blobs");
+  write_file(cache / "blobs" / "t", "{}");
+  write_file(root / "other", "{}");
+  fs::create_symlink("../../../blobs/t", folder / "tokenizer.json");
+  EXPECT_EQ(read_tokenizer_text(folder, 1000).text, "{}");
+  fs::create_directory_symlink(folder, root / "mine");
+  EXPECT_EQ(read_tokenizer_text(root / "mine", 1000).text, "{}");
+  fs::remove(folder / "tokenizer.json");
+  fs::create_symlink("../../../../other", folder / "tokenizer.json");
+  EXPECT_SAYS(message_of<ModelError>([&] { read_tokenizer_text(folder, 1000); }),
+              "outside the model directory");
 }
 
 TEST(ModelDirectory, SaysHowToConvertPickledWeights) {
