@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 
 namespace retort::bench {
 namespace {
@@ -35,9 +36,14 @@ Json describe(const Conditions& conditions) {
     width = std::max(width, architecture::mlp_width(block));
     if (block.attention && block.attention->num_heads > heads.num_heads) heads = *block.attention;
   }
-  return {{"name", conditions.model},        {kHiddenSize, config.hidden_size}, {kMlpWidth, width},
-          {"heads", heads.num_heads},        {"kv_heads", heads.num_kv_heads},  {"head_dim", heads.head_dim},
-          {"vocab_size", config.vocab_size}, {"blocks", config.blocks.size()}};
+  return {{"name", base::as_utf8(conditions.model)},
+          {kHiddenSize, config.hidden_size},
+          {kMlpWidth, width},
+          {"heads", heads.num_heads},
+          {"kv_heads", heads.num_kv_heads},
+          {"head_dim", heads.head_dim},
+          {"vocab_size", config.vocab_size},
+          {"blocks", config.blocks.size()}};
 }
 
 Json head_of(const char* kind, const Conditions& conditions) {

@@ -9,6 +9,7 @@
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
+#include "retort/base/printable.h"
 #include "retort/comm/lead.h"
 #include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
@@ -95,13 +96,14 @@ ModelText read_model_text(const base::Path& directory, const architecture::Confi
 base::Json weight_checksums(const base::Path& directory) {
   base::Json files = base::Json::object();
   const auto opened = io::ModelDirectory::open(directory);
-  for (const auto& file : opened.weight_files()) files[file.filename().string()] = base::hash_file(file);
+  for (const auto& file : opened.weight_files())
+    files[base::as_utf8(file.filename().native())] = base::hash_file(file);
   return files;
 }
 
 base::Json describe_input(const std::string& name, const base::Path& directory) {
   return {{"name", name},
-          {"directory", directory.string()},
+          {"directory", base::as_utf8(directory.native())},
           {"xxh128", weight_checksums(directory)},
           {"tokenizer", text::describe_tokenizer(directory).steps}};
 }

@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/printable.h"
 #include "retort/data/source_files.h"
 #include "retort/io/quote.h"
 #include "retort/record/keys.h"
@@ -38,11 +39,11 @@ bool is_read(const base::Path& file) {
 void add_files(const base::Path& model, base::Json& has) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(model, ignored)) {
-    has[model.string()] = sampled_checksum(model);
+    has[base::as_utf8(model.native())] = sampled_checksum(model);
     return;
   }
   for (const auto& entry : std::filesystem::directory_iterator(model, ignored))
-    if (is_read(entry.path())) has[entry.path().string()] = sampled_checksum(entry.path());
+    if (is_read(entry.path())) has[base::as_utf8(entry.path().native())] = sampled_checksum(entry.path());
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void add_source_files(const data::SourceOptions& source, base::Json& has) {
   for (const auto* paths : {&source.paths, &source.held_out.paths})
     if (!paths->empty())
       for (const auto& file : data::expand_paths(source.name, *paths))
-        has[file.string()] = sampled_checksum(file, kTextHeadBytes);
+        has[base::as_utf8(file.native())] = sampled_checksum(file, kTextHeadBytes);
 }
 
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage) {

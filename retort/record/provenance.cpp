@@ -13,6 +13,7 @@
 
 #include "git_hash.h"
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 #include "retort/record/keys.h"
 
 namespace retort::record {
@@ -87,12 +88,14 @@ base::Json describe(const Provenance& provenance) {
   utsname system{};
   ::uname(&system);
   std::error_code ignored;
+  auto command = base::Json::array();
+  for (const auto& argument : provenance.command) command.push_back(base::as_utf8(argument));
   return {{keys::kRetort, version()},
           {"git", RETORT_GIT_HASH},
           {"compiler", compiler()},
           {keys::kTorch, provenance.torch_version},
-          {"command", provenance.command},
-          {"directory", std::filesystem::current_path(ignored).string()},
+          {"command", command},
+          {"directory", base::as_utf8(std::filesystem::current_path(ignored).native())},
           {keys::kStarted, utc_now()},
           {keys::kHost, system.nodename},
           {"system", base::join(system.sysname, " ", system.release, " ", system.machine)},

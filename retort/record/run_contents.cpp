@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 #include "retort/record/keys.h"
 #include "retort/record/metrics.h"
 #include "retort/record/run_files.h"
@@ -105,7 +106,7 @@ RunContents read_run(const Path& directory) {
   RunContents run;
   Path absolute = std::filesystem::absolute(directory, ignored).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();
-  run.name = absolute.filename().string();
+  run.name = base::as_utf8(absolute.filename().native());
   run.recipe_text = read_text(files.recipe_yaml_path(), run);
   run.recipe = read_json(files.recipe_path(), run);
   run.provenance = read_json(files.provenance_path(), run);

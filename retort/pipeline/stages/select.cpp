@@ -7,6 +7,7 @@
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 #include "retort/comm/lead.h"
 #include "retort/data/held_out_part.h"
 #include "retort/eval/bootstrap.h"
@@ -143,7 +144,7 @@ base::Json to_json(const Contender& contender, const eval::Standing& standing, b
   const auto& interval = standing.interval;
   cost.update({{keys::kName, contender.name},
                {keys::kModel, contender.model},
-               {keys::kDirectory, contender.path.string()},
+               {keys::kDirectory, base::as_utf8(contender.path.native())},
                {keys::kStudent, contender.student},
                {keys::kNll, standing.nll},
                {keys::kBehind, standing.behind},
