@@ -11,7 +11,9 @@
 
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "cli/standard_streams.h"
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 #include "retort/base/units.h"
 
 namespace retort::cli {
@@ -89,9 +91,7 @@ void Console::message(Level level, std::string_view text) {
 }
 
 void Console::print_line(Level level, const std::string& line) {
-  const std::string whole =
-      base::join(time_of_day(), " ", color_ ? color_of(level) : "", line, color_ ? "\033[m" : "", "\n");
-  std::fputs(whole.c_str(), stderr);
+  say(base::join(time_of_day(), " ", color_ ? color_of(level) : ""), line, color_ ? "\033[m" : "");
 }
 
 void Console::show(const std::string& line, bool last) {
@@ -106,7 +106,7 @@ void Console::show(const std::string& line, bool last) {
     print_line(Level::info, line);
     return;
   }
-  std::fprintf(stderr, "\r%s", line.substr(0, terminal_width() - 1).c_str());
+  std::fprintf(stderr, "\r%s", base::printable(line).substr(0, terminal_width() - 1).c_str());
   std::fflush(stderr);
   live_ = true;
 }

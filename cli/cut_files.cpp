@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 
 namespace retort::cli {
 namespace {
@@ -55,10 +58,18 @@ void say(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
+void say_path(std::string_view path) {
+  while (!path.empty()) {
+    const auto bytes = base::printable_bytes(path);
+    if (::write(STDERR_FILENO, bytes > 0 ? path.data() : "?", std::max<std::size_t>(1, bytes)) < 0) return;
+    path.remove_prefix(std::max<std::size_t>(1, bytes));
+  }
+}
+
 [[noreturn]] void end(const char* path) {
   const bool shared = std::strncmp(path, "/dev/shm/", 9) == 0 || std::strncmp(path, "/memfd:", 7) == 0;
   say("retort: error: ");
-  say(path);
+  say_path(path);
   say(shared ? ": shared memory is full; enlarge /dev/shm or start fewer ranks on this machine.\n"
              : ": it was cut short by another program while it was read, or its disk failed; start again "
                "with a complete file.\n");

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/print.h"
+#include "cli/standard_streams.h"
 #include "retort/base/json.h"
 #include "retort/io/compressed.h"
 #include "retort/text/tokenizer.h"
@@ -68,13 +70,14 @@ Ids ids_of(const std::string& line, const io::LineReader& lines) {
 }
 
 base::ExitCode detokenize(const DetokenizeOptions& options) {
+  write_exact_text();
   const auto tokenizer = text::Tokenizer::from_file(options.tokenizer);
   io::LineReader lines(options.file.empty() || options.file == "-" ? "/dev/stdin" : options.file);
   std::string line;
   for (bool first = true; lines.next(line); first = false) {
     const std::string text = tokenizer.decode(ids_of(line, lines), !options.special);
     if (options.json)
-      std::cout << base::Json{{"text", text}}.dump() << '\n';
+      print(std::cout, {{"text", text}}, true);
     else
       std::cout << (first ? "" : "\n") << text;
   }

@@ -6,6 +6,7 @@
 #include "cli/model_info.h"
 #include "cli/print.h"
 #include "retort/base/hash.h"
+#include "retort/base/printable.h"
 #include "retort/io/model_directory.h"
 #include "retort/record/keys.h"
 #include "retort/record/run_files.h"
@@ -37,7 +38,7 @@ Json describe_run(const Path& path) {
   }
   const Json& starts = provenance.at(keys::kStarts);
   return {{"kind", "run"},
-          {"path", path.string()},
+          {"path", base::as_utf8(path.native())},
           {"stages", stages},
           {"starts", starts.size()},
           {"last_start", starts.empty() ? Json::object() : starts.back()}};
@@ -51,7 +52,7 @@ Json describe_checkpoint(const Path& path) try {
     files[name] = is_file(file) && base::hash_file(file) == hash ? "good" : "damaged";
   }
   return {{"kind", "checkpoint"},
-          {"path", path.string()},
+          {"path", base::as_utf8(path.native())},
           {"step", manifest.at("step")},
           {"tokens", manifest.at("tokens")},
           {"seconds", manifest.at("seconds")},

@@ -27,7 +27,7 @@ extern "C" void on_signal(int signal) {
   const auto now = now_milliseconds();
   std::int64_t first = 0;
   if (!first_milliseconds[signal].compare_exchange_strong(first, now) &&
-      now - first >= kOneRequest_milliseconds)
+      now - first >= kOneRequest_milliseconds && signal != SIGHUP)
     ::_exit(128 + signal);
   if (requested.exchange(true) || !tells) return;
   constexpr char kText[] = "\nretort: finishing the step and saving; once more quits at once\n";
@@ -45,6 +45,10 @@ void catch_interrupts(bool tell) {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGUSR1, &action, nullptr);  // what schedulers send before their limit
+  struct sigaction before {};
+  const bool is_kept_from_it =
+      ::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;  // nohup
+  if (!is_kept_from_it) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 bool interrupted() {

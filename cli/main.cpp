@@ -1,12 +1,17 @@
 // The program: a table of commands, and one place where errors become a line on standard error and an exit
 // code.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <exception>
 #include <iostream>
 
 #include "cli/command.h"
 #include "cli/cut_files.h"
+#include "cli/ranks.h"
+#include "cli/standard_streams.h"
 #include "retort/base/as_errors.h"
 #include "retort/base/units.h"
 #include "retort/record/provenance.h"
@@ -40,7 +45,7 @@ constexpr Command kCommands[] = {
 };
 
 int fail(base::ExitCode code, const std::string& message) {
-  std::cerr << "retort: " << message << std::endl;
+  say("retort: ", message);
   return static_cast<int>(code);
 }
 
@@ -77,8 +82,7 @@ std::string advice(const CLI::ParseError& error) {
                     near.empty() ? "; see retort --help." : "");
 }
 
-int parse_and_run(int argc, char** argv) {
-  arguments.assign(argv, argv + argc);
+base::ExitCode parse_and_run(int argc, char** argv) {
   CLI::App app("Makes language models smaller: prunes, sparsifies, distils and measures them.", "retort");
   app.set_version_flag("--version", record::long_version());
   app.require_subcommand(1);
@@ -94,11 +98,29 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return static_cast<base::ExitCode>(app.exit(help));
   } catch (const CLI::ParseError& error) {
-    return fail(base::ExitCode::usage, advice(error));
+    return static_cast<base::ExitCode>(fail(base::ExitCode::usage, advice(error)));
   }
-  return guarded(chosen);
+  return chosen();
+}
+
+/// Where no caller catches what is thrown: in a thread of its own, or while a library is loaded.
+[[noreturn]] void end_uncaught() {
+  auto code = base::ExitCode::internal;
+  std::string sentence = "internal error, please report it: the program ended itself";
+  try {
+    if (const auto thrown = std::current_exception())
+      base::as_errors([&] { std::rethrow_exception(thrown); });
+  } catch (const base::Error& error) {
+    code = error.code();
+    sentence = base::join("error: ", error.what());
+  } catch (const std::exception& error) {
+    sentence = base::join("internal error, please report it: ", first_line(error.what()));
+  } catch (...) {
+  }
+  if (!end_other_ranks(sentence)) say("retort: ", sentence);
+  ::_exit(static_cast<int>(code));
 }
 
 }  // namespace
@@ -116,6 +138,12 @@ const std::vector<std::string>& command_line() {
 }  // namespace retort::cli
 
 int main(int argc, char** argv) {
-  retort::cli::end_where_a_file_was_cut();
-  return retort::cli::parse_and_run(argc, argv);
+  using namespace retort::cli;
+  take_standard_streams();
+  end_where_a_file_was_cut();
+  std::set_terminate(end_uncaught);
+  return guarded([&] {
+    arguments.assign(argv, argv + argc);
+    return parse_and_run(argc, argv);
+  });
 }

@@ -10,6 +10,8 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
+#include "retort/io/files_inside.h"
 #include "retort/text/tokenizer_description.h"
 
 namespace retort::cli {
@@ -133,10 +135,9 @@ Json origin(const io::ModelDirectory& directory) {
   for (const auto& [key, value] : directory.metadata())
     if (key != "format") json[key] = value;
   const base::Path lineage = directory.path() / "retort.json";
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(lineage, ignored)) return json;
+  if (!io::entry_exists(lineage)) return json;
   try {
-    json["retort"] = base::parse_json(base::read_file(lineage));
+    json["retort"] = base::parse_json(base::read_file(io::resolve_inside(directory.path(), "retort.json")));
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(base::join(lineage.string(), ": byte ", fault.byte, ": ", fault.reason, "."));
   }
@@ -156,7 +157,7 @@ Json describe_model(const base::Path& path) {
   std::uintmax_t file_bytes = 0;
   for (const auto& file : directory.weight_files()) file_bytes += std::filesystem::file_size(file);
   Json info = {{"kind", "model"},
-               {"path", path.string()},
+               {"path", base::as_utf8(path.native())},
                {"architecture", config.architecture},
                {"parameters", architecture::num_parameters(config)},
                {"dtype", io::long_name(dtype)},

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 
 namespace retort::cli {
 namespace {
@@ -35,12 +36,12 @@ std::string shown(double value) {
 }
 
 std::string shown(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return base::printable(value.get_ref<const std::string&>());
   if (value.is_null()) return "none";
   if (value.is_number_float()) return shown(value.get<double>());
   if (!is_list_of_texts(value)) return dumped(value);
   std::string row;
-  for (const Json& text : value) row += (row.empty() ? "" : ", ") + text.get<std::string>();
+  for (const Json& text : value) row += (row.empty() ? "" : ", ") + shown(text);
   return value.empty() ? "none" : row;
 }
 
@@ -52,16 +53,16 @@ bool is_list_of_objects(const Json& value) {
 std::string in_one_line(const Json& object) {
   std::string line;
   for (const auto& [key, value] : object.items())
-    line += base::join(line.empty() ? "" : ", ", key, " ", shown(value));
+    line += base::join(line.empty() ? "" : ", ", base::printable(key), " ", shown(value));
   return line;
 }
 
 void print_object(std::ostream& out, const Json& object, std::size_t indent) {
   std::size_t width = 0;
   for (const auto& [key, value] : object.items())
-    if (!value.is_object()) width = std::max(width, key.size());
+    if (!value.is_object()) width = std::max(width, base::printable(key).size());
   for (const auto& [key, value] : object.items()) {
-    out << std::string(indent, ' ') << key;
+    out << std::string(indent, ' ') << base::printable(key);
     if (value.is_object()) {
       out << '\n';
       print_object(out, value, indent + 2);
@@ -70,9 +71,9 @@ void print_object(std::ostream& out, const Json& object, std::size_t indent) {
       for (const Json& one : value) out << std::string(indent + 2, ' ') << in_one_line(one) << '\n';
     } else if (holds_sentences(value)) {
       out << '\n';
-      for (const Json& text : value) out << std::string(indent + 2, ' ') << text.get<std::string>() << '\n';
+      for (const Json& text : value) out << std::string(indent + 2, ' ') << shown(text) << '\n';
     } else {
-      out << std::string(width - key.size() + 2, ' ') << shown(value) << '\n';
+      out << std::string(width - base::printable(key).size() + 2, ' ') << shown(value) << '\n';
     }
   }
 }
@@ -92,7 +93,9 @@ void print(std::ostream& out, const Json& result, bool as_json) {
     print_object(out, result, 0);
 }
 
-std::string table(const Rows& rows, std::size_t left) {
+std::string table(Rows rows, std::size_t left) {
+  for (auto& row : rows)
+    for (auto& cell : row) cell = base::printable(cell);
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

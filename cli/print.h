@@ -1,5 +1,5 @@
 #pragma once
-// Results on standard output.
+// Results on standard output, each value in a line of its own whatever it holds.
 
 #include <iosfwd>
 #include <string>
@@ -18,7 +18,7 @@ std::string fixed(double value, int digits);
 /// Rows of a table, of which the first holds the titles.
 using Rows = std::vector<std::vector<std::string>>;
 /// The table as text; its first `left` columns are words, the others numbers.
-std::string table(const Rows& rows, std::size_t left);
+std::string table(Rows rows, std::size_t left);
 
 /// A --separator or --prompt as it is typed: \n, \t, \r and \\ stand for what they do in YAML.
 std::string unescaped(const std::string& text);

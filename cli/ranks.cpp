@@ -1,10 +1,11 @@
 #include "cli/ranks.h"
 
-#include <iostream>
+#include <atomic>
 #include <stdexcept>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/standard_streams.h"
 #include "retort/base/error.h"
 #include "retort/comm/flight.h"
 #include "retort/comm/shared/local_ranks.h"
@@ -14,6 +15,13 @@ namespace retort::cli {
 namespace {
 
 using Act = std::function<base::ExitCode(record::Observer&)>;
+
+std::atomic<comm::Group*> own_group{nullptr};  // while this process acts as a rank
+
+struct OwnGroup {
+  explicit OwnGroup(comm::Group& group) { own_group = &group; }
+  ~OwnGroup() { own_group = nullptr; }
+};
 
 class Silent final : public record::Observer {
  public:
@@ -67,7 +75,16 @@ base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, con
 }  // namespace
 
 void say_last_words(const std::string& sentence) {
-  std::cerr << "error: " << sentence << std::endl;
+  say("error: ", sentence);
+}
+
+bool end_other_ranks(const std::string& why) noexcept try {
+  auto* group = own_group.load();
+  if (!group || group->size() == 1) return false;
+  end_all(*group, why, false);
+  return group->rank() != 0 || !group->abort_is_heard();
+} catch (...) {  // without memory even this may fail
+  return false;
 }
 
 base::ExitCode run_ranks(int ranks, const base::Path& run_directory) {
@@ -94,6 +111,7 @@ void require_same_on_all_ranks(comm::Group& group, const char* what, const std::
 base::ExitCode as_rank(comm::Group& group, Verbosity verbosity,
                        const std::function<base::ExitCode(record::Observer&)>& act) {
   catch_interrupts(group.rank() == 0);
+  const OwnGroup own(group);
   if (group.rank() != 0) return act_silently(group, act);
   Console console(verbosity);
   return act_and_speak(group, console, act);

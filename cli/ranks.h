@@ -13,6 +13,9 @@ namespace retort::cli {
 /// Says why this process is ended by another of its threads.
 void say_last_words(const std::string& sentence);
 
+/// Ends the others where this process is a rank and can do nothing more itself.  Whether `why` is said then.
+bool end_other_ranks(const std::string& why) noexcept;
+
 /// Starts this command on `ranks` processes and waits for them; returns how the job ended, after a sentence
 /// where nobody else can say one.  They note in `run_directory` where they are.
 base::ExitCode run_ranks(int ranks, const base::Path& run_directory);

@@ -8,6 +8,8 @@
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/recipe_source.h"
+#include "cli/standard_streams.h"
+#include "retort/base/printable.h"
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/shared/arena.h"
 #include "retort/record/provenance.h"
@@ -39,7 +41,7 @@ base::Path run_directory_of(const RunOptions& options) {
 
 void print_for_people(const pipeline::RunOutcome& outcome) {
   std::cout << outcome.summary;
-  if (!outcome.report.empty()) std::cout << "report: " << outcome.report.string() << '\n';
+  if (!outcome.report.empty()) std::cout << "report: " << base::printable(outcome.report.native()) << '\n';
 }
 
 // What scripts ask for: did it finish, where is what it made, and the result of each stage.
@@ -49,8 +51,8 @@ base::Json as_json(const pipeline::RunOutcome& outcome, const pipeline::RunReque
     json["plan"] = outcome.summary;
     return json;
   }
-  json["run_directory"] = request.run_directory.string();
-  json["report"] = outcome.report.string();
+  json["run_directory"] = base::as_utf8(request.run_directory.native());
+  json["report"] = base::as_utf8(outcome.report.native());
   json["results"] = base::Json::object();
   for (const auto& stage : record::read_run(request.run_directory).stages)
     if (!stage.result.is_null()) json["results"][stage.name] = stage.result;
@@ -78,6 +80,7 @@ base::ExitCode run_recipe(const recipe::Recipe& recipe, const RunOptions& option
 }
 
 base::ExitCode run(const RunOptions& options) {
+  go_on_without_reader();
   const auto by = comm::launcher();
   const bool alone = by == comm::Launcher::none;
   base::require<base::UsageError>(options.ranks == 0 || alone || by == comm::Launcher::own,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "retort/base/error.h"
+#include "retort/base/printable.h"
 
 namespace retort::base {
 namespace {
@@ -32,7 +33,7 @@ class Builder : public nlohmann::json_sax<Json> {
       members(*open_.back()).emplace_back(std::move(name), Json());
       return true;
     }
-    reason = join("the key \"", name, "\" stands twice in one object");
+    reason = join("the key ", quote(name), " stands twice in one object");
     return false;
   }
   bool end_object() override {

@@ -139,9 +139,9 @@ void Pass::state_plan() {
   for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
   for (const auto& block : config.blocks) result += statistics_bytes(config, block);
   plan_ = plan_profile(config, item, tokens, longest, weights_.offload != nullptr);
+  observer_.message(record::Level::info, base::join("profile: memory:\n", shard::describe(plan_)));
   observer_.message(record::Level::info,
-                    base::join("profile: memory:\n", shard::describe(plan_), "profile: on disk ",
-                               bytes(result), ", and hidden states of ",
+                    base::join("profile: on disk ", bytes(result), ", and hidden states of ",
                                bytes(3 * tokens * config.hidden_size * item), " while it works"));
   if (place_.memory > 0) shard::require_fits(plan_, place_.memory);
 }

@@ -247,6 +247,9 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
   if (group.size() == 1) return;
   const auto flights = directory.flights_path();
   comm::lead(group, [&] {
+    if (const auto damaged = comm::damaged_flights(flights); !damaged.empty())
+      observer.message(record::Level::warning,
+                       base::join("records of the run before are damaged and left out: ", damaged));
     const auto before = comm::autopsy(comm::read_flights(flights));
     if (!before.clean)
       observer.message(record::Level::warning, base::join("the run before ended early: ", before.sentence));

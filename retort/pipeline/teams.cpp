@@ -31,7 +31,7 @@ class TeamObserver final : public record::Observer {
   void message(record::Level level, std::string_view text) override {
     if (leads_ && level >= record::Level::warning)
       warnings_ +=
-          base::join(warnings_.empty() ? "" : "\n", "team ", team_, ", whose ranks count from 0: ", text);
+          base::join(warnings_.empty() ? "" : "\n  ", "team ", team_, ", whose ranks count from 0: ", text);
   }
   bool stop_requested() const override {
     std::error_code none;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 
 namespace retort::pipeline {
@@ -23,7 +24,7 @@ void translate_torch_errors(const std::function<void()>& work) {
   try {
     work();
   } catch (const c10::Error& error) {
-    base::require<base::MemoryError>(!is_out_of_memory(error), base::kOutOfMemory);
+    base::require<base::MemoryError>(!is_out_of_memory(error), base::out_of_memory());
     const std::string text = error.what_without_backtrace();
     throw base::InternalError(base::join("libtorch: ", text.substr(0, text.find('\n'))));
   }

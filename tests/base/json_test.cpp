@@ -27,6 +27,10 @@ TEST(Json, ReadsEveryKindOfValueInOrder) {
 
 TEST(Json, RefusesDuplicateKeysInOneObjectOnly) {
   EXPECT_NE(fault_of(R"({"a":1,"b":{"a":1,"a":2}})").reason.find("twice"), std::string::npos);
+  EXPECT_EQ(fault_of("{\"\\u001b[31m\": 1, \"\\u001b[31m\": 2}").reason,
+            "the key \"\\x1b[31m\" stands twice in one object");
+  const std::string key(100'000, 'k');
+  EXPECT_LT(fault_of("{\"" + key + "\": 1, \"" + key + "\": 2}").reason.size(), 200U);
   EXPECT_NO_THROW(parse_json(R"({"a":{"a":[{"a":1},{"a":1}]}})"));
 }
 

@@ -35,7 +35,7 @@ constexpr double kGrace_seconds = 20, kGraceOfStopped_seconds = 1;
 constexpr std::chrono::milliseconds kLook{20};  // from one look at the ranks to the next
 // A system that lacks memory may end two ranks within milliseconds, and the second may be gone first.
 constexpr std::chrono::milliseconds kSameTime{200};
-constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
 // The ranks that a signal goes on to.
 std::atomic<int> children[kMostLocalRanks];
@@ -51,7 +51,12 @@ void pass_signals_on() {
   action.sa_handler = pass_on;
   ::sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (const int signal : kStopSignals) ::sigaction(signal, &action, nullptr);
+  for (const int signal : kStopSignals) {
+    struct sigaction before {};
+    const bool kept_from = signal == SIGHUP && ::sigaction(signal, nullptr, &before) == 0 &&
+                           before.sa_handler == SIG_IGN;  // nohup, which ranks inherit
+    if (!kept_from) ::sigaction(signal, &action, nullptr);
+  }
 }
 
 // What is allowed between fork and exec: the new process must not touch memory that a thread may have locked.
