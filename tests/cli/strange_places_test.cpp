@@ -42,7 +42,7 @@ TEST_F(StrangePlaces, OfNoUtf8HoldARunOfAllKindsOfStages) {
       "  - " +
           train_stage(512) +
           "\n"
-          "  - {name: p, kind: prune, from: born, data: [text], target: {parameters: 96%}, "
+          "  - {name: p, kind: prune, from: born, data: [text], target: {parameters: 96%}, units: uniform, "
           "calibration_tokens: 2k, sequence_length: 64}\n"
           "  - {name: q, kind: profile, from: p, data: [text], calibration_tokens: 2k, sequence_length: 64}\n"
           "  - {name: s, kind: sparsify, from: p, data: [text], calibration_tokens: 2k, sequence_length: "

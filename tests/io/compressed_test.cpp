@@ -117,7 +117,7 @@ TEST_F(Compressed, RefusesAWindowBeyondTheMemoryLimit) {
 
 TEST_F(Compressed, NamesAFileThatIsNotThere) {
   EXPECT_SAYS(message_of<base::StorageError>([&] { ByteReader reader(directory_ / "none"); }), "none");
-  EXPECT_SAYS(message_of<base::StorageError>([&] { ByteReader(directory_.path()).read({}); }), "directory");
+  EXPECT_SAYS(message_of<base::DataError>([&] { ByteReader(directory_.path()).read({}); }), "directory");
 }
 
 TEST_F(Compressed, SplitsLinesAndKnowsWhereTheyStand) {
