@@ -1,13 +1,18 @@
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/model_info.h"
 #include "cli/print.h"
 #include "retort/base/hash.h"
+#include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 #include "retort/io/model_directory.h"
+#include "retort/record/checkpoint_manifest.h"
 #include "retort/record/keys.h"
 #include "retort/record/run_files.h"
 
@@ -23,30 +28,52 @@ bool is_file(const Path& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
+// A damaged log costs what it said, and not the rest.
+Json read_log(const std::function<Json()>& read, std::vector<std::string>& notes) try {
+  Json log = read();
+  return log.is_object() ? log : Json::object();
+} catch (const base::Error& damage) {
+  notes.emplace_back(damage.what());
+  return Json::object();
+}
+
 Json describe_run(const Path& path) {
   const record::RunFiles run(path);
-  const Json recipe = run.recipe(), provenance = run.provenance();
+  const Json recipe = run.recipe();
+  std::vector<std::string> notes;
+  const Json provenance = read_log([&] { return run.provenance(); }, notes);
   Json stages = Json::object();
   for (const auto& [stage, options] : recipe.at(keys::kStages).items())
     stages[stage] = {{keys::kKind, options.value(keys::kKind, "")}, {"finished", false}};
   for (const auto& stage : run.finished_stages()) {
     if (!stages.contains(stage)) continue;  // a student of a select stage
-    const Json result = run.result(stage);
+    const Json result = read_log([&] { return run.result(stage); }, notes);
     stages[stage]["finished"] = true;
     for (const auto key : {keys::kParameters, keys::kSteps, keys::kTokens, keys::kSeconds, keys::kFinal})
-      if (result.is_object() && result.contains(key)) stages[stage][key] = result[key];
+      if (result.contains(key)) stages[stage][key] = result[key];
   }
-  const Json& starts = provenance.at(keys::kStarts);
+  const Json starts = provenance.value(keys::kStarts, Json::array());
   return {{"kind", "run"},
           {"path", base::as_utf8(path.native())},
           {"stages", stages},
           {"starts", starts.size()},
-          {"last_start", starts.empty() ? Json::object() : starts.back()}};
+          {"last_start", starts.empty() ? Json::object() : starts.back()},
+          {"notes", notes}};
+}
+
+// A damaged manifest is shown as far as it can be read.
+Json read_manifest(const Path& path, std::vector<std::string>& notes) try {
+  return record::read_manifest(path);
+} catch (const base::ModelError& damage) {
+  notes.emplace_back(damage.what());
+  return base::read_own_json(path / record::kManifest);
 }
 
 Json describe_checkpoint(const Path& path) try {
-  const Json manifest = base::parse_json(base::read_file(path / "manifest.json"));
+  std::vector<std::string> notes;
+  const Json manifest = read_manifest(path, notes);
   Json files = Json::object();
+  files[record::kManifest] = notes.empty() ? "good" : "damaged";
   for (const auto& [name, hash] : manifest.at("files").items()) {
     const Path file = path / Path(name).filename();
     files[name] = is_file(file) && base::hash_file(file) == hash ? "good" : "damaged";
@@ -57,7 +84,8 @@ Json describe_checkpoint(const Path& path) try {
           {"tokens", manifest.at("tokens")},
           {"seconds", manifest.at("seconds")},
           {"identity", manifest.at("identity")},
-          {"files", files}};
+          {"files", files},
+          {"notes", notes}};
 } catch (const base::JsonFault& fault) {
   throw base::DataError(
       base::join(path.string(), ": manifest.json: byte ", fault.byte, ": ", fault.reason, "."));

@@ -10,6 +10,7 @@
 #include "retort/architecture/hf_config.h"
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 #include "retort/io/files_inside.h"
 #include "retort/text/tokenizer_description.h"
@@ -137,7 +138,7 @@ Json origin(const io::ModelDirectory& directory) {
   const base::Path lineage = directory.path() / "retort.json";
   if (!io::entry_exists(lineage)) return json;
   try {
-    json["retort"] = base::parse_json(base::read_file(io::resolve_inside(directory.path(), "retort.json")));
+    json["retort"] = base::read_own_json(io::resolve_inside(directory.path(), "retort.json"));
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(base::join(lineage.string(), ": byte ", fault.byte, ": ", fault.reason, "."));
   }

@@ -100,6 +100,37 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& numbers,
   return result;
 }
 
+// Long lists are mostly neighbours.
+base::Json ranges_json(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kLeast = 3;
+  auto json = base::Json::array();
+  for (std::size_t first = 0; first < numbers.size();) {
+    auto end = first + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (end - first >= kLeast)
+      json.push_back({numbers[first], numbers[end - 1]});
+    else
+      for (auto i = first; i < end; ++i) json.push_back(numbers[i]);
+    first = end;
+  }
+  return json;
+}
+
+// A pair may stand for any number of numbers, and files come from strangers.
+std::vector<std::int64_t> numbers_from_json(const base::Json& json, std::int64_t most) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& item : json.get_ref<const base::Json::array_t&>()) {
+    const auto first = item.is_array() ? item.at(0).get<std::int64_t>() : item.get<std::int64_t>();
+    const auto last = item.is_array() ? item.at(1).get<std::int64_t>() : first;
+    const auto room = most - std::ssize(numbers);
+    if (room <= 0 || last < first || first < 0 || last - first >= room)
+      throw base::Json::out_of_range::create(401, base::join("a list of kept numbers has more than ", most),
+                                             &json);
+    for (auto number = first; number <= last; ++number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 const Kept::Block* Kept::find(std::int64_t number) const {
@@ -227,28 +258,28 @@ Kept composed(const Kept& kept, const Kept& then) {
 base::Json to_json(const Kept& kept) {
   base::Json json = {{"blocks", base::Json::array()}};
   for (const auto kind : kPartKinds) json[std::string(base::word(kind))] = base::Json::array();
-  json[std::string(base::word(PartKind::hidden))] = kept.hidden;
+  json[std::string(base::word(PartKind::hidden))] = ranges_json(kept.hidden);
   for (const auto& block : kept.blocks) {
     json["blocks"].push_back(block.number);
     for_each_part(block, [&](PartKind kind, const auto& numbers) {
-      json[std::string(base::word(kind))].push_back(numbers);
+      json[std::string(base::word(kind))].push_back(ranges_json(numbers));
     });
   }
   return json;
 }
 
-Kept kept_from_json(const base::Json& json) {
+Kept kept_from_json(const base::Json& json, std::int64_t most_numbers) {
   Kept kept;
   const auto& numbers = json.at("blocks");
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     Kept::Block block;
     block.number = numbers.at(i).get<std::int64_t>();
     for_each_part(block, [&](PartKind kind, auto& list) {
-      list = json.at(std::string(base::word(kind))).at(i).get<std::vector<std::int64_t>>();
+      list = numbers_from_json(json.at(std::string(base::word(kind))).at(i), most_numbers);
     });
     kept.blocks.push_back(std::move(block));
   }
-  kept.hidden = json.at("hidden").get<std::vector<std::int64_t>>();
+  kept.hidden = numbers_from_json(json.at("hidden"), most_numbers);
   return kept;
 }
 

@@ -72,10 +72,11 @@ std::int64_t parameters_of(const Config& input, const Kept& kept);
 Kept composed(const Kept& kept, const Kept& then);
 
 /// {"blocks": [number], "kv_groups": [[number]], "channels": [[number]], "hidden": [number]}, lists by kept
-/// block.
+/// block.  Three numbers or more that follow each other are a pair of the first and the last: [[0, 8191]].
 base::Json to_json(const Kept& kept);
-/// Reads what to_json() writes.  Throws nlohmann::json::exception for something else.
-Kept kept_from_json(const base::Json& json);
+/// Reads what to_json() writes, and plain lists of numbers.  Throws nlohmann::json::exception for something
+/// else, and where the lists of a block, or of hidden features, have more than `most_numbers`.
+Kept kept_from_json(const base::Json& json, std::int64_t most_numbers = std::int64_t{1} << 24);
 
 /// The same for equal ones, on every machine and in every release: a key for stored results.
 std::string stable_hash(const Kept& kept);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 
 namespace retort::bench {
@@ -199,7 +200,7 @@ Sizing read_sizing(const base::Path& path) {
                                   ": there is no such file; measure it: retort bench gemm MODEL --out ",
                                   path.string(), ".");
   try {
-    return sizing_of(base::parse_json(base::read_file(path)));
+    return sizing_of(base::read_own_json(path));
   } catch (const base::JsonFault& fault) {
     throw refused(base::join("byte ", fault.byte, ": ", fault.reason));
   } catch (const Json::exception& error) {

@@ -7,6 +7,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/json_file.h"
 #include "retort/base/words.h"
 #include "retort/calibrate/histogram.h"
 #include "retort/io/files_inside.h"
@@ -103,7 +104,7 @@ base::Json read_profile_description(const base::Path& directory) {
   base::require<base::UsageError>(std::filesystem::is_regular_file(path, ignored), directory.string(),
                                   ": holds no complete profile; run its stage first.");
   try {
-    auto description = base::parse_json(base::read_file(path));
+    auto description = base::read_own_json(path);
     base::require<base::ModelError>(description.at("format") == kFormat, path.string(), ": format ",
                                     description.at("format").dump(), ", expected ", kFormat, ".");
     for (const auto& [file, hash] : description.at("files").items()) {

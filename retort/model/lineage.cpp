@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
 #include "retort/io/files_inside.h"
 
 namespace retort::model {
@@ -16,6 +17,13 @@ bool rising(const std::vector<std::int64_t>& numbers) {
 bool distinct(std::vector<std::int64_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return rising(numbers);
+}
+
+// Of numbers that a lineage of this model has.
+std::int64_t longest_list(const architecture::Config& config) {
+  auto longest = config.hidden_size;
+  for (const auto& block : config.blocks) longest = std::max({longest, mlp_width(block), kv_groups(block)});
+  return longest;
 }
 
 }  // namespace
@@ -54,12 +62,13 @@ base::Json to_json(const Lineage& lineage) {
 Lineage lineage_from_json(const base::Json& json, const architecture::Config& config,
                           const std::string& where) {
   Lineage lineage = whole_lineage(config);
-  std::size_t listed_blocks = 0;
+  bool fits = false;
   try {
     auto complete = architecture::to_json(lineage.kept);  // older files have neither kv_groups nor hidden
     complete.update(json);
-    lineage.kept = architecture::kept_from_json(complete);
-    listed_blocks = json.at("channels").size();
+    fits = json.at("channels").size() == config.blocks.size() &&
+           complete.at("blocks").size() == config.blocks.size();
+    if (fits) lineage.kept = architecture::kept_from_json(complete, longest_list(config) + 1);
     json.at("teacher_blocks").get_to(lineage.teacher_blocks);
     if (json.contains("hidden")) json.at("teacher_hidden").get_to(lineage.teacher_hidden);
     json.at("pattern").get_to(lineage.pattern);
@@ -69,9 +78,8 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
                                       "); delete the file to treat the model as an original one."));
   }
   const auto& kept = lineage.kept;
-  bool fits = listed_blocks == config.blocks.size() && kept.blocks.size() == config.blocks.size() &&
-              std::ssize(kept.hidden) == config.hidden_size && rising(kept.hidden) &&
-              kept.hidden.back() < lineage.teacher_hidden;
+  fits = fits && std::ssize(kept.hidden) == config.hidden_size && rising(kept.hidden) &&
+         kept.hidden.back() < lineage.teacher_hidden;
   for (std::size_t i = 0; fits && i < config.blocks.size(); ++i) {
     const auto& block = kept.blocks[i];
     fits = block.number >= 0 && (i == 0 || block.number > kept.blocks[i - 1].number) &&
@@ -92,10 +100,13 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
 Lineage read_lineage(const base::Path& directory, const architecture::Config& config) {
   const auto path = directory / kLineageFile;
   if (!io::entry_exists(path)) return whole_lineage(config);
-  const auto text = base::read_file(io::resolve_inside(directory, kLineageFile));
   try {
-    const auto json = base::parse_json(text, {.max_bytes = std::size_t{1} << 28});
+    const auto json = base::read_own_json(io::resolve_inside(directory, kLineageFile));
     if (!json.contains("lineage")) return whole_lineage(config);
+    const auto format = json.value("format", base::Json(1));
+    base::require<base::ModelError>(format == 1 || format == kLineageFormat, path.string(), ": format ",
+                                    format.dump(), ", expected 1 or ", kLineageFormat,
+                                    "; use the version of Retort that wrote the model.");
     return lineage_from_json(json["lineage"], config, path.string());
   } catch (const base::JsonFault& fault) {
     throw base::ModelError(

@@ -32,6 +32,8 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
 
 /// The name of the file in a model directory that holds lineage and provenance.
 inline constexpr const char* kLineageFile = "retort.json";
+/// Of that file.  Format 1 listed every number, where 2 has pairs of first and last; both are read.
+inline constexpr int kLineageFormat = 2;
 /// Reads it; a directory without one has the whole lineage.
 Lineage read_lineage(const base::Path& directory, const architecture::Config& config);
 

@@ -273,7 +273,8 @@ void save_model(const SavedUnits& model, const base::Path& directory, const base
     if (!model.config.uniform())
       base::write_file_atomically(target / architecture::kModelingFile, modeling_script(model.config));
     if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
-    const base::Json about = {{"format", 1}, {"lineage", to_json(model.lineage)}, {"provenance", provenance}};
+    const base::Json about = {
+        {"format", kLineageFormat}, {"lineage", to_json(model.lineage)}, {"provenance", provenance}};
     base::write_file_atomically(target / kLineageFile, about.dump(1) + "\n");
     check_saved(model, target);
   });

@@ -1,7 +1,7 @@
 #include "retort/prune/saved_lines.h"
 
+#include <fstream>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "retort/base/error.h"
@@ -35,7 +35,7 @@ void SavedLines::read(const std::string& fingerprint, record::Observer& observer
   const auto warn = [&](const auto&... text) {
     observer.message(record::Level::warning, base::join("prune: ", path_.string(), text...));
   };
-  std::istringstream lines(base::read_file(path_));
+  auto lines = base::open_file(path_);
   std::string line;
   std::getline(lines, line);
   if (line != first_line(fingerprint))
@@ -48,6 +48,7 @@ void SavedLines::read(const std::string& fingerprint, record::Observer& observer
     else if (!lines.eof())  // the last line may have been cut short by a crash
       warn(": line ", earlier_.size() + 2, " is damaged and left out; what it said is measured anew.");
   }
+  base::require_was_read(lines, path_);
 }
 
 void SavedLines::append(const base::Json& line) {

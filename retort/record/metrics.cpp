@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
 
 namespace retort::record {
 namespace {
@@ -13,31 +14,26 @@ namespace {
 /// Empty for a line that is not one whole object.
 std::optional<base::Json> parse_line(const std::string& line) {
   try {
-    base::Json object = base::parse_json(line);
+    base::Json object = base::parse_own_json(line);
     if (object.is_object()) return object;
   } catch (const base::JsonFault&) {
   }
   return {};
 }
 
-/// Calls `use(line, object)` for each sound line and counts the others; a file that is absent has none.
+/// Calls `use(line, object)` for each line, with no object where it is none; a file that is absent has none.
 /// Throws StorageError where it cannot be read: who writes it anew would lose the rest.
 template <typename Use>
-std::int64_t for_each_object(const base::Path& path, Use use) {
+void for_each_line(const base::Path& path, Use use) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error) return 0;
+  if (!std::filesystem::exists(path, error) && !error) return;
   auto in = base::open_file(path);
-  std::int64_t damaged = 0;
   std::string line;
   while (std::getline(in, line)) {
     if (in.eof()) break;  // no newline: the line was cut off
-    if (auto object = parse_line(line))
-      use(line, std::move(*object));
-    else
-      ++damaged;
+    use(line, parse_line(line));
   }
   base::require_was_read(in, path);
-  return damaged;
 }
 
 bool is_of(const base::Json& object, std::string_view stage) {
@@ -79,8 +75,8 @@ void Metrics::sync(Observer& observer) {
 
 void Metrics::take_over(const base::Path& from, std::string_view stage) {
   std::string taken;
-  for_each_object(from, [&](const std::string& line, const base::Json& object) {
-    if (is_of(object, stage)) taken += line + '\n';
+  for_each_line(from, [&](const std::string& line, const std::optional<base::Json>& object) {
+    if (object && is_of(*object, stage)) taken += line + '\n';
   });
   if (taken.empty()) return;
   rewrite([&](const base::Json& object) { return !is_of(object, stage); }, taken);
@@ -92,18 +88,28 @@ void Metrics::drop_after(std::string_view stage, std::int64_t step) {
 
 void Metrics::rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more) {
   base::AtomicFile kept(path_);
-  for_each_object(path_, [&](const std::string& line, const base::Json& object) {
-    if (keep(object)) kept.write(line + '\n');
+  for_each_line(path_, [&](const std::string& line, const std::optional<base::Json>& object) {
+    if (!object || keep(*object)) kept.write(line + '\n');
   });
   kept.write(more);
   kept.commit();
   file_ = base::LineFile(path_);
 }
 
+std::int64_t for_each_metric(const base::Path& path, const std::function<void(base::Json object)>& use) {
+  std::int64_t damaged = 0;
+  for_each_line(path, [&](const std::string&, std::optional<base::Json> object) {
+    if (object)
+      use(std::move(*object));
+    else
+      ++damaged;
+  });
+  return damaged;
+}
+
 std::vector<base::Json> read_metrics(const base::Path& path, std::int64_t* damaged) {
   std::vector<base::Json> objects;
-  const auto count = for_each_object(
-      path, [&](const std::string&, base::Json object) { objects.push_back(std::move(object)); });
+  const auto count = for_each_metric(path, [&](base::Json object) { objects.push_back(std::move(object)); });
   if (damaged) *damaged = count;
   return objects;
 }

@@ -35,7 +35,8 @@ class Metrics {
   const base::Path& path() const { return path_; }
 
  private:
-  /// Rewrites the file with the lines that `keep` wants, and `more` after them.
+  /// Rewrites the file with the lines that `keep` wants and those that are none of ours, and `more` after
+  /// them.
   void rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more);
 
   base::Path path_;
@@ -44,8 +45,12 @@ class Metrics {
   int lost_because_ = 0;         ///< errno of the last of them
 };
 
-/// All objects of a metrics file; empty when there is no file.  Damaged lines are left out, and counted where
-/// `damaged` is given; a last line that was cut off is not counted.
+/// Calls `use` for each object of a metrics file; none when there is no file.  Returns how many damaged lines
+/// were left out; a last line that was cut off is not counted.  Throws StorageError.
+std::int64_t for_each_metric(const base::Path& path, const std::function<void(base::Json object)>& use);
+
+/// All objects of a metrics file, as for_each_metric() gives them; the damaged lines are counted where
+/// `damaged` is given.
 std::vector<base::Json> read_metrics(const base::Path& path, std::int64_t* damaged = nullptr);
 
 }  // namespace retort::record

@@ -1,5 +1,7 @@
 #include "retort/record/scratch.h"
 
+#include "retort/base/json_file.h"
+
 namespace retort::record {
 namespace {
 
@@ -11,7 +13,7 @@ bool is_scratch_of(const base::Path& scratch, const base::Json& identity) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(scratch / kIdentity, ignored)) return false;
   try {
-    return base::parse_json(base::read_file(scratch / kIdentity)) == identity;
+    return base::read_own_json(scratch / kIdentity) == identity;
   } catch (const base::JsonFault&) {
     return false;
   }

@@ -86,10 +86,17 @@ std::string timing_of(const Json& result) {
 
 std::vector<std::size_t> indices(const Json& value, std::size_t limit) {
   std::vector<std::size_t> result;
-  for (const Json& element : elements(value)) {
+  const auto index_of = [limit](const Json& element) -> std::optional<std::size_t> {
     const auto index = number(element);
-    if (index && *index >= 0 && *index < static_cast<double>(limit))
-      result.push_back(static_cast<std::size_t>(*index));
+    if (!index || *index < 0 || *index >= static_cast<double>(limit)) return {};
+    return static_cast<std::size_t>(*index);
+  };
+  for (const Json& element : elements(value)) {
+    const auto& pair = elements(element);
+    const auto first = index_of(pair.size() == 2 ? pair[0] : element),
+               last = pair.size() == 2 ? index_of(pair[1]) : first;
+    if (!first || !last) continue;
+    for (auto index = *first; index <= *last && result.size() < limit; ++index) result.push_back(index);
   }
   return result;
 }

@@ -39,7 +39,8 @@ std::string interval_of(const base::Json& object);
 std::string standing_of(const base::Json& object);
 /// How the times of a stage's models came about: "put together from the blocks, in fp32".
 std::string timing_of(const base::Json& result);
-/// The elements that are whole numbers in [0, limit).
+/// The elements that are whole numbers in [0, limit), at most `limit` of them; a pair is its first to its
+/// last number.
 std::vector<std::size_t> indices(const base::Json& value, std::size_t limit);
 
 }  // namespace retort::report

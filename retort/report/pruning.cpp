@@ -357,7 +357,7 @@ Html pruning_totals(const Json& result) {
   Html line = Html("From " + count(before) + " to " + count(after) + " parameters, " +
                    percent(*after / *before) + " of the original");
   if (target) line += "; the target was " + count(target);
-  const auto hidden = elements(field(field(result, keys::kKept), keys::kHidden)).size();
+  const auto hidden = indices(field(field(result, keys::kKept), keys::kHidden), kMaxChannels).size();
   if (const auto all = number(result, keys::kHiddenBefore);
       all && hidden > 0 && static_cast<double>(hidden) < *all)
     line += "; hidden states of " + count(static_cast<double>(hidden)) + " of " + count(all) + " features";

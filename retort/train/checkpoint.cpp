@@ -18,13 +18,11 @@
 #include "retort/io/quote.h"
 #include "retort/io/safetensors.h"
 #include "retort/model/tensor_file.h"
+#include "retort/record/checkpoint_manifest.h"
 #include "retort/record/run_directory.h"
 
 namespace retort::train {
 namespace {
-
-constexpr const char* kManifest = "manifest.json";
-constexpr int kWhole = 1, kParts = 2;  // formats
 
 std::string step_name(std::int64_t step) {
   char name[32];
@@ -133,15 +131,6 @@ void read_part(const base::Path& path, const Ranges& theirs, TrainedState& state
   }
 }
 
-// Of everything else that the manifest says; of the values, not of how they are written.
-std::string checksum_of(base::Json manifest) {
-  manifest.erase("checksum");
-  base::Hasher hasher;
-  const auto text = manifest.dump();
-  hasher.update(text.data(), text.size());
-  return hasher.hex();
-}
-
 // What is gone is damage.  What cannot be read now, or not from this machine, may be sound.
 void require_there(const base::Path& file, const std::vector<std::string>& names, const comm::Group& group) {
   std::error_code error;
@@ -157,19 +146,12 @@ void require_there(const base::Path& file, const std::vector<std::string>& names
 // here, and `names` are there.  Throws ModelError for damage, and StorageError where a file cannot be read.
 base::Json verified_manifest(const base::Path& checkpoint, const std::vector<std::string>& names,
                              const comm::Group& group) {
-  const auto path = checkpoint / kManifest;
-  base::Json manifest;
-  require_there(path, names, group);
+  require_there(checkpoint / record::kManifest, names, group);
+  auto manifest = record::read_manifest(checkpoint);
+  int number = 0;
   try {
-    manifest = base::parse_json(base::read_file(path));
-    base::require<base::ModelError>(manifest.at("format") == kWhole || manifest.at("format") == kParts,
-                                    path.string(), ": format ", manifest.at("format").dump(), ", expected ",
-                                    kWhole, " or ", kParts, ".");
-    base::require<base::ModelError>(manifest.at("checksum").get<std::string>() == checksum_of(manifest),
-                                    path.string(), ": the checksum does not fit, the file is damaged.");
-    int number = 0;
     for (const auto& [name, hash] : manifest.at("files").items()) {
-      base::require<base::ModelError>(io::is_basename(name), path.string(), ": names the file ",
+      base::require<base::ModelError>(io::is_basename(name), checkpoint.string(), ": names the file ",
                                       io::quote(name), ", expected one of its own directory.");
       if (number++ % group.size() == group.rank()) {
         require_there(checkpoint / name, names, group);
@@ -181,13 +163,9 @@ base::Json verified_manifest(const base::Path& checkpoint, const std::vector<std
     for (const char* count : {"step", "tokens"}) (void)manifest.at(count).get<std::int64_t>();
     (void)manifest.at("seconds").get<double>();
     for (const char* part : {"identity", "cursor"}) (void)manifest.at(part);
-  } catch (const base::DataError& error) {  // a manifest of more bytes than any has
-    throw base::ModelError(error.what());
-  } catch (const base::JsonFault& fault) {
-    throw base::ModelError(
-        base::join(path.string(), ": not JSON at byte ", fault.byte, ": ", fault.reason, "."));
   } catch (const nlohmann::json::exception& error) {
-    throw base::ModelError(base::join(path.string(), ": not a checkpoint's manifest (", error.what(), ")."));
+    throw base::ModelError(
+        base::join(checkpoint.string(), ": not a checkpoint's manifest (", error.what(), ")."));
   }
   return manifest;
 }
@@ -199,35 +177,23 @@ void remove_others(const CheckpointPlace& place, std::int64_t step) {
     if (name > step_name(step) || keep-- <= 0) base::remove_all(place.directory / name);
 }
 
-// Checksum and ranges of each rank's part.
-struct Parts {
-  std::vector<std::string> hashes;
-  std::vector<Ranges> ranges;
-};
-
-Parts all_parts(comm::Group& group, const std::string& hash, const Ranges& ranges) {
-  Parts parts;
+std::vector<record::CheckpointPart> all_parts(comm::Group& group, const std::string& hash,
+                                              const Ranges& ranges) {
+  std::vector<record::CheckpointPart> parts;
   for (const auto& of_rank : group.all_texts(base::Json{{"hash", hash}, {"ranges", ranges}}.dump())) {
     const auto json = base::Json::parse(of_rank);
-    parts.hashes.push_back(json.at("hash"));
-    parts.ranges.push_back(json.at("ranges"));
+    const auto rank = static_cast<int>(parts.size());
+    parts.push_back({part_name(rank, group.size()), json.at("hash"), json.at("ranges")});
   }
   return parts;
 }
 
-void write_manifest(const base::Path& directory, const CheckpointPlace& place, const Progress& progress,
-                    const Parts& parts) {
-  const auto size = static_cast<int>(parts.hashes.size());
-  base::Json manifest = {
-      {"format", size == 1 ? kWhole : kParts}, {"step", progress.step},     {"tokens", progress.tokens},
-      {"seconds", progress.seconds},           {"cursor", progress.cursor}, {"identity", place.identity}};
-  for (int rank = 0; rank < size; ++rank) {
-    const auto name = part_name(rank, size);
-    manifest["files"][name] = parts.hashes[static_cast<std::size_t>(rank)];
-    if (size > 1) manifest["ranges"][name] = parts.ranges[static_cast<std::size_t>(rank)];
-  }
-  manifest["checksum"] = checksum_of(manifest);
-  base::write_file_atomically(directory / kManifest, manifest.dump(1) + "\n");
+base::Json head_of(const CheckpointPlace& place, const Progress& progress) {
+  return {{"step", progress.step},
+          {"tokens", progress.tokens},
+          {"seconds", progress.seconds},
+          {"cursor", progress.cursor},
+          {"identity", place.identity}};
 }
 
 // What a part holds of each unit.
@@ -292,7 +258,7 @@ void CheckpointWriter::finish() {
   const auto parts = all_parts(group, hash, ranges_of(state_.parameters));
   group.agree([&] {
     if (!directory) return;
-    write_manifest(directory->path(), place_, progress_, parts);
+    record::write_manifest(directory->path(), head_of(place_, progress_), parts);
     directory->commit();
   });
 }

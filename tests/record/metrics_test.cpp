@@ -80,6 +80,21 @@ TEST_F(MetricsFile, DropsOnlyLaterStepsOfTheStage) {
   EXPECT_EQ(read_metrics(path_).size(), 3U);
 }
 
+TEST_F(MetricsFile, KeepsLinesThatAreNoneOfOurs) {
+  std::ofstream(path_) << "a note\n{\"stage\":\"a\",\"step\":5}\n{\"mine\":\n[1]\n{\"my\":\"object\"}\n";
+  Metrics metrics(path_);
+  metrics.drop_after("a", 2);
+  EXPECT_EQ(base::read_file(path_), "a note\n{\"mine\":\n[1]\n{\"my\":\"object\"}\n");
+}
+
+TEST_F(MetricsFile, ReadsLinesAsLongAsTheyWereWritten) {
+  Metrics metrics(path_);
+  auto long_line = line("a", 1);
+  long_line["text"] = std::string(std::size_t{3} << 20, 'x');
+  metrics.append(long_line);
+  ASSERT_EQ(read_metrics(path_).size(), 1U);
+}
+
 // What is written anew would else lack the lines that could not be read.
 TEST_F(MetricsFile, ThatCannotBeReadIsNoEmptyOne) {
   const auto path = directory_ / "lines";
