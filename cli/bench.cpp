@@ -9,6 +9,7 @@
 #include "cli/print.h"
 #include "cli/recipe_source.h"
 #include "retort/base/files.h"
+#include "retort/base/output_file.h"
 
 namespace retort::cli {
 namespace {
@@ -42,6 +43,11 @@ using Measure = base::Json (*pipeline::Library::*)(const pipeline::BenchRequest&
 base::ExitCode measure(const BenchOptions& options, Measure rates_of,
                        std::string (*tables_of)(const base::Json&)) {
   Console console(options.verbosity);
+  if (!options.out.empty())
+    base::require_replaceable(options.out, "what retort bench writes", [](std::string_view beginning) {
+      return beginning.starts_with("{\n  \"format\": ") && beginning.find("\"kind\": \"") != beginning.npos &&
+             beginning.find("\"machine\": ") != beginning.npos;
+    });
   const base::Json rates = (library().*rates_of)(options.request, console);
   if (options.json)
     print(std::cout, rates, true);

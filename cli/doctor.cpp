@@ -216,7 +216,9 @@ Finding directory(const std::filesystem::path& path) {
     finding.verdict = Verdict::note;
     finding.advice = base::join("is not there yet; looked at ", there.string());
   }
-  const auto trial = there / base::join(".retort-doctor-", ::getpid());
+  std::filesystem::path trial;
+  for (int number = 0; number == 0 || std::filesystem::exists(trial, failed); ++number)
+    trial = there / base::join(".retort-doctor-", ::getpid(), number > 0 ? base::join("-", number) : "");
   try {
     base::make_directories(trial);
     base::write_file_atomically(trial / "file", "before");

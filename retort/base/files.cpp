@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,11 +41,16 @@ bool is_written_in_place(const Path& path) {
          !std::filesystem::is_directory(status);
 }
 
-Path behind_links(const Path& path) {
+// Of a link that leads nowhere yet, the place that it names: the file is made there, and the link stays.
+Path behind_links(Path path) {
+  constexpr int kMostLinks = 40;
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const Path target = std::filesystem::canonical(path, error);
-  return error ? path : target;
+  for (int followed = 0; std::filesystem::is_symlink(path, error); ++followed) {
+    const Path target = std::filesystem::read_symlink(path, error);
+    if (error || followed == kMostLinks) fail(path, "following the link", error ? error.value() : ELOOP);
+    path = path.parent_path() / target;
+  }
+  return path;
 }
 
 Path parent_of(const Path& path) {
@@ -64,10 +70,26 @@ void put_in_place(const Path& temporary, const Path& old, const Path& final_path
   fail(final_path, "renaming", code);
 }
 
-// "name" of ".name.unfinished-4711-old"; empty for what is not such an old whole.
-std::string stepped_aside(const std::string& leftover) {
-  if (!leftover.ends_with(kOldMark) || !leftover.starts_with('.')) return {};
-  return leftover.substr(1, leftover.find(kTemporaryMark) - 1);
+// What a name of an unfinished write says: ".name.unfinished-4711", and with "-old" what stepped aside for
+// it.
+struct Leftover {
+  std::string name;
+  bool stepped_aside = false;
+};
+
+// Nothing for any other name: users have files of their own.
+std::optional<Leftover> leftover_of(const std::filesystem::directory_entry& entry) {
+  std::error_code ignored;
+  const auto type = entry.symlink_status(ignored).type();
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory) return {};
+  std::string name = entry.path().filename().string();
+  const bool old = name.ends_with(kOldMark);
+  if (old) name.resize(name.size() - kOldMark.size());
+  const auto mark = name.rfind(kTemporaryMark);
+  if (mark == std::string::npos || mark < 2 || name.front() != '.') return {};
+  const auto process = name.substr(mark + kTemporaryMark.size());
+  if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos) return {};
+  return Leftover{name.substr(1, mark - 1), old};
 }
 
 }  // namespace
@@ -199,16 +221,15 @@ void remove_all(const Path& path) {
 
 void remove_leftovers(const Path& directory) {
   std::error_code error;
-  std::vector<Path> leftovers;
+  std::vector<std::pair<Path, Leftover>> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (entry.path().filename().string().find(kTemporaryMark) != std::string::npos)
-      leftovers.push_back(entry.path());
-  for (const auto& leftover : leftovers) {
-    const auto whole = stepped_aside(leftover.filename().string());
-    if (!whole.empty() && !std::filesystem::exists(directory / whole, error))
-      std::filesystem::rename(leftover, directory / whole, error);
+    if (auto leftover = leftover_of(entry)) leftovers.emplace_back(entry.path(), std::move(*leftover));
+  for (const auto& [path, leftover] : leftovers) {
+    const Path whole = directory / leftover.name;
+    if (leftover.stepped_aside && !std::filesystem::exists(whole, error))
+      std::filesystem::rename(path, whole, error);
     else
-      std::filesystem::remove_all(leftover, error);
+      std::filesystem::remove_all(path, error);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "retort/io/gguf_parts.h"
 #include "retort/io/gguf_tokenizer.h"
 #include "retort/io/language_part.h"
+#include "retort/io/model_file_names.h"
 #include "retort/io/safetensors_weights.h"
 #include "retort/io/tokenizer_file.h"
 
@@ -112,6 +113,15 @@ std::string ModelDirectory::quantised_types() const {
   for (const auto& [type, values] : stored_types())
     if (!parse_dtype(type)) types += (types.empty() ? "" : ", ") + type;
   return types;
+}
+
+bool is_name_of_model_file(std::string_view name) {
+  constexpr std::array kOwn{"config.json", "model.safetensors.index.json", "retort.json",
+                            "modeling_retort.py"};
+  const auto is_name = [&](const char* known) { return name == known; };
+  return std::ranges::any_of(kOwn, is_name) || std::ranges::any_of(kAccompanying, is_name) ||
+         name == kTemplates || name == "model.safetensors" ||
+         (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
 std::vector<FileToCopy> accompanying_files(const Path& from) {

@@ -6,6 +6,7 @@
 
 #include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
+#include "retort/base/output_file.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
 #include "retort/eval/memory_plan.h"
@@ -53,6 +54,26 @@ std::int64_t default_context(const architecture::Config& model, const architectu
   return std::min(limit, kEvalContext);
 }
 
+// Files of the user are not replaced, and a place that cannot be written to is said before the text is
+// scored.
+void require_outputs(const EvalRequest& request) {
+  const auto begins_with = [](std::string_view own) {
+    return [own](std::string_view beginning) { return beginning.starts_with(own); };
+  };
+  if (!request.per_token.empty())
+    base::require_replaceable(request.per_token, "what --per-token writes", begins_with("{\"ids\":"));
+  if (!request.per_document.empty())
+    base::require_replaceable(request.per_document, "what --per-document writes", begins_with("{\"model\":"));
+  std::error_code ignored;
+  const auto place = [&](const base::Path& file) { return std::filesystem::weakly_canonical(file, ignored); };
+  const bool is_device = std::filesystem::exists(request.per_token, ignored) &&
+                         !std::filesystem::is_regular_file(request.per_token, ignored);
+  base::require<base::UsageError>(
+      request.per_token.empty() || is_device || place(request.per_token) != place(request.per_document),
+      "eval: ", request.per_token.string(),
+      ": is named by --per-token and by --per-document; give each a file of its own.");
+}
+
 // Before anything is loaded.
 void require_memory(const shard::MemoryPlan& plan, std::int64_t available_bytes, record::Observer& observer) {
   observer.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
@@ -60,6 +81,7 @@ void require_memory(const shard::MemoryPlan& plan, std::int64_t available_bytes,
 }
 
 base::Json evaluate_model(const EvalRequest& request, record::Observer& observer) {
+  require_outputs(request);
   ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);

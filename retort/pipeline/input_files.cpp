@@ -7,9 +7,11 @@
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 #include "retort/data/source_files.h"
 #include "retort/io/quote.h"
+#include "retort/record/checked_json.h"
 #include "retort/record/keys.h"
 
 namespace retort::pipeline {
@@ -19,6 +21,50 @@ namespace keys = record::keys;
 
 constexpr std::size_t kTextHeadBytes = std::size_t{1} << 16;
 constexpr std::size_t kSampleBytes = std::size_t{1} << 12, kSamples = 64;
+
+constexpr const char* kOfAll = "all ";  // before the checksum of a whole file
+
+std::string checksum_of(const base::Path& file, std::size_t size, std::size_t head_bytes, const char* of) {
+  std::ifstream in(file, std::ios::binary);
+  base::Hasher hasher;
+  const auto add = [&](std::size_t begin, std::size_t count) {
+    std::string bytes(count, '\0');
+    in.seekg(static_cast<std::streamoff>(begin));
+    in.read(bytes.data(), static_cast<std::streamsize>(count));
+    hasher.update(bytes.data(), count);
+  };
+  add(0, std::min<std::size_t>(size, head_bytes));
+  if (size > head_bytes)
+    for (std::size_t sample = 1; sample <= kSamples; ++sample)
+      add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
+  return in ? base::join(size, " bytes, ", of, hasher.hex()) : base::join(size, " bytes that cannot be read");
+}
+
+// Whether a file with the checksum `now` is the one with the checksum `then`.  Earlier versions sampled files
+// that are read whole now.
+bool is_same(const base::Path& file, const base::Json& then, const base::Json& now) {
+  if (then == now || !then.is_string() || !now.is_string()) return then == now;
+  const auto is_whole = [](const base::Json& checksum) {
+    return checksum.get_ref<const std::string&>().find(base::join(", ", kOfAll)) != std::string::npos;
+  };
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(file, ignored);
+  if (ignored || !is_whole(now) || is_whole(then)) return false;
+  return then == checksum_of(file, size, kModelHeadBytes, "") ||
+         then == checksum_of(file, size, kTextHeadBytes, "");
+}
+
+// {stage: {path: checksum}} of what note_inputs() noted.  Damage costs it: then nothing is known.
+base::Json noted_inputs(const record::RunFiles& run) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(run.inputs_path(), ignored)) return base::Json::object();
+  try {
+    const auto noted = base::read_own_json(run.inputs_path());
+    if (record::checksum_fits(noted)) return noted.value(keys::kStages, base::Json::object());
+  } catch (const base::JsonFault&) {
+  }
+  return base::Json::object();
+}
 
 // Files that a model is read from; notes and pictures beside them may differ.
 bool is_read(const base::Path& file) {
@@ -52,19 +98,8 @@ std::string sampled_checksum(const base::Path& file, std::size_t head_bytes) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) return "none";
-  std::ifstream in(file, std::ios::binary);
-  base::Hasher hasher;
-  const auto add = [&](std::size_t begin, std::size_t count) {
-    std::string bytes(count, '\0');
-    in.seekg(static_cast<std::streamoff>(begin));
-    in.read(bytes.data(), static_cast<std::streamsize>(count));
-    hasher.update(bytes.data(), count);
-  };
-  add(0, std::min<std::size_t>(size, head_bytes));
-  if (size > head_bytes)
-    for (std::size_t sample = 1; sample <= kSamples; ++sample)
-      add(sample * ((size - kSampleBytes) / kSamples), kSampleBytes);
-  return in ? base::join(size, " bytes, ", hasher.hex()) : base::join(size, " bytes that cannot be read");
+  const bool whole = size > head_bytes && size <= kWholeBytes;
+  return whole ? checksum_of(file, size, size, kOfAll) : checksum_of(file, size, head_bytes, "");
 }
 
 void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
@@ -92,19 +127,28 @@ base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage)
 FilesRead files_read(const record::RunFiles& run) {
   FilesRead read;
   for (const auto& stage : run.finished_stages()) {
-    const auto result = run.result(stage);
-    if (result.is_object() && result.contains(keys::kInputFiles) && result.at(keys::kInputFiles).is_object())
-      read.emplace_back(stage, result.at(keys::kInputFiles));
+    const auto result = run.sound_result(stage);
+    if (result && result->is_object() && result->value(keys::kInputFiles, base::Json()).is_object())
+      read.emplace_back(stage, result->at(keys::kInputFiles));
   }
+  const auto noted = noted_inputs(run);
+  for (const auto& [stage, files] : noted.items())
+    if (files.is_object() && !run.finished(stage) && run.has_saved(stage)) read.emplace_back(stage, files);
   return read;
+}
+
+void note_inputs(const record::RunFiles& run, const recipe::Stage& stage, const base::Json& files) {
+  auto noted = noted_inputs(run);
+  noted[stage.name] = files;
+  record::write_checked_json(run.inputs_path(), {{keys::kStages, noted}});
 }
 
 void require_same_inputs(const recipe::Stage& stage, const base::Json& files, const FilesRead& earlier) {
   for (const auto& [name, then] : earlier)
     for (const auto& [file, checksum] : then.items())
       base::require<base::UsageError>(
-          !files.contains(file) || files.at(file) == checksum, "stage '", stage.name, "': '", file,
-          "' has changed since stage '", name, "' read it (", io::shown(checksum), " then, ",
+          !files.contains(file) || is_same(file, checksum, files.at(file)), "stage '", stage.name, "': '",
+          file, "' has changed since stage '", name, "' read it (", io::shown(checksum), " then, ",
           io::shown(files.value(file, base::Json())), " now); restore it or choose another --run-dir.");
 }
 

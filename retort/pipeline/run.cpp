@@ -22,6 +22,7 @@
 #include "retort/pipeline/compute_dtype.h"
 #include "retort/pipeline/dry_run.h"
 #include "retort/pipeline/exchanged.h"
+#include "retort/pipeline/finished_stages.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
@@ -31,6 +32,7 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
 #include "retort/record/keys.h"
+#include "retort/record/own_directory.h"
 #include "retort/record/provenance.h"
 #include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
@@ -112,6 +114,8 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   context.lead([&] {
     inputs = input_files(context.recipe, stage);
     require_same_inputs(stage, inputs, files_read(context.directory));
+    require_sound_inputs(stage, context.recipe, context.directory, record::Look::contents);
+    note_inputs(context.directory, stage, inputs);
   });
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.place.device);
@@ -131,7 +135,7 @@ std::string summary_of(const record::RunDirectory& directory, const recipe::Reci
   std::string text;
   for (const auto& stage : recipe.stages)
     if (const auto summary = functions_of(stage.kind).summary; summary && directory.finished(stage.name))
-      text += summary(directory.result(stage.name));
+      if (const auto result = directory.sound_result(stage.name)) text += summary(*result);
   return text;
 }
 
@@ -224,7 +228,7 @@ record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& req
   });
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
-  if (!directory->lock_warning().empty()) observer.message(record::Level::warning, directory->lock_warning());
+  for (const auto& warning : directory->warnings()) observer.message(record::Level::warning, warning);
   return std::move(*directory);
 }
 
@@ -270,6 +274,9 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   group.agree([&] {  // machines may differ
     device = model::parse_device(recipe.device);
     if (!request.only_stage.empty()) (void)recipe.stage(request.only_stage);
+    if (group.rank() != 0) return;
+    record::require_own_or_empty(request.run_directory);
+    check_finished_stages(recipe, record::RunFiles(request.run_directory), request.only_stage, observer);
   });
   const auto own = own_device(device, group);
   device = own.device;

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 #include "retort/record/keys.h"
 #include "retort/record/metrics.h"
+#include "retort/record/outputs.h"
 #include "retort/record/run_files.h"
 
 namespace retort::record {
@@ -14,15 +16,14 @@ namespace {
 using base::Json;
 using base::Path;
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 26;
-constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 28;
+constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 32;  // of a million steps and more
 
 /// The file's text, "" with a note when it is there but cannot be read, "" when it is absent.
 std::string read_text(const Path& path, RunContents& run) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
   try {
-    return base::read_file(path, kMaxFileBytes);
+    return base::read_file(path, base::kMostOwnJsonBytes);
   } catch (const base::Error& error) {
     run.notes.push_back(base::join(path.filename().string(), " is left out: ", error.what()));
     return {};
@@ -33,7 +34,7 @@ Json read_json(const Path& path, RunContents& run) {
   const std::string content = read_text(path, run);
   if (content.empty()) return {};
   try {
-    return base::parse_json(content, {.max_bytes = kMaxFileBytes});
+    return base::parse_own_json(content);
   } catch (const base::JsonFault& fault) {
     run.notes.push_back(
         base::join(path.filename().string(), " is left out: ", fault.reason, " at byte ", fault.byte, "."));
@@ -58,9 +59,14 @@ void take_recipe_stages(RunContents& run) {
 
 /// Names come from the directory, never from the recipe: no name can lead out of it.
 void take_results(const RunFiles& files, RunContents& run) {
-  for (const auto& name : files.finished_stages())
-    if (Json result = read_json(files.result_path(name), run); result.is_object())
+  for (const auto& name : files.finished_stages()) {
+    Json result = read_json(files.result_path(name), run);
+    if (!result.is_object()) continue;
+    if (!is_sound_result(result))
+      run.notes.push_back(base::join(name, ".json is left out: its checksum does not fit."));
+    else
       stage_named(run, name).result = std::move(result);
+  }
 }
 
 void take_metrics(const Path& path, RunContents& run) {
@@ -73,17 +79,15 @@ void take_metrics(const Path& path, RunContents& run) {
     return;
   }
   std::int64_t damaged = 0;
-  std::vector<Json> lines;
   try {
-    lines = read_metrics(path, &damaged);
+    damaged = for_each_metric(path, [&](const Json& json) {
+      MetricsLine line = metrics_line(json);
+      if (line.stage.empty()) return;
+      auto& stage = stage_named(run, line.stage);
+      stage.metrics.push_back(std::move(line));
+    });
   } catch (const base::StorageError& error) {
     run.notes.push_back(base::join(path.filename().string(), " is left out: ", error.what()));
-  }
-  for (const Json& json : lines) {
-    MetricsLine line = metrics_line(json);
-    if (line.stage.empty()) continue;
-    auto& stage = stage_named(run, line.stage);
-    stage.metrics.push_back(std::move(line));
   }
   if (damaged > 0)
     run.notes.push_back(

@@ -4,7 +4,10 @@
 #include <system_error>
 
 #include "retort/base/error.h"
+#include "retort/record/checked_json.h"
 #include "retort/record/keys.h"
+#include "retort/record/outputs.h"
+#include "retort/record/own_directory.h"
 
 namespace retort::record {
 namespace {
@@ -83,22 +86,15 @@ void require_same_recipe(const RunFiles& run, const RunStart& start) {
       listed(keys), "; choose another --run-dir or restore ", keys.size() == 1 ? "it." : "them.");
 }
 
-void add_start(const RunFiles& run, const Json& provenance) {
-  std::error_code ignored;
-  Json all = std::filesystem::exists(run.provenance_path(), ignored) ? run.provenance() : Json::object();
-  if (!all.is_object() || !all.contains(keys::kStarts) || !all[keys::kStarts].is_array())
-    all = {{keys::kStarts, Json::array()}};
-  all[keys::kStarts].push_back(provenance);
-  write_json(run.provenance_path(), all);
-}
-
 }  // namespace
 
 RunDirectory::RunDirectory(const Path& path) : RunFiles(path) {
-  std::error_code ignored;
+  const auto is_absent = [](const Path& place) {  // a link to nowhere is there
+    std::error_code ignored;
+    return !std::filesystem::exists(std::filesystem::symlink_status(place, ignored));
+  };
   for (Path missing = std::filesystem::absolute(path).lexically_normal();
-       missing.has_relative_path() && !std::filesystem::exists(missing, ignored);
-       missing = missing.parent_path())
+       missing.has_relative_path() && is_absent(missing); missing = missing.parent_path())
     created_.push_back(missing);
 }
 
@@ -118,17 +114,36 @@ RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
 }
 
 void RunDirectory::check(const Path& path, const RunStart& start) {
+  require_own_or_empty(path);
   const RunFiles run(path);
   if (run.holds_run()) require_same_recipe(run, start);
 }
 
-std::vector<Path> RunDirectory::folders() const {
-  return {models_path(), checkpoints_path(), results_path()};
+// A log: what it said is lost where it is damaged, and the run goes on.
+void RunDirectory::add_start(const Json& provenance) {
+  std::error_code ignored;
+  Json all;
+  try {
+    if (std::filesystem::exists(provenance_path(), ignored)) all = this->provenance();
+  } catch (const base::DataError& damage) {
+    warnings_.push_back(
+        base::join(damage.what(), " What it said of earlier starts is lost; the run goes on."));
+  }
+  if (!all.is_object() || !all.contains(keys::kStarts) || !all[keys::kStarts].is_array())
+    all = {{keys::kStarts, Json::array()}};
+  all[keys::kStarts].push_back(provenance);
+  write_json(provenance_path(), all);
 }
 
 void RunDirectory::enter(const RunStart& start) {
+  require_own_or_empty(path());
   base::make_directories(path());
+  // Before anything else is there: what is found without the mark is of somebody else.  Once more under the
+  // lock, since another start that failed may have taken it away.
+  if (!holds_run()) mark_as_own(path());
   lock_ = std::make_unique<base::DirectoryLock>(path());
+  mark_as_own(path());
+  if (!lock_->warning().empty()) warnings_.push_back(lock_->warning());
   resumed_ = holds_run();
   if (resumed_) require_same_recipe(*this, start);
   base::remove_leftovers(path());
@@ -142,23 +157,29 @@ void RunDirectory::enter(const RunStart& start) {
     write_json(recipe_path(), start.recipe);
   }
   base::write_file_atomically(recipe_yaml_path(), start.recipe_yaml);
-  add_start(*this, start.provenance);
+  add_start(start.provenance);
   // Last: this file is what makes the directory a run.
   if (!resumed_) write_json(recipe_path(), start.recipe);
 }
 
 void RunDirectory::discard_if_nothing_was_made() const noexcept try {
   std::error_code error;
-  if (resumed_ || !lock_) return remove_created();
+  if (resumed_) return;
+  if (!lock_) {
+    unmark_if_empty(path());
+    return remove_created();
+  }
   if (std::filesystem::exists(metrics_path(), error) && std::filesystem::file_size(metrics_path(), error) > 0)
     return;
   for (const Path& folder : folders()) {
     base::remove_leftovers(folder);
     if (base::holds_files(folder)) return;
   }
-  for (const Path& file : {recipe_path(), recipe_yaml_path(), provenance_path(), metrics_path(), lock_path()})
+  for (const Path& file :
+       {recipe_path(), recipe_yaml_path(), provenance_path(), inputs_path(), metrics_path(), lock_path()})
     std::filesystem::remove(file, error);
   for (const Path& folder : folders()) std::filesystem::remove(folder, error);
+  unmark_if_empty(path());
   remove_created();
 } catch (const std::exception&) {
   return;  // the error that led here is the one to tell
@@ -170,7 +191,9 @@ void RunDirectory::remove_created() const {
 }
 
 void RunDirectory::write_result(std::string_view stage, const Json& result) const {
-  write_json(result_path(stage), result);
+  Json with_outputs = result;
+  with_outputs[kOutputFiles] = describe_outputs(*this, stage);
+  write_checked_json(result_path(stage), with_outputs);
 }
 
 }  // namespace retort::record

@@ -25,35 +25,36 @@ struct RunStart {
 class RunDirectory : public RunFiles {
  public:
   /// Creates the directory, or enters it to go on.  Throws StorageError (cannot be written, another process
-  /// works in it) or UsageError (it holds another recipe; keys that differ are named).  Stages that have not
-  /// begun, text that only they read, and open keys may differ.
+  /// works in it) or UsageError (it holds files and is no run directory, or another recipe; keys that differ
+  /// are named).  Stages that have not begun, text that only they read, and open keys may differ.
   static RunDirectory open(const base::Path& path, const RunStart& start);
-  /// Throws what open() would throw of another recipe, and changes nothing.
+  /// Throws what open() would throw of what is there, and changes nothing.
   static void check(const base::Path& path, const RunStart& start);
 
   /// The directory that rank 0 of the same job has opened, for its other ranks: its places.
   static RunDirectory opened_by_another(const base::Path& path);
 
-  /// What the user must know of a lock that the file system could not give; empty when it is held.
-  const std::string& lock_warning() const { return lock_->warning(); }
+  /// What the user must know: of a lock that the file system could not give, and of a log that was damaged.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   /// True when the directory held this run already.
   bool resumed() const { return resumed_; }
 
   /// Takes back what open() made, if this run is new and there is no metric, checkpoint, model or result yet.
   void discard_if_nothing_was_made() const noexcept;
 
-  /// Marks the stage as finished: call it after everything else of the stage is on disk.  Throws
-  /// StorageError.
+  /// Marks the stage as finished, with checksums of all that it left: call it after everything else of the
+  /// stage is on disk.  Throws StorageError.
   void write_result(std::string_view stage, const base::Json& result) const;
 
  private:
   explicit RunDirectory(const base::Path& path);
   void enter(const RunStart& start);
-  std::vector<base::Path> folders() const;
+  void add_start(const base::Json& provenance);
   void remove_created() const;
 
   std::unique_ptr<base::DirectoryLock> lock_;
   bool resumed_ = false;
+  std::vector<std::string> warnings_;
   std::vector<base::Path> created_;  ///< the directory and its parents, as far as open() made them
 };
 

@@ -4,14 +4,14 @@
 #include <system_error>
 
 #include "retort/base/error.h"
+#include "retort/base/json_file.h"
+#include "retort/record/outputs.h"
 
 namespace retort::record {
 namespace {
 
 using base::Json;
 using base::Path;
-
-constexpr std::size_t kMaxJsonBytes = std::size_t{1} << 26;
 
 bool is_file(const Path& path) {
   std::error_code ignored;
@@ -20,11 +20,21 @@ bool is_file(const Path& path) {
 
 Json read_json(const Path& path) {
   try {
-    return base::parse_json(base::read_file(path, kMaxJsonBytes), {.max_bytes = kMaxJsonBytes});
+    return base::read_own_json(path);
   } catch (const base::JsonFault& fault) {
     throw base::DataError(base::join(path.string(), ": byte ", fault.byte, ": ", fault.reason,
                                      "; the run directory is damaged, choose another --run-dir."));
   }
+}
+
+bool holds_any_of(const Path& folder, std::string_view stage) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with(std::string(stage) + ".")) return true;  // a result, or a student's
+    if (name == stage && base::holds_files(entry.path())) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -46,14 +56,11 @@ bool RunFiles::finished(std::string_view stage) const {
 }
 
 bool RunFiles::has_begun(std::string_view stage) const {
-  std::error_code ignored;
-  for (const auto& folder : {results_path(), checkpoints_path(), models_path()})
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      const auto name = entry.path().filename().string();
-      if (name.starts_with(std::string(stage) + ".")) return true;  // a result, or a student's
-      if (name == stage && base::holds_files(entry.path())) return true;
-    }
-  return false;
+  return holds_any_of(models_path(), stage) || has_saved(stage);
+}
+
+bool RunFiles::has_saved(std::string_view stage) const {
+  return holds_any_of(results_path(), stage) || holds_any_of(checkpoints_path(), stage);
 }
 
 std::vector<std::string> RunFiles::finished_stages() const {
@@ -76,7 +83,16 @@ Json RunFiles::provenance() const {
 }
 
 Json RunFiles::result(std::string_view stage) const {
-  return read_json(result_path(stage));
+  Json result = read_json(result_path(stage));
+  base::require<base::DataError>(is_sound_result(result), result_path(stage).string(),
+                                 ": the checksum does not fit, the file is damaged.");
+  return result;
+}
+
+std::optional<Json> RunFiles::sound_result(std::string_view stage) const try {
+  return result(stage);
+} catch (const base::DataError&) {
+  return {};
 }
 
 }  // namespace retort::record

@@ -2,8 +2,10 @@
 // A run directory holds all that a run is and made, so that it can be resumed, moved and read without
 // anything else:
 //
+//   run.json                    says that Retort made this directory
 //   recipe.json  recipe.yaml    the recipe with every default filled in
 //   provenance.json             {"starts": [...]}: an object for each time the run was started
+//   inputs.json                 checksums of the files that each stage began to read
 //   metrics.jsonl               an object per training step
 //   models/<stage>/             Hugging Face directories; <stage>.1, ... are students of a select stage
 //   checkpoints/<stage>/        state of a stage that is not finished
@@ -16,6 +18,7 @@
 //   stop                        made by the user: asks the run to save and end
 //   lock                        held while a process works here
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +39,7 @@ class RunFiles {
   base::Path recipe_path() const { return path_ / "recipe.json"; }
   base::Path recipe_yaml_path() const { return path_ / "recipe.yaml"; }
   base::Path provenance_path() const { return path_ / "provenance.json"; }
+  base::Path inputs_path() const { return path_ / "inputs.json"; }
   base::Path metrics_path() const { return path_ / "metrics.jsonl"; }
   base::Path report_path() const { return path_ / "report.html"; }
   base::Path lock_path() const { return path_ / "lock"; }
@@ -50,12 +54,16 @@ class RunFiles {
   base::Path documents_path(std::string_view stage) const;
   /// A place for files of a stage that are neither model, checkpoint nor result; not created.
   base::Path stage_directory(std::string_view stage) const { return results_path() / stage; }
+  /// Those of models, checkpoints and results.
+  std::vector<base::Path> folders() const { return {models_path(), checkpoints_path(), results_path()}; }
 
   /// True when the directory holds a run.
   bool holds_run() const;
   bool finished(std::string_view stage) const;
   /// Whether anything of the stage, or of a select stage's student, is on disk: it was told how to make it.
   bool has_begun(std::string_view stage) const;
+  /// Whether there is something that the stage would go on with: a checkpoint, a block, a student's result.
+  bool has_saved(std::string_view stage) const;
   /// Names of all stages that have a result, sorted; a select stage's students are among them.
   std::vector<std::string> finished_stages() const;
 
@@ -63,6 +71,9 @@ class RunFiles {
   base::Json recipe() const;
   base::Json provenance() const;
   base::Json result(std::string_view stage) const;
+  /// The same, and nothing where it is damaged: that costs what it said, and not the run.  Throws
+  /// StorageError.
+  std::optional<base::Json> sound_result(std::string_view stage) const;
 
  private:
   base::Path path_;

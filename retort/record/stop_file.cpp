@@ -9,7 +9,9 @@ namespace retort::record {
 
 StopFile::StopFile(base::Path file, Observer& inner) : file_(std::move(file)), inner_(inner) {
   if (!std::filesystem::exists(file_)) return;
-  base::remove_all(file_);
+  std::error_code failed;
+  base::require<base::StorageError>(std::filesystem::remove(file_, failed), file_.string(),
+                                    ": cannot be removed: ", failed.message(), ".");
   inner_.message(Level::info, base::join(file_.string(), " asked the run before to stop; it was removed"));
 }
 

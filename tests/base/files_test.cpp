@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
@@ -131,6 +132,46 @@ TEST_F(Directories, ThatStoodAsideGetTheirNameBack) {
   std::filesystem::rename(root_ / "model", root_ / ".model.unfinished-4711-old");
   std::filesystem::create_directory(root_ / ".model.unfinished-4711");
   expect_whole(false);
+}
+
+// Users have files of their own whose names look like those of unfinished writes.
+TEST_F(Files, OfOthersAreNoLeftovers) {
+  begin();
+  const std::vector<std::string> others{
+      "essay.unfinished-draft.txt", "a.unfinished-12",     ".a.unfinished-",
+      ".a.unfinished-12b",          ".unfinished-12",      ".a.unfinished-12-older",
+      "my.unfinished-work/thesis",  ".a.unfinished-x/file"};
+  for (const auto& name : others) {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    write_file_atomically(root_ / name, kOld);
+  }
+  std::filesystem::create_symlink(file_, root_ / ".link.unfinished-12");
+  write_file_atomically(root_ / ".b.unfinished-12", kOld);
+  std::filesystem::create_directories(root_ / ".c.d.unfinished-4711/inside");
+  remove_leftovers(root_);
+  for (const auto& name : others) EXPECT_EQ(read_file(root_ / name), kOld) << name;
+  EXPECT_EQ(read_file(root_ / ".link.unfinished-12"), kOld);
+  EXPECT_FALSE(std::filesystem::exists(root_ / ".b.unfinished-12"));
+  EXPECT_FALSE(std::filesystem::exists(root_ / ".c.d.unfinished-4711"));
+}
+
+TEST_F(Files, BehindALinkAreWrittenWhereItLeads) {
+  begin();
+  for (const auto* target : {"file", "new", "missing/new"}) {
+    SCOPED_TRACE(target);
+    const Path link = root_ / "link";
+    std::filesystem::create_symlink(target, link);
+    if (std::string(target) == "missing/new")
+      EXPECT_SAYS(test::message_of<StorageError>([&] { write_file_atomically(link, kNew); }), "missing/new");
+    else
+      write_file_atomically(link, kNew);
+    EXPECT_TRUE(std::filesystem::is_symlink(std::filesystem::symlink_status(link)));
+    EXPECT_EQ(std::filesystem::exists(root_ / target), std::string(target) != "missing/new");
+    std::filesystem::remove(link);
+  }
+  std::filesystem::create_symlink("circle", root_ / "circle");
+  EXPECT_SAYS(test::message_of<StorageError>([&] { write_file_atomically(root_ / "circle", kNew); }), "link");
+  EXPECT_TRUE(std::filesystem::is_symlink(std::filesystem::symlink_status(root_ / "circle")));
 }
 
 TEST_F(Directories, AreThereWithTheirParents) {

@@ -216,6 +216,7 @@ TEST_F(BadRun, RunDirectoryThatIsNone) {
 TEST_F(BadRun, RunDirectoryThatIsDamaged) {
   project_.write_recipe({finetune_stage("./m")});
   fs::create_directory(project_.path("run"));
+  project_.write("run/run.json", R"({"kind": "retort run directory", "format": 1})");
   for (const char* recipe : {"", "{", "[]", "{\"dtype\": 3}", "{\"stages\": []}"}) {
     SCOPED_TRACE(recipe);
     project_.write("run/recipe.json", recipe);

@@ -57,6 +57,14 @@ TEST_F(RunContentsTest, NotesWhatCannotBeReadAndGoesOn) {
   EXPECT_EQ(run.stages[0].metrics.size(), 1U);
 }
 
+TEST_F(RunContentsTest, LeavesOutAResultWhoseChecksumDoesNotFit) {
+  write("stages/a.json", R"({"kind": "train", "steps": 3, "checksum": "0"})");
+  const auto run = read();
+  ASSERT_EQ(run.notes.size(), 1U);
+  EXPECT_EQ(run.notes[0], "a.json is left out: its checksum does not fit.");
+  EXPECT_TRUE(run.stages.empty());
+}
+
 TEST_F(RunContentsTest, LeavesOutMetricsThatCannotBeRead) {
   write("recipe.json", R"({"stages": {"a": {"kind": "train"}}})");
   std::filesystem::create_symlink("/proc/self/mem", directory_.path() / "metrics.jsonl");

@@ -193,6 +193,34 @@ TEST_F(Run, NamesADamagedFile) {
   EXPECT_NE(message.find("recipe.json: byte 11"), std::string::npos) << message;
 }
 
+TEST_F(Run, LosesADamagedLogAndNothingElse) {
+  RunDirectory::open(path_, start_of(kRecipe)).write_result("a", Json::object());
+  for (const std::string& damaged : {std::string("{\"starts\": [{]"), std::string(), std::string("\0{", 2)}) {
+    std::ofstream(path_ / "provenance.json") << damaged;
+    const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+    ASSERT_EQ(run.warnings().size(), 1U);
+    EXPECT_SAYS(run.warnings()[0], "provenance.json");
+    EXPECT_SAYS(run.warnings()[0], "the run goes on");
+    EXPECT_TRUE(run.resumed());
+    EXPECT_EQ(run.provenance()["starts"].size(), 1U);
+  }
+  EXPECT_TRUE(RunDirectory::open(path_, start_of(kRecipe)).warnings().empty());
+}
+
+TEST_F(Run, SaysOfAResultThatItIsDamagedAlsoWhereItParses) {
+  const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+  run.write_result("a", {{"loss", 2.5}});
+  EXPECT_EQ(run.sound_result("a").value().at("loss"), 2.5);
+  auto content = base::read_file(run.result_path("a"));
+  content.replace(content.find("2.5"), 3, "2.7");
+  std::ofstream(run.result_path("a")) << content;
+  EXPECT_SAYS(message_of([&] { (void)run.result("a"); }, base::ExitCode::data), "the checksum does not fit");
+  EXPECT_FALSE(run.sound_result("a").has_value());
+  EXPECT_TRUE(run.finished("a"));
+  std::ofstream(run.result_path("a")) << R"({"loss": 2.7})";  // of an earlier version
+  EXPECT_EQ(run.result("a").at("loss"), 2.7);
+}
+
 TEST_F(Run, CannotBeAPlainFile) {
   std::filesystem::create_directories(path_.parent_path());
   std::ofstream(path_) << "text";
@@ -271,8 +299,8 @@ TEST_F(Run, IsWholeWheneverThePowerGoes) {
 TEST_F(Run, WarnsWhereTheFileSystemHasNoLocks) {
   test::FaultyFileSystem disk(test::Call::lock, 1, ENOSYS);
   const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
-  EXPECT_NE(run.lock_warning().find("has no locks (Function not implemented)"), std::string::npos)
-      << run.lock_warning();
+  ASSERT_EQ(run.warnings().size(), 1U);
+  EXPECT_SAYS(run.warnings()[0], "has no locks (Function not implemented)");
 }
 
 TEST(DifferingKeys, AreLeavesInOrder) {

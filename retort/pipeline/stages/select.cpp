@@ -20,6 +20,7 @@
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/teams.h"
 #include "retort/record/keys.h"
+#include "retort/record/outputs.h"
 
 namespace retort::pipeline {
 namespace {
@@ -90,8 +91,16 @@ eval::EvaluateOptions measuring(const Stage& stage) {
 // Whether a student stands there that began with this identity; what is left of another goes.
 bool distilled_before(const Context& context, const std::string& student, const base::Json& identity) {
   if (!context.directory.finished(student)) return false;
-  if (context.directory.result(student).value("started_from", base::Json()) == identity) return true;
-  base::remove_all(context.directory.checkpoints(student));
+  const auto result = context.directory.sound_result(student);
+  auto again = result ? record::wrong_with_outputs(context.directory, student, record::Look::contents)
+                      : context.directory.result_path(student).string() + " is damaged";
+  if (result && result->value(keys::kStartedFrom, base::Json()) != identity)
+    base::remove_all(context.directory.checkpoints(student));
+  else if (again.empty())
+    return true;
+  else  // its checkpoints belong to this identity, or are refused
+    context.observer.message(record::Level::warning,
+                             base::join("select: ", again, "; ", student, " is made again"));
   return false;
 }
 
