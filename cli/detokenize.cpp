@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/print.h"
@@ -22,22 +24,46 @@ struct DetokenizeOptions {
 
 using Ids = std::vector<std::int32_t>;
 
-/// {"ids": [...]} or [...]
-Ids ids_of_json(const std::string& line) {
-  base::Json json = base::parse_json(line, {.max_bytes = io::LineReader::kMaxLineBytes});
-  if (json.is_object()) {
-    const auto found = json.find("ids");
-    if (found == json.end()) throw base::JsonFault{"expected the key \"ids\"", 0};
-    json = base::Json(*found);
+/// The list of {"ids": [...]} or [...].
+class IdsVisitor : public base::JsonVisitor {
+ public:
+  void scalar(base::Json&& value) override {
+    if (list_depth_ == 0) return;
+    const bool fits =
+        value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
+    if (!fits) throw base::JsonFault{base::join("expected an id, found ", value.dump().substr(0, 40))};
+    ids.push_back(value.get<std::int32_t>());
   }
-  if (!json.is_array()) throw base::JsonFault{"expected a list of ids", 0};
+  void begin(base::Json&& empty) override {
+    if (list_depth_ > 0) throw base::JsonFault{base::join("expected an id, found ", empty.dump())};
+    ++depth_;
+    if (empty.is_array() && (depth_ == 1 || (depth_ == 2 && is_ids_))) list_depth_ = depth_;
+    has_list = has_list || list_depth_ > 0;
+  }
+  void key(std::string&& name) override {
+    if (depth_ != 1) return;
+    is_ids_ = name == "ids";
+    has_key = has_key || is_ids_;
+  }
+  void end() override {
+    if (depth_-- == list_depth_) list_depth_ = 0;
+  }
+
   Ids ids;
-  for (const auto& id : json) {
-    const bool fits = id.is_number_integer() && id >= 0 && id <= std::numeric_limits<std::int32_t>::max();
-    if (!fits) throw base::JsonFault{base::join("expected an id, found ", id.dump().substr(0, 40)), 0};
-    ids.push_back(id.get<std::int32_t>());
-  }
-  return ids;
+  bool has_key = false, has_list = false;
+
+ private:
+  int depth_ = 0, list_depth_ = 0;  // of the list of ids; 0: not in it
+  bool is_ids_ = false;
+};
+
+Ids ids_of_json(const std::string& line) {
+  constexpr std::size_t kMaxBytes = io::LineReader::kMaxLineBytes;
+  IdsVisitor visitor;
+  base::visit_json(line, visitor, {.max_bytes = kMaxBytes, .max_values = kMaxBytes});
+  if (!visitor.has_list)
+    throw base::JsonFault{visitor.has_key ? "expected a list of ids" : "expected the key \"ids\""};
+  return std::move(visitor.ids);
 }
 
 Ids ids_of_words(const std::string& line) {

@@ -9,6 +9,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/base/regular_file.h"
+#include "retort/data/json_line.h"
 #include "retort/data/records.h"
 #include "retort/data/source_files.h"
 #include "retort/io/compressed.h"
@@ -44,7 +45,7 @@ std::string_view without_blanks(std::string_view text) {
 
 bool is_object(std::string_view line) {
   try {
-    return base::parse_json(line, {.max_bytes = kMaxDocumentBytes}).is_object();
+    return read_json_line(line, "").root.is_object();
   } catch (const base::JsonFault&) {
     return false;
   }

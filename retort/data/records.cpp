@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/data/file_form.h"
+#include "retort/data/json_line.h"
 #include "retort/io/compressed.h"
 #include "retort/io/quote.h"
 
@@ -41,25 +42,23 @@ class JsonlRecords : public RecordReader {
 
  private:
   std::string parse(std::string_view line) const {
-    base::Json json = base::parse_json(line, {.max_bytes = kMaxDocumentBytes});
-    if (!json.is_object()) throw base::JsonFault{base::join("expected an object, found ", kind_of(json)), 0};
-    const auto member = json.find(field_);
-    if (member == json.end())
-      throw base::JsonFault{base::join("expected the key \"", field_, "\", found ", names_in(json),
+    JsonLine json = read_json_line(line, field_);
+    if (!json.root.is_object())
+      throw base::JsonFault{base::join("expected an object, found ", kind_of(json.root)), 0};
+    if (!json.member)
+      throw base::JsonFault{base::join("expected the key \"", field_, "\", found ", in_a_row(json.names),
                                        "; field (--field) says which key holds the text"),
                             0};
-    if (!member->is_string())
-      throw base::JsonFault{base::join("expected a string as \"", field_, "\", found ", kind_of(*member)), 0};
-    return std::move(member->get_ref<std::string&>());
+    if (!json.member->is_string())
+      throw base::JsonFault{
+          base::join("expected a string as \"", field_, "\", found ", kind_of(*json.member)), 0};
+    return std::move(json.member->get_ref<std::string&>());
   }
 
-  static std::string names_in(const base::Json& object) {
-    constexpr std::size_t kShown = 4;
-    std::string names;
-    std::size_t shown = 0;
-    for (const auto& [name, ignored] : object.items())
-      if (shown++ < kShown) names += base::join(names.empty() ? "" : ", ", io::quote(name));
-    return names.empty() ? "none" : names;
+  static std::string in_a_row(const std::vector<std::string>& names) {
+    std::string row;
+    for (const auto& name : names) row += base::join(row.empty() ? "" : ", ", io::quote(name));
+    return row.empty() ? "none" : row;
   }
 
   static std::string kind_of(const base::Json& json) {

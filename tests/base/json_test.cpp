@@ -41,6 +41,37 @@ TEST(Json, CapsDepthAndSize) {
   EXPECT_NE(fault_of("[1, 2]", {.max_bytes = 5}).reason.find("6 bytes"), std::string::npos);
 }
 
+TEST(Json, CapsTheNumberOfValues) {
+  EXPECT_NO_THROW(parse_json("[[],[1],{\"a\":null}]", {.max_values = 6}));
+  EXPECT_EQ(fault_of("[[],[1],{\"a\":null}]", {.max_values = 5}).reason, "more than 5 values");
+  std::string many = "[";
+  for (int i = 0; i < 9'000'000; ++i) many += "1,";
+  many.back() = ']';
+  EXPECT_EQ(fault_of(many, {.max_bytes = many.size()}).reason, "more than 8388608 values");
+}
+
+TEST(Json, FindsAKeyThatStandsTwiceAtAnyDepth) {
+  EXPECT_NE(
+      fault_of(R"({"x":{"b":1},"y":[{"a":1,"c":{"a":1,"b":2},"a":2}]})").reason.find("\"a\" stands twice"),
+      std::string::npos);
+  EXPECT_NE(fault_of(R"({"\u0061":1,"a":{}})").reason.find("\"a\" stands twice"), std::string::npos);
+  EXPECT_NE(fault_of(R"({"":1,"":2})").reason.find("\"\" stands twice"), std::string::npos);
+  EXPECT_NO_THROW(parse_json(R"({"a":1,"ab":{"b":1,"a":2},"b":1,"":{"":{}}})"));
+}
+
+TEST(Json, IsSeenInItsOrder) {
+  class Order : public JsonVisitor {
+   public:
+    void scalar(Json&& value) override { seen += value.dump() + ' '; }
+    void begin(Json&& empty) override { seen += empty.dump() + ' '; }
+    void key(std::string&& name) override { seen += name + ": "; }
+    void end() override { seen += ". "; }
+    std::string seen;
+  } order;
+  visit_json(R"({"b":[1,"x",null],"a":{"c":-2.5}})", order);
+  EXPECT_EQ(order.seen, "{} b: [] 1 \"x\" null . a: {} c: -2.5 . . ");
+}
+
 TEST(Json, RefusesWhatIsNotJson) {
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[1,]"), std::string("NaN"), std::string("1e999"),

@@ -15,15 +15,19 @@ constexpr double kSanitizerFactor = 16;  // shadow memory, and 256 MB of freed m
 constexpr double kSanitizerFactor = 1;
 #endif
 
-double resident_mb() {
+double status_mb(std::string_view name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
-    if (word == "VmRSS:") {
+    if (word == name) {
       double kilobytes = 0;
       status >> kilobytes;
       return kilobytes / 1000;
     }
   return 0;
+}
+
+double resident_mb() {
+  return status_mb("VmRSS:");
 }
 
 class MemoryTest : public test::Corpus {
@@ -68,6 +72,19 @@ TEST_F(MemoryTest, KeepsAWindowOfLongDocumentsInItsBytes) {
                         test::kSpecial, 1);
   for (int i = 0; i < 3000; ++i) stream.next();
   EXPECT_LT(resident_mb() - before, 64 * 1.3 * kSanitizerFactor);
+}
+
+TEST_F(MemoryTest, TakesOfALineWhatItHoldsAndNoTreeOfIt) {
+  constexpr int kLists = 10'000'000;
+  std::string line = "{\"text\": \"one\", \"x\": [";
+  line.reserve(4 * kLists);
+  for (int i = 0; i < kLists; ++i) line += "[],";
+  const auto big = source({write("lists.jsonl.gz", test::gzip(line + "[]]}\n"))});
+  line = {};
+  const double before = resident_mb();
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  EXPECT_EQ(texts(big), std::vector<std::string>{"one"});
+  EXPECT_LT(status_mb("VmHWM:") - before, 150 * kSanitizerFactor);
 }
 
 }  // namespace
