@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "retort/text/byte_level.h"
+#include "retort/text/limits.h"
 #include "retort/text/normalizer.h"
 #include "retort/text/unicode.h"
 
@@ -25,6 +26,12 @@ std::string joined(const Tokens& tokens, std::string_view between = "") {
   std::string out;
   for (std::size_t i = 0; i < tokens.size(); ++i) out.append(i == 0 ? "" : between).append(tokens[i]);
   return out;
+}
+
+std::size_t bytes_of(const Tokens& tokens) {
+  std::size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return bytes;
 }
 
 // A token may hold characters outside the alphabet (an added token): it stands for itself.
@@ -75,13 +82,16 @@ const std::string& one_character(const Node& node) {
 }  // namespace
 
 Decoder::Decoder(const std::optional<Node>& node) : present_(node.has_value()) {
-  if (node) add(*node);
+  if (!node) return;
+  who_ = node->file() + ": decoder";
+  add(*node);
 }
 
 void Decoder::add(const Node& node) {
   const std::string& type = node.type();
+  node.require_room(steps_.size());
   if (type == "Sequence") {
-    for (const Node& step : node.at("decoders").elements()) add(step);
+    for (const Node& step : node.at("decoders").elements(kMaxSteps)) add(step);
   } else if (type == "ByteLevel") {
     steps_.push_back({Kind::byte_level, "", ""});
   } else if (type == "ByteFallback") {
@@ -113,7 +123,8 @@ Decoder::Step Decoder::metaspace_step(const Node& node) {
   return step;
 }
 
-void Decoder::apply(const Step& step, Tokens& tokens) {
+// Leaves its work unfinished where all tokens together come to more than `most_bytes`.
+void Decoder::apply(const Step& step, Tokens& tokens, std::size_t most_bytes) {
   switch (step.kind) {
     case Kind::byte_level:
       tokens = {decode_byte_level(tokens)};
@@ -125,7 +136,11 @@ void Decoder::apply(const Step& step, Tokens& tokens) {
       tokens = {joined(tokens)};
       break;
     case Kind::replace:
-      for (auto& token : tokens) token = replace_all(token, step.pattern, step.content);
+      for (auto& token : tokens) {
+        token = replace_all(token, step.pattern, step.content, most_bytes);
+        if (token.size() > most_bytes) return;
+        most_bytes -= token.size();
+      }
       break;
     case Kind::strip:
       for (auto& token : tokens) token = strip(token, step.pattern, step.start, step.stop);
@@ -139,7 +154,11 @@ void Decoder::apply(const Step& step, Tokens& tokens) {
 
 std::string Decoder::decode(Tokens tokens) const {
   if (!present_) return joined(tokens, " ");
-  for (const Step& step : steps_) apply(step, tokens);
+  const GrowthLimit limit(bytes_of(tokens));
+  for (const Step& step : steps_) {
+    apply(step, tokens, limit.most_bytes());
+    limit.check(bytes_of(tokens), who_);
+  }
   return joined(tokens);
 }
 

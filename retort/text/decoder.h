@@ -18,7 +18,8 @@ class Decoder {
   /// Throws ModelError for a kind that is not known.
   explicit Decoder(const std::optional<Node>& node);
 
-  /// Without a decoder tokens are joined by spaces, as HF tokenizers does.
+  /// Without a decoder tokens are joined by spaces, as HF tokenizers does.  Throws ModelError where the steps
+  /// make the text much longer (GrowthLimit).
   std::string decode(std::vector<std::string> tokens) const;
 
  private:
@@ -34,10 +35,11 @@ class Decoder {
   void add(const Node& node);
   static Step strip_step(const Node& node);
   static Step metaspace_step(const Node& node);
-  static void apply(const Step& step, std::vector<std::string>& tokens);
+  static void apply(const Step& step, std::vector<std::string>& tokens, std::size_t most_bytes);
 
   bool present_ = false;
   std::vector<Step> steps_;
+  std::string who_;  // for messages
 };
 
 }  // namespace retort::text

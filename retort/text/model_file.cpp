@@ -65,6 +65,12 @@ MergeTable read_merges(const Node& merges, const Vocabulary& vocabulary, const V
   return table;
 }
 
+// A table has a row for each id, so a file of some bytes with a large one would take hundreds of megabytes.
+std::int64_t largest_id(std::size_t tokens, const VocabularyLimits& limits) {
+  constexpr std::int64_t kIdsOfToken = 16, kMore = 65'536;
+  return std::min(limits.tokens - 1, static_cast<std::int64_t>(tokens) * kIdsOfToken + kMore);
+}
+
 AddedToken read_added_token(const Node& node, const VocabularyLimits& limits) {
   AddedToken token;
   token.id = static_cast<std::int32_t>(node.at("id").number(limits.tokens - 1));
@@ -90,15 +96,16 @@ Vocabulary read_vocabulary(const Node& model, const VocabularyLimits& limits) {
   if (!entries.value().is_object()) entries.fail("expected an object of tokens and ids.");
   if (entries.value().empty() || entries.value().size() > static_cast<std::size_t>(limits.tokens))
     entries.fail("found ", entries.value().size(), " tokens, expected 1 to ", limits.tokens, ".");
+  const std::int64_t largest = largest_id(entries.value().size(), limits);
   Vocabulary vocabulary;
   vocabulary.reserve(entries.value().size());
   std::unordered_map<std::int32_t, const std::string*> owners;
   owners.reserve(entries.value().size());
   for (auto entry = entries.value().begin(); entry != entries.value().end(); ++entry) {
     const Node::Value& id = entry.value();
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= static_cast<std::uint64_t>(limits.tokens))
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > static_cast<std::uint64_t>(largest))
       entries.fail("the token ", shown(entry.key()), " has the id ", shown(id.dump()),
-                   ", expected a whole number below ", limits.tokens, ".");
+                   ", expected a whole number up to ", largest, ".");
     if (entry.key().size() > limits.token_bytes)
       entries.fail("the token ", shown(entry.key()), " has more than ", limits.token_bytes, " bytes.");
     const auto value = id.get<std::int32_t>();
@@ -134,12 +141,10 @@ std::deque<AddedToken> read_added_tokens(const Node& root, const Vocabulary& voc
   std::deque<AddedToken> tokens;
   const auto list = root.find("added_tokens");
   if (!list) return tokens;
-  if (list->value().size() > static_cast<std::size_t>(limits.tokens))
-    list->fail("more than ", limits.tokens, ".");
   std::unordered_set<std::string> contents;
   // HF tokenizers does not read the id of a token that is not in the vocabulary: it counts on from there.
   auto next = static_cast<std::int32_t>(vocabulary.size());
-  for (const Node& node : list->elements()) {
+  for (const Node& node : list->elements(limits.added_tokens)) {
     AddedToken token = read_added_token(node, limits);
     if (!contents.insert(token.content).second)
       node.fail("the token ", shown(token.content), " stands twice.");

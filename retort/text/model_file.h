@@ -16,7 +16,9 @@ struct VocabularyLimits {
   std::int64_t tokens = std::int64_t{1} << 22;
   std::size_t merges = std::size_t{1} << 23;
   std::size_t token_bytes = std::size_t{1} << 16;
+  std::size_t added_tokens = std::size_t{1} << 18;
   std::size_t added_token_bytes = 1024;  ///< each place of a text is compared with added tokens
+  std::size_t added_tokens_bytes = std::size_t{1} << 22;  ///< of all, normalized: each takes 50 of memory
 };
 
 /// token -> id of `model.vocab`.  Throws ModelError (not BPE, ids out of range or given twice).

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "retort/text/limits.h"
+
 namespace retort::text {
 
 std::string shown(std::string_view text) {
@@ -35,8 +37,9 @@ std::optional<Node> Node::find(const char* key) const {
   return at(key);
 }
 
-std::vector<Node> Node::elements() const {
+std::vector<Node> Node::elements(std::size_t most) const {
   if (!value_->is_array()) fail("expected a list, found ", kind(), ".");
+  if (value_->size() > most) fail("found ", value_->size(), " entries, expected at most ", most, ".");
   std::vector<Node> out;
   out.reserve(value_->size());
   for (const auto& element : *value_) {
@@ -59,6 +62,10 @@ bool Node::boolean() const {
 bool Node::boolean(const char* key, bool fallback) const {
   const auto member = find(key);
   return member ? member->boolean() : fallback;
+}
+
+void Node::require_room(std::size_t steps) const {
+  if (steps >= kMaxSteps) fail("is one step more than the ", kMaxSteps, " allowed; use another tokenizer.");
 }
 
 std::int64_t Node::number(std::int64_t largest) const {

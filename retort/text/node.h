@@ -33,14 +33,16 @@ class Node {
   Node at(const char* key) const;
   /// The member `key`; nothing if it is absent or null.
   std::optional<Node> find(const char* key) const;
-  /// The elements of an array.
-  std::vector<Node> elements() const;
+  /// The elements of an array; a ModelError if there are more than `most`.
+  std::vector<Node> elements(std::size_t most) const;
 
   const std::string& string() const;
   bool boolean() const;
   bool boolean(const char* key, bool fallback) const;
   /// A whole number from 0 to `largest`.
   std::int64_t number(std::int64_t largest) const;
+  /// Throws ModelError where a row of `steps` steps is full.
+  void require_room(std::size_t steps) const;
   /// The member "type".
   const std::string& type() const { return at("type").string(); }
 

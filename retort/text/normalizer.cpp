@@ -1,5 +1,6 @@
 #include "retort/text/normalizer.h"
 
+#include "retort/text/limits.h"
 #include "retort/text/unicode.h"
 
 namespace retort::text {
@@ -11,28 +12,36 @@ const std::string& literal_pattern(const Node& pattern) {
                 "known one.");
   const Node literal = pattern.at("String");
   if (literal.string().empty()) literal.fail("expected a text to look for, found an empty one.");
+  if (literal.string().size() > kMaxLiteralBytes)
+    literal.fail("expected a text of at most ", kMaxLiteralBytes, " bytes to look for, found one of ",
+                 literal.string().size(), ".");
   return literal.string();
 }
 
-std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
+std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
+                        std::size_t most_bytes) {
   std::string out;
   out.reserve(text.size() + text.size() / 4);
   std::size_t start = 0;
   for (std::size_t at = text.find(pattern); at != text.npos; at = text.find(pattern, start)) {
     out.append(text.substr(start, at - start)).append(content);
     start = at + pattern.size();
+    if (out.size() > most_bytes) return out;
   }
   return out.append(text.substr(start));
 }
 
 Normalizer::Normalizer(const std::optional<Node>& node) {
-  if (node) add(*node);
+  if (!node) return;
+  who_ = node->file() + ": normalizer";
+  add(*node);
 }
 
 void Normalizer::add(const Node& node) {
   const std::string& type = node.type();
+  node.require_room(steps_.size());
   if (type == "Sequence") {
-    for (const Node& step : node.at("normalizers").elements()) add(step);
+    for (const Node& step : node.at("normalizers").elements(kMaxSteps)) add(step);
   } else if (type == "Prepend") {
     steps_.push_back({Kind::prepend, "", node.at("prepend").string()});
   } else if (type == "Replace") {
@@ -46,6 +55,7 @@ void Normalizer::add(const Node& node) {
 }
 
 std::string Normalizer::apply(std::string_view text) const {
+  const GrowthLimit limit(text.size());
   std::string out(text);
   for (const Step& step : steps_) {
     switch (step.kind) {
@@ -53,12 +63,13 @@ std::string Normalizer::apply(std::string_view text) const {
         if (!out.empty()) out.insert(0, step.content);
         break;
       case Kind::replace:
-        out = replace_all(out, step.pattern, step.content);
+        out = replace_all(out, step.pattern, step.content, limit.most_bytes());
         break;
       case Kind::nfc:
         out = to_nfc(out);
         break;
     }
+    limit.check(out.size(), who_);
   }
   return out;
 }

@@ -17,6 +17,7 @@ class Normalizer {
   explicit Normalizer(const std::optional<Node>& node);
 
   bool empty() const { return steps_.empty(); }
+  /// Throws ModelError where the steps make the text much longer (GrowthLimit).
   std::string apply(std::string_view text) const;
 
  private:
@@ -29,12 +30,15 @@ class Normalizer {
   void add(const Node& node);
 
   std::vector<Step> steps_;
+  std::string who_;  // for messages
 };
 
 /// The literal of {"String": ...}; a ModelError for {"Regex": ...}, which is never run.
 const std::string& literal_pattern(const Node& pattern);
 
-/// `text` with every `pattern` (not empty) replaced, from left to right.
-std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content);
+/// `text` with every `pattern` (not empty) replaced, from left to right.  Ends early, and has more than
+/// `most_bytes`, where the whole would have more.
+std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content,
+                        std::size_t most_bytes = std::string::npos);
 
 }  // namespace retort::text

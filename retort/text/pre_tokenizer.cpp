@@ -1,5 +1,8 @@
 #include "retort/text/pre_tokenizer.h"
 
+#include <algorithm>
+
+#include "retort/text/limits.h"
 #include "retort/text/normalizer.h"
 #include "retort/text/unicode.h"
 
@@ -32,10 +35,11 @@ PreTokenizer::PreTokenizer(const std::optional<Node>& node) {
 
 void PreTokenizer::add(const Node& node) {
   const std::string& type = node.type();
+  node.require_room(steps_.size());
   if (byte_level_)
     node.fail("found ", shown(type), " after ByteLevel, which Retort supports as the last step only.");
   if (type == "Sequence") {
-    for (const Node& step : node.at("pretokenizers").elements()) add(step);
+    for (const Node& step : node.at("pretokenizers").elements(kMaxSteps)) add(step);
   } else if (type == "Split") {
     steps_.push_back(split_step(node));
   } else if (type == "Digits") {
@@ -44,6 +48,10 @@ void PreTokenizer::add(const Node& node) {
     steps_.push_back(ByteLevel{node.boolean("add_prefix_space", true), node.boolean("use_regex", true)});
     byte_level_ = true;
   } else if (type == "Metaspace") {
+    // Each puts a character before every piece; with cuts between, pieces would double again and again.
+    const bool second =
+        std::ranges::any_of(steps_, [](const Step& step) { return std::holds_alternative<Metaspace>(step); });
+    if (second) node.fail("found a second Metaspace, which Retort supports once.");
     steps_.push_back(metaspace_step(node));
   } else {
     node.fail("expected one of Sequence, Split, Digits, ByteLevel, Metaspace, found ", shown(type),

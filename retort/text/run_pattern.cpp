@@ -1,6 +1,8 @@
 #include "retort/text/run_pattern.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "retort/text/unicode.h"
 
@@ -19,6 +21,18 @@ std::uint16_t take_class(std::string_view& text) {
   if (take(text, R"(\p{L})")) return kLetter;
   if (take(text, R"(\p{N})")) return kNumber;
   return take(text, R"(\p{P})") ? kPunctuation : 0;
+}
+
+// Sorted, so that a character is found in few of them, and without overlaps.
+Ranges sorted(Ranges ranges) {
+  std::ranges::sort(ranges);
+  Ranges apart;
+  for (const auto& range : ranges)
+    if (apart.empty() || apart.back().second < range.first)
+      apart.push_back(range);
+    else
+      apart.back().second = std::max(apart.back().second, range.second);
+  return apart;
 }
 
 // A character between brackets; nothing for one that means something else there.
@@ -41,7 +55,7 @@ std::optional<Ranges> take_brackets(std::string_view& text) {
     if (!first || !last || *last < *first) return std::nullopt;
     ranges.emplace_back(*first, *last);
   }
-  return ranges.empty() ? std::nullopt : std::optional(ranges);
+  return ranges.empty() ? std::nullopt : std::optional(sorted(std::move(ranges)));
 }
 
 }  // namespace
@@ -62,8 +76,8 @@ std::optional<RunPattern> RunPattern::parse(std::string_view regex) {
 
 bool RunPattern::contains(char32_t code) const {
   if (classes_ != 0) return (character_classes()[code] & classes_) != 0;
-  return std::ranges::any_of(ranges_,
-                             [&](const auto& range) { return range.first <= code && code <= range.second; });
+  const auto after = std::ranges::upper_bound(ranges_, code, {}, &std::pair<char32_t, char32_t>::first);
+  return after != ranges_.begin() && code <= std::prev(after)->second;
 }
 
 const char* RunPattern::run(const char* at, const char* end) const {

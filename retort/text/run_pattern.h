@@ -24,8 +24,8 @@ class RunPattern {
   bool contains(char32_t code) const;
   const char* run(const char* at, const char* end) const;
 
-  std::uint16_t classes_ = 0;  // of CharClass
-  std::vector<std::pair<char32_t, char32_t>> ranges_;
+  std::uint16_t classes_ = 0;                          // of CharClass
+  std::vector<std::pair<char32_t, char32_t>> ranges_;  // in order, apart
   bool space_before_ = false;
   int limit_ = -1;  // of characters; -1: none
 };

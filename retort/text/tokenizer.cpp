@@ -6,6 +6,7 @@
 #include "retort/io/tokenizer_file.h"
 #include "retort/text/byte_level.h"
 #include "retort/text/decoder.h"
+#include "retort/text/limits.h"
 #include "retort/text/model_file.h"
 #include "retort/text/normalizer.h"
 #include "retort/text/post_processor.h"
@@ -15,8 +16,6 @@
 
 namespace retort::text {
 namespace {
-
-constexpr std::size_t kLargestText = std::size_t{1} << 31;
 
 base::Json parse(const io::TokenizerText& file) {
   try {
@@ -40,7 +39,7 @@ struct Tokenizer::State {
 
   explicit State(const Node& root);
   void add_entry(std::int32_t id, const std::string& token);
-  void place_added_tokens();
+  void place_added_tokens(const Node& root);
   const Entry& entry(std::int32_t id) const;
   void encode_part(std::string_view text, bool at_start, BpeScratch& scratch,
                    std::vector<std::int32_t>& out) const;
@@ -66,7 +65,7 @@ Tokenizer::State::State(const Node& root)
       bpe(read_bpe(root.at("model"), vocabulary, pre_tokenizer.byte_level())),
       decoder(root.find("decoder")) {
   for (const auto& [token, id] : vocabulary) add_entry(id, token);
-  place_added_tokens();
+  place_added_tokens(root);
   post_processor = PostProcessor(root.find("post_processor"), [this](std::int64_t id) {
     return id < static_cast<std::int64_t>(entries.size()) && entries[static_cast<std::size_t>(id)].present;
   });
@@ -78,7 +77,9 @@ void Tokenizer::State::add_entry(std::int32_t id, const std::string& token) {
   entries[index] = {.present = true, .special = false, .added = false, .token = token, .decoded = token};
 }
 
-void Tokenizer::State::place_added_tokens() {
+void Tokenizer::State::place_added_tokens(const Node& root) {
+  constexpr VocabularyLimits kLimits;
+  std::size_t pattern_bytes = 0;
   for (const AddedToken& token : added) {
     add_entry(token.id, token.content);
     vocabulary.try_emplace(token.content, token.id);
@@ -87,6 +88,11 @@ void Tokenizer::State::place_added_tokens() {
     if (token.normalized) known.decoded = normalizer.apply(token.content);
     // HF tokenizers asks whether the decoded form is a special token's content.
     known.special = token.special && known.decoded == token.content;
+    pattern_bytes += known.decoded.size();
+    if (known.decoded.size() > kLimits.added_token_bytes || pattern_bytes > kLimits.added_tokens_bytes)
+      root.fail("the added tokens up to ", shown(token.content), " have ", pattern_bytes,
+                " bytes, expected at most ", kLimits.added_token_bytes, " of each and ",
+                kLimits.added_tokens_bytes, " of all.");
     if (!known.decoded.empty()) (token.normalized ? normalized_finder : raw_finder).add(known.decoded, token);
   }
 }
@@ -121,8 +127,8 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  base::require<base::DataError>(text.size() < kLargestText, "tokenizer: a text of ", text.size(),
-                                 " bytes, expected less than ", kLargestText, "; cut it into documents.");
+  base::require<base::DataError>(text.size() < kMaxTextBytes, "tokenizer: a text of ", text.size(),
+                                 " bytes, expected less than ", kMaxTextBytes, "; cut it into documents.");
   std::string storage;
   text = to_valid_utf8(text, storage);
   std::vector<std::int32_t> ids;

@@ -10,6 +10,7 @@
 #include "retort/io/files_inside.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/tokenizer_file.h"
+#include "retort/text/limits.h"
 #include "retort/text/node.h"
 #include "retort/text/split.h"
 #include "retort/text/tokenizer.h"
@@ -35,7 +36,7 @@ std::string named(const Node& step) {
 void add_steps(const Node& node, std::vector<std::string>& steps) {
   if (node.type() != "Sequence") return steps.push_back(named(node));
   const auto parts = node.find("normalizers") ? node.at("normalizers") : node.at("pretokenizers");
-  for (const Node& step : parts.elements()) add_steps(step, steps);
+  for (const Node& step : parts.elements(kMaxSteps)) add_steps(step, steps);
 }
 
 Json read_beside(const fs::path& directory, const char* name) try {
