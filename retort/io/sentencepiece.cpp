@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -197,6 +199,30 @@ void refuse_what_is_not_bpe_of_plain_text(const Model& model, const std::string&
       "), which is not supported; use a directory with a tokenizer.json.");
 }
 
+// Added tokens by id and by content: files may list a million.
+class AddedTokens {
+ public:
+  explicit AddedTokens(const std::vector<AddedToken>& tokens) {
+    for (const AddedToken& token : tokens) put(token);
+  }
+  bool contains(std::size_t id) const { return tokens_.contains(id); }
+  /// In place of the one with its id; false where its content has another id.
+  bool put(const AddedToken& token) {
+    if (const auto old = tokens_.find(token.id); old != tokens_.end()) ids_.erase(old->second.content);
+    tokens_.insert_or_assign(token.id, token);
+    return ids_.emplace(token.content, token.id).second;
+  }
+  std::vector<AddedToken> by_id() const {
+    std::vector<AddedToken> sorted;
+    for (const auto& [id, token] : tokens_) sorted.push_back(token);
+    return sorted;
+  }
+
+ private:
+  std::map<std::size_t, AddedToken> tokens_;
+  std::unordered_map<std::string, std::size_t> ids_;
+};
+
 // The files beside tokenizer.model, which may say more about its tokens.
 class Beside {
  public:
@@ -212,16 +238,16 @@ class Beside {
   }
   /// Tokens of both files join those of the vocabulary.
   void add_tokens(const Vocabulary& vocabulary, std::vector<AddedToken>& tokens) const {
+    AddedTokens known(tokens);
     if (const Json* listed = find(config_, "added_tokens_decoder"))
-      for (const auto& [id, token] : listed->items()) add(described(id, token), vocabulary, tokens);
+      for (const auto& [id, token] : listed->items()) add(described(id, token), vocabulary, known);
     if (added_.is_object())
       for (const auto& [content, id] : added_.items()) {
         if (!id.is_number_unsigned()) fail(base::join("the id of ", quote(content), " is ", shown(id)));
         const AddedToken token{.id = id.get<std::size_t>(), .content = content};
-        if (std::ranges::find(tokens, token.id, &AddedToken::id) == tokens.end())
-          add(token, vocabulary, tokens);
+        if (!known.contains(token.id)) add(token, vocabulary, known);
       }
-    std::ranges::sort(tokens, {}, &AddedToken::id);
+    tokens = known.by_id();
   }
 
  private:
@@ -254,15 +280,12 @@ class Beside {
             .rstrip = has("rstrip"),
             .special = has("special")};
   }
-  void add(const AddedToken& token, const Vocabulary& vocabulary, std::vector<AddedToken>& tokens) const {
+  void add(const AddedToken& token, const Vocabulary& vocabulary, AddedTokens& tokens) const {
     if (token.id >= kMaxVocabularyTokens) fail(base::join("the id ", token.id, " is too large"));
     if (token.id < vocabulary.tokens.size() && vocabulary.tokens[token.id] != token.content)
       fail(base::join("id ", token.id, " is ", quote(token.content), ", but the vocabulary has ",
                       quote(vocabulary.tokens[token.id])));
-    std::erase_if(tokens, [&](const AddedToken& other) { return other.id == token.id; });
-    if (std::ranges::find(tokens, token.content, &AddedToken::content) != tokens.end())
-      fail(base::join(quote(token.content), " has two ids"));
-    tokens.push_back(token);
+    if (!tokens.put(token)) fail(base::join(quote(token.content), " has two ids"));
   }
 
   const Json& config_;

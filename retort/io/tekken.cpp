@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +24,8 @@ using base::ModelError;
 using base::require;
 
 constexpr const char* kBegin = "<s>";
+// Models have 1,000.  Those without a name get one, so a number in the file alone makes them.
+constexpr std::int64_t kMaxSpecialTokens = 1 << 16;
 
 // What files before version 7 leave out.
 constexpr std::array kFirstSpecial{"<unk>",
@@ -93,6 +96,9 @@ class Tekken {
     const Json& config = member(json, "config");
     pattern_ = text(config, "pattern");
     special_ = count(config, "default_num_special_tokens");
+    require<ModelError>(special_ <= kMaxSpecialTokens, where_, ": has ", special_,
+                        " special tokens, expected at most ", kMaxSpecialTokens,
+                        "; download the file again.");
     const std::int64_t all = count(config, "default_vocab_size");
     require<ModelError>(special_ < all, where_, ": has ", all, " tokens, ", special_,
                         " of them special, expected more; download the file again.");
@@ -123,14 +129,16 @@ class Tekken {
   }
   void read_special();
   void read_vocabulary(std::int64_t tokens);
-  void add_merges(const std::string& token, const Vocabulary& vocabulary, std::vector<Merge>& merges) const;
+  void add_merges(std::string_view token, const Vocabulary& vocabulary, MergeBudget& budget,
+                  std::vector<Merge>& merges) const;
 
   const Json& json_;
   const std::string& where_;
   std::string pattern_;
   std::int64_t special_ = 0;
-  std::vector<std::string> special_tokens_, tokens_;
-  std::unordered_map<std::string, std::size_t> ranks_;
+  std::vector<std::string> special_tokens_;
+  std::deque<std::string> tokens_;
+  std::unordered_map<std::string_view, std::size_t> ranks_;  // of tokens_, which do not move
 };
 
 void Tekken::read_special() {
@@ -158,19 +166,21 @@ void Tekken::read_vocabulary(std::int64_t tokens) {
     if (count(token, "rank") != rank) fail(base::join("the ranks of vocab have a hole before ", rank));
     auto bytes = from_base64(text(token, "token_bytes"));
     if (!bytes || bytes->empty()) fail(base::join("token_bytes of rank ", rank, " are not base64"));
-    if (!ranks_.emplace(*bytes, tokens_.size()).second)
+    if (!ranks_.emplace(tokens_.emplace_back(std::move(*bytes)), rank).second)
       fail(base::join("rank ", rank, " has the bytes of another token"));
-    tokens_.push_back(std::move(*bytes));
   }
 }
 
 // All pairs of tokens that make another one, the pair with the lower ranks first.
-void Tekken::add_merges(const std::string& token, const Vocabulary& vocabulary,
+void Tekken::add_merges(std::string_view token, const Vocabulary& vocabulary, MergeBudget& budget,
                         std::vector<Merge>& merges) const {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  budget.compare(token);
   for (std::size_t cut = 1; cut < token.size(); ++cut) {
     const auto left = ranks_.find(token.substr(0, cut)), right = ranks_.find(token.substr(cut));
-    if (left != ranks_.end() && right != ranks_.end()) pairs.emplace_back(left->second, right->second);
+    if (left == ranks_.end() || right == ranks_.end()) continue;
+    budget.merge(token);
+    pairs.emplace_back(left->second, right->second);
   }
   std::sort(pairs.begin(), pairs.end());
   const auto specials = static_cast<std::size_t>(special_);
@@ -183,7 +193,8 @@ std::string Tekken::tokenizer() const {
   for (const std::string& token : tokens_) vocabulary.tokens.push_back(symbols_of(token));
   vocabulary.kinds.resize(vocabulary.tokens.size(), TokenKind::normal);
   std::vector<Merge> merges;
-  for (const std::string& token : tokens_) add_merges(token, vocabulary, merges);
+  MergeBudget budget(where_);
+  for (const std::string& token : tokens_) add_merges(token, vocabulary, budget, merges);
   const auto added = added_tokens_of(vocabulary);
   const auto begin =
       std::find_if(added.begin(), added.end(), [](const AddedToken& one) { return one.content == kBegin; });

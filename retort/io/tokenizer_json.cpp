@@ -114,6 +114,11 @@ Pipeline sentencepiece_pipeline(bool prefix, bool bytes) {
 }
 
 std::string tokenizer_json(TokenizerParts parts, const std::string& where) {
+  const std::size_t tokens = parts.vocabulary.tokens.size();
+  base::require<base::ModelError>(
+      tokens <= kMaxVocabularyTokens && parts.added.size() <= kMaxAddedTokens, where, ": has ", tokens,
+      " tokens, ", parts.added.size(), " of them special or added, expected at most ", kMaxVocabularyTokens,
+      " and ", kMaxAddedTokens, "; the file is damaged, convert the model again.");
   Json model = {{"type", "BPE"},
                 {"dropout", nullptr},
                 {"unk_token", parts.unk ? Json(*parts.unk) : Json()},

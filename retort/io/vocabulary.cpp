@@ -21,30 +21,26 @@ struct ScoredMerge {
   std::size_t token = 0, left = 0, right = 0;
 };
 
-// Each way to cut a token is looked up by its two parts, so long tokens take the square of their length; and
-// tokens that are made of each other have many pairs.  A vocabulary of 32,000 pieces takes 2^21 bytes of
-// both.
+// A vocabulary of 32,000 pieces takes 2^21 bytes of both.
 constexpr std::size_t kMaxComparedBytes = std::size_t{1} << 33, kMaxMergeBytes = std::size_t{1} << 27;
 constexpr std::size_t kBytesBesideMerge = 24;  // as text in tokenizer.json
 
-class MergeBudget {
- public:
-  explicit MergeBudget(const std::string& where) : where_(where) {}
-  void compare(std::string_view token) { take(compared_, token.size() * token.size(), kMaxComparedBytes); }
-  void merge(std::string_view token) { take(merged_, token.size() + kBytesBesideMerge, kMaxMergeBytes); }
-
- private:
-  void take(std::size_t& taken, std::size_t bytes, std::size_t most) const {
-    taken += bytes;
-    base::require<base::ModelError>(
-        taken <= most, where_, ": its tokens can be made of each other in more than ", most,
-        " bytes of ways, expected the vocabulary of a model; convert the model again.");
-  }
-  const std::string& where_;
-  std::size_t compared_ = 0, merged_ = 0;
-};
-
 }  // namespace
+
+void MergeBudget::compare(std::string_view token) {
+  take(compared_, token.size() * token.size(), kMaxComparedBytes);
+}
+
+void MergeBudget::merge(std::string_view token) {
+  take(merged_, token.size() + kBytesBesideMerge, kMaxMergeBytes);
+}
+
+void MergeBudget::take(std::size_t& taken, std::size_t bytes, std::size_t most) const {
+  taken += bytes;
+  base::require<base::ModelError>(
+      taken <= most, where_, ": its tokens can be made of each other in more than ", most,
+      " bytes of ways, expected the vocabulary of a model; convert the model again.");
+}
 
 // convert_hf_to_gguf fills a vocabulary up to the rows of the embedding with [PAD<id>].
 bool Vocabulary::is_padding(std::size_t id) const {

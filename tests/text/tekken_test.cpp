@@ -118,5 +118,32 @@ TEST_F(Tekken, RefusesRanksWithHolesAndWhatIsNoFileOfItsKind) {
               "not sound JSON");
 }
 
+// The bytes first, then `tokens`.
+Json tekken_with(const std::vector<std::string>& tokens) {
+  Json vocab = Json::array();
+  const auto add = [&](const std::string& token) {
+    vocab.push_back({{"rank", vocab.size()}, {"token_bytes", base64(token)}});
+  };
+  for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
+  for (const auto& token : tokens) add(token);
+  return {{"config",
+           {{"pattern", "x"}, {"default_vocab_size", vocab.size() + 4}, {"default_num_special_tokens", 4}}},
+          {"vocab", vocab}};
+}
+
+TEST_F(Tekken, RefusesTokensThatAreMadeOfEachOtherInTooManyWays) {
+  std::vector<std::string> runs;
+  for (std::size_t length = 2; length < 900; ++length) runs.emplace_back(length, 'a');
+  EXPECT_SAYS(refusal(tekken_with(runs)), "can be made of each other in more than 134217728 bytes of ways");
+  EXPECT_SAYS(refusal(tekken_with({std::string(100'000, 'a')})), "in more than 8589934592 bytes of ways");
+}
+
+TEST_F(Tekken, RefusesFarMoreSpecialTokensThanItNames) {
+  auto json = tekken_with({});
+  json["config"]["default_num_special_tokens"] = 4'000'000;
+  json["config"]["default_vocab_size"] = 4'000'256;
+  EXPECT_SAYS(refusal(json), "has 4000000 special tokens, expected at most 65536");
+}
+
 }  // namespace
 }  // namespace retort::text
