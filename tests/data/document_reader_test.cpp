@@ -5,6 +5,7 @@
 
 #include "data/corpus.h"
 #include "retort/base/error.h"
+#include "retort/data/source_files.h"
 
 namespace retort::data {
 namespace {
@@ -65,6 +66,27 @@ TEST_F(DocumentReaderTest, SortsAGlobAndReadsNoFileTwice) {
   const std::string folder = directory_.path().string();
   EXPECT_EQ(texts(source({folder + "/*.txt"})), (Texts{"C.txt", "a.txt", "a10.txt", "a2.txt", "b.txt"}));
   EXPECT_EQ(texts(source({folder + "/b.txt", folder + "/{b,a}.txt"})), (Texts{"b.txt", "a.txt"}));
+}
+
+TEST_F(DocumentReaderTest, RefusesPatternsThatStandForVeryMany) {
+  std::string braces = directory_.path().string() + "/", deep = braces;
+  for (int i = 0; i < 24; ++i) braces += "{a,b}";
+  for (int i = 0; i < 100; ++i) deep += "{a}";
+  for (const auto& pattern : {braces, deep, braces + std::string(5000, 'a')})
+    EXPECT_SAYS(message_of<DataError>([&] { documents(source({pattern}, "wiki")); }),
+                "source 'wiki': expected patterns of at most 4096 bytes, 64 braces and 4096 alternatives");
+}
+
+TEST_F(DocumentReaderTest, EndsASearchThatGoesUpAndDown) {
+  std::string pattern = directory_.path().string();
+  for (const char* name : {"a", "b", "c"}) std::filesystem::create_directory(directory_ / name);
+  for (int i = 0; i < 9; ++i) pattern += "/*/..";  // 3^9 ways
+  const std::vector<std::string> patterns{pattern + "/*/x.txt"};
+  EXPECT_SAYS(message_of<DataError>([&] { (void)expand_paths("wiki", patterns, 10'000); }),
+              "leads to more files and folders than any source has");
+  write("a/x.txt", "found");
+  const std::vector<std::string> few{directory_.path().string() + "/*/../*/x.txt"};
+  EXPECT_EQ(expand_paths("wiki", few, 10'000).size(), 3U);
 }
 
 TEST_F(DocumentReaderTest, NumbersDocumentsOverAllFiles) {
