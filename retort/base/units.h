@@ -27,6 +27,7 @@ std::optional<double> parse_number(std::string_view text);
 template <typename Names>
 std::string nearest(std::string_view word, const Names& names);
 
+/// Of words of more than 256 bytes the length of the longer one.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 template <typename Names>

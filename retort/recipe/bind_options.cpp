@@ -3,6 +3,9 @@
 namespace retort::recipe {
 namespace {
 
+// It is looked for at each place of a text.
+constexpr std::size_t kMaxSeparatorBytes = 1024;
+
 void bind_held_out(Binder& b, data::HeldOut& held_out) {
   const int ways = b.given("fraction") + b.given("every") + b.given("path");
   if (ways > 1) b.mistake("", "expected one of fraction, every and path, found " + std::to_string(ways));
@@ -31,6 +34,8 @@ void bind_source(Binder& b, data::SourceOptions& source) {
           {.doc = "files or globs: text or .jsonl, either also with .gz or .zst", .required = true});
   b.text("separator", source.separator,
          {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
+  if (source.separator.size() > kMaxSeparatorBytes)
+    b.mistake("separator", "expected at most " + std::to_string(kMaxSeparatorBytes) + " bytes");
   b.text("field", source.field, {.doc = "JSONL: the key that holds the text"});
   b.number("weight", source.weight,
            {.doc = "share of the tokens, relative to the other sources of a stage", .above = 0});

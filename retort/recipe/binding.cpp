@@ -1,6 +1,7 @@
 #include "retort/recipe/binding.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "retort/recipe/bind_options.h"
 #include "retort/recipe/stage_kinds.h"
@@ -22,18 +23,18 @@ void check_name(Binder& b, const std::string& name) {
 }
 
 void check_data(Binder& b, const Stage& stage, const Recipe& recipe) {
-  std::vector<std::string> known;
-  for (const auto& source : recipe.data) known.push_back(source.name);
   for (const std::string& name : stage.data) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::ranges::find(recipe.data, name, &data::SourceOptions::name) != recipe.data.end()) continue;
+    std::vector<std::string> known;
+    for (const auto& source : recipe.data) known.push_back(source.name);
     b.mistake("data", "'" + name + "' is not among the sources under data" + did_you_mean(name, known));
   }
 }
 
 void check_repeated(Binder& b, const char* key, const std::vector<std::string>& names) {
-  for (auto name = names.begin(); name != names.end(); ++name)
-    if (std::find(names.begin(), name, *name) != name)
-      b.mistake(key, "'" + *name + "' is named twice; name it once");
+  std::unordered_set<std::string> seen;
+  for (const std::string& name : names)
+    if (!seen.insert(name).second) b.mistake(key, "'" + name + "' is named twice; name it once");
 }
 
 void bind_text(Binder& b, Stage& stage, const Recipe& recipe) {

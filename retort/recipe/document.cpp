@@ -8,6 +8,8 @@
 #include <charconv>
 #include <locale>
 #include <sstream>
+#include <unordered_set>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/utf8.h"
@@ -66,7 +68,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::string place(const YAML::Mark& mark) const { return place_of(where_, mark); }
 
   void set_key(const YAML::Mark& mark, const std::string& text) {
-    if (open_.back()->find(text)) refuse(place(mark), "key '" + text + "' is given twice; keep one of them");
+    if (!keys_.back().insert(text).second)
+      refuse(place(mark), "key '" + text + "' is given twice; keep one of them");
     key_ = text;
     key_place_ = place(mark);
     has_key_ = true;
@@ -84,19 +87,24 @@ class TreeBuilder : public YAML::EventHandler {
     if (!has_key_) refuse(place(mark), "a key has to be a word");
     has_key_ = false;
     value.place = key_place_;
-    return parent.entries.emplace_back(std::move(key_), std::move(value)).second;
+    return parent.entries.emplace_back(std::move(key_), std::move(value)).value;
   }
 
   void enter(Value& value) {
     if (open_.size() >= kMaxDepth)
       refuse(value.place, base::join("nested deeper than ", kMaxDepth, " levels"));
     open_.push_back(&value);  // stays in place: its parent grows only after it is closed
+    keys_.emplace_back();
   }
-  void close() { open_.pop_back(); }
+  void close() {
+    open_.pop_back();
+    keys_.pop_back();
+  }
 
   std::string where_;
   Value root_;
   std::vector<Value*> open_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of what is open: no key is looked for in a list
   std::string key_;
   std::string key_place_;
   bool has_key_ = false;
@@ -138,7 +146,7 @@ Value& step_into(Value& node, const std::string& part, const std::string& place,
     refuse(place, path + " is a single value and has no key '" + part + "'");
   node.kind = Value::Kind::map;
   if (Value* found = node.find(part)) return *found;
-  Value& made = node.entries.emplace_back(part, Value{}).second;
+  Value& made = node.entries.emplace_back(part, Value{}).value;
   made.place = place;
   return made;
 }
@@ -186,9 +194,11 @@ void apply_override(Value& root, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
     refuse(place, "expected KEY=VALUE, for example stages.student.tokens=60k");
+  const auto parts = split_path(std::string_view(assignment).substr(0, equals));
+  if (parts.size() > kMaxDepth) refuse(place, base::join("nested deeper than ", kMaxDepth, " levels"));
   Value* node = &root;
   std::string path;
-  for (const std::string& part : split_path(std::string_view(assignment).substr(0, equals))) {
+  for (const std::string& part : parts) {
     if (part.empty()) refuse(place, "the key has an empty part");
     node = &step_into(*node, part, place, path.empty() ? "the recipe" : path);
     path += (path.empty() ? "" : ".") + part;

@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace retort::recipe {
+
+struct Entry;
 
 struct Value {
   enum class Kind { null, scalar, list, map };
@@ -16,12 +17,17 @@ struct Value {
   std::string place;  ///< "recipe.yaml:12" or "--set a.b=c", for messages
   std::string text;   ///< scalar
   bool quoted = false;
-  std::vector<Value> items;                            ///< list
-  std::vector<std::pair<std::string, Value>> entries;  ///< map, in order of the file
+  std::vector<Value> items;    ///< list
+  std::vector<Entry> entries;  ///< map, in order of the file
 
   /// Null when there is no such key.
   Value* find(std::string_view key);
   const Value* find(std::string_view key) const;
+};
+
+struct Entry {
+  std::string key;
+  Value value;
 };
 
 /// How the place of a value begins that an override gave.

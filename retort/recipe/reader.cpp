@@ -36,6 +36,9 @@ class KeyCollector : public Binder {
   bool fills() const override { return true; }
 };
 
+/// Ends the reading of a file that has kMaxMistakes.
+struct Enough {};
+
 /// The value as a person wrote it, for a message.
 std::string shown(const Value& value) {
   switch (value.kind) {
@@ -238,6 +241,7 @@ class MapReader : public Binder {
 
   void report(const Value& value, const std::string& path, const std::string& what) {
     mistakes_.push_back(value.place + ": " + (path.empty() ? "" : path + ": ") + what);
+    if (mistakes_.size() == kMaxMistakes) throw Enough();
   }
   void expected(const Value& value, const char* key, const std::string& what) {
     report(value, below(key), "expected " + what + ", found " + shown(value));
@@ -355,7 +359,10 @@ class MapReader : public Binder {
 
 std::vector<std::string> read(const Value& root, Recipe& recipe) {
   std::vector<std::string> mistakes;
-  MapReader(root, "", mistakes).read([&](Binder& binder) { bind(binder, recipe); });
+  try {
+    MapReader(root, "", mistakes).read([&](Binder& binder) { bind(binder, recipe); });
+  } catch (const Enough&) {
+  }
   return mistakes;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Reads a recipe from a tree of values and collects every mistake on the way.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,10 @@
 
 namespace retort::recipe {
 
-/// Fills `recipe`; returns one sentence per mistake, in the order of the keys' binding.
+/// So many mistakes are found before reading ends: a file with more is no recipe.
+inline constexpr std::size_t kMaxMistakes = 100;
+
+/// Fills `recipe`; returns one sentence per mistake, in the order of the keys' binding, at most kMaxMistakes.
 std::vector<std::string> read(const Value& root, Recipe& recipe);
 
 }  // namespace retort::recipe

@@ -16,7 +16,8 @@ constexpr std::size_t kMaxShown = 40;
 
 std::string all_of(const std::vector<std::string>& mistakes, const std::string& where) {
   if (mistakes.size() == 1) return mistakes.front();
-  std::string text = base::join(where, ": ", mistakes.size(), " mistakes");
+  std::string text = base::join(where, ": ", mistakes.size(), " mistakes",
+                                mistakes.size() >= kMaxMistakes ? " or more" : "");
   for (std::size_t i = 0; i < mistakes.size() && i < kMaxShown; ++i) text += "\n  " + mistakes[i];
   if (mistakes.size() > kMaxShown) text += base::join("\n  and ", mistakes.size() - kMaxShown, " more");
   return text;

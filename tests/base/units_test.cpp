@@ -81,6 +81,10 @@ TEST(EditDistance, CountsInsertionsRemovalsAndReplacements) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
   EXPECT_EQ(edit_distance("sitting", "kitten"), 3U);
   EXPECT_EQ(edit_distance("lr", "lr"), 0U);
+  const std::string word(256, 'x'), longer = word + "x";
+  EXPECT_EQ(edit_distance(word, word), 0U);
+  EXPECT_EQ(edit_distance(longer, longer), 257U);
+  EXPECT_EQ(nearest(longer, std::vector<std::string>{longer}), "");
 }
 
 }  // namespace

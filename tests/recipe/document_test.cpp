@@ -31,6 +31,15 @@ TEST(Document, RefusesDuplicateKeysWithTheirLine) {
   EXPECT_EQ(refusal("a: 1\nb: 2\na: 3\n"), "r.yaml:3: key 'a' is given twice; keep one of them.");
 }
 
+TEST(Document, FindsADuplicateAmongManyKeys) {
+  std::string text;
+  for (int i = 0; i < 49'000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_EQ(parse_yaml(text, "r.yaml").entries.size(), 49'000U);
+  EXPECT_EQ(refusal(text + "k7: 1\n"), "r.yaml:49001: key 'k7' is given twice; keep one of them.");
+  EXPECT_EQ(refusal("a: {x: 1}\nb: {x: 1, y: {x: 1}, x: 2}\n"),
+            "r.yaml:2: key 'x' is given twice; keep one of them.");
+}
+
 TEST(Document, RefusesAliasesBeforeTheyCanMultiply) {
   EXPECT_NE(refusal("a: &x [1, 2]\nb: [*x, *x]\n").find("r.yaml:2: aliases are not supported"),
             std::string::npos);
@@ -88,6 +97,9 @@ TEST(Override, NamesTheNearestItemWhenThereIsNone) {
   EXPECT_EQ(message("stages.studnet.tokens=1"),
             "--set stages.studnet.tokens=1: 'studnet' is no item of stages; did you mean 'student'?");
   EXPECT_NE(message("stages").find("expected KEY=VALUE"), std::string::npos);
+  std::string deep = "a";
+  for (int i = 0; i < 30'000; ++i) deep += ".a";
+  EXPECT_NE(message(deep + "=1").find("nested deeper than 16 levels"), std::string::npos);
   EXPECT_NE(message("stages..x=1").find("empty part"), std::string::npos);
   EXPECT_NE(message("stages.student.name.x=1").find("is a single value"), std::string::npos);
   EXPECT_NE(message("a=\"x").find("--set a=\"x: not valid YAML"), std::string::npos);

@@ -254,6 +254,9 @@ TEST(Mistakes, OfSourcesAndTheTopAreNamed) {
   EXPECT_NE(message_of("data: {a: {path: x, held_out: {fraction: 2%, every: 5}}}")
                 .find("data.a.held_out: expected one of"),
             std::string::npos);
+  EXPECT_NE(message_of("data: {a: {path: x, separator: '" + std::string(1025, '-') + "'}}")
+                .find("data.a.separator: expected at most 1024 bytes"),
+            std::string::npos);
   EXPECT_NE(message_of("data: {a: {path: x, held_out: {fraction: 0.6}}}").find("expected at most 0.5"),
             std::string::npos);
 }
@@ -289,6 +292,14 @@ TEST(Mistakes, WhateverTheBytesARecipeIsReadOrRefused) {
       EXPECT_EQ(std::string(error.what()).rfind("r.yaml", 0), 0U) << error.what();
     }
   }
+}
+
+TEST(Mistakes, ReadingEndsAfterAHundred) {
+  std::string text = kHead + "  - {name: a, kind: train}\n";
+  for (int i = 0; i < 3000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  const std::string message = message_of(text);
+  EXPECT_EQ(message.rfind("r.yaml: 100 mistakes or more\n", 0), 0U) << message;
+  EXPECT_EQ(message.find("k200"), std::string::npos);
 }
 
 TEST(Mistakes, AFileThatIsMissingIsOneOfTheCommand) {
