@@ -1,6 +1,7 @@
 #include "retort/record/run_contents.h"
 
-#include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/json_file.h"
@@ -17,6 +18,7 @@ using base::Json;
 using base::Path;
 
 constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 32;  // of a million steps and more
+constexpr std::size_t kMaxMetricsLines = 1'000'000;           // each takes up to 400 bytes of memory
 
 /// The file's text, "" with a note when it is there but cannot be read, "" when it is absent.
 std::string read_text(const Path& path, RunContents& run) {
@@ -42,34 +44,41 @@ Json read_json(const Path& path, RunContents& run) {
   }
 }
 
-StageContents& stage_named(RunContents& run, const std::string& name) {
-  const auto found = std::find_if(run.stages.begin(), run.stages.end(),
-                                  [&](const StageContents& stage) { return stage.name == name; });
-  if (found != run.stages.end()) return *found;
-  run.stages.push_back({.name = name, .kind = {}, .recipe = {}, .result = {}, .metrics = {}});
-  return run.stages.back();
-}
+/// The stages of a run by name: each line of the metrics may name another.
+class Stages {
+ public:
+  explicit Stages(RunContents& run) : stages_(run.stages) {}
+  StageContents& named(const std::string& name) {
+    const auto [place, is_new] = places_.emplace(name, stages_.size());
+    if (is_new) stages_.push_back({.name = name, .kind = {}, .recipe = {}, .result = {}, .metrics = {}});
+    return stages_[place->second];
+  }
 
-void take_recipe_stages(RunContents& run) {
+ private:
+  std::vector<StageContents>& stages_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
+void take_recipe_stages(RunContents& run, Stages& all) {
   if (!run.recipe.is_object()) return;
   const auto stages = run.recipe.find(keys::kStages);
   if (stages == run.recipe.end() || !stages->is_object()) return;
-  for (const auto& [name, stage] : stages->items()) stage_named(run, name).recipe = stage;
+  for (const auto& [name, stage] : stages->items()) all.named(name).recipe = stage;
 }
 
 /// Names come from the directory, never from the recipe: no name can lead out of it.
-void take_results(const RunFiles& files, RunContents& run) {
+void take_results(const RunFiles& files, RunContents& run, Stages& all) {
   for (const auto& name : files.finished_stages()) {
     Json result = read_json(files.result_path(name), run);
     if (!result.is_object()) continue;
     if (!is_sound_result(result))
       run.notes.push_back(base::join(name, ".json is left out: its checksum does not fit."));
     else
-      stage_named(run, name).result = std::move(result);
+      all.named(name).result = std::move(result);
   }
 }
 
-void take_metrics(const Path& path, RunContents& run) {
+void take_metrics(const Path& path, RunContents& run, Stages& all) {
   std::error_code absent;
   const auto size = std::filesystem::file_size(path, absent);
   if (absent) return;
@@ -79,16 +88,20 @@ void take_metrics(const Path& path, RunContents& run) {
     return;
   }
   std::int64_t damaged = 0;
+  std::size_t lines = 0;
   try {
     damaged = for_each_metric(path, [&](const Json& json) {
       MetricsLine line = metrics_line(json);
-      if (line.stage.empty()) return;
-      auto& stage = stage_named(run, line.stage);
+      if (line.stage.empty() || ++lines > kMaxMetricsLines) return;
+      auto& stage = all.named(line.stage);
       stage.metrics.push_back(std::move(line));
     });
   } catch (const base::StorageError& error) {
     run.notes.push_back(base::join(path.filename().string(), " is left out: ", error.what()));
   }
+  if (lines > kMaxMetricsLines)
+    run.notes.push_back(base::join(path.filename().string(), ": ", lines - kMaxMetricsLines,
+                                   " lines after the first ", kMaxMetricsLines, " are left out."));
   if (damaged > 0)
     run.notes.push_back(
         base::join(path.filename().string(), ": ", damaged, " unreadable lines are left out."));
@@ -114,9 +127,10 @@ RunContents read_run(const Path& directory) {
   run.recipe_text = read_text(files.recipe_yaml_path(), run);
   run.recipe = read_json(files.recipe_path(), run);
   run.provenance = read_json(files.provenance_path(), run);
-  take_recipe_stages(run);
-  take_results(files, run);
-  take_metrics(files.metrics_path(), run);
+  Stages all(run);
+  take_recipe_stages(run, all);
+  take_results(files, run, all);
+  take_metrics(files.metrics_path(), run, all);
   for (auto& stage : run.stages) {
     stage.kind = kind_of(stage.result);
     if (stage.kind.empty()) stage.kind = kind_of(stage.recipe);

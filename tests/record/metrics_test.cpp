@@ -125,11 +125,10 @@ TEST_F(MetricsFile, TakesOverTheLinesOfAStageFromAnotherFile) {
 TEST_F(MetricsFile, LeavesDamagedLinesOutWhenReading) {
   std::ofstream(path_) << "{\"step\":1}\n{\"step\":\n[1]\n\n{\"step\":2}\n";
 
-  std::int64_t damaged = 0;
-  EXPECT_EQ(read_metrics(path_, &damaged).size(), 2U);
-  EXPECT_EQ(damaged, 3);
-  EXPECT_TRUE(read_metrics(directory_ / "absent.jsonl", &damaged).empty());
-  EXPECT_EQ(damaged, 0);
+  int objects = 0;
+  EXPECT_EQ(for_each_metric(path_, [&](const base::Json&) { ++objects; }), 3);
+  EXPECT_EQ(objects, 2);
+  EXPECT_EQ(for_each_metric(directory_ / "absent.jsonl", [](const base::Json&) { FAIL(); }), 0);
 }
 
 /// Keeps the warnings.

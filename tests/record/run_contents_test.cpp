@@ -65,6 +65,17 @@ TEST_F(RunContentsTest, LeavesOutAResultWhoseChecksumDoesNotFit) {
   EXPECT_TRUE(run.stages.empty());
 }
 
+TEST_F(RunContentsTest, LeavesOutLinesAfterTheFirstMillion) {
+  std::string lines;
+  for (int i = 0; i < 1'000'003; ++i) lines += "{\"stage\":\"s" + std::to_string(i % 1000) + "\"}\n";
+  write("metrics.jsonl", lines);
+  const auto run = read();
+  EXPECT_EQ(run.stages.size(), 1000U);
+  EXPECT_EQ(run.stages[2].metrics.size(), 1000U);
+  ASSERT_EQ(run.notes.size(), 1U);
+  EXPECT_EQ(run.notes[0], "metrics.jsonl: 3 lines after the first 1000000 are left out.");
+}
+
 TEST_F(RunContentsTest, LeavesOutMetricsThatCannotBeRead) {
   write("recipe.json", R"({"stages": {"a": {"kind": "train"}}})");
   std::filesystem::create_symlink("/proc/self/mem", directory_.path() / "metrics.jsonl");
