@@ -3,6 +3,7 @@
 #   PRESET=debug      build folder and flags: release, debug, asan or tsan (CMakePresets.json)
 #   WERROR=ON         warnings are errors, as in continuous integration
 #   JOBS=4            compilers at once
+#   FUZZ_SECONDS=60   for each harness of make fuzz; FUZZ="gguf text" names some
 #   RETORT_TORCH=DIR  an installed torch package to build with, instead of the pinned one
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,19 +15,21 @@ WERROR ?= $(if $(CI),ON,OFF)
 JOBS ?= $(shell tools/setup jobs)
 RECIPE ?= recipes/quickstart.yaml
 DEMO_RUN ?= runs/quickstart
+FUZZ_SECONDS ?= 60
+FUZZ ?=
 BUILD := build/$(PRESET)
 PROGRAM := $(BUILD)/cli/retort
 PURPOSES := build
 export RETORT_TORCH
 
-.PHONY: help setup build wheel demo memory smollm2 smollm2-sparse test check format sanitize clean
+.PHONY: help setup build wheel demo memory smollm2 smollm2-sparse test check format sanitize fuzz clean
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 setup:  ## Installs everything that the other goals need
-	@tools/setup packages build wheel test demo check
+	@tools/setup packages build wheel test demo check fuzz
 	tools/setup python test >/dev/null
 
 build:  ## Builds the program retort
@@ -83,6 +86,12 @@ sanitize:  ## Tests the torch-free layers under the address, undefined-behaviour
 	  cmake --build build/$$preset -j $(JOBS) --target "$${targets[@]}"
 	  tools/run_tests build/$$preset "$${which[@]}"
 	done
+
+fuzz:  ## Feeds the readers of others' files with made-up input, FUZZ_SECONDS for each of them
+	@tools/setup packages build fuzz
+	cmake --preset fuzz -DRETORT_WERROR=$(WERROR)
+	cmake --build build/fuzz -j $(JOBS)
+	tools/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
 clean:  ## Removes what was built; the virtual environment stays
 	@rm -rf build
