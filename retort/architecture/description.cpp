@@ -114,7 +114,10 @@ std::string ends(const Config& config) {
 
 std::string why_unsayable(const Config& changed, const char* change) {
   try {
-    (void)written_family(changed);
+    if (changed.uniform())
+      (void)stock_family(changed);
+    else
+      (void)written_form(changed);
     return "";
   } catch (const base::ModelError&) {
     return base::join("no family computes what a ", changed.architecture, " does with ", change);
@@ -190,6 +193,13 @@ std::string family_line(std::string name, std::string_view what) {
   return base::join(name, what, "\n");
 }
 
+// Another family of the same tensors, without the rule for the number of heads.
+bool has_free_double(const Family& family) {
+  return std::ranges::any_of(families(), [&](const Family* other) {
+    return same_files(family, *other) && !other->heads_divide_hidden;
+  });
+}
+
 std::string kept_line(const Family& family) {
   std::string text;
   const auto add = [&](bool said, const char* what) {
@@ -198,8 +208,13 @@ std::string kept_line(const Family& family) {
   add(family.norm == QueryKeyNorm::across_heads, "heads: norms of queries and keys go across them");
   add(family.embedding_times_root,
       "hidden features: the embedding is multiplied by the root of their number");
-  add(family.longrope_by_hidden,
-      "heads and hidden features with longrope: the number of its factors follows from them");
+  const auto add_alike = [&](bool said, const char* what) {
+    if (said) text += family_line("", base::join("units: uniform leaves ", what));
+  };
+  add_alike(family.longrope_by_hidden,
+            "heads and hidden features with longrope: transformers counts its factors by them");
+  add_alike(family.heads_divide_hidden && !has_free_double(family),
+            "heads where hidden_size is no multiple of those left: transformers refuses such a model");
   return text;
 }
 
@@ -236,14 +251,20 @@ std::vector<std::pair<std::string, std::string>> described(const Config& config)
 }
 
 std::string why_heads_stay(const Config& config) {
+  const bool across = std::ranges::any_of(config.blocks, [](const Block& block) {
+    return block.attention && block.attention->kind.norm == QueryKeyNorm::across_heads;
+  });
+  return across ? "queries and keys are normalised across heads, so without some the others would change"
+                : "";
+}
+
+std::string why_heads_stay_alike(const Config& config) {
+  if (auto why = why_heads_stay(config); !why.empty()) return why;
   if (counts_longrope(config)) return kLongropeCounts;
   Config narrower = config;
   for (Block& block : narrower.blocks) {
-    if (!block.attention) continue;
+    if (!block.attention || block.attention->num_kv_heads == 1) continue;
     Attention& attention = *block.attention;
-    if (attention.kind.norm == QueryKeyNorm::across_heads)
-      return "queries and keys are normalised across heads, so without some the others would change";
-    if (attention.num_kv_heads == 1) continue;
     attention.num_heads -= attention.num_heads / attention.num_kv_heads;
     attention.num_kv_heads -= 1;
   }

@@ -20,8 +20,18 @@ std::string supported_architectures();
 /// The family of an architecture; throws ModelError for one that is not in the table.
 const Family& family_of(std::string_view architecture);
 
-/// The family in whose name a configuration is written: its own, or the first that says the same in the same
-/// tensors and may have its shape.  Throws ModelError when there is none.
-const Family& written_family(const Config& config);
+/// How a configuration is written.
+struct WrittenForm {
+  const Family* family = nullptr;  ///< whose mathematics it is
+  bool is_own = false;             ///< in Retort's own form; else as that family's class in transformers
+};
+
+/// Blocks that are alike in the name of the model's own family, or the first that says the same in the same
+/// tensors and may have its shape; blocks that differ, and shapes that no class takes, in Retort's own form.
+/// Throws ModelError where not even that says it.
+WrittenForm written_form(const Config& config);
+/// The family by whose class transformers loads it, whose blocks are alike.  Throws ModelError when there is
+/// none.
+const Family& stock_family(const Config& config);
 
 }  // namespace retort::architecture

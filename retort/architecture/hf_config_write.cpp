@@ -32,46 +32,45 @@ struct Teller {
   Json operator()(std::vector<std::int32_t> Settings::*member) const { return ids_json(settings.*member); }
 };
 
-void write_names(const Family& family, bool uniform, Json& json) {
-  json["architectures"] = Json::array({uniform ? family.architecture : kOwnArchitecture});
-  json["model_type"] = uniform ? family.model_type : kOwnModelType;
-  if (uniform) return;
+void write_names(const WrittenForm& form, Json& json) {
+  const Family& family = *form.family;
+  json["architectures"] = Json::array({form.is_own ? kOwnArchitecture : family.architecture});
+  json["model_type"] = form.is_own ? kOwnModelType : family.model_type;
+  if (!form.is_own) return;
   json["base_model_type"] = family.model_type;
   json["auto_map"] = own_code();
 }
 
-// Blocks of one size as every program reads them, others in Retort's own form.  No other program may take
-// that for a model that it knows: it would fill in what is missing with random numbers.
-Json config_json(const Family& family, const Config& config) {
+// No other program may take the own form for a model that it knows: it would fill in what is missing with
+// random numbers.
+Json config_json(const WrittenForm& form, const Config& config) {
+  const Family& family = *form.family;
   Json json = Json::object();
   const Settings settings = settings_of(family, config);
   for (const Key& key : keys_of(family)) json[key.name] = std::visit(Teller{settings}, key.member);
   write_ropes(config.ropes, family, json);
-  write_names(family, config.uniform(), json);
-  if (!config.uniform()) write_layers(config.blocks, json);
+  write_names(form, json);
+  if (form.is_own) write_layers(config.blocks, json);
   json["attention_dropout"] = 0.0;
   json["use_cache"] = true;
   return json;
 }
 
-// Shapes that a class of transformers refuses, although it would compute them.
+// Shapes that a class of transformers refuses, although it would compute them.  The code beside the own form
+// goes without these rules.
 bool has_refused_shape(const Family& family, const Config& config) {
-  std::int64_t heads = 0, head_dim = 0;
-  for (const Block& block : config.blocks)
-    if (block.attention) {
-      heads = std::max(heads, block.attention->num_heads);
-      head_dim = std::max(head_dim, block.attention->head_dim);
-    }
+  const Attention attention = config.blocks.front().attention.value_or(Attention{});
+  if (attention.num_heads == 0) return true;
   if (family.longrope_by_hidden && config.ropes.front().kind == Rope::Kind::longrope)
-    return heads == 0 || config.hidden_size / heads != head_dim;
-  return config.uniform() && family.heads_divide_hidden && config.hidden_size % heads != 0;
+    return config.hidden_size / attention.num_heads != attention.head_dim;
+  return family.heads_divide_hidden && config.hidden_size % attention.num_heads != 0;
 }
 
-// A family says a configuration if it comes back from what it writes.
-bool says(const Family& family, const Config& config) {
-  if (has_refused_shape(family, config)) return false;
+// A form says a configuration if it comes back from what is written.
+bool says(const WrittenForm& form, const Config& config) {
+  if (!form.is_own && has_refused_shape(*form.family, config)) return false;
   try {
-    Config again = parse_hf_config(config_json(family, config).dump(), "config.json");
+    Config again = parse_hf_config(config_json(form, config).dump(), "config.json");
     again.architecture = config.architecture;
     return again == config;
   } catch (const base::ModelError&) {
@@ -79,20 +78,38 @@ bool says(const Family& family, const Config& config) {
   }
 }
 
-}  // namespace
-
-const Family& written_family(const Config& config) {
+// The model's own family first; null: none.
+const Family* family_that_says(const Config& config, bool in_own_form) {
   const Family& own = family_of(config.architecture);
-  if (says(own, config)) return own;
+  if (says({&own, in_own_form}, config)) return &own;
   for (const Family* other : families())
-    if (same_files(own, *other) && says(*other, config)) return *other;
+    if (same_files(own, *other) && says({other, in_own_form}, config)) return other;
+  return nullptr;
+}
+
+[[noreturn]] void refuse_unsayable(const Config& config) {
   throw base::ModelError(base::join("config.json: no family computes what a ", config.architecture,
                                     " does and may have hidden_size ", config.hidden_size,
                                     " with these heads; leave heads or hidden features as they are."));
 }
 
+}  // namespace
+
+const Family& stock_family(const Config& config) {
+  if (config.uniform())
+    if (const Family* family = family_that_says(config, false)) return *family;
+  refuse_unsayable(config);
+}
+
+WrittenForm written_form(const Config& config) {
+  if (config.uniform())
+    if (const Family* family = family_that_says(config, false)) return {family, false};
+  if (const Family* family = family_that_says(config, true)) return {family, true};
+  refuse_unsayable(config);
+}
+
 std::string hf_config_json(const Config& config, const HfExtras& extras) {
-  Json json = config_json(written_family(config), config);
+  Json json = config_json(written_form(config), config);
   json["dtype"] = io::long_name(extras.dtype);
   json["torch_dtype"] = io::long_name(extras.dtype);  // the name in transformers 4
   if (extras.additional.is_object())

@@ -30,6 +30,9 @@ class RetortConfig(BaseConfig):
     def validate_architecture(self):
         """No rule for the number of heads."""
 
+    def validate_rope(self):
+        """None for the number of longrope's factors either, which some classes count by hidden_size and heads."""
+
     def of_layer(self, layer):
         config = copy.copy(self)
         for size, sizes in self.layer_sizes.items():

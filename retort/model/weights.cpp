@@ -82,14 +82,12 @@ io::TensorToWrite to_write(const SavedUnits& model, std::size_t unit, const arch
 }
 
 // The code by which transformers loads blocks that differ, for the family of a model.
-std::string modeling_script(const architecture::Config& config) {
+std::string modeling_script(const architecture::Family& family) {
   constexpr std::string_view kBase = "BASE_MODEL_TYPE = \"of_config_json\"";
   std::string script(kModelingScript);
   const auto place = script.find(kBase);
   base::ensure(place != std::string::npos, "the script names a base");
-  return script.replace(
-      place, kBase.size(),
-      base::join("BASE_MODEL_TYPE = \"", architecture::written_family(config).model_type, "\""));
+  return script.replace(place, kBase.size(), base::join("BASE_MODEL_TYPE = \"", family.model_type, "\""));
 }
 
 void check_saved(const SavedUnits& model, const base::Path& directory) {
@@ -270,8 +268,8 @@ void save_model(const SavedUnits& model, const base::Path& directory, const base
     base::write_file_atomically(
         target / "config.json",
         architecture::hf_config_json(model.config, {.dtype = model.file_dtype, .additional = {}}));
-    if (!model.config.uniform())
-      base::write_file_atomically(target / architecture::kModelingFile, modeling_script(model.config));
+    if (const auto form = architecture::written_form(model.config); form.is_own)
+      base::write_file_atomically(target / architecture::kModelingFile, modeling_script(*form.family));
     if (!tokenizer_from.empty()) io::copy_files(io::accompanying_files(tokenizer_from), target);
     const base::Json about = {
         {"format", kLineageFormat}, {"lineage", to_json(model.lineage)}, {"provenance", provenance}};

@@ -68,14 +68,16 @@ void check_options(const architecture::Config& input, const PruneOptions& option
 }  // namespace
 
 void require_removable(const architecture::Config& input, const PruneOptions& options) {
-  const bool narrows = options.units == Units::uniform || options.units == Units::per_layer;
-  const auto check = [](bool wanted, const char* part, const std::string& why) {
+  const auto check = [](bool wanted, const char* part, const std::string& why, const char* more = "") {
     base::require<base::UsageError>(!wanted || why.empty(), "prune: ", part,
                                     ": expected false for this model, ", "found true: ", why, "; set ", part,
-                                    ": false.");
+                                    ": false", more, ".");
   };
-  check(narrows && options.heads, "heads", architecture::why_heads_stay(input));
-  check(options.units == Units::uniform && options.hidden, "hidden", architecture::why_hidden_stays(input));
+  const bool alike = options.units == Units::uniform;
+  check(options.takes_heads(), "heads", architecture::why_heads_stay(input));
+  check(alike && options.heads, "heads", architecture::why_heads_stay_alike(input),
+        ", or units: per_layer, whose result needs no class of transformers");
+  check(alike && options.hidden, "hidden", architecture::why_hidden_stays(input));
 }
 
 std::string describe(const Move& move) {

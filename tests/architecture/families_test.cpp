@@ -1,5 +1,6 @@
 #include "retort/architecture/families.h"
 
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -38,7 +39,9 @@ TEST(Families, KeepsTheNameOfAModelThatItsFamilyCanSay) {
     Config config = small_config();
     config.architecture = architecture;
     const Family& family = family_of(architecture);
-    EXPECT_EQ(&written_family(config), &family);
+    EXPECT_EQ(&stock_family(config), &family);
+    EXPECT_EQ(written_form(config).family, &family);
+    EXPECT_FALSE(written_form(config).is_own);
     EXPECT_EQ(Json::parse(hf_config_json(config))["model_type"], family.model_type);
   }
 }
@@ -134,7 +137,9 @@ TEST(Families, ArePrintedWithThePartsThatStay) {
     EXPECT_EQ(text.find("pruning leaves hidden features:") != std::string::npos,
               !why_hidden_stays(config).empty());
   }
-  EXPECT_SAYS(texts["Phi3ForCausalLM"], "pruning leaves heads and hidden features with longrope");
+  EXPECT_SAYS(texts["Phi3ForCausalLM"], "units: uniform leaves heads and hidden features with longrope");
+  EXPECT_SAYS(texts["Gemma3ForCausalLM"], "units: uniform leaves heads where hidden_size is no multiple");
+  EXPECT_EQ(texts["LlamaForCausalLM"].find("leaves heads"), std::string::npos) << "written as a Mistral";
 }
 
 TEST(Families, SayWhichPartsStayAndWhy) {
@@ -142,6 +147,35 @@ TEST(Families, SayWhichPartsStayAndWhy) {
   EXPECT_EQ(why_hidden_stays(made_of("Qwen3ForCausalLM")), "");
   EXPECT_SAYS(why_heads_stay(made_of("Olmo2ForCausalLM")), "across heads");
   EXPECT_SAYS(why_hidden_stays(made_of("Gemma2ForCausalLM")), "the root of the hidden size");
+}
+
+// Heads of which one KV group less leaves a number that does not divide the hidden size.
+Config with_heads(const char* architecture, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads) {
+  Config config = made_of(architecture);
+  config.hidden_size = hidden;
+  if (config.embedding_factor != 1) config.embedding_factor = std::sqrt(static_cast<double>(hidden));
+  for (Block& block : config.blocks) {
+    block.attention->num_heads = heads;
+    block.attention->num_kv_heads = kv_heads;
+  }
+  return config;
+}
+
+TEST(Families, LoseHeadsByLayerWhereAClassOfTransformersRefusesTheirNumber) {
+  for (const char* architecture : {"Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
+    SCOPED_TRACE(architecture);
+    const Config whole = with_heads(architecture, 64, 8, 4);
+    EXPECT_EQ(why_heads_stay(whole), "");
+    EXPECT_SAYS(why_heads_stay_alike(whole), "fewer heads and the same hidden size");
+    EXPECT_EQ(why_heads_stay_alike(with_heads(architecture, 72, 8, 4)), "");
+    // Also where all blocks have lost as many.
+    const Config pruned = with_heads(architecture, 64, 6, 3);
+    EXPECT_TRUE(written_form(pruned).is_own);
+    EXPECT_THROW(stock_family(pruned), base::ModelError);
+    EXPECT_EQ(parse_hf_config(hf_config_json(pruned), "config.json"), pruned);
+    EXPECT_SAYS(hf_config_json(pruned), "RetortForCausalLM");
+  }
+  EXPECT_EQ(why_heads_stay_alike(with_heads("LlamaForCausalLM", 64, 8, 4)), "") << "a Mistral says it";
 }
 
 TEST(Families, AreDescribedInWords) {

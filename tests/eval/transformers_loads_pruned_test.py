@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """transformers loads every shape that uniform pruning reaches, computes the same logits, and loads others only by their code.
 
-The argument is the directory of models that the test program of prune saved: uniform/<n>/, own/<name>/ and families/<name>/, each with
-model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
+The argument is the directory of models that the test program of prune saved: uniform/<n>/, own/<name>/, gemma3/<name>/ and
+families/<name>/, each with model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
 """
 
 import json
@@ -65,7 +65,7 @@ class UniformShapes(unittest.TestCase):
 
 class BlocksThatDiffer(unittest.TestCase):
     def test_the_code_beside_them_computes_the_same_logits(self):
-        for folder in folders("own"):
+        for folder in folders("own") + folders("gemma3"):
             with self.subTest(folder.name), tempfile.TemporaryDirectory() as again:
                 case = json.loads((folder / "case.json").read_text())
                 ids = torch.tensor([case["ids"]])
@@ -89,6 +89,13 @@ class BlocksThatDiffer(unittest.TestCase):
             for loader in (AutoModelForCausalLM, LlamaForCausalLM, MistralForCausalLM):
                 with self.subTest(folder.name, loader=loader.__name__), self.assertRaises(Exception):
                     loader.from_pretrained(folder / "model", trust_remote_code=False)
+
+    def test_heads_that_do_not_divide_the_hidden_size_are_told_by_the_code_alone(self):
+        self.assertEqual([folder.name for folder in folders("gemma3")], ["all_layers", "one_layer"])
+        for folder in folders("gemma3"):
+            config = json.loads((folder / "model" / "config.json").read_text())
+            self.assertEqual(config["architectures"], ["RetortForCausalLM"])
+            self.assertIn(6, config["num_attention_heads"])
 
     def test_the_refusal_says_what_to_do(self):
         for folder in folders("own"):

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prune/saved_cases.h"
+#include "retort/base/error.h"
 #include "retort/compress/surgery.h"
 #include "retort/prune/moves.h"
 #include "support/models_for_tests.h"
@@ -68,6 +69,39 @@ TEST(StockShapes, BlocksThatDifferAreWrittenWithTheCodeThatLoadsThem) {
   save(architecture::with_kv_groups(whole, 0, {1}), "fewer_heads");
   save(architecture::with_channels(whole, 1, {0, 1, 2, 3, 4, 5, 6, 7}), "narrower");
   save(architecture::with_channels(architecture::with_kv_groups(whole, 0, {}), 1, {}), "halves");
+}
+
+// The class of transformers wants hidden_size to be a multiple of the heads; the own form does not.
+TEST(StockShapes, AGemmaLosesHeadsThatItsClassWouldMiss) {
+  const base::Json shape = {{"architectures", {"Gemma3ForCausalLM"}},
+                            {"model_type", "gemma3_text"},
+                            {"vocab_size", 40},
+                            {"hidden_size", 64},
+                            {"intermediate_size", 32},
+                            {"num_hidden_layers", 2},
+                            {"num_attention_heads", 8},
+                            {"num_key_value_heads", 4},
+                            {"head_dim", 8},
+                            {"query_pre_attn_scalar", 8},
+                            {"sliding_window", 16},
+                            {"sliding_window_pattern", 2},
+                            {"max_position_embeddings", 64},
+                            {"initializer_range", 0.2}};
+  const auto input = architecture::parse_hf_config(shape.dump(), "config.json");
+  const auto options = test::stepwise_options();
+  EXPECT_TRUE(options.heads);
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { prune::require_removable(input, options); }),
+              "set heads: false, or units: per_layer");
+  auto by_layer = options;
+  by_layer.units = prune::Units::per_layer;
+  EXPECT_NO_THROW(prune::require_removable(input, by_layer));
+
+  const auto weights = test::tiny_model(input, 3, at::kFloat);
+  const auto one_less = architecture::with_kv_groups(architecture::whole(input), 0, {0, 1, 3});
+  const auto directory = test::saved("gemma3");
+  test::save_case(compress::sliced(weights, one_less), directory / "one_layer");
+  test::save_case(compress::sliced(weights, architecture::with_kv_groups(one_less, 1, {1, 2, 3})),
+                  directory / "all_layers");
 }
 
 }  // namespace
