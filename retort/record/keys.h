@@ -133,6 +133,7 @@ inline constexpr Key kWidthBefore{"width_before"};
 inline constexpr Key kKvGroupsBefore{"kv_groups_before"};
 inline constexpr Key kHiddenBefore{"hidden_before"};
 inline constexpr Key kKept{"kept"};
+inline constexpr Key kLoads{"loads"};
 inline constexpr Key kBlocks{"blocks"};
 inline constexpr Key kChannels{"channels"};
 inline constexpr Key kKvGroups{"kv_groups"};

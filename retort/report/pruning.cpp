@@ -364,10 +364,16 @@ Html pruning_totals(const Json& result) {
   return element("p", line + ".") + costs(result);
 }
 
+Html where_it_loads(const Json& result) {
+  const auto loads = text(result, keys::kLoads);
+  return loads.empty() ? Html() : element("p", "The model loads " + loads + ".");
+}
+
 Html what_was_pruned(const Stage& stage) {
   const auto& result = stage.result;
-  return pruning_totals(result) + picture(survivors_of(result)) + decision_table(result) +
-         candidate_table(result) + start_table(result) + finalist_table(result) + compensation_table(result);
+  return pruning_totals(result) + where_it_loads(result) + picture(survivors_of(result)) +
+         decision_table(result) + candidate_table(result) + start_table(result) + finalist_table(result) +
+         compensation_table(result);
 }
 
 }  // namespace

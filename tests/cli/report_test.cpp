@@ -6,6 +6,7 @@
 
 #include "cli/tiny_project.h"
 #include "retort/base/files.h"
+#include "support/message_of.h"
 #include "support/page.h"
 
 namespace retort::test {
@@ -54,6 +55,29 @@ class ReportOfARun : public testing::Test {
   static inline TinyProject* project_ = nullptr;
   static inline Finished* finished_ = nullptr;
 };
+
+TEST_F(ReportOfARun, SaysWhereAPrunedModelLoads) {
+  const auto& log = finished_->err;
+  EXPECT_SAYS(log, "stage 'stepwise': its model will load in transformers, as LlamaForCausalLM");
+  EXPECT_SAYS(log, "stage 'searched': its model will load in transformers with trust_remote_code=True");
+  EXPECT_SAYS(log, "prune: the model loads in transformers, as ");
+  EXPECT_SAYS(page(), "The model loads in transformers, as ");
+  for (const char* stage : {"stepwise", "searched"}) {
+    const auto result =
+        base::parse_json(base::read_file(project_->path("run/stages") / (stage + std::string(".json"))));
+    const auto loads = result.at("loads").get<std::string>();
+    EXPECT_SAYS(page(), "The model loads " + loads);
+    const auto info =
+        base::parse_json(project_->run({"info", "run/models/" + std::string(stage), "--json"}).out);
+    EXPECT_EQ(info.at("loads"), loads);
+    const auto config =
+        base::parse_json(base::read_file(project_->path("run/models") / stage / "config.json"));
+    const auto name = config.at("architectures")[0].get<std::string>();
+    EXPECT_EQ(info.at("architecture"),
+              name == "RetortForCausalLM" ? "RetortForCausalLM (blocks of a LlamaForCausalLM)" : name);
+    EXPECT_SAYS(loads, name == "RetortForCausalLM" ? "trust_remote_code=True" : "as " + name);
+  }
+}
 
 bool says_nothing(const std::string& cell) {
   return cell.empty() || cell == "\u2013";

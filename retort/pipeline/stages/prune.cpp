@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "retort/architecture/counts.h"
+#include "retort/architecture/loading.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/calibrate/profile_file.h"
@@ -49,6 +50,16 @@ void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
                      "than it is; profile on another source."));
 }
 
+// Before the hours are spent.  A model that is still to be made is taken for one whose blocks are alike.
+void say_where_it_will_load(const PlanContext& context, const Stage& stage) {
+  const auto units = std::get<prune::PruneOptions>(stage.options).units;
+  const bool alike = units == prune::Units::uniform || units == prune::Units::blocks;
+  context.observer.message(
+      record::Level::info,
+      base::join("stage '", stage.name, "': its model will load ",
+                 architecture::where_it_will_load(context.models.config_of_line(stage.from), alike)));
+}
+
 void check_options(const PlanContext& context, const Stage& stage) {
   const auto& options = std::get<prune::PruneOptions>(stage.options);
   base::require<base::UsageError>(
@@ -58,6 +69,7 @@ void check_options(const PlanContext& context, const Stage& stage) {
       "another ranking.");
   prune::require_removable(context.models.config_of_line(stage.from), options);
   warn_of_known_documents(context, stage);
+  say_where_it_will_load(context, stage);
 }
 
 PlacedWeights placed(const Place& place, const Pruning& s, const architecture::Config& input) {
@@ -138,6 +150,9 @@ base::Json run(const Context& context, const Pruning& s) {
   context.lead([&] {
     save_compressed(context, s.stage, model.path, result.weights);
     json = prune::to_json(result.report);
+    const auto loads = architecture::where_it_loads(result.report.output);
+    json[record::keys::kLoads] = loads;
+    context.observer.message(record::Level::info, base::join("prune: the model loads ", loads));
     json[record::keys::kCalibration] =
         calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(s.options())));
   });
