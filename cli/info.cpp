@@ -12,6 +12,7 @@
 #include "retort/base/json_file.h"
 #include "retort/base/printable.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/recognise.h"
 #include "retort/record/checkpoint_manifest.h"
 #include "retort/record/keys.h"
 #include "retort/record/run_files.h"
@@ -91,13 +92,22 @@ Json describe_checkpoint(const Path& path) try {
       base::join(path.string(), ": manifest.json: byte ", fault.byte, ": ", fault.reason, "."));
 }
 
+[[noreturn]] void refuse_what_is_no_model(const Path& path) {
+  std::error_code ignored;
+  std::string there = io::what_is_there(path);
+  if (there.empty() && !std::filesystem::exists(path, ignored))
+    there = base::join("no such file or directory; ", io::how_to_get(path));
+  if (there.empty())
+    there =
+        "expected a GGUF file or a directory with config.json (model), manifest.json (checkpoint) or "
+        "recipe.json (run), found none of them";
+  throw base::ModelError(base::join(path.string(), ": ", there, "."));
+}
+
 Json describe(const Path& path) try {
   if (record::RunFiles(path).holds_run()) return describe_run(path);
   if (is_file(path / "manifest.json")) return describe_checkpoint(path);
-  base::require<base::ModelError>(
-      io::is_gguf(path) || is_file(path / "config.json"), path.string(),
-      ": expected a GGUF file or a directory with config.json (model), manifest.json (checkpoint) or "
-      "recipe.json (run), found none of them.");
+  if (!io::is_gguf(path) && !is_file(path / "config.json")) refuse_what_is_no_model(path);
   return describe_model(path);
 } catch (const Json::exception& error) {
   throw base::DataError(base::join(path.string(), ": not what Retort writes (", error.what(), ")."));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "retort/architecture/checkpoint.h"
 #include "retort/architecture/families.h"
 #include "retort/architecture/hf_keys.h"
 #include "retort/architecture/hf_layers.h"
@@ -69,7 +70,7 @@ const Family& find_family(const JsonReader& in) {
 void refuse_unhonoured(const JsonReader& in, const Family& family) {
   for (const auto& [key, value] : in.json().items())
     if (const std::string reason = why_refused(family, key, value); !reason.empty())
-      in.refuse(key, value, reason);
+      in.refuse(key, value, reason, remedy_of(key));
 }
 
 void collect_notes(const JsonReader& in, const Family& family, std::vector<std::string>* notes) {
@@ -224,8 +225,30 @@ Config parse_hf_config(std::string_view json_text, const std::string& where,
   return config;
 }
 
+namespace {
+
+// As transformers 5 has it: a head whose values are not those of the embedding is a head.
+bool is_untied_by_weights(const base::Path& directory) {
+  if (io::is_gguf(directory)) return false;  // tied are those without a head
+  try {
+    return has_own_head(io::ModelDirectory::open(directory));
+  } catch (const base::Error&) {
+    return false;  // a configuration without sound weights; whoever reads them says so
+  }
+}
+
+}  // namespace
+
 Config read_config(const base::Path& directory, std::vector<std::string>* notes) {
-  return parse_hf_config(io::read_config_text(directory), io::name_of_config(directory), notes);
+  Config config = parse_hf_config(io::read_config_text(directory), io::name_of_config(directory), notes);
+  if (!config.tie_word_embeddings || !is_untied_by_weights(directory)) return config;
+  config.tie_word_embeddings = false;
+  if (notes != nullptr)
+    notes->push_back(base::join(io::name_of_config(directory),
+                                ": tie_word_embeddings is true, but lm_head.weight differs from the "
+                                "embedding; the head is read as it is, as "
+                                "transformers 5 does; set the key to false."));
+  return config;
 }
 
 }  // namespace retort::architecture

@@ -19,8 +19,8 @@ namespace retort::architecture {
 Config parse_hf_config(std::string_view json_text, const std::string& where,
                        std::vector<std::string>* notes = nullptr);
 
-/// Reads config.json of a model directory, or what stands for it in a GGUF file; throws ModelError or
-/// StorageError.
+/// Reads config.json of a model directory, or what stands for it in a GGUF file.  A model that is tied by
+/// config.json and has a head with values of its own is untied.  Throws ModelError or StorageError.
 Config read_config(const base::Path& directory, std::vector<std::string>* notes = nullptr);
 
 /// What config.json holds beside the decoder.

@@ -53,6 +53,10 @@ constexpr std::string_view kLatent = "latent attention (MLA)", kLinear = "linear
 constexpr std::string_view kShapes = "blocks of different shapes in a form that is not known";
 
 constexpr bool kAnotherModel = true;
+constexpr const char* kDequantise =
+    "; use the model that was quantised or dequantise it with transformers, and where the weights are BF16, "
+    "F16 or F32 "
+    "already take the key out";
 
 constexpr std::array kRefused{
     RefusedKey{"bias", is_false, kBias},
@@ -98,8 +102,8 @@ constexpr std::array kRefused{
     RefusedKey{"use_parallel_residual", is_false, "blocks whose halves run in parallel"},
     RefusedKey{"block_configs", is_empty, kShapes},
     RefusedKey{"pruned_heads", is_empty, kShapes},
-    RefusedKey{"quantization_config", never, "quantized weights", kAnotherModel},
-    RefusedKey{"compression_config", never, "compressed weights"},
+    RefusedKey{"quantization_config", never, "quantized weights", kAnotherModel, kDequantise},
+    RefusedKey{"compression_config", never, "compressed weights", false, kDequantise},
 };
 
 constexpr std::array<std::string_view, 5> kHonoured{"architectures", "model_type", "base_model_type",
@@ -185,6 +189,11 @@ std::string why_refused(const Family& family, std::string_view key, const Json& 
   const auto [owner, row] = owner_of(key);
   if (owner == nullptr || is_neutral(*row, value)) return {};
   return base::join("a setting of ", owner->architecture, " beyond those of ", family.architecture);
+}
+
+std::string_view remedy_of(std::string_view key) {
+  const RefusedKey* row = row_of(key, kRefused);
+  return row == nullptr ? "" : row->remedy;
 }
 
 bool is_known_key(const Family& family, std::string_view key) {

@@ -58,10 +58,12 @@ class JsonReader {
     base::require<base::ModelError>(ok, where_, ": ", key, " is ", shown(value), ", expected ", expected,
                                     ".");
   }
-  /// What a refusal says: the key, its value, why.
-  [[noreturn]] void refuse(std::string_view key, const base::Json& value, std::string_view reason) const {
+  /// What a refusal says: the key, its value, why, and what to do.
+  [[noreturn]] void refuse(std::string_view key, const base::Json& value, std::string_view reason,
+                           std::string_view remedy = "") const {
     throw base::ModelError(base::join(where_, ": ", key, " is ", shown(value), ": ", reason,
-                                      ", which is not supported and would change what the model computes."));
+                                      ", which is not supported and would change what the model computes",
+                                      remedy, "."));
   }
   const std::string& where() const { return where_; }
   const base::Json& json() const { return json_; }

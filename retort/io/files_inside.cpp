@@ -5,6 +5,7 @@
 
 #include "retort/base/error.h"
 #include "retort/io/quote.h"
+#include "retort/io/recognise.h"
 
 namespace retort::io {
 namespace {
@@ -76,7 +77,9 @@ std::string read_small_file(const Path& path, std::size_t max_bytes) {
   require<ModelError>(!error && size <= max_bytes, path.string(), ": ", error ? 0 : size,
                       " bytes, expected at most ", max_bytes,
                       "; this is not the file that its name promises.");
-  return base::read_file(path, max_bytes);
+  std::string text = base::read_file(path, max_bytes);
+  refuse_other_format(text, path.string(), "text");
+  return text;
 }
 
 }  // namespace retort::io

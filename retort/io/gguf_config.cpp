@@ -281,8 +281,8 @@ void add_unknown_keys(const Keys& keys, Json& config) {
     const std::string_view name = std::string_view(key).substr(prefix.size());
     const auto refused = [name](const RefusedKey& row) { return row.key == name; };
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end() &&
-        std::none_of(kRefused.begin(), kRefused.end(), refused) && !value.is_array())
-      members.emplace_back(key, value);
+        std::none_of(kRefused.begin(), kRefused.end(), refused))
+      members.emplace_back(key, value.is_array() ? Json() : value);  // the name is what is told
   }
 }
 

@@ -13,7 +13,9 @@
 #include "retort/io/gguf_tokenizer.h"
 #include "retort/io/language_part.h"
 #include "retort/io/model_file_names.h"
+#include "retort/io/recognise.h"
 #include "retort/io/safetensors_weights.h"
+#include "retort/io/tensor_names.h"
 #include "retort/io/tokenizer_file.h"
 
 namespace retort::io {
@@ -72,6 +74,9 @@ bool is_gguf(const Path& path) {
 
 std::string read_config_text(const Path& path) {
   if (is_gguf(path)) return GgufModel::open(path).config_text();
+  if (!entry_exists(path / "config.json"))
+    if (const std::string there = what_is_there(path); !there.empty())
+      throw ModelError(base::join(path.string(), ": ", there, "."));
   return read_small_file(resolve_inside(path, "config.json"), kMaxConfigBytes);
 }
 
@@ -97,15 +102,18 @@ ModelDirectory ModelDirectory::open(const Path& path) {
   if (is_gguf(path)) {
     auto model = std::make_unique<GgufModel>(GgufModel::open(path));
     std::string config = model->config_text();
-    return {path, std::move(config), std::move(model)};
+    return {path, std::move(config), std::move(model), {}};
   }
-  std::error_code error;
-  require<ModelError>(fs::is_directory(path, error), path.string(), ": no such directory; ", how_to_get(path),
-                      ".");
   std::string config = read_config_text(path);
-  auto weights = open_safetensors_weights(path);
+  std::vector<std::string> notes;
+  auto weights = open_safetensors_weights(path, notes);
   if (has_language_part(config)) weights = language_part(std::move(weights));
-  return {path, std::move(config), std::move(weights)};
+  weights = with_usual_names(std::move(weights), path.string(), notes);
+  if (entry_exists(path / kAdapterFile))
+    notes.push_back(base::join(path.string(), ": the adapter of ", quote(kAdapterFile),
+                               " is not read, and transformers with peft adds it to the model; merge it, or "
+                               "remove its files."));
+  return {path, std::move(config), std::move(weights), std::move(notes)};
 }
 
 std::string ModelDirectory::quantised_types() const {

@@ -45,13 +45,23 @@ class ModelDirectory {
   std::string quantised_types() const;
   /// The weight files, in the order of their names.
   std::vector<base::Path> weight_files() const { return weights_->paths(); }
+  /// Tensors that names() leaves out.
+  UnreadTensors unread() const { return weights_->unread(); }
+  /// A sentence for each thing in the directory that may be taken for a part of the model and is not read, or
+  /// not as it stands there.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  ModelDirectory(base::Path path, std::string config_text, std::unique_ptr<const WeightFiles> weights)
-      : path_(std::move(path)), config_text_(std::move(config_text)), weights_(std::move(weights)) {}
+  ModelDirectory(base::Path path, std::string config_text, std::unique_ptr<const WeightFiles> weights,
+                 std::vector<std::string> notes)
+      : path_(std::move(path)),
+        config_text_(std::move(config_text)),
+        weights_(std::move(weights)),
+        notes_(std::move(notes)) {}
   base::Path path_;
   std::string config_text_;
   std::unique_ptr<const WeightFiles> weights_;
+  std::vector<std::string> notes_;
 };
 
 /// Whether a path names a GGUF file: by the ending .gguf, or by the first bytes of a file.

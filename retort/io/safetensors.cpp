@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/io/quote.h"
+#include "retort/io/recognise.h"
 
 namespace retort::io {
 namespace {
@@ -109,6 +110,7 @@ TensorInfo parse_tensor(std::string_view tensor_name, const Json& entry, const s
 }
 
 void parse_metadata(const Json& json, SafetensorsHeader& header, const std::string& where) {
+  if (json.is_null()) return;  // some writers' word for none, which other readers take
   require<ModelError>(json.is_object(), where, ": __metadata__ is not an object of strings", kExportAgain);
   for (const auto& [key, value] : json.items()) {
     require<ModelError>(value.is_string(), where, ": __metadata__ ", quote(key), " is not a string",
@@ -181,9 +183,16 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, const std::
 }
 
 SafetensorsFile SafetensorsFile::open(const base::Path& path) {
-  MappedFile file = MappedFile::open(path, "a safetensors file", kLengthBytes);
-  SafetensorsHeader header = parse_safetensors(file.bytes(), path.string());
-  return {std::move(file), std::move(header)};
+  constexpr const char* kFormat = "a safetensors file";
+  MappedFile file = MappedFile::open(path, kFormat, kLengthBytes);
+  try {
+    SafetensorsHeader header = parse_safetensors(file.bytes(), path.string());
+    return {std::move(file), std::move(header)};
+  } catch (const ModelError&) {
+    refuse_other_format({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
+                        path.string(), kFormat);
+    throw;
+  }
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {

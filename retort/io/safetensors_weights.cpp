@@ -9,6 +9,7 @@
 #include "retort/base/json.h"
 #include "retort/io/files_inside.h"
 #include "retort/io/quote.h"
+#include "retort/io/recognise.h"
 #include "retort/io/safetensors.h"
 
 namespace retort::io {
@@ -28,20 +29,13 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 
 [[noreturn]] void refuse_without_weights(const Path& directory) {
-  std::error_code ignored;
-  std::vector<std::string> pickles;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    const Path extension = entry.path().extension();
-    if (extension == ".bin" || extension == ".pt" || extension == ".pth")
-      pickles.push_back(entry.path().filename().string());
-  }
-  if (pickles.empty())
-    throw ModelError(base::join(directory.string(), ": has neither ", kSingleFile, " nor ", kIndexFile,
-                                "; give a Hugging Face model directory with safetensors weights."));
-  throw ModelError(base::join(
-      directory.string(), ": holds its weights as ", quote(*std::min_element(pickles.begin(), pickles.end())),
-      ", a format that can run code when it is read; load it with transformers where you trust "
-      "it and write it again with save_pretrained(directory), which makes safetensors."));
+  const std::string there = what_is_there(directory);
+  throw ModelError(base::join(directory.string(), ": ",
+                              there.empty() ? base::join("has neither ", kSingleFile, " nor ", kIndexFile,
+                                                         "; give a Hugging Face model directory with "
+                                                         "safetensors weights")
+                                            : there,
+                              "."));
 }
 
 WeightMap parse_index(const Path& path) {
@@ -112,6 +106,40 @@ std::vector<SafetensorsFile> open_shards(const Path& directory, const Path& inde
   return shards;
 }
 
+// Files of weights beside those of a format that is read.
+bool is_of_weights(const std::string& name) {
+  return name.ends_with(".safetensors") || name == kIndexFile ||
+         (name.starts_with("pytorch_model") && name.ends_with(".bin")) ||
+         (name.starts_with("consolidated") && name.ends_with(".pth"));
+}
+
+// An index of one file, that which is read, says nothing else.
+bool lists_only(const Path& index, const std::string& file) {
+  try {
+    const WeightMap map = parse_index(index);
+    return std::ranges::all_of(map, [&](const auto& entry) { return entry.second == file; });
+  } catch (const base::Error&) {
+    return false;
+  }
+}
+
+void note_other_weights(const Path& directory, const std::vector<Path>& read,
+                        std::vector<std::string>& notes) {
+  std::set<std::string> others;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored))
+    if (is_of_weights(entry.path().filename().string())) others.insert(entry.path().filename().string());
+  for (const Path& file : read) others.erase(file.filename().string());
+  const bool by_index = !entry_exists(directory / kSingleFile);
+  if (others.contains(kIndexFile) && (by_index || lists_only(directory / kIndexFile, kSingleFile)))
+    others.erase(kIndexFile);
+  if (!others.empty())
+    notes.push_back(base::join(directory.string(), ": weights are read from ",
+                               quote(by_index ? kIndexFile : kSingleFile),
+                               ", as transformers does, and not from ",
+                               listed({others.begin(), others.end()}), "; remove what is not meant."));
+}
+
 class SafetensorsWeights : public WeightFiles {
  public:
   explicit SafetensorsWeights(std::vector<SafetensorsFile> shards) : shards_(std::move(shards)) {
@@ -174,7 +202,8 @@ class SafetensorsWeights : public WeightFiles {
 
 }  // namespace
 
-std::unique_ptr<const WeightFiles> open_safetensors_weights(const Path& directory) {
+std::unique_ptr<const WeightFiles> open_safetensors_weights(const Path& directory,
+                                                            std::vector<std::string>& notes) {
   std::vector<SafetensorsFile> shards;
   if (entry_exists(directory / kSingleFile))
     shards.push_back(SafetensorsFile::open(resolve_inside(directory, kSingleFile)));
@@ -182,7 +211,9 @@ std::unique_ptr<const WeightFiles> open_safetensors_weights(const Path& director
     shards = open_shards(directory, resolve_inside(directory, kIndexFile));
   else
     refuse_without_weights(directory);
-  return std::make_unique<SafetensorsWeights>(std::move(shards));
+  auto weights = std::make_unique<SafetensorsWeights>(std::move(shards));
+  note_other_weights(directory, weights->paths(), notes);
+  return weights;
 }
 
 }  // namespace retort::io

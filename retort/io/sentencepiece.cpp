@@ -333,4 +333,8 @@ std::string tokenizer_json_of_sentencepiece(const std::string& bytes, const std:
                         where);
 }
 
+std::vector<std::string> pieces_of_sentencepiece(const std::string& bytes, const std::string& where) {
+  return read_model(bytes, where).vocabulary.tokens;
+}
+
 }  // namespace retort::io

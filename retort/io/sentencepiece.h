@@ -2,6 +2,7 @@
 // tokenizer.model, in which SentencePiece keeps a tokenizer.
 
 #include <string>
+#include <vector>
 
 #include "retort/base/json.h"
 
@@ -14,5 +15,8 @@ namespace retort::io {
 /// of another kind than BPE, a normalization of the text, tokens that contradict each other.
 std::string tokenizer_json_of_sentencepiece(const std::string& bytes, const std::string& where,
                                             const base::Json& config, const base::Json& added);
+
+/// The pieces by id, whatever their kind.  Throws ModelError for no such file.
+std::vector<std::string> pieces_of_sentencepiece(const std::string& bytes, const std::string& where);
 
 }  // namespace retort::io

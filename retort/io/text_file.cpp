@@ -65,11 +65,12 @@ bool is_safetensors(std::string_view bytes) {
 }  // namespace
 
 std::string binary_format(std::string_view first_bytes) {
+  if (is_safetensors(first_bytes)) return "a safetensors file";  // its length may begin like another format
   for (const auto& signature : kSignatures)
     if (first_bytes.size() >= signature.offset &&
         first_bytes.substr(signature.offset).starts_with(signature.bytes))
       return std::string(signature.format);
-  return is_safetensors(first_bytes) ? "a safetensors file" : "";
+  return "";
 }
 
 std::string why_not_text(std::string_view first_bytes) {

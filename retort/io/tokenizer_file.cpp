@@ -11,6 +11,7 @@
 #include "retort/io/gguf_parts.h"
 #include "retort/io/gguf_tokenizer.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/recognise.h"
 #include "retort/io/sentencepiece.h"
 #include "retort/io/tekken.h"
 #include "retort/io/tokenizer_json.h"
@@ -64,8 +65,9 @@ std::string with_tekken_pattern(const std::string& text, const std::string& wher
 
 TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) {
   const auto read = [&](const char* name) {
-    return TokenizerText{(directory / name).string(),
-                         base::read_file(resolve_inside(directory, name), max_bytes)};
+    TokenizerText file{(directory / name).string(), base::read_file(resolve_inside(directory, name), max_bytes)};
+    refuse_other_format(file.text, file.where, "a tokenizer");
+    return file;
   };
   if (has(directory, kTokenizer)) {
     auto file = read(kTokenizer);
@@ -81,9 +83,12 @@ TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) 
     return {file.where, tokenizer_json_of_sentencepiece(file.text, file.where, beside(directory, kConfig),
                                                         beside(directory, "added_tokens.json"))};
   }
-  throw ModelError(base::join(directory.string(),
-                              ": has no tokenizer.json, tekken.json or tokenizer.model; complete the model "
-                              "directory."));
+  const bool slow =
+      has(directory, "vocab.json") || has(directory, "vocab.txt") || has(directory, "spiece.model");
+  throw ModelError(base::join(directory.string(), ": has no tokenizer.json, tekken.json or tokenizer.model; ",
+                              slow ? "make one of its vocabulary: AutoTokenizer.from_pretrained(directory)"
+                                     ".save_pretrained(directory) of transformers writes tokenizer.json."
+                                   : "complete the model directory."));
 }
 
 // Of a file of any architecture, also one that has a vocabulary and no weights.
@@ -102,7 +107,9 @@ TokenizerText read_tokenizer_text(const Path& path, std::size_t max_bytes) {
     if (fs::is_directory(path, error)) return read_from_directory(path, max_bytes);
     const auto why = base::why_no_file(path);
     base::require<ModelError>(why.empty(), path.string(), ": ", why, ".");
-    return {path.string(), base::read_file(path, max_bytes)};
+    TokenizerText file{path.string(), base::read_file(path, max_bytes)};
+    refuse_other_format(file.text, file.where, "a tokenizer");
+    return file;
   } catch (const base::DataError& too_large) {
     throw ModelError(too_large.what());
   }

@@ -34,6 +34,9 @@ struct TensorView {
 /// Number of values by type of storage, for example {"Q4_1", 106168320}.
 using StoredTypes = std::map<std::string, std::int64_t>;
 
+/// Tensors of the files that are not read, by why.
+using UnreadTensors = std::map<std::string, std::vector<std::string>>;
+
 class WeightFiles {
  public:
   virtual ~WeightFiles() = default;
@@ -51,6 +54,8 @@ class WeightFiles {
   virtual StoredTypes stored_types() const = 0;
   /// In the order of their names.
   virtual std::vector<base::Path> paths() const = 0;
+  /// Those that names() leaves out, under the names in the files.
+  virtual UnreadTensors unread() const { return {}; }
 };
 
 }  // namespace retort::io

@@ -85,9 +85,8 @@ std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos)
 
 ModelText read_model_text(const base::Path& directory, const architecture::Config& config) {
   ModelText text{text::Tokenizer::from_file(directory), {}};
-  base::require<base::ModelError>(text.tokenizer.vocab_size() <= config.vocab_size, directory.string(),
-                                  ": tokenizer.json has ", text.tokenizer.vocab_size(), " ids, the model ",
-                                  config.vocab_size, "; expected no more than the model has.");
+  const std::string lacking = text::which_lacks_a_row(text.tokenizer, config.vocab_size);
+  base::require<base::ModelError>(lacking.empty(), directory.string(), ": ", lacking, ".");
   if (!config.bos_token_ids.empty()) text.special.bos = config.bos_token_ids.front();
   if (!config.eos_token_ids.empty()) text.special.eos = config.eos_token_ids.front();
   return text;

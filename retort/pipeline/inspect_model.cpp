@@ -1,9 +1,13 @@
 #include "retort/pipeline/inspect_model.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "retort/architecture/checkpoint.h"
 #include "retort/architecture/hf_config.h"
 #include "retort/io/model_directory.h"
 #include "retort/pipeline/known_models.h"
+#include "retort/text/tokenizer_conflicts.h"
 
 namespace retort::pipeline {
 namespace {
@@ -20,6 +24,8 @@ architecture::Config inspect_model(const base::Path& directory, record::Observer
   const auto files = io::ModelDirectory::open(directory);
   architecture::check_tensors(config, files);
   (void)architecture::weight_dtype(config, files, &notes);
+  std::ranges::move(architecture::notes_on_files(config, files), std::back_inserter(notes));
+  std::ranges::move(text::tokenizer_conflicts(directory), std::back_inserter(notes));
   tell(notes, observer);
   return config;
 }

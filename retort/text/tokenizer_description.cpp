@@ -9,6 +9,7 @@
 #include "retort/base/json.h"
 #include "retort/io/files_inside.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/quote.h"
 #include "retort/io/tokenizer_file.h"
 #include "retort/text/limits.h"
 #include "retort/text/node.h"
@@ -107,6 +108,15 @@ bool is_cut_otherwise(const std::vector<std::string>& steps, const std::string& 
 
 }  // namespace
 
+std::string which_lacks_a_row(const Tokenizer& tokenizer, std::int64_t rows) {
+  const std::int64_t ids = tokenizer.vocab_size();
+  if (rows == 0 || ids <= rows) return {};
+  return base::join("the tokenizer has ", ids, " ids, the model ", rows, " rows, so that ",
+                    io::quote(tokenizer.id_to_token(static_cast<std::int32_t>(ids - 1))), " (id ", ids - 1,
+                    ") has none; take such tokens out of the tokenizer's files, or give the model rows with "
+                    "resize_token_embeddings of transformers");
+}
+
 TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHabits& habits) {
   const Tokenizer tokenizer = Tokenizer::from_file(path);
   const io::TokenizerText file = io::read_tokenizer_text(path, kLargestTokenizerFile);
@@ -122,6 +132,8 @@ TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHab
     description.notes.push_back(base::join(
         "transformers makes this tokenizer as a ", name, ", with the steps ", steps, " in place of those of ",
         description.file, ", which Retort follows: some texts have other ids there."));
+  if (const auto lacking = which_lacks_a_row(tokenizer, habits.rows); !lacking.empty())
+    description.notes.push_back(lacking + ".");
   const std::string version = text_of(config, "transformers_version");
   if (habits.cuts_by_tekken && is_cut_otherwise(description.steps, version, tokenizer.vocab_size()))
     description.notes.emplace_back(

@@ -34,14 +34,18 @@ std::map<std::string, io::TensorToWrite> zero_tensors(const Config& config) {
 
 using Change = std::function<void(std::map<std::string, io::TensorToWrite>&)>;
 
-void check(const Config& config, const Change& change) {
-  const test::TemporaryDirectory directory;
+void write_model(const Config& config, const Change& change, const std::filesystem::path& directory) {
   auto tensors = zero_tensors(config);
   change(tensors);
   std::vector<io::TensorToWrite> list;
   for (const auto& [name, tensor] : tensors) list.push_back(tensor);
   base::write_file_atomically(directory / "config.json", hf_config_json(config));
-  io::write_weights(directory.path(), list);
+  io::write_weights(directory, list);
+}
+
+void check(const Config& config, const Change& change) {
+  const test::TemporaryDirectory directory;
+  write_model(config, change, directory.path());
   check_tensors(config, io::ModelDirectory::open(directory.path()));
 }
 
@@ -49,19 +53,123 @@ std::string refusal(const Config& config, const Change& change) {
   return message_of<base::ModelError>([&] { check(config, change); });
 }
 
+// The weights of one configuration beside another.
+std::string refusal_of(const Config& config, const std::function<void(Config&)>& change) {
+  const test::TemporaryDirectory directory;
+  write_model(
+      config, [](auto&) {}, directory.path());
+  Config other = config;
+  change(other);
+  const auto model = io::ModelDirectory::open(directory.path());
+  return message_of<base::ModelError>([&] { check_tensors(other, model); });
+}
+
 TEST(Checkpoint, AcceptsExactlyTheTensorsOfTheLayout) {
   EXPECT_NO_THROW(check(small_config(), [](auto&) {}));
   EXPECT_NO_THROW(check(small_config(true), [](auto&) {}));
 }
 
-TEST(Checkpoint, IgnoresWhatFollowsFromTheConfiguration) {
-  EXPECT_NO_THROW(check(small_config(true), [](auto& tensors) {
-    auto head = tensors["model.embed_tokens.weight"];
-    head.name = "lm_head.weight";
-    tensors[head.name] = head;
-    tensors["rotary"] =
-        io::tensor_of_bytes("model.layers.0.self_attn.rotary_emb.inv_freq", io::Dtype::f32, {0}, {});
-  }));
+// Of the head beside a tied embedding, and the frequencies of a block.
+void add_what_follows(std::map<std::string, io::TensorToWrite>& tensors) {
+  auto head = tensors["model.embed_tokens.weight"];
+  head.name = "lm_head.weight";
+  tensors[head.name] = head;
+  tensors["rotary"] =
+      io::tensor_of_bytes("model.layers.0.self_attn.rotary_emb.inv_freq", io::Dtype::f32, {0}, {});
+}
+
+TEST(Checkpoint, IgnoresWhatFollowsFromTheConfigurationAndListsIt) {
+  const test::TemporaryDirectory directory;
+  write_model(small_config(true), add_what_follows, directory.path());
+  const auto model = io::ModelDirectory::open(directory.path());
+  std::vector<std::string> notes;
+  const Config config = read_config(directory.path(), &notes);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_TRUE(notes.empty());
+  EXPECT_NO_THROW(check_tensors(config, model));
+  const auto unread = unread_tensors(config, model);
+  ASSERT_EQ(unread.size(), 2U);
+  EXPECT_EQ(unread.at("the head is the embedding, whose values it has"),
+            std::vector<std::string>{"lm_head.weight"});
+  EXPECT_EQ(unread.at("the rotary frequencies follow from the configuration"),
+            std::vector<std::string>{"model.layers.0.self_attn.rotary_emb.inv_freq"});
+  notes = notes_on_files(config, model);
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_SAYS(notes[0], "not read is \"lm_head.weight\": the head is the embedding");
+}
+
+TEST(Checkpoint, UntiesAModelWhoseFileHasAHeadOfItsOwn) {
+  static const std::vector<std::byte> kOnes(1 << 20, std::byte{0x3F});
+  for (const bool by_type : {false, true}) {
+    const test::TemporaryDirectory directory;
+    write_model(
+        small_config(true),
+        [&](auto& tensors) {
+          const auto shape = tensors["model.embed_tokens.weight"].shape;
+          const auto count = static_cast<std::size_t>(shape[0] * shape[1]);
+          tensors["lm_head.weight"] =
+              io::tensor_of_bytes("lm_head.weight", by_type ? io::Dtype::f32 : io::Dtype::bf16, shape,
+                                  std::span(kOnes).first(count * (by_type ? 4 : 2)));
+        },
+        directory.path());
+    const auto model = io::ModelDirectory::open(directory.path());
+    std::vector<std::string> notes;
+    const Config config = read_config(directory.path(), &notes);
+    EXPECT_FALSE(config.tie_word_embeddings);
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_SAYS(notes[0], "lm_head.weight differs from the embedding; the head is read as it is");
+    EXPECT_NO_THROW(check_tensors(config, model));
+    EXPECT_TRUE(unread_tensors(config, model).empty());
+    EXPECT_SAYS(message_of<base::ModelError>([&] { check_tensors(small_config(true), model); }),
+                "\"lm_head.weight\" differs from the embedding");
+  }
+}
+
+TEST(CheckpointOracle, TiesAndUntiesHeadsAsTransformersDoes) {
+  const auto heads = test::oracles("architecture") / "heads";
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(heads)) {
+    SCOPED_TRACE(entry.path().filename());
+    const Json expected = base::parse_json(base::read_file(entry.path() / "expected.json"));
+    const Config config = read_config(entry.path());
+    EXPECT_EQ(config.tie_word_embeddings, expected["tied"].get<bool>());
+    EXPECT_NO_THROW(check_tensors(config, io::ModelDirectory::open(entry.path())));
+    EXPECT_EQ(num_parameters(config), expected["parameters"].get<std::int64_t>());
+    ++count;
+  }
+  EXPECT_EQ(count, 4);
+}
+
+TEST(Checkpoint, SaysWhatIsThereInThePlaceOfATensor) {
+  const auto renamed = [](const char* prefix) {
+    return [prefix](auto& tensors) {
+      for (auto& [name, tensor] : tensors) tensor.name = prefix + name;
+    };
+  };
+  EXPECT_SAYS(refusal(small_config(), renamed("_orig_mod.")),
+              "\"_orig_mod.model.embed_tokens.weight\" is there, as written by torch.compile; take "
+              "\"_orig_mod.\" off the names");
+  EXPECT_SAYS(refusal(small_config(), renamed("base_model.model.")), "adapter is not merged");
+  EXPECT_SAYS(refusal(small_config(), renamed("student.")),
+              "\"student.model.embed_tokens.weight\" is there; take \"student.\" off the names");
+  EXPECT_SAYS(
+      refusal(small_config(), [](auto& t) { t["model.embed_tokens.weight"].name = "tok_embeddings.weight"; }),
+      "as in Meta's and Mistral's own files");
+  EXPECT_SAYS(
+      refusal(small_config(true), [](auto& t) { t["model.embed_tokens.weight"].name = "lm_head.weight"; }),
+      "\"lm_head.weight\") is expected under this name");
+  EXPECT_SAYS(refusal(small_config(),
+                      [](auto& t) {
+                        t["model.layers.0.mlp.up_proj.weight"].name = "model.layers.0.mlp.up_proj.qweight";
+                      }),
+              "its values are quantised there");
+}
+
+TEST(Checkpoint, SaysHowManyBlocksThereAre) {
+  auto config = small_config();
+  const auto more = config.blocks.size();
+  EXPECT_SAYS(refusal_of(config, [](Config& c) { c.blocks.pop_back(); }),
+              base::join("the weights have ", more, " blocks: use the config.json that belongs to them"));
 }
 
 TEST(Checkpoint, RefusesAMissingTensor) {

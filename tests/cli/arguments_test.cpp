@@ -135,7 +135,11 @@ TEST(CommandLine, MistakesAreOneSentenceOnStandardErrorWithTheirCode) {
       {{"generate", "models/europa-5m"}, 2, "--prompt"},
       {{"generate", "models/europa-5m", "--prompt", "x", "--temperature", "-1"}, 2, "--temperature"},
       {{"eval", "models/europa-5m", "--text", "README.md", "--context", "many"}, 2, "--context"},
-      {{"info", "no/such/directory"}, 4, "expected a GGUF file or a directory with config.json"},
+      {{"info", "no/such/directory"},
+       4,
+       "no such file or directory; give the directory of a Hugging Face model"},
+      {{"info", "HuggingFaceTB/SmolLM2-135M"}, 4, "hf download HuggingFaceTB/SmolLM2-135M --local-dir"},
+      {{"info", "docs"}, 4, "expected a GGUF file or a directory with config.json"},
       {{"tokenize", "models/europa-5m", "no/such.txt"}, 3, "there is no such file"},
       {{"tokenize", "no/such/model"}, 7, "No such file or directory"},
   };

@@ -92,6 +92,10 @@ std::string unigram_pieces() {
   return std::string("\x0a\x08\x0a\x01\x61\x15\x00\x00\x00\x00\x12\x02\x18\x01", 14);
 }
 
+std::string lfs_pointer() {
+  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '0') + "\nsize 12345\n";
+}
+
 struct BadModel {
   const char* what;
   std::function<void(const fs::path& model)> damage;
@@ -147,7 +151,7 @@ const std::vector<BadModel>& bad_models() {
        "hidden_act is \"relu\", expected \"silu\" or \"gelu_pytorch_tanh\""},
       {"quantized weights",
        [](const auto& m) { replace(m / "config.json", "{", R"({"quantization_config": {"bits": 4},)"); }, 4,
-       "quantized weights in a LlamaForCausalLM, which is not supported"},
+       "would change what the model computes; use the model that was quantised or dequantise it"},
       {"a key of the wrong kind",
        [](const auto& m) {
          replace(m / "config.json", "\"attention_bias\": false", "\"attention_bias\": \"yes\"");
@@ -186,6 +190,25 @@ const std::vector<BadModel>& bad_models() {
       {"a tensor of a model that sees",
        [](const auto& m) { add_tensor(m / "model.safetensors", "vision_tower.patch_embedding.weight"); }, 4,
        "vision_tower.patch_embedding.weight\" has no place"},
+      {"what Git LFS leaves in the place of weights",
+       [](const auto& m) { base::write_file_atomically(m / "model.safetensors", lfs_pointer()); }, 4,
+       "expected a safetensors file, found a Git LFS pointer; fetch the file itself with git lfs pull"},
+      {"what Git LFS leaves in the place of a tokenizer",
+       [](const auto& m) { base::write_file_atomically(m / "tokenizer.json", lfs_pointer()); }, 4,
+       "expected a tokenizer, found a Git LFS pointer"},
+      {"an adapter",
+       [](const auto& m) {
+         fs::remove(m / "config.json");
+         fs::rename(m / "model.safetensors", m / "adapter_model.safetensors");
+         base::write_file_atomically(m / "adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
+       },
+       4, "an adapter (such as LoRA), not a model, made for \"org/base\""},
+      {"more blocks than its configuration says",
+       [](const auto& m) {
+         auto config = base::Json::parse(base::read_file(m / "config.json"));
+         configure(m, {{"num_hidden_layers", config.at("num_hidden_layers").template get<int>() - 1}});
+       },
+       4, "use the config.json that belongs to them, or correct num_hidden_layers"},
       {"configuration that is not JSON", [](const auto& m) { fs::resize_file(m / "config.json", 40); }, 4,
        "config.json"},
       {"configuration nested without end",
@@ -199,7 +222,7 @@ const std::vector<BadModel>& bad_models() {
        "is not one that Retort knows"},
       {"tokenizer with ids beyond the model",
        [](const auto& m) { replace(m / "tokenizer.json", "\"vocab\": {", "\"vocab\": {\"~~~\": 70000,"); }, 4,
-       "70001 ids, the model 4096"},
+       "70001 ids, the model 4096 rows, so that \"~~~\" (id 70000) has none; take such tokens out"},
       {"tekken with a hole in its ranks",
        [](const auto& m) { replace_tokenizer(m, "tekken.json", tekken_with_a_hole()); }, 4,
        "ranks of vocab have a hole before 1"},

@@ -147,7 +147,7 @@ const std::vector<BadGguf>& bad_files() {
          add_tiny_tensors(file);
          return file.bytes();
        },
-       "tokenizer.json has 7 ids, the model 6", true},
+       "the tokenizer has 7 ids, the model 6 rows", true},
   };
   return cases;
 }

@@ -165,6 +165,17 @@ TEST_F(GgufModel, SaysItsConfiguration) {
   EXPECT_TRUE(config.at("pad_token_id").is_null());
 }
 
+TEST_F(GgufModel, NamesListsThatNobodyKnowsAsItNamesOtherKeys) {
+  auto file = tiny_model();
+  file.integers("llama.rope.dimension_sections", {1, 2});
+  file.number("llama.new_key", 1);
+  file.integers("qwen2.of_another", {1});
+  const Json config = base::parse_json(read_config_text(write(file)));
+  EXPECT_TRUE(config.contains("llama.rope.dimension_sections"));
+  EXPECT_TRUE(config.contains("llama.new_key"));
+  EXPECT_FALSE(config.contains("qwen2.of_another"));
+}
+
 TEST_F(GgufModel, IsSavedInTheTypeOfItsMatrices) {
   const auto dtype = [&](std::uint32_t type, std::size_t bytes) {
     auto file = test::tiny_gguf_metadata();

@@ -126,6 +126,87 @@ TEST_F(ShardedModel, RefusesADamagedShard) {
   EXPECT_SAYS(refusal(), "truncated");
 }
 
+TEST_F(ShardedModel, SaysWhichWeightsBesideThemAreNotRead) {
+  EXPECT_TRUE(ModelDirectory::open(model()).notes().empty());
+  write_safetensors(model() / "consolidated.safetensors", std::vector{tensor("a", "bbbb")});
+  write_file(model() / "training_args.bin", "x");
+  auto notes = ModelDirectory::open(model()).notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_SAYS(notes[0], "read from \"model.safetensors.index.json\"");
+  EXPECT_SAYS(notes[0], "not from \"consolidated.safetensors\"; remove");
+  fs::remove(model() / "consolidated.safetensors");
+
+  write_safetensors(model() / "model.safetensors", std::vector{tensor("a", "cccc")});
+  const auto opened = ModelDirectory::open(model());
+  EXPECT_EQ(text_of(opened.find("a")), "cccc") << "as transformers";
+  notes = opened.notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_SAYS(notes[0], "read from \"model.safetensors\"");
+  EXPECT_SAYS(notes[0],
+              "not from \"model.safetensors.index.json\", \"one.safetensors\" and \"two.safetensors\"");
+}
+
+TEST_F(ShardedModel, SaysNothingOfAnIndexOfTheOneFile) {
+  write_safetensors(model() / "model.safetensors", std::vector{tensor("a", "cccc")});
+  index(R"({"a":"model.safetensors"})");
+  fs::remove(model() / "one.safetensors");
+  fs::remove(model() / "two.safetensors");
+  EXPECT_TRUE(ModelDirectory::open(model()).notes().empty());
+}
+
+TEST_F(ShardedModel, SaysThatAnAdapterBesideItIsNotRead) {
+  write_file(model() / "adapter_config.json", "{}");
+  const auto notes = ModelDirectory::open(model()).notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_SAYS(notes[0], "the adapter of \"adapter_config.json\" is not read");
+}
+
+// A directory with config.json and tensors of these names.
+ModelDirectory with_names(const fs::path& directory, const std::vector<std::string>& names,
+                          const std::string& config = "{}") {
+  std::vector<TensorToWrite> tensors;
+  for (const auto& name : names) tensors.push_back(tensor(name, "aaaa"));
+  write_file(directory / "config.json", config);
+  write_safetensors(directory / "model.safetensors", tensors);
+  return ModelDirectory::open(directory);
+}
+
+TEST(ModelDirectory, ReadsNamesWithOneWordTooManyOrTooFewAsTransformersDoes) {
+  const std::vector<std::string> usual{"lm_head.weight", "model.embed_tokens.weight",
+                                       "model.layers.0.mlp.up_proj.weight", "model.norm.weight"};
+  const std::vector<std::string> longer{"model.lm_head.weight", "model.model.embed_tokens.weight",
+                                        "model.model.layers.0.mlp.up_proj.weight", "model.model.norm.weight"};
+  const std::vector<std::string> shorter{"lm_head.weight", "embed_tokens.weight",
+                                         "layers.0.mlp.up_proj.weight", "norm.weight"};
+  for (const auto& names : {usual, longer, shorter}) {
+    const test::TemporaryDirectory directory;
+    const auto model = with_names(directory.path(), names);
+    EXPECT_EQ(model.names(), usual);
+    EXPECT_EQ(text_of(model.find("model.norm.weight")), "aaaa");
+    EXPECT_EQ(model.notes().size(), names == usual ? 0U : 1U);
+  }
+  const test::TemporaryDirectory directory;
+  EXPECT_SAYS(with_names(directory.path(), longer).notes().at(0),
+              "\"model.lm_head.weight\" is read as \"lm_head.weight\", and so are 3 more");
+  const std::vector<std::string> both{"model.model.norm.weight", "model.norm.weight"};
+  EXPECT_EQ(with_names(directory.path(), both).names(), both) << "none of two is taken for the other";
+  const std::vector<std::string> compiled{"_orig_mod.model.norm.weight"};
+  EXPECT_EQ(with_names(directory.path(), compiled).names(), compiled) << "transformers does not read these";
+}
+
+TEST(ModelDirectory, ListsTheTensorsOfWhatAModelTakesInBesideText) {
+  const test::TemporaryDirectory directory;
+  const auto model = with_names(directory.path(),
+                                {"language_model.model.norm.weight", "multi_modal_projector.weight",
+                                 "vision_tower.patch_embedding.weight"},
+                                R"({"text_config": {}})");
+  EXPECT_EQ(model.names(), std::vector<std::string>{"model.norm.weight"});
+  ASSERT_EQ(model.unread().size(), 1U);
+  EXPECT_EQ(
+      model.unread().begin()->second,
+      (std::vector<std::string>{"multi_modal_projector.weight", "vision_tower.patch_embedding.weight"}));
+}
+
 TEST(ModelDirectory, FollowsTheLinksOfTheHuggingFaceCacheButNoOthers) {
   const test::TemporaryDirectory root;
   const fs::path cache = root / "models--org--name";

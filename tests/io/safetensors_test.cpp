@@ -35,6 +35,9 @@ TEST(Safetensors, AcceptsEmptyShapesScalarsAndSpaces) {
   EXPECT_TRUE(parsed.tensors.at("s").shape.empty());
   EXPECT_EQ(parsed.tensors.at("z").begin, parsed.tensors.at("z").end);
   EXPECT_TRUE(parsed.metadata.empty());
+  const auto null =
+      parse_safetensors(test::as_bytes(test::safetensors_bytes(R"({"__metadata__":null})", "")), "w");
+  EXPECT_TRUE(null.metadata.empty() && null.tensors.empty()) << "as other readers take it";
 }
 
 TEST(Safetensors, GivesBackWhatWasWritten) {

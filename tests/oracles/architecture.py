@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 SMALL = dict(vocab_size=96, hidden_size=32, intermediate_size=88, num_hidden_layers=3, num_attention_heads=4,
@@ -100,8 +101,30 @@ def write_models(folder):
         (folder / name / "expected.json").write_text(json.dumps(described))
 
 
+def write_heads(folder):
+    """Files that say of tied weights what config.json does not; transformers decides what is tied."""
+    torch.manual_seed(12)
+    config = LlamaConfig(vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2,
+                         tie_word_embeddings=True)
+    weights = {name: value.clone() for name, value in LlamaForCausalLM(config).state_dict().items()}
+    other = torch.randn_like(weights["lm_head.weight"])
+    cases = {"same_head": weights, "other_head": {**weights, "lm_head.weight": other},
+             "no_head": {name: value for name, value in weights.items() if name != "lm_head.weight"},
+             "one_word_too_many": {f"model.{name}": value for name, value in {**weights, "lm_head.weight": other}.items()}}
+    for name, tensors in cases.items():
+        config.architectures = ["LlamaForCausalLM"]
+        config.save_pretrained(folder / name)
+        save_file(tensors, folder / name / "model.safetensors", metadata={"format": "pt"})
+        model, report = LlamaForCausalLM.from_pretrained(folder / name, output_loading_info=True)
+        assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+        described = dict(tied=model.lm_head.weight is model.model.embed_tokens.weight,
+                         parameters=sum(p.numel() for p in model.parameters()))
+        (folder / name / "expected.json").write_text(json.dumps(described))
+
+
 def write(out_dir: Path, shared: Path | None) -> None:
     folder = out_dir / "architecture"
     (folder / "cases").mkdir()
     write_cases(folder / "cases")
     write_models(folder / "models")
+    write_heads(folder / "heads")

@@ -64,9 +64,9 @@ TEST(HostileTokenizer, TheUnchangedFileIsAccepted) {
 }
 
 TEST(HostileTokenizer, RefusesWhatIsNotJson) {
-  expect_mentions(refusal_of(""), {"not valid JSON"});
+  expect_mentions(refusal_of(""), {"an empty file"});
   expect_mentions(refusal_of("{"), {"not valid JSON"});
-  expect_mentions(refusal_of("\xFF\xFE"), {"not valid JSON"});
+  expect_mentions(refusal_of("\xFF\xFE"), {"text in UTF-16"});
   expect_mentions(refusal_of(std::string(1000, '[')), {"not valid JSON", "deep"});
   expect_mentions(refusal_of(R"({"model": {}, "model": {}})"), {"not valid JSON", "twice"});
   expect_mentions(refusal_of("[]"), {"model"});

@@ -122,7 +122,7 @@ TEST_F(SentencePiece, NeverBelievesADamagedFile) {
     }
   }
   EXPECT_GT(refused, 100U);
-  EXPECT_SAYS(refusal(""), "is not a SentencePiece model");
+  EXPECT_SAYS(refusal(""), "found an empty file");
   EXPECT_SAYS(refusal("{\"version\": 1}"), "is not a SentencePiece model");
   std::string flipped = model;
   for (std::size_t at = 0; at < flipped.size(); at += 97) {
