@@ -13,6 +13,7 @@
 #include "retort/data/records.h"
 #include "retort/data/source_files.h"
 #include "retort/io/compressed.h"
+#include "retort/io/recognise.h"
 #include "retort/io/text_file.h"
 
 namespace retort::data {
@@ -93,6 +94,8 @@ FileForm form_of(const SourceOptions& source, const base::Path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return jsonl ? FileForm::jsonl : FileForm::text;
   const std::string bytes = first_bytes(path);
+  require<DataError>(!io::is_lfs_pointer(bytes), path.string(), ": expected text, found a Git LFS pointer; ",
+                     io::kFetchFromLfs, ".");
   // A NUL byte in JSONL is a bad line, which a recipe may skip.
   const std::string binary = jsonl ? io::binary_format(bytes) : io::why_not_text(bytes);
   require<DataError>(binary.empty(), path.string(), ": expected text, found ", binary,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "retort/base/error.h"
@@ -12,8 +13,12 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 
-// Sorted places of the documents with text.
-std::vector<double> places_of(const SourceOptions& source) {
+struct Places {
+  std::vector<double> sorted;  ///< of the documents with text
+  std::int64_t skipped_lines = 0;
+};
+
+Places places_of(const SourceOptions& source) {
   DocumentReader reader(source, Split::all);
   std::vector<double> places;
   std::int64_t bytes = 0;
@@ -23,7 +28,7 @@ std::vector<double> places_of(const SourceOptions& source) {
     places.push_back(held_out_place(document.text));
   }
   std::sort(places.begin(), places.end());
-  return places;
+  return {std::move(places), reader.skipped_lines()};
 }
 
 }  // namespace
@@ -39,8 +44,12 @@ std::int64_t held_out_documents(const SourceOptions& source, std::int64_t most) 
 
 std::string held_out_advice(const SourceOptions& source, std::int64_t wanted) {
   if (!source.held_out.paths.empty()) return "give its held_out.path more documents";
-  const auto places = places_of(source);
+  const auto [places, skipped_lines] = places_of(source);
   const auto count = std::ssize(places);
+  if (count < 2 * wanted && skipped_lines > 0)
+    return base::join("it has ", count, " documents, and ", skipped_lines,
+                      " lines that are bad and were skipped: leave skip_bad_lines out to see what is wrong "
+                      "with the first");
   if (count < 2 * wanted)
     return base::join("it has only ", count,
                       " documents: cut it into more by a separator, or give it files of ",

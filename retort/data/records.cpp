@@ -45,14 +45,34 @@ class JsonlRecords : public RecordReader {
     JsonLine json = read_json_line(line, field_);
     if (!json.root.is_object())
       throw base::JsonFault{base::join("expected an object, found ", kind_of(json.root)), 0};
+    if (json.member && json.member->is_string()) return std::move(json.member->get_ref<std::string&>());
+    if (const std::string chat = chat_in(line); !chat.empty())
+      throw base::JsonFault{base::join("expected text as \"", field_, "\", found a chat as \"", chat,
+                                       "\", which Retort does not render: write each chat as one text, as "
+                                       "apply_chat_template(chat, tokenize=False) of transformers does"),
+                            0};
     if (!json.member)
       throw base::JsonFault{base::join("expected the key \"", field_, "\", found ", in_a_row(json.names),
                                        "; field (--field) says which key holds the text"),
                             0};
-    if (!json.member->is_string())
-      throw base::JsonFault{
-          base::join("expected a string as \"", field_, "\", found ", kind_of(*json.member)), 0};
-    return std::move(json.member->get_ref<std::string&>());
+    throw base::JsonFault{base::join("expected a string as \"", field_, "\", found ", kind_of(*json.member)),
+                          0};
+  }
+
+  // The key under which an object has a chat: turns with who speaks and what they say; empty without one.  A
+  // line too long for a chat is not parsed again.
+  static std::string chat_in(std::string_view line) {
+    constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+    if (line.size() > kMostBytes) return {};
+    const auto object = base::parse_json(line);
+    for (const auto& [name, turns] : object.items()) {
+      if (!turns.is_array() || turns.empty() || !turns.front().is_object()) continue;
+      const base::Json& turn = turns.front();
+      if ((turn.contains("role") && turn.contains("content")) ||
+          (turn.contains("from") && turn.contains("value")))
+        return name;
+    }
+    return {};
   }
 
   static std::string in_a_row(const std::vector<std::string>& names) {

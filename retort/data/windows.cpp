@@ -77,9 +77,16 @@ bool WindowReader::pull() {
 void WindowReader::refuse_empty() const {
   const auto& source = reader_.source();
   const bool held_out = split_ == Split::held_out;
+  const std::string advice =
+      held_out ? held_out_advice(source, 1)
+      : reader_.skipped_lines() > 0
+          ? base::join(reader_.skipped_lines(),
+                       " bad lines were skipped: leave skip_bad_lines out to see what is "
+                       "wrong with the first")
+          : "add text";
   throw base::DataError(base::join("source '", source.name, "': expected ", held_out ? "held-out " : "",
                                    "documents with text, found none among ", reader_.documents_passed(), "; ",
-                                   held_out ? held_out_advice(source, 1) : "add text", "."));
+                                   advice, "."));
 }
 
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,

@@ -106,6 +106,22 @@ TEST_F(DocumentReaderTest, RefusesAPathWithoutFileNamingTheSource) {
   EXPECT_SAYS(message_of<DataError>([&] { documents(source({})); }), "no path");
 }
 
+TEST_F(DocumentReaderTest, CallsAChatAChatWhateverKeyIsAskedFor) {
+  const auto refusal = [&](const std::string& line, const char* field) {
+    SourceOptions options = source({write("chat.jsonl", line + "\n")});
+    options.field = field;
+    return message_of<DataError>([&] { documents(options); });
+  };
+  const std::string openai = R"({"messages": [{"role": "user", "content": "Hello"}]})",
+                    sharegpt = R"({"id": 1, "conversations": [{"from": "human", "value": "Hello"}]})";
+  for (const char* field : {"text", "messages", "conversations"}) {
+    EXPECT_SAYS(refusal(openai, field), "found a chat as \"messages\"");
+    EXPECT_SAYS(refusal(sharegpt, field), "found a chat as \"conversations\"");
+    EXPECT_SAYS(refusal(openai, field), "apply_chat_template");
+  }
+  EXPECT_SAYS(refusal(R"({"words": [1]})", "words"), "expected a string as \"words\", found an array");
+}
+
 struct BadLine {
   std::string name;
   std::string line;

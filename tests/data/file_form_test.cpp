@@ -61,6 +61,11 @@ TEST_F(FileFormTest, RefusesWhatIsNoTextByName) {
   EXPECT_SAYS(refusal("twice.zst", test::zstd(test::gzip("text"))), "a gzip file");
 }
 
+TEST_F(FileFormTest, RefusesWhatGitLfsLeavesInThePlaceOfAText) {
+  const auto said = refusal("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n");
+  EXPECT_SAYS(said, "found a Git LFS pointer; fetch the file itself with git lfs pull");
+}
+
 TEST_F(FileFormTest, KnowsACompressedFileWithoutItsSuffix) {
   EXPECT_EQ(texts(source({write("a.txt", test::gzip("one"))})), Texts{"one"});
   EXPECT_EQ(texts(source({write("b", test::zstd("two"))})), Texts{"two"});

@@ -55,6 +55,17 @@ TEST_F(HeldOutPart, SaysWhichFractionHoldsOutEnough) {
   EXPECT_SAYS(held_out_advice(options, 1), "held_out.path");
 }
 
+TEST_F(HeldOutPart, CountsTheBadLinesThatLeaveTooFewDocuments) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i)
+    lines += R"({"words": "a"})"
+             "\n";
+  auto options = source({write("bad.jsonl", lines)});
+  options.skip_bad_lines = true;
+  options.held_out.fraction = 0.02;
+  EXPECT_SAYS(held_out_advice(options, 1), "has 0 documents, and 40 lines that are bad and were skipped");
+}
+
 TEST_F(HeldOutPart, ReadsNoFurtherThanItMust) {
   auto options = source({write("late.jsonl", test::jsonl({"a", "b", "c"}) + "{")});
   options.held_out.every = 2;
