@@ -11,7 +11,6 @@
 #include "retort/io/gguf_model.h"
 #include "retort/io/gguf_parts.h"
 #include "retort/io/gguf_tokenizer.h"
-#include "retort/io/language_part.h"
 #include "retort/io/model_file_names.h"
 #include "retort/io/recognise.h"
 #include "retort/io/safetensors_weights.h"
