@@ -39,7 +39,7 @@ struct Settings {
 
 std::vector<calibrate::SourceText> read_domains(const Settings& s, const architecture::Config& config) {
   const auto text = pipeline::read_model_text(s.model, config);
-  const data::PackingOptions packing{.sequence_length = s.length, .bos = text.special.bos >= 0};
+  const data::PackingOptions packing{.sequence_length = s.length};
   const auto sources = static_cast<std::int64_t>(s.texts.size());
   const auto count = std::max<std::int64_t>(1, s.tokens / sources / s.length);
   std::vector<calibrate::SourceText> read;

@@ -57,7 +57,6 @@ struct Texts {
 
 Texts read_texts(const Settings& s, const architecture::Config& config) {
   const auto text = pipeline::read_model_text(s.model, config);
-  const bool bos = text.special.bos >= 0;
   const auto sources = std::ssize(s.texts);
   Texts texts;
   for (const auto& path : s.texts) {
@@ -67,16 +66,14 @@ Texts read_texts(const Settings& s, const architecture::Config& config) {
     source.separator = s.separator;
     source.field = s.field;
     source.held_out = {.fraction = 0, .every = s.every, .paths = {}};
-    const data::PackingOptions packing{.sequence_length = s.length, .bos = bos};
+    const data::PackingOptions packing{.sequence_length = s.length};
     texts.calibration.push_back(
         {path, data::calibration_sequences(source, packing, text.encode(), text.special, 0,
                                            s.tokens / sources / s.length)});
-    data::WindowReader reader(source, data::Split::held_out,
-                              {.context = s.length,
-                               .tokens = s.held_out_tokens / sources,
-                               .bos = bos,
-                               .attend_across_documents = false},
-                              text.encode(), text.special);
+    data::WindowReader reader(
+        source, data::Split::held_out,
+        {.context = s.length, .tokens = s.held_out_tokens / sources, .attend_across_documents = false},
+        text.encode(), text.special);
     SourceText held_out{path, {}};
     for (data::Sequence window; reader.next(window);) held_out.sequences.push_back(window);
     texts.held_out.push_back(std::move(held_out));

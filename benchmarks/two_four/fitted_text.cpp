@@ -26,9 +26,8 @@ std::vector<calibrate::SourceText> fitted(const Settings& s) {
   const auto text = pipeline::read_model_text(s.model, config);
   const auto length = s.stage.sequence_length, tokens = sparsify::calibration_tokens_of(config, s.stage);
   const auto count = std::max<std::int64_t>(1, (tokens + length - 1) / length);
-  auto sequences =
-      data::calibration_sequences(s.source, {.sequence_length = length, .bos = text.special.bos >= 0},
-                                  text.encode(), text.special, s.stage.seed, count);
+  auto sequences = data::calibration_sequences(s.source, {.sequence_length = length}, text.encode(),
+                                               text.special, s.stage.seed, count);
   return calibrate::split_by_document({{s.source.name, std::move(sequences)}}).fitted;
 }
 

@@ -14,7 +14,6 @@ namespace {
 
 void check_source(const SourceText& source, std::int64_t vocab_size) {
   const auto inside = [&](std::int32_t id) { return id >= 0 && id < vocab_size; };
-  bool targets = false;
   for (const auto& sequence : source.sequences) {
     base::ensure(sequence.ids.size() == sequence.targets.size() && !sequence.ids.empty(),
                  "a calibration sequence is whole");
@@ -22,14 +21,13 @@ void check_source(const SourceText& source, std::int64_t vocab_size) {
         std::all_of(sequence.ids.begin(), sequence.ids.end(), inside), "calibration text '", source.name,
         "': has a token id outside the vocabulary of ", vocab_size, "; use the model's own tokenizer.");
     for (const auto target : sequence.targets) {
-      targets |= target != data::kNoTarget;
       base::require<base::DataError>(target == data::kNoTarget || inside(target), "calibration text '",
                                      source.name, "': has a target outside the vocabulary of ", vocab_size,
                                      "; use the model's own tokenizer.");
     }
   }
-  base::require<base::DataError>(targets, "calibration text '", source.name,
-                                 "': expected text to predict, found none; add text to the source.");
+  base::require<base::DataError>(data::has_target(source.sequences), "calibration text '", source.name,
+                                 data::kNothingToPredict);
 }
 
 }  // namespace

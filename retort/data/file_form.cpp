@@ -12,6 +12,7 @@
 #include "retort/data/json_line.h"
 #include "retort/data/records.h"
 #include "retort/data/source_files.h"
+#include "retort/data/utf8_text.h"
 #include "retort/io/compressed.h"
 #include "retort/io/recognise.h"
 #include "retort/io/text_file.h"
@@ -78,6 +79,14 @@ bool begins_as_json(std::string_view text) {
   return end != text.npos && text[end] == '"' && without_blanks(text.substr(end + 1)).starts_with(':');
 }
 
+void check_file(const SourceOptions& source, const base::Path& path) {
+  std::error_code ignored;
+  const bool is_text = form_of(source, path) == FileForm::text;
+  if (!is_text || source.skip_bad_lines || !std::filesystem::is_regular_file(path, ignored)) return;
+  const auto bytes = first_bytes(path);
+  require_utf8_at_first(path, bytes, bytes.size() < io::kTextProbeBytes);
+}
+
 [[noreturn]] void refuse_json(const base::Path& path, std::string_view text) {
   const char* what = text.starts_with('[')   ? "one JSON array"
                      : text.starts_with('{') ? "one JSON object"
@@ -117,7 +126,7 @@ void check_files(const SourceOptions& source) {
       const auto why = base::why_no_file(file);
       require<DataError>(why.empty(), "source '", source.name, "': ", file.string(), " ", why,
                          "; a run reads its text more than once.");
-      (void)form_of(source, file);
+      check_file(source, file);
     }
   }
 }

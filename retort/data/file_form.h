@@ -22,7 +22,8 @@ enum class FileForm {
 /// input, goes by its name alone, because it cannot be read twice.
 FileForm form_of(const SourceOptions& source, const base::Path& path);
 
-/// Looks at the first bytes of all files of a source, and of its held-out part.  Throws DataError.
+/// Looks at the first bytes of all files of a source, and of its held-out part.  Throws DataError, also for
+/// plain text that is not UTF-8 there.
 void check_files(const SourceOptions& source);
 
 }  // namespace retort::data

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "retort/base/words.h"
+
 namespace retort::data {
 
 /// Which documents of a source are held out: never trained on, never calibrated on; evaluation uses nothing
@@ -24,14 +26,24 @@ struct SourceOptions {
   std::string field = "text";      ///< JSONL: the key that holds the text
   double weight = 1.0;             ///< share of the tokens, relative to the other sources of a stage
   HeldOut held_out;
-  bool skip_bad_lines =
-      false;  ///< JSONL: count and skip a bad line, instead of an error with file, line and byte
+  bool skip_bad_lines = false;  ///< count and skip a bad line of JSONL, or a document of plain text that is
+                                ///< not UTF-8, instead of an error with file and byte
 };
+
+/// Whether the begin-of-text token stands before each document.
+enum class Bos {
+  automatic,  ///< where the model has one
+  always,
+  never
+};
+constexpr auto words_of(Bos) {
+  return base::words<Bos::never>("auto", "true", "false");
+}
 
 /// How documents become fixed-length sequences.
 struct PackingOptions {
   std::int64_t sequence_length = 512;     ///< tokens
-  bool bos = true;                        ///< begin-of-text token before each document
+  Bos bos = Bos::automatic;               ///< begin-of-text token before each document
   bool eos = false;                       ///< end-of-text token after each document
   bool attend_across_documents = false;   ///< default: attention and positions start anew with each document
   std::int64_t shuffle_documents = 4096;  ///< documents shuffled among each other at a time; 1: source order

@@ -58,8 +58,9 @@ base::Json source_json(const SourceOptions& source, const std::vector<base::Path
 }
 
 base::Json packing_json(const PackingOptions& packing, const SpecialTokens& special) {
-  return {packing.sequence_length,         packing.bos ? special.bos : -1, packing.eos ? special.eos : -1,
-          packing.attend_across_documents, packing.shuffle_documents,      packing.shuffle_sequences};
+  return {packing.sequence_length,        begin_of_text(packing.bos, special),
+          packing.eos ? special.eos : -1, packing.attend_across_documents,
+          packing.shuffle_documents,      packing.shuffle_sequences};
 }
 
 std::string fingerprint_of(const base::Json& json) {
@@ -73,8 +74,9 @@ std::string fingerprint_of(const base::Json& json) {
 }  // namespace
 
 SequencePacker::SequencePacker(const std::vector<SourceOptions>& sources, const PackingOptions& packing,
-                               Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split)
-    : packing_(packing), encode_(std::move(encode)), special_(special) {
+                               Encode encode, const SpecialTokens& special, std::uint64_t seed, Split split,
+                               Targets targets)
+    : packing_(packing), encode_(std::move(encode)), special_(special), targets_(targets) {
   check_packing(packing, special);
   check_sources(sources);
   const auto count = static_cast<std::int64_t>(sources.size());
@@ -94,7 +96,7 @@ SequencePacker::SequencePacker(const std::vector<SourceOptions>& sources, const 
 Sequence SequencePacker::next() {
   const auto length = static_cast<std::size_t>(packing_.sequence_length);
   while (buffer_.size() < length + 1) pull();
-  Sequence sequence = buffer_.front(length, packing_.attend_across_documents);
+  Sequence sequence = buffer_.front(length, packing_.attend_across_documents, targets_);
   sequence.number = sequences_++;
   buffer_.consume(length);
   return sequence;
@@ -105,10 +107,10 @@ void SequencePacker::pull() {
   Mixed& source = most_owed();
   Document document;
   source.documents.next(document);
-  const auto ids = encode_document(document.text, packing_, encode_, special_);
-  count(source, document, ids.size());
-  document_tokens_ = ids.size();
-  buffer_.append(ids);
+  const auto tokens = encode_document(document.text, packing_, encode_, special_);
+  count(source, document, tokens);
+  document_tokens_ = tokens.ids.size();
+  buffer_.append(tokens);
 }
 
 SequencePacker::Mixed& SequencePacker::most_owed() {
@@ -122,17 +124,15 @@ SequencePacker::Mixed& SequencePacker::most_owed() {
   return *best;
 }
 
-void SequencePacker::count(Mixed& source, const Document& document, std::size_t tokens) {
+void SequencePacker::count(Mixed& source, const Document& document, const DocumentTokens& tokens) const {
   SourceStatistics& statistics = source.statistics;
   const std::int64_t epoch = source.documents.place().epoch;
-  source.barren_epochs = tokens > 0 ? 0 : source.barren_epochs + (epoch - statistics.epoch);
-  base::require<base::DataError>(
-      source.barren_epochs < 2, "source '", statistics.name,
-      "': expected text, found documents that give no token at all; check the source and "
-      "the tokenizer.");
+  const bool barren = tokens.num_targets(targets_, packing_.attend_across_documents) == 0;
+  source.barren_epochs = barren ? source.barren_epochs + (epoch - statistics.epoch) : 0;
+  base::require<base::DataError>(source.barren_epochs < 2, "source '", statistics.name, kNothingToPredict);
   ++statistics.documents;
   statistics.bytes += static_cast<std::int64_t>(document.text.size());
-  statistics.tokens += static_cast<std::int64_t>(tokens);
+  statistics.tokens += static_cast<std::int64_t>(tokens.ids.size());
   statistics.epoch = epoch;
   statistics.skipped_lines = std::max(statistics.skipped_lines, source.documents.reader().skipped_lines());
 }

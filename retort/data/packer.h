@@ -41,9 +41,11 @@ class SequencePacker {
   /// Throws UsageError (no source, equal names, a weight that is not positive, a missing special token) or
   /// DataError.
   SequencePacker(const std::vector<SourceOptions>& sources, const PackingOptions& packing, Encode encode,
-                 const SpecialTokens& special, std::uint64_t seed, Split split = Split::training);
+                 const SpecialTokens& special, std::uint64_t seed, Split split = Split::training,
+                 Targets targets = Targets::learned);
 
-  /// The next sequence; the stream has no end, sources repeat.  Throws DataError (bad data, empty source).
+  /// The next sequence; the stream has no end, sources repeat.  Throws DataError (bad data, a source without
+  /// a target).
   Sequence next();
 
   /// The state after the last sequence.
@@ -61,17 +63,18 @@ class SequencePacker {
     ShuffledSource documents;
     double weight;
     SourceStatistics statistics;
-    std::int64_t barren_epochs = 0;  // since the last token
+    std::int64_t barren_epochs = 0;  // since the last target
   };
 
   void pull();
   Mixed& most_owed();
-  static void count(Mixed& source, const Document& document, std::size_t tokens);
+  void count(Mixed& source, const Document& document, const DocumentTokens& tokens) const;
   std::vector<PackerCursor::Source> snapshot() const;
 
   PackingOptions packing_;
   Encode encode_;
   SpecialTokens special_;
+  Targets targets_;
   std::string fingerprint_;
   std::vector<Mixed> sources_;
   std::vector<PackerCursor::Source> before_;  // the mixture before the last pulled document

@@ -6,10 +6,13 @@
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/base/utf8.h"
 #include "retort/data/file_form.h"
 #include "retort/data/json_line.h"
+#include "retort/data/utf8_text.h"
 #include "retort/io/compressed.h"
 #include "retort/io/quote.h"
+#include "retort/text/unicode.h"
 
 namespace retort::data {
 namespace {
@@ -102,13 +105,26 @@ class JsonlRecords : public RecordReader {
 class TextRecords : public RecordReader {
  public:
   TextRecords(const SourceOptions& source, const base::Path& path)
-      : bytes_(path), separator_(source.separator), chunk_(kChunkBytes) {}
+      : bytes_(path),
+        separator_(source.separator),
+        skip_bad_documents_(source.skip_bad_lines),
+        chunk_(kChunkBytes) {
+    base::require<base::UsageError>(base::is_utf8(separator_), "source '", source.name,
+                                    "': expected a separator in UTF-8, found ", io::quote(separator_), ".");
+  }
 
   Record next(std::string& text) override {
     if (!next_piece()) return Record::end;
-    const std::string_view piece = std::string_view(buffer_).substr(begin_, length_);
+    std::string_view piece = std::string_view(buffer_).substr(begin_, length_);
+    std::uint64_t offset = erased_bytes_ + begin_;
+    if (offset == 0 && piece.starts_with(kByteOrderMark)) {
+      piece.remove_prefix(kByteOrderMark.size());
+      offset = kByteOrderMark.size();
+    }
     // What is left between separators is no document, but a file that is not cut is one, whatever it holds.
     if (!separator_.empty() && is_blank(piece)) return Record::blank;
+    if (skip_bad_documents_ && text::valid_utf8_prefix(piece) < piece.size()) return Record::bad;
+    require_utf8(bytes_.path(), piece, offset);
     text.assign(piece);
     return Record::document;
   }
@@ -130,6 +146,7 @@ class TextRecords : public RecordReader {
         next_begin_ = found + separator_.size();
         return true;
       }
+      erased_bytes_ += begin_;
       buffer_.erase(0, std::exchange(begin_, 0));
       searched = buffer_.size() - std::min(buffer_.size(), separator_.size());
       if (!fill()) break;
@@ -149,8 +166,10 @@ class TextRecords : public RecordReader {
 
   io::ByteReader bytes_;
   std::string separator_;
+  bool skip_bad_documents_;
   std::vector<char> chunk_;
   std::string buffer_;
+  std::uint64_t erased_bytes_ = 0;  // of the text before buffer_
   std::size_t begin_ = 0;
   std::size_t length_ = 0;
   std::size_t next_begin_ = 0;

@@ -6,12 +6,34 @@
 
 namespace retort::data {
 
-std::vector<std::int32_t> encode_document(std::string_view text, const PackingOptions& packing,
-                                          const Encode& encode, const SpecialTokens& special) {
-  std::vector<std::int32_t> ids = encode(text);
-  if (packing.bos) ids.insert(ids.begin(), special.bos);
-  if (packing.eos) ids.push_back(special.eos);
-  return ids;
+bool has_target(const std::vector<Sequence>& sequences) {
+  return std::ranges::any_of(sequences, [](const Sequence& sequence) {
+    return std::ranges::any_of(sequence.targets, [](std::int32_t target) { return target != kNoTarget; });
+  });
+}
+
+std::int32_t begin_of_text(Bos bos, const SpecialTokens& special) {
+  return bos == Bos::never ? -1 : special.bos;
+}
+
+std::int64_t DocumentTokens::num_targets(Targets targets, bool across_documents) const {
+  const auto begin = targets == Targets::learned ? std::size_t{0} : text_begin;
+  const auto end = targets == Targets::learned ? ids.size() : text_end;
+  const bool first_is_one = begin > 0 || across_documents;
+  return static_cast<std::int64_t>(end - begin) - (first_is_one || begin == end ? 0 : 1);
+}
+
+DocumentTokens encode_document(std::string_view text, const PackingOptions& packing, const Encode& encode,
+                               const SpecialTokens& special) {
+  DocumentTokens document{.ids = encode(text)};
+  document.text_end = document.ids.size();
+  if (const auto bos = begin_of_text(packing.bos, special); bos >= 0) {
+    document.ids.insert(document.ids.begin(), bos);
+    ++document.text_begin;
+    ++document.text_end;
+  }
+  if (packing.eos) document.ids.push_back(special.eos);
+  return document;
 }
 
 void check_packing(const PackingOptions& packing, const SpecialTokens& special) {
@@ -26,37 +48,39 @@ void check_packing(const PackingOptions& packing, const SpecialTokens& special) 
                                   "packing: expected shuffle_sequences of 1 or more, found ",
                                   packing.shuffle_sequences, ".");
   base::require<base::UsageError>(
-      !packing.bos || special.bos >= 0,
+      packing.bos != Bos::always || special.bos >= 0,
       "packing: expected a begin-of-text token before each document, found a tokenizer "
-      "without one; set bos to false.");
+      "without one; leave bos out or set it to false.");
   base::require<base::UsageError>(
       !packing.eos || special.eos >= 0,
       "packing: expected an end-of-text token after each document, found a tokenizer "
       "without one; set eos to false.");
 }
 
-void TokenBuffer::append(const std::vector<std::int32_t>& document) {
-  ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(position_));
-  begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(position_));
+void TokenBuffer::append(const DocumentTokens& document) {
+  tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(position_));
   position_ = 0;
-  ids_.insert(ids_.end(), document.begin(), document.end());
-  begins_.resize(ids_.size(), 0);
-  if (!document.empty()) begins_[ids_.size() - document.size()] = 1;
+  for (std::size_t i = 0; i < document.ids.size(); ++i)
+    tokens_.push_back({.id = document.ids[i],
+                       .begins_document = i == 0,
+                       .is_text = i >= document.text_begin && i < document.text_end});
 }
 
-Sequence TokenBuffer::front(std::size_t length, bool across_documents) const {
+Sequence TokenBuffer::front(std::size_t length, bool across_documents, Targets targets) const {
   Sequence sequence;
-  const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(position_);
-  sequence.ids.assign(first, first + static_cast<std::ptrdiff_t>(length));
   sequence.targets.assign(length, kNoTarget);
   sequence.starts.push_back(0);
-  sequence.goes_on = length > 0 && begins_[position_] == 0;
+  sequence.goes_on = length > 0 && !tokens_[position_].begins_document;
   for (std::size_t i = 0; i < length; ++i) {
-    const bool boundary = i > 0 && begins_[position_ + i] != 0 && !across_documents;
+    const Token& token = tokens_[position_ + i];
+    sequence.ids.push_back(token.id);
+    const bool boundary = i > 0 && token.begins_document && !across_documents;
     if (boundary) sequence.starts.push_back(static_cast<std::int32_t>(i));
     if (i + 1 >= size()) continue;
-    const bool target = across_documents || begins_[position_ + i + 1] == 0;
-    if (target) sequence.targets[i] = ids_[position_ + i + 1];
+    const Token& next = tokens_[position_ + i + 1];
+    const bool same_text = across_documents || !next.begins_document;
+    const bool counts = targets == Targets::learned || next.is_text;
+    if (same_text && counts) sequence.targets[i] = next.id;
   }
   return sequence;
 }

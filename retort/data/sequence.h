@@ -32,12 +32,38 @@ struct Sequence {
   bool goes_on = false;              ///< the first document began in an earlier sequence
 };
 
+/// Which tokens are targets.  The special tokens that packing puts around documents have no bytes of text.  A
+/// model may learn them, and no metric counts them: per token and per byte it is then about the same text.
+/// Special tokens that are written in the text are text.
+enum class Targets {
+  learned,  ///< all
+  measured  ///< those of the text
+};
+
+/// Said of a source whose documents have no target.
+inline constexpr const char* kNothingToPredict =
+    "': expected documents with a token to predict, found none with more than one token; give it longer "
+    "documents, or cut it by another separator.";
+
+/// Whether there is anything to predict.
+bool has_target(const std::vector<Sequence>& sequences);
+
 /// Bytes of a sequence for each of its tokens, at most.
 inline constexpr std::int64_t kSequenceBytesPerToken = 3 * sizeof(std::int32_t);
 
-/// A document's ids with the special tokens that `packing` asks for.
-std::vector<std::int32_t> encode_document(std::string_view text, const PackingOptions& packing,
-                                          const Encode& encode, const SpecialTokens& special);
+/// The begin-of-text token that `bos` puts before each document; -1: none.
+std::int32_t begin_of_text(Bos bos, const SpecialTokens& special);
+
+/// A document's ids with the special tokens that packing puts around its text.
+struct DocumentTokens {
+  std::vector<std::int32_t> ids;
+  std::size_t text_begin = 0, text_end = 0;  ///< where the ids of the text lie
+
+  /// Of the document alone; across documents its first token is one too.
+  std::int64_t num_targets(Targets targets, bool across_documents) const;
+};
+DocumentTokens encode_document(std::string_view text, const PackingOptions& packing, const Encode& encode,
+                               const SpecialTokens& special);
 
 /// Throws UsageError when `packing` asks for a special token that the tokenizer lacks, or for an absurd
 /// length.
@@ -47,16 +73,19 @@ void check_packing(const PackingOptions& packing, const SpecialTokens& special);
 class TokenBuffer {
  public:
   /// Appends a document and forgets what was consumed.
-  void append(const std::vector<std::int32_t>& document);
+  void append(const DocumentTokens& document);
   /// The first `length` tokens; the last has a target only if more tokens follow it here.
-  Sequence front(std::size_t length, bool across_documents) const;
+  Sequence front(std::size_t length, bool across_documents, Targets targets) const;
   void consume(std::size_t tokens) { position_ += tokens; }
   /// Tokens not yet consumed.
-  std::size_t size() const { return ids_.size() - position_; }
+  std::size_t size() const { return tokens_.size() - position_; }
 
  private:
-  std::vector<std::int32_t> ids_;
-  std::vector<char> begins_;  // 1 where a document begins
+  struct Token {
+    std::int32_t id;
+    bool begins_document, is_text;
+  };
+  std::vector<Token> tokens_;
   std::size_t position_ = 0;
 };
 

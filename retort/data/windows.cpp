@@ -35,7 +35,7 @@ bool WindowReader::next(Sequence& window) {
   }
   const std::size_t length = std::min(buffer_.size(), context);
   if (length < 2) return false;
-  window = buffer_.front(length, options_.attend_across_documents);
+  window = buffer_.front(length, options_.attend_across_documents, Targets::measured);
   window.targets.back() = kNoTarget;  // it is scored by the next window, if there is one
   window.number = windows_++;
   // Nothing but the overlap is left after the last window; it has no target of its own.
@@ -64,13 +64,13 @@ bool WindowReader::pull() {
     return false;
   }
   if (document.text.empty()) return true;
-  const auto ids = encode_document(document.text, packing_, encode_, special_);
+  const auto tokens = encode_document(document.text, packing_, encode_, special_);
   bytes_ += static_cast<std::int64_t>(document.text.size());
-  tokens_ += static_cast<std::int64_t>(ids.size());
+  tokens_ += static_cast<std::int64_t>(tokens.ids.size());
   documents_.push_back(
       {document.number, base::hash64(document.text), static_cast<std::int64_t>(document.text.size())});
   ends_.push_back(tokens_);
-  buffer_.append(ids);
+  buffer_.append(tokens);
   return true;
 }
 
@@ -91,14 +91,16 @@ void WindowReader::refuse_empty() const {
 
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
                                             const Encode& encode, const SpecialTokens& special,
-                                            std::uint64_t seed, std::int64_t count) {
-  SequencePacker packer({source}, packing, encode, special, seed);
+                                            std::uint64_t seed, std::int64_t count,
+                                            std::int64_t* skipped_lines) {
+  SequencePacker packer({source}, packing, encode, special, seed, Split::training, Targets::measured);
   std::vector<Sequence> sequences;
   while (static_cast<std::int64_t>(sequences.size()) < count) {
     Sequence sequence = packer.next();
     if (packer.statistics().front().epoch > 0) break;
     sequences.push_back(std::move(sequence));
   }
+  if (skipped_lines) *skipped_lines = packer.statistics().front().skipped_lines;
   return sequences;
 }
 

@@ -20,11 +20,11 @@ struct TextDocument {
 struct WindowOptions {
   std::int64_t context = 512;  ///< tokens of a window
   std::int64_t overlap_tokens =
-      1;                    ///< 1: each window begins with the last token of the one before, so that every
-                            ///< token but the first is a target exactly once; 0: disjoint windows
-  std::int64_t tokens = 0;  ///< no document is begun once there are so many; 0: the whole split
-  bool bos = true;          ///< begin-of-text token before each document
-  bool eos = false;         ///< end-of-text token after each document
+      1;                     ///< 1: each window begins with the last token of the one before, so that every
+                             ///< token but the first is a target exactly once; 0: disjoint windows
+  std::int64_t tokens = 0;   ///< no document is begun once there are so many; 0: the whole split
+  Bos bos = Bos::automatic;  ///< begin-of-text token before each document
+  bool eos = false;          ///< end-of-text token after each document
   bool attend_across_documents = true;  ///< a window is one text, as other programs see it
 };
 
@@ -34,18 +34,18 @@ class WindowReader {
   WindowReader(const SourceOptions& source, Split split, const WindowOptions& options, Encode encode,
                const SpecialTokens& special);
 
-  /// Reads a window of 2 to `context` tokens; the last target is kNoTarget.  False at the end.  Throws
-  /// DataError, also when the split has no text.
+  /// Reads a window of 2 to `context` tokens, with the targets that are measured; the last is kNoTarget.
+  /// False at the end.  Throws DataError, also when the split has no text.
   bool next(Sequence& window);
 
   /// UTF-8 bytes of the documents begun so far.  Documents are never cut by the token limit, so after the
-  /// last window this is exactly the text whose tokens are targets (with overlap 1), and bits per byte = nll
-  /// / ln 2 / bytes.
+  /// last window this is the text whose tokens are targets (with overlap 1), and bits per byte = nll / ln 2 /
+  /// bytes.  Only the first token of all has bytes and is no target, where no begin-of-text token is before
+  /// it.
   std::int64_t bytes() const { return bytes_; }
   /// The documents begun so far; empty ones are left out.
   const std::vector<TextDocument>& documents() const { return documents_; }
-  /// Index into documents() of each target of a window, 0 where there is none.  A begin-of-text token belongs
-  /// to the document that it begins.
+  /// Index into documents() of each target of a window, 0 where there is none.
   std::vector<std::int32_t> target_documents(const Sequence& window) const;
   std::int64_t tokens() const { return tokens_; }
   std::int64_t skipped_lines() const { return reader_.skipped_lines(); }
@@ -70,8 +70,10 @@ class WindowReader {
 
 /// The first `count` packed sequences of one source's training part for a seed: text for statistics.  Fewer
 /// when the source has not enough text, none when that does not fill one: it is not repeated.
+/// `skipped_lines`, where given, receives the bad lines and documents passed over.
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
                                             const Encode& encode, const SpecialTokens& special,
-                                            std::uint64_t seed, std::int64_t count);
+                                            std::uint64_t seed, std::int64_t count,
+                                            std::int64_t* skipped_lines = nullptr);
 
 }  // namespace retort::data

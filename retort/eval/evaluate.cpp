@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "retort/architecture/counts.h"
+#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/eval/batch_scorer.h"
 #include "retort/io/model_directory.h"
@@ -44,6 +45,17 @@ std::vector<data::TextDocument> documents_of(const Windows* windows, comm::Group
   std::vector<data::TextDocument> documents;
   base::ByteReader(bytes).get(documents);
   return documents;
+}
+
+// On all ranks, which have the same sums.
+void require_targets(const SourceScores& scores, comm::Group* group) {
+  const auto require = [&] {
+    base::require<base::DataError>(scores.sums.targets > 0, "source '", scores.name, data::kNothingToPredict);
+  };
+  if (group)
+    group->together(require);
+  else
+    require();
 }
 
 // Names the documents and counts their bytes, once all windows are read.
@@ -130,7 +142,7 @@ std::vector<RatioTerm> SourceScores::nll_differences() const {
 void check_comparable(const Subject& model, const Subject* teacher, std::int64_t context) {
   for (const auto* subject : {&model, teacher}) {
     if (!subject) continue;
-    const auto limit = subject->parameters.config().max_position_embeddings;
+    const auto limit = architecture::longest_context(subject->parameters.config());
     base::require<base::UsageError>(context <= limit, "evaluation: the context is ", context, " tokens, but ",
                                     subject->name, " was made for at most ", limit, "; lower the context.");
   }
@@ -163,6 +175,7 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
     }
     scores.seconds += slowest;
   }
+  require_targets(scores, settings.group);
   describe_documents(documents_of(windows, settings.group), scores);
   return scores;
 }

@@ -76,8 +76,9 @@ struct SourceScores {
 
 /// Scores all windows of a source.  With a group it is collective: rank 0 reads the windows, which are null
 /// on the others, and every rank has the scores of all, with the bits that one rank alone computes. Throws
-/// ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer than a
-/// model's max_position_embeddings), ValidationError (a loss that is not finite).
+/// ModelError (vocabularies differ, a token id outside the vocabulary), UsageError (a window longer than
+/// architecture::longest_context() of a model), DataError (no token to predict), ValidationError (a loss that
+/// is not finite).
 SourceScores evaluate_source(const Subject& model, const Subject* teacher, const std::string& name,
                              Windows* windows, const BatchSettings& batch = {},
                              const WindowCallback& on_window = {});

@@ -28,6 +28,7 @@ class FixedWindows final : public Windows {
     window.target_documents = reader_.target_documents(window);
     return true;
   }
+  std::int64_t skipped_lines() const override { return reader_.skipped_lines(); }
   const std::vector<data::TextDocument>& documents() const override { return reader_.documents(); }
 
  private:
@@ -62,6 +63,7 @@ class RollingWindows final : public Windows {
     window.target_documents.assign(window.ids.size(), static_cast<std::int32_t>(documents_.size()) - 1);
     return true;
   }
+  std::int64_t skipped_lines() const override { return reader_.skipped_lines(); }
   const std::vector<data::TextDocument>& documents() const override { return documents_; }
 
  private:

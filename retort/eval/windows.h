@@ -13,10 +13,10 @@ namespace retort::eval {
 
 struct WindowSettings {
   Windowing windowing = Windowing::fixed;
-  std::int64_t context = 512;       ///< tokens that a model sees at most
-  std::int64_t tokens = 0;          ///< no document is begun once there are so many; 0: all
-  bool bos = true;                  ///< fixed: begin-of-text token before each document
-  bool eos = false;                 ///< fixed: end-of-text token after each document
+  std::int64_t context = 512;            ///< tokens that a model sees at most
+  std::int64_t tokens = 0;               ///< no document is begun once there are so many; 0: all
+  data::Bos bos = data::Bos::automatic;  ///< fixed: begin-of-text token before each document
+  bool eos = false;                      ///< fixed: end-of-text token after each document
   std::int64_t overlap_tokens = 1;  ///< fixed: 1: every token but the first is a target; 0: disjoint windows
   bool attend_across_documents = true;  ///< fixed: a window is one text
 };
@@ -33,6 +33,8 @@ class Windows {
   virtual ~Windows() = default;
   /// Reads a window of at most `context` inputs; false at the end.  Throws DataError.
   virtual bool next(Window& window) = 0;
+  /// Bad lines and documents passed over so far.
+  virtual std::int64_t skipped_lines() const = 0;
   /// The documents read so far, those of the windows read among them.
   virtual const std::vector<data::TextDocument>& documents() const = 0;
 };

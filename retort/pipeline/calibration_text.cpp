@@ -10,6 +10,7 @@
 #include "retort/calibrate/enough_text.h"
 #include "retort/data/windows.h"
 #include "retort/io/model_directory.h"
+#include "retort/pipeline/text_checks.h"
 #include "retort/shard/weights_of_machine.h"
 
 namespace retort::pipeline {
@@ -26,6 +27,8 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
   base::require<base::DataError>(!source.sequences.empty(), "stage '", stage.name, "': source '", source.name,
                                  "' has fewer than the ", sequence_length,
                                  " tokens of a calibration sequence; add text or lower sequence_length.");
+  base::require<base::DataError>(data::has_target(source.sequences), "stage '", stage.name, "': source '",
+                                 source.name, data::kNothingToPredict);
   const auto found = calibrate::num_tokens(source);
   base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", source.name,
                                  "' has only ", found, " tokens of calibration text, expected ", wanted,
@@ -33,10 +36,15 @@ void require_enough(const recipe::Stage& stage, const calibrate::SourceText& sou
 }
 
 std::vector<data::Sequence> sequences_from(const data::SourceOptions& source, const recipe::Stage& stage,
-                                           const CalibrationAsked& asked, const ModelText& text) {
-  const data::PackingOptions packing{.sequence_length = asked.sequence_length, .bos = text.special.bos >= 0};
-  return data::calibration_sequences(source, packing, text.encode(), text.special, asked.seed,
-                                     sequences_of(stage, asked.tokens, asked.sequence_length));
+                                           const CalibrationAsked& asked, const ModelText& text,
+                                           record::Observer& observer) {
+  const data::PackingOptions packing{.sequence_length = asked.sequence_length};
+  std::int64_t skipped_lines = 0;
+  auto sequences =
+      data::calibration_sequences(source, packing, text.encode(), text.special, asked.seed,
+                                  sequences_of(stage, asked.tokens, asked.sequence_length), &skipped_lines);
+  say_skipped(stage.name, source.name, skipped_lines, observer);
+  return sequences;
 }
 
 void require_enough(const recipe::Stage& stage, const std::vector<calibrate::SourceText>& sources,
@@ -53,7 +61,7 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
                                     context.models.config_of_line(stage.from));
   std::vector<calibrate::SourceText> sources;
   for (const auto& source : context.recipe.sources(stage))
-    sources.push_back({source.name, sequences_from(source, stage, asked, text)});
+    sources.push_back({source.name, sequences_from(source, stage, asked, text, context.observer)});
   require_enough(stage, sources, asked);
   return sources;
 }
@@ -76,7 +84,7 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   for (const auto& of_stage : context.recipe.sources(stage)) {
     auto sequences = context.read_once([&] {
       if (!text) text = read_model_text(model.path, source.config);
-      return sequences_from(of_stage, stage, asked, *text);
+      return sequences_from(of_stage, stage, asked, *text, context.observer);
     });
     model.sources.push_back({of_stage.name, std::move(sequences)});
   }

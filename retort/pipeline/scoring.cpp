@@ -4,6 +4,7 @@
 #include "retort/model/dtype.h"
 #include "retort/model/weights.h"
 #include "retort/ops/path.h"
+#include "retort/pipeline/text_checks.h"
 
 namespace retort::pipeline {
 
@@ -40,16 +41,15 @@ eval::ModelScores held_out_scores(const Context& context, const recipe::Stage& s
   for (const auto& source : context.recipe.sources(stage)) {
     std::unique_ptr<eval::Windows> windows;
     context.lead([&] {
-      windows = eval::open_windows(source, data::Split::held_out,
-                                   {.windowing = options.windows,
-                                    .context = options.context,
-                                    .tokens = options.tokens,
-                                    .bos = text.special.bos >= 0},
-                                   text.encode(), text.special);
+      windows = eval::open_windows(
+          source, data::Split::held_out,
+          {.windowing = options.windows, .context = options.context, .tokens = options.tokens}, text.encode(),
+          text.special);
     });
     scores.sources.push_back(
         eval::evaluate_source(*model.subject, teacher ? teacher->subject.get() : nullptr, source.name,
                               windows.get(), {.group = &context.group, .teacher_states = teacher_states}));
+    if (windows) say_skipped(stage.name, source.name, windows->skipped_lines(), context.observer);
   }
   return scores;
 }

@@ -42,7 +42,7 @@ void bind_source(Binder& b, data::SourceOptions& source) {
   b.group("held_out", [&](Binder& inner) { bind_held_out(inner, source.held_out); },
           {.doc = "documents that only evaluation sees"});
   b.flag("skip_bad_lines", source.skip_bad_lines,
-         {.doc = "JSONL: count and skip a bad line, instead of an error"});
+         {.doc = "count and skip a bad line of JSONL, or plain text that is not UTF-8, instead of an error"});
 }
 
 void bind_objective(Binder& b, calibrate::ObjectiveWeights& objective) {

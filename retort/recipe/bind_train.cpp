@@ -5,7 +5,8 @@ namespace {
 
 void bind_packing(Binder& b, data::PackingOptions& packing) {
   b.count("sequence_length", packing.sequence_length, {.doc = "tokens", .at_least = 2, .at_most = 1 << 20});
-  b.flag("bos", packing.bos, {.doc = "begin-of-text token before each document"});
+  b.choice("bos", packing.bos,
+           {.doc = "begin-of-text token before each document; auto: where the model has one"});
   b.flag("eos", packing.eos, {.doc = "end-of-text token after each document"});
   b.flag("attend_across_documents", packing.attend_across_documents,
          {.doc = "false: attention and positions start anew with each document"});

@@ -18,8 +18,51 @@ using Texts = std::vector<std::string>;
 class DocumentReaderTest : public test::Corpus {};
 
 TEST_F(DocumentReaderTest, TakesAPlainFileAsOneDocumentByteForByte) {
-  const std::string text = "\xEF\xBB\xBF one\r\n\n\n\ntwo \xFF\n";
+  const std::string text = " one\r\n\n\n\ntwo \xC3\xA9\n";
   EXPECT_EQ(texts(source({write("a.txt", text)})), Texts{text});
+}
+
+TEST_F(DocumentReaderTest, LeavesOutTheByteOrderMarkOfPlainText) {
+  const std::string mark = "\xEF\xBB\xBF";
+  SourceOptions options = source({write("a.txt", mark + "one--" + mark + "two"),
+                                  write("b.txt.gz", test::gzip(mark + "three")), write("c.txt", mark)});
+  options.separator = "--";
+  EXPECT_EQ(texts(options), (Texts{"one", mark + "two", "three"})) << "only a file begins with one";
+}
+
+TEST_F(DocumentReaderTest, RefusesPlainTextThatIsNotUtf8WithFileByteAndRemedy) {
+  // Far behind what is looked at before a run, and across read buffers.
+  const std::string far = std::string(200'000, 'x') + "--caf\xE9 --" + "tail";
+  for (const auto& [name, content, byte] : {std::tuple("latin1.txt", std::string("caf\xE9"), "byte 3: "),
+                                            {"far.txt", far, "byte 200005: "},
+                                            {"marked.txt", std::string("\xEF\xBB\xBF\xE9"), "byte 3: "},
+                                            {"cut.txt", std::string("ab\xE2\x82"), "byte 2: "}}) {
+    SourceOptions options = source({write(name, content)});
+    options.separator = "--";
+    const auto message = message_of<DataError>([&] { documents(options); });
+    EXPECT_SAYS(message, name);
+    EXPECT_SAYS(message, byte);
+    EXPECT_SAYS(message, "expected text in UTF-8, found the byte 0xE");
+    EXPECT_SAYS(message, "iconv");
+  }
+}
+
+TEST_F(DocumentReaderTest, SkipsAndCountsPlainTextThatIsNotUtf8WhenAsked) {
+  SourceOptions options = source({write("a.txt", "one--caf\xE9--three"), write("b.txt", "\xE9")});
+  options.separator = "--";
+  options.skip_bad_lines = true;
+  DocumentReader reader(options, Split::training);
+  Document document;
+  Texts read;
+  while (reader.next(document)) read.push_back(base::join(document.number, document.text));
+  EXPECT_EQ(read, (Texts{"0one", "2three"}));
+  EXPECT_EQ(reader.skipped_lines(), 2);
+}
+
+TEST_F(DocumentReaderTest, RefusesASeparatorThatIsNotUtf8) {
+  SourceOptions options = source({write("a.txt", "one")});
+  options.separator = "\xE9";
+  EXPECT_SAYS(message_of<UsageError>([&] { documents(options); }), "expected a separator in UTF-8");
 }
 
 TEST_F(DocumentReaderTest, CutsPlainTextAtTheSeparatorAndDropsBlankPieces) {

@@ -3,6 +3,7 @@
 
 #include "data/corpus.h"
 #include "retort/base/error.h"
+#include "retort/io/text_file.h"
 
 namespace retort::data {
 namespace {
@@ -96,15 +97,28 @@ TEST_F(FileFormTest, RefusesOneJsonDocument) {
 
 TEST_F(FileFormTest, TakesOddTextAsItIs) {
   for (const std::string& text :
-       {"\xFF\x80 not UTF-8 \xC3"s, "\x01\x1B[31mred\x1B[0m\x7F"s, "{braces} and [brackets]"s, "[1] A note."s,
-        "{\"quoted\"} words"s, "PAR for the course"s, "\xEF\xBB\xBFmarked"s,
-        std::string(200'000, 'x') + "\0"s, "\xE2\x82\xAC \xF0\x9F\x98\x80"s,
-        "{\"text\": 1}\nwords that follow an object"s}) {
+       {"\x01\x1B[31mred\x1B[0m\x7F"s, "{braces} and [brackets]"s, "[1] A note."s, "{\"quoted\"} words"s,
+        "PAR for the course"s, "caf\xC3\xA9"s, std::string(200'000, 'x') + "\0"s,
+        "\xE2\x82\xAC \xF0\x9F\x98\x80"s, "{\"text\": 1}\nwords that follow an object"s}) {
     auto options = source({write("a.txt", text)});
     options.separator = "\n\n\n";
     EXPECT_EQ(texts(options), Texts{text});
     EXPECT_NO_THROW(check_files(options));
   }
+}
+
+TEST_F(FileFormTest, LooksForOtherEncodingsBeforeTheRun) {
+  const auto refused = [&](const std::string& content) {
+    return test::message_of<base::DataError>([&] { check_files(source({write("a.txt", content)})); });
+  };
+  EXPECT_SAYS(refused("caf\xE9 au lait"), "byte 3: expected text in UTF-8, found the byte 0xE9");
+  EXPECT_SAYS(refused("\xFF\xFEh\0i\0"s), "text in UTF-16");
+  // A character that is cut where one stops to look.
+  const std::string cut = std::string(io::kTextProbeBytes - 1, 'x') + "\xC3\xA9";
+  EXPECT_NO_THROW(check_files(source({write("b.txt", cut)})));
+  auto options = source({write("c.txt", "caf\xE9")});
+  options.skip_bad_lines = true;
+  EXPECT_NO_THROW(check_files(options));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_P(PackingTest, CutsTheEndlessStreamIntoSequencesWithTheirTargetsAndStarts) 
   const auto written = test::numbered_texts("doc", 30);
   SequenceStream stream({source({write("a.jsonl", test::jsonl(written))})},
                         {.sequence_length = length,
-                         .bos = bos,
+                         .bos = bos ? Bos::always : Bos::never,
                          .eos = eos,
                          .attend_across_documents = across,
                          .shuffle_documents = 1,
@@ -339,7 +339,7 @@ TEST_F(SequenceStreamTest, RefusesAnEmptyCorpusNamingTheSource) {
     auto sources = two_sources();
     sources.push_back(empty);
     return message_of<DataError>([&] {
-      SequenceStream stream(sources, {.sequence_length = 100, .bos = false}, encode, kSpecial, 1);
+      SequenceStream stream(sources, {.sequence_length = 100, .bos = Bos::never}, encode, kSpecial, 1);
       take(stream, 100);
     });
   };
@@ -354,7 +354,23 @@ TEST_F(SequenceStreamTest, RefusesAnEmptyCorpusNamingTheSource) {
   EXPECT_SAYS(message(all_bad, encode_bytes), "2 bad line(s)");
   const Encode mute = [](std::string_view text) { return text == "mute" ? Ids{} : encode_bytes(text); };
   EXPECT_SAYS(message(source({write("mute.jsonl", test::jsonl({"mute", "mute"}))}, "void"), mute),
-              "no token");
+              "'void': expected documents with a token to predict");
+}
+
+TEST_F(SequenceStreamTest, RefusesASourceOfWhichNothingCanBeLearned) {
+  auto sources = two_sources();
+  sources.push_back(source({write("letters.jsonl", test::jsonl({"a", "b", "c"}))}, "letters"));
+  const auto taken = [&](Bos bos, bool across) {
+    SequenceStream stream(
+        sources,
+        {.sequence_length = 100, .bos = bos, .attend_across_documents = across, .shuffle_sequences = 1},
+        encode_bytes, kSpecial, 1);
+    take(stream, 100);
+  };
+  EXPECT_SAYS(message_of<DataError>([&] { taken(Bos::never, false); }),
+              "'letters': expected documents with a token to predict");
+  EXPECT_NO_THROW(taken(Bos::always, false)) << "the begin-of-text token predicts the only one";
+  EXPECT_NO_THROW(taken(Bos::never, true));
 }
 
 TEST_F(SequenceStreamTest, RefusesWhatARecipeCannotMean) {
@@ -365,8 +381,8 @@ TEST_F(SequenceStreamTest, RefusesWhatARecipeCannotMean) {
   };
   EXPECT_SAYS(refused({}, {}, kSpecial), "at least one source");
   EXPECT_SAYS(refused({sources[0], sources[0]}, {}, kSpecial), "'a' twice");
-  EXPECT_SAYS(refused(sources, {}, {.bos = -1}), "begin-of-text");
-  EXPECT_SAYS(refused(sources, {.bos = false, .eos = true}, {}), "end-of-text");
+  EXPECT_SAYS(refused(sources, {.bos = Bos::always}, {.bos = -1}), "begin-of-text");
+  EXPECT_SAYS(refused(sources, {.bos = Bos::never, .eos = true}, {}), "end-of-text");
   EXPECT_SAYS(refused(sources, {.sequence_length = 0}, kSpecial), "length");
   sources[0].weight = 0;
   EXPECT_SAYS(refused(sources, {}, kSpecial), "weight");
@@ -380,7 +396,7 @@ TEST_F(SequenceStreamTest, PreparesAsManySequencesAsItIsTold) {
     return std::vector<std::int32_t>(kLength, 7);
   };
   const auto sources = std::vector{source({write("a.jsonl", test::jsonl(test::numbered_texts("a", 500)))})};
-  const PackingOptions packing{.sequence_length = kLength, .bos = false, .shuffle_sequences = 1};
+  const PackingOptions packing{.sequence_length = kLength, .bos = Bos::never, .shuffle_sequences = 1};
   {
     SequenceStream few(sources, packing, one_sequence, kSpecial, 1, Split::training, 2);
     for (int taken = 1; taken <= 60; ++taken) {

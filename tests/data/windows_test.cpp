@@ -22,14 +22,13 @@ class WindowsTest : public test::Corpus {
   }
 };
 
-TEST_F(WindowsTest, MakeEveryTokenButTheFirstATargetOnce) {
+TEST_F(WindowsTest, MakeEveryTokenOfTheTextATargetOnce) {
   const auto written = test::numbered_texts("doc", 50);
   const SourceOptions options = source({write("a.jsonl", test::jsonl(written))});
-  Ids stream;
+  Ids texts;
   std::int64_t bytes = 0;
   for (const std::string& text : written) {
-    stream.push_back(kSpecial.bos);
-    for (const std::int32_t id : encode_bytes(text)) stream.push_back(id);
+    for (const std::int32_t id : encode_bytes(text)) texts.push_back(id);
     bytes += static_cast<std::int64_t>(text.size());
   }
   for (const std::int64_t context : {2, 7, 64, 100'000}) {
@@ -40,13 +39,14 @@ TEST_F(WindowsTest, MakeEveryTokenButTheFirstATargetOnce) {
       EXPECT_EQ(window.starts, Ids{0});
       EXPECT_EQ(window.targets.back(), kNoTarget);
       for (std::size_t i = 0; i + 1 < window.ids.size(); ++i) {
-        ASSERT_EQ(window.targets[i], window.ids[i + 1]);
-        targets.push_back(window.targets[i]);
+        const bool is_text = window.ids[i + 1] != kSpecial.bos;
+        ASSERT_EQ(window.targets[i], is_text ? window.ids[i + 1] : kNoTarget);
+        if (is_text) targets.push_back(window.targets[i]);
       }
     }
-    EXPECT_EQ(targets, Ids(stream.begin() + 1, stream.end())) << context;
+    EXPECT_EQ(targets, texts) << context;
     EXPECT_EQ(reader.bytes(), bytes);
-    EXPECT_EQ(reader.tokens(), static_cast<std::int64_t>(stream.size()));
+    EXPECT_EQ(reader.tokens(), static_cast<std::int64_t>(texts.size() + written.size()));
     EXPECT_EQ(reader.documents().size(), 50U);
   }
 }
@@ -67,7 +67,8 @@ TEST_F(WindowsTest, SayWhichDocumentEachTargetBelongsTo) {
         const auto documents = reader.target_documents(window);
         ASSERT_EQ(documents.size(), window.ids.size());
         for (std::size_t i = 0; i + 1 < documents.size(); ++i)
-          EXPECT_EQ(documents[i], owners[place + i + 1]) << "context " << context << ", token " << place + i;
+          EXPECT_EQ(documents[i], window.targets[i] == kNoTarget ? 0 : owners[place + i + 1])
+              << "context " << context << ", token " << place + i;
       }
       ASSERT_EQ(reader.documents().size(), 4U);
       EXPECT_EQ(reader.documents()[2].number, 3);
@@ -76,10 +77,31 @@ TEST_F(WindowsTest, SayWhichDocumentEachTargetBelongsTo) {
     }
 }
 
+TEST_F(WindowsTest, CountNoTokenThatPackingPutsAroundDocuments) {
+  const SourceOptions options = source({write("a.jsonl", test::jsonl({"ab", "c"}))});
+  const auto id = [](char c) { return test::kFirstByteId + c; };
+  WindowReader both(options, Split::all, {.context = 16, .eos = true}, encode_bytes, kSpecial);
+  EXPECT_EQ(windows(both).at(0).targets,
+            (Ids{id('a'), id('b'), kNoTarget, kNoTarget, id('c'), kNoTarget, kNoTarget}));
+  WindowReader neither(options, Split::all, {.context = 16, .bos = Bos::never}, encode_bytes, kSpecial);
+  EXPECT_EQ(windows(neither).at(0).targets, (Ids{id('b'), id('c'), kNoTarget}));
+}
+
+TEST_F(WindowsTest, CountSpecialTokensThatTheTextHasItself) {
+  const Encode marks = [](std::string_view text) {
+    Ids ids;
+    for (const char c : text) ids.push_back(c == '|' ? kSpecial.bos : test::kFirstByteId + c);
+    return ids;
+  };
+  WindowReader reader(source({write("a.txt", "a|b")}), Split::all, {.context = 16}, marks, kSpecial);
+  const auto id = [](char c) { return test::kFirstByteId + c; };
+  EXPECT_EQ(windows(reader).at(0).targets, (Ids{id('a'), kSpecial.bos, id('b'), kNoTarget}));
+}
+
 TEST_F(WindowsTest, AreDisjointWithoutOverlapAndTheLastIsShorter) {
   const SourceOptions options = source({write("a.txt", "abcdefghij")});
-  WindowReader reader(options, Split::all, {.context = 4, .overlap_tokens = 0, .bos = false}, encode_bytes,
-                      kSpecial);
+  WindowReader reader(options, Split::all, {.context = 4, .overlap_tokens = 0, .bos = Bos::never},
+                      encode_bytes, kSpecial);
   const auto all = windows(reader);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].ids, encode_bytes("abcd"));
@@ -96,7 +118,7 @@ TEST_F(WindowsTest, KeepDocumentsApartWhenAsked) {
   ASSERT_EQ(all.size(), 1U);
   const auto id = [](char c) { return test::kFirstByteId + c; };
   EXPECT_EQ(all[0].ids, (Ids{1, id('a'), id('b'), 2, 1, id('c'), 2}));
-  EXPECT_EQ(all[0].targets, (Ids{id('a'), id('b'), 2, kNoTarget, id('c'), 2, kNoTarget}));
+  EXPECT_EQ(all[0].targets, (Ids{id('a'), id('b'), kNoTarget, kNoTarget, id('c'), kNoTarget, kNoTarget}));
   EXPECT_EQ(all[0].starts, (Ids{0, 4}));
 }
 

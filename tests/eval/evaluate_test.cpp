@@ -123,6 +123,39 @@ TEST_P(EvaluateTest, ScoresEqualThoseOfTransformers) {
   }
 }
 
+// Rows of a head without a token take part in the softmax, and are never the most likely token.
+TEST(Evaluate, ScoresOfAPaddedHeadFindATokenMostLikely) {
+  const OracleText text;
+  const auto expected = test::json_file(text.folder / "padded.json").at("fixed");
+  const auto student = parameters_of(text.folder / "padded"),
+             teacher = parameters_of(test::source() / "models" / "europa-5m");
+  const std::int64_t tokens = teacher->config().vocab_size;
+  ASSERT_GT(student->config().vocab_size, tokens);
+  const eval::Subject student_subject("student", *student, tokens),
+      teacher_subject("teacher", *teacher, tokens);
+  const auto windows = text.windows(Windowing::fixed, text.context());
+  const auto scores = eval::evaluate_source(student_subject, &teacher_subject, "oracle", windows.get());
+  expect_relative(scores.nll(), expected.at("nll"), "nll");
+  expect_relative(scores.kl(), expected.at("kl"), "kl");
+  expect_relative(scores.top1(), expected.at("top1"), "top1");
+  expect_relative(scores.top1_agreement(), expected.at("top1_agreement"), "top1 agreement");
+  expect_relative(scores.sums.confidence.expected_calibration_error(), expected.at("ece"), "ece");
+}
+
+// Positions that are dynamic differ from plain ones only beyond the context of the configuration.
+TEST(Evaluate, FollowsDynamicPositionsBeyondTheirContext) {
+  const OracleText text;
+  const auto expected = test::json_file(text.folder / "stretched.json");
+  const auto model = parameters_of(text.folder / "stretched");
+  ASSERT_GT(text.context(), model->config().max_position_embeddings);
+  const eval::Subject subject("stretched", *model);
+  for (const auto windowing : {Windowing::fixed, Windowing::rolling}) {
+    const auto windows = text.windows(windowing, text.context());
+    const auto scores = eval::evaluate_source(subject, nullptr, "oracle", windows.get());
+    expect_relative(scores.nll(), expected.at(base::word(windowing)).at("nll"), "nll");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, EvaluateTest, testing::Values(Windowing::fixed, Windowing::rolling),
                          [](const auto& tested) {
                            return std::string(tested.param == Windowing::fixed ? "FixedWindows"
@@ -202,6 +235,7 @@ class GivenWindows final : public eval::Windows {
     window.target_documents.assign(window.ids.size(), 0);
     return true;
   }
+  std::int64_t skipped_lines() const override { return 0; }
   const std::vector<data::TextDocument>& documents() const override { return documents_; }
 
  private:

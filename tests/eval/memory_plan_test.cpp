@@ -45,6 +45,7 @@ class MadeUpWindows final : public Windows {
     window.target_documents.assign(static_cast<std::size_t>(context_), 0);
     return true;
   }
+  std::int64_t skipped_lines() const override { return 0; }
   const std::vector<data::TextDocument>& documents() const override { return documents_; }
 
  private:

@@ -1,4 +1,5 @@
 """Perplexity, bits per byte, KL and top-1 of transformers over fixed windows and rolling documents.
+No begin-of-text token is a target: it has no bytes of text.
 
 student/          europa-5m with noise on its weights, saved by save_pretrained
 text.jsonl        documents, {"text", "ids"}: ids without special tokens
@@ -6,8 +7,14 @@ expected.json     {"context", "fixed" | "rolling": {"targets", "bytes", "nll", "
                   "top1_agreement", "windows": [{"ids", "nll"}], "documents": [{"targets", "nll", "teacher_nll", "kl"}],
                   "ece", "confidence_gap", "confidence_bins": [[targets, right, sum of confidence]]}};
                   nll of ids[j], null where it is not predicted; sums over the targets of each document
+padded.json       "fixed" of padded/, whose head has rows without a token that often win
+stretched.json    {"fixed", "rolling", "prompt", "greedy"} of stretched/, whose positions are dynamic beyond 64 tokens
+texts/*.txt       documents, most of them short
+snippet.json      {"context", "loss"}: what the program in docs/commands.md prints of them
 """
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
@@ -18,6 +25,8 @@ from transformers import AutoModelForCausalLM
 TEACHER = Path(__file__).resolve().parent.parent.parent / "models" / "europa-5m"
 CONTEXT = 100
 BOS = 0
+TOKENS = 4096  # of the vocabulary
+SHORT = 64  # positions of the stretched model
 
 
 def documents():
@@ -31,19 +40,21 @@ def documents():
 def fixed_windows(docs):
     joined = [i for doc in docs for i in [BOS] + doc["ids"]]
     owners = [d for d, doc in enumerate(docs) for _ in [BOS] + doc["ids"]]
+    is_text = [inside for doc in docs for inside in [False] + [True] * len(doc["ids"])]
     for begin in range(0, len(joined) - 1, CONTEXT - 1):
         ids = joined[begin:begin + CONTEXT]
-        yield ids, 1, owners[begin + 1:begin + CONTEXT]
+        targets = [j for j in range(1, len(ids)) if is_text[begin + j]]
+        yield ids, len(ids), targets, [owners[begin + j] for j in targets]
 
 
 def rolling_windows(docs):
-    """Windows of CONTEXT inputs with one token more, of which those from `first` on are predicted."""
+    """Windows of CONTEXT inputs; one token more is predicted."""
     for d, doc in enumerate(docs):
         ids = [BOS] + doc["ids"]
         for done in range(0, len(doc["ids"]), CONTEXT):
             end = min(done + CONTEXT, len(doc["ids"]))
             begin = max(0, end - CONTEXT)
-            yield ids[begin:end + 1], done + 1 - begin, [d] * (end - done)
+            yield ids[begin:end + 1], end - begin, list(range(done + 1 - begin, end + 1 - begin)), [d] * (end - done)
 
 
 def calibration(confidence, right):
@@ -57,31 +68,91 @@ def calibration(confidence, right):
     return dict(ece=error, confidence_gap=(confidence.mean() - right.double().mean()).item(), confidence_bins=bins)
 
 
+def renew_positions(model):
+    """A dynamic embedding remembers the longest text that it has seen."""
+    model.model.rotary_emb = type(model.model.rotary_emb)(config=model.config)
+    return model
+
+
 def scores(student, teacher, windows, size, documents):
-    sums = dict(targets=0, nll=0.0, teacher_nll=0.0, kl=0.0, top1=0, top1_agreement=0)
+    """`windows`: ids, how many of them are inputs, the places of the targets, and the document of each target."""
+    sums = dict(targets=0, nll=0.0, teacher_nll=0.0, kl=0.0, top1=0, top1_agreement=0, rows_won=0)
     lines, confidence, right = [], [], []
     documents = [dict(targets=0, nll=0.0, teacher_nll=0.0, kl=0.0) for _ in range(documents)]
-    for ids, first, owners in windows:
-        inputs, targets = torch.tensor([ids[:-1]]), torch.tensor(ids[first:])
+    for ids, count, places, owners in windows:
+        inputs, targets = torch.tensor([ids[:count]]), torch.tensor([ids[j] for j in places])
         with torch.no_grad():
-            s, t = (m(inputs).logits[0, first - 1:].double().log_softmax(-1) for m in (student, teacher))
+            rows = [j - 1 for j in places]
+            s, t = (renew_positions(m)(inputs).logits[0, rows].double().log_softmax(-1) for m in (student, teacher))
+        of_tokens_s, of_tokens_t = s[:, :TOKENS].log_softmax(-1), t[:, :TOKENS].log_softmax(-1)
+        top1, teacher_top1 = of_tokens_s.argmax(-1), of_tokens_t.argmax(-1)
         nll = -s.gather(1, targets[:, None])[:, 0]
         sums["targets"] += len(targets)
         sums["nll"] += nll.sum().item()
-        teacher_nll, kl = -t.gather(1, targets[:, None])[:, 0], (t.exp() * (t - s)).sum(-1)
+        teacher_nll, kl = -t.gather(1, targets[:, None])[:, 0], (of_tokens_t.exp() * (of_tokens_t - of_tokens_s)).sum(-1)
         sums["teacher_nll"] += teacher_nll.sum().item()
         sums["kl"] += kl.sum().item()
-        confidence.append(s.max(-1).values.exp())
-        right.append(s.argmax(-1) == targets)
-        sums["top1"] += (s.argmax(-1) == targets).sum().item()
-        sums["top1_agreement"] += (s.argmax(-1) == t.argmax(-1)).sum().item()
-        lines.append(dict(ids=ids, nll=[None] * first + nll.tolist()))
+        confidence.append(s[:, :TOKENS].max(-1).values.exp())
+        right.append(top1 == targets)
+        sums["top1"] += (top1 == targets).sum().item()
+        sums["top1_agreement"] += (top1 == teacher_top1).sum().item()
+        sums["rows_won"] += (s.argmax(-1) >= TOKENS).sum().item()
+        nll_of = dict(zip(places, nll.tolist()))
+        lines.append(dict(ids=ids, nll=[nll_of.get(j) for j in range(len(ids))]))
         for owner, *values in zip(owners, [1] * len(owners), nll.tolist(), teacher_nll.tolist(), kl.tolist(), strict=True):
             for key, value in zip(("targets", "nll", "teacher_nll", "kl"), values):
                 documents[owner][key] += value
     count = sums.pop("targets")
     return dict(targets=count, bytes=size, windows=lines, documents=documents, **calibration(torch.cat(confidence), torch.cat(right)),
                 **{key: value / count for key, value in sums.items()})
+
+
+def write_padded(folder, student, teacher, docs, size):
+    """Rows without a token that are like frequent tokens, only more so."""
+    student.resize_token_embeddings(TOKENS + 40, mean_resizing=False)
+    frequent = torch.tensor([i for doc in docs for i in doc["ids"]]).bincount().topk(40).indices
+    matrix = student.get_output_embeddings().weight
+    with torch.no_grad():
+        matrix[TOKENS:] = 1.2 * matrix[frequent]
+    student.save_pretrained(folder / "padded")
+    found = scores(student, teacher, fixed_windows(docs), size, len(docs))
+    assert found["rows_won"] > 0.05, found["rows_won"]
+    (folder / "padded.json").write_text(json.dumps(dict(fixed=found)))
+
+
+def write_stretched(folder, docs, size):
+    directory = folder / "stretched"
+    AutoModelForCausalLM.from_pretrained(TEACHER, dtype=torch.float32).save_pretrained(directory)
+    config = json.loads((directory / "config.json").read_text())
+    config["max_position_embeddings"] = SHORT
+    config["rope_parameters"].update(rope_type="dynamic", factor=2.0)
+    (directory / "config.json").write_text(json.dumps(config))
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    found = {name: scores(model, model, windows(docs), size, len(docs))
+             for name, windows in (("fixed", fixed_windows), ("rolling", rolling_windows))}
+    prompt = [BOS] + docs[0]["ids"][:SHORT - 14]
+    greedy = renew_positions(model).generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=40, pad_token_id=0,
+                                             eos_token_id=None)[0].tolist()
+    (folder / "stretched.json").write_text(json.dumps(dict(prompt=prompt, greedy=greedy, **found)))
+
+
+def write_snippet(folder):
+    """Runs the program of docs/commands.md as it stands there, on another folder of texts."""
+    docs = json.loads((TEACHER / "reference.json").read_text())["docs"]
+    tokenizer = Tokenizer.from_file(str(TEACHER / "tokenizer.json"))
+    (folder / "texts").mkdir(exist_ok=True)
+    for number, doc in enumerate(docs):
+        length = (4, 9, 30, 700)[number % 4]
+        (folder / "texts" / f"{number:03}.txt").write_bytes(tokenizer.decode(doc["ids"][1:length]).encode())
+    page = (TEACHER.parent.parent / "docs" / "commands.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    for written, used in (("models/europa-5m", TEACHER), ("texts/*.txt", folder / "texts" / "*.txt"), ("512", CONTEXT)):
+        assert program.count(written) == 1, written
+        program = program.replace(written, str(used))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, {})
+    (folder / "snippet.json").write_text(json.dumps(dict(context=CONTEXT, loss=float(printed.getvalue()))))
 
 
 def write(out_dir: Path, shared: Path | None) -> None:
@@ -99,3 +170,6 @@ def write(out_dir: Path, shared: Path | None) -> None:
     expected = dict(context=CONTEXT, fixed=scores(student, teacher, fixed_windows(docs), size, len(docs)),
                     rolling=scores(student, teacher, rolling_windows(docs), size, len(docs)))
     (folder / "expected.json").write_text(json.dumps(expected))
+    write_padded(folder, student, teacher, docs, size)
+    write_stretched(folder, docs, size)
+    write_snippet(folder)

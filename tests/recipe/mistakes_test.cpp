@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
              "less than 1"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, optim: 3}",
              "stages.a.optim: expected keys and values, found '3'"},
-        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, packing: {bos: yes}}",
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, packing: {eos: yes}}",
              "expected true or false, found 'yes'"},
         Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, seed: -1}",
              "expected a whole number from 0"},

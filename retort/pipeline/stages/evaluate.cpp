@@ -11,6 +11,7 @@
 #include "retort/ops/threads.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/text_checks.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/recipe/stage_kinds.h"
 #include "retort/record/keys.h"
@@ -42,14 +43,16 @@ std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval:
   if (options.prompts.empty()) return texts;
   auto& parameters = *model.weights.parameters;
   std::optional<ModelText> text;
-  std::vector<std::int32_t> ends;
+  std::vector<std::int32_t> ends, no_token;
   comm::agree(group, [&] {
     text = read_model_text(model.path, parameters.config());
     ends = eval::end_of_text_ids(model.path, parameters.config());
+    no_token = text->ids_without_token(parameters.config().vocab_size);
   });
   for (const auto& prompt : options.prompts) {
-    const auto made = eval::generate(parameters, text->prompt_ids(prompt),
-                                     {.max_new_tokens = options.max_new_tokens}, ends, {}, group);
+    const auto made = eval::generate(
+        parameters, text->prompt_ids(prompt),
+        {.max_new_tokens = options.max_new_tokens, .ids_without_token = no_token}, ends, {}, group);
     texts.push_back({prompt, shown(*text, prompt, made)});
   }
   return texts;
@@ -148,6 +151,12 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
   return largest;
 }
 
+void check(const PlanContext& context, const Stage& stage) {
+  require_text_to_measure(context, stage,
+                          read_model_text(context.models.tokenizer_of_line(stage.teacher),
+                                          context.models.config_of_line(stage.teacher)));
+}
+
 // Collective.
 eval::ModelScores score_of(const Context& context, const Stage& stage, const std::string& name,
                            Teacher& teacher) {
@@ -198,7 +207,9 @@ std::optional<StageWork> work_of(const Stage& stage, const KnownModels& models) 
 
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   const auto plan = largest_plan(stage, context.place, context.models);
-  ResolvedStage resolved{.lengths = {{"context", options_of(stage).context}}, .memory = plan};
+  ResolvedStage resolved{.lengths = {{"context", options_of(stage).context}},
+                         .memory = plan,
+                         .check = [&stage](const PlanContext& known) { check(known, stage); }};
   if (const auto work = work_of(stage, context.models)) resolved.work = [work] { return *work; };
   if (plan) resolved.run = [&stage, plan](const Context& running) { return run(running, stage, *plan); };
   return resolved;

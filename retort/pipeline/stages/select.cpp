@@ -19,6 +19,7 @@
 #include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/teams.h"
+#include "retort/pipeline/text_checks.h"
 #include "retort/record/keys.h"
 #include "retort/record/outputs.h"
 
@@ -208,6 +209,10 @@ void check(const PlanContext& context, const Stage& stage) {
   const auto& model = stage.models.front();
   const auto text =
       read_model_text(context.models.tokenizer_of_line(model), context.models.config_of_line(model));
+  context.observer.message(
+      record::Level::info,
+      base::join("stage '", stage.name, "': ", describe_begin_of_text(options_of(stage).packing.bos, text)));
+  require_text_to_train(context, stage, text);
   const auto found = require_documents(stage, context.recipe.sources(stage), text);
   if (found < static_cast<std::int64_t>(eval::kLeastDocuments))
     context.observer.message(

@@ -22,6 +22,7 @@
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/known_models.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/text_checks.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/keys.h"
 #include "retort/record/stopped.h"
@@ -78,6 +79,7 @@ std::vector<data::Sequence> held_out_windows(const data::SourceOptions& source,
     tokens += static_cast<std::int64_t>(window.ids.size());
     windows.push_back(std::move(window));
   }
+  base::require<base::DataError>(data::has_target(windows), "source '", source.name, data::kNothingToPredict);
   return windows;
 }
 
@@ -231,7 +233,8 @@ std::vector<NamedGroup> groups_of(const Context& context, const Models& models) 
 }
 
 // Rank 0 writes the model and asks for one unit after the other, which all put together.
-void save_trained(const Context& context, const Training& training, const Models& models) {
+void save_trained(const Context& context, const Training& training, const Models& models,
+                  const base::Json& begin_of_text) {
   std::size_t held = std::numeric_limits<std::size_t>::max();
   at::Tensor values;  // of that unit; where the ranks have memory in common nothing is copied
   comm::Requests requests(context.group, [&](const std::string& unit) {
@@ -250,8 +253,10 @@ void save_trained(const Context& context, const Training& training, const Models
                                   }
                                   return values;
                                 }};
+  auto provenance = provenance_of(training.stage, context.dtype, models.inputs);
+  provenance[record::keys::kBeginOfText] = begin_of_text;
   model::save_model(units, context.directory.model_directory(training.stage.name), training.tokenizer,
-                    provenance_of(training.stage, context.dtype, models.inputs));
+                    provenance);
 }
 
 // What makes a checkpoint this stage's: the shape that its ranges lie in, and where it started.
@@ -305,7 +310,7 @@ std::optional<Training> planned(const PlanContext& context, const Stage& stage) 
   return training;
 }
 
-// Of one that begins with random weights.
+// What is asked of random weights alone.
 void check_beginning(const PlanContext& context, const Stage& stage) {
   std::error_code ignored;
   base::require<base::ModelError>(std::filesystem::exists(stage.tokenizer, ignored), "stage '", stage.name,
@@ -313,17 +318,30 @@ void check_beginning(const PlanContext& context, const Stage& stage) {
                                   "'; give a model directory or a tokenizer.json.");
   const auto config = starting_config(stage);
   require_context(stage.name, "packing.sequence_length", options_of(stage).packing.sequence_length, config);
-  (void)read_model_text(stage.tokenizer, config);
   (void)io::accompanying_files(stage.tokenizer);
   inspect_config(stage, context.observer);
 }
 
+void check(const PlanContext& context, const Stage& stage) {
+  const bool begins = stage.origins().empty();
+  if (begins) check_beginning(context, stage);
+  const auto text = begins ? read_model_text(stage.tokenizer, starting_config(stage))
+                           : read_model_text(context.models.tokenizer_of_line(stage.from),
+                                             context.models.config_of_line(stage.from));
+  context.observer.message(
+      record::Level::info,
+      base::join("stage '", stage.name, "': ", describe_begin_of_text(options_of(stage).packing.bos, text)));
+  require_text_to_train(context, stage, text);
+}
+
 // A stage that reads its text many times learns less from a token than one that reads more text.
-void say_passes(const Context& context, const Stage& stage, const data::SequenceStream& stream) {
-  for (const auto& source : stream.statistics())
+void say_of_text(const Context& context, const Stage& stage, const data::SequenceStream& stream) {
+  for (const auto& source : stream.statistics()) {
+    say_skipped(stage.name, source.name, source.skipped_lines, context.observer);
     if (source.epoch > 0)
       context.observer.message(record::Level::info, base::join(stage.name, ": the text of data.", source.name,
                                                                " is in its pass ", source.epoch + 1));
+  }
 }
 
 void say_learning_rate(const Context& context, const Training& training) {
@@ -372,11 +390,13 @@ base::Json run(const Context& context, const Training& training) {
   base::require<record::StoppedError>(outcome.finished, stage.name, ": stopped on request after step ",
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
-  if (stream) say_passes(context, stage, *stream);
-  context.group.agree([&] { save_trained(context, training, models); });
+  if (stream) say_of_text(context, stage, *stream);
+  const auto begin_of_text = begin_of_text_json(options.packing.bos, text);
+  context.group.agree([&] { save_trained(context, training, models, begin_of_text); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
   result.update(train::to_json(outcome.result));
   result[record::keys::kLr] = options.optim.lr;
+  result[record::keys::kBeginOfText] = begin_of_text;
   if (!collectives.is_null()) {
     result[record::keys::kCollectives] = collectives;
     result[record::keys::kCollectivesSteps] = outcome.result.steps_of_start;
@@ -386,9 +406,8 @@ base::Json run(const Context& context, const Training& training) {
 
 // Only random weights leave something to look at that is not looked at for every stage.
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  ResolvedStage resolved{.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}}};
-  if (stage.origins().empty())
-    resolved.check = [&stage](const PlanContext& known) { check_beginning(known, stage); };
+  ResolvedStage resolved{.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}},
+                         .check = [&stage](const PlanContext& known) { check(known, stage); }};
   if (const auto training = planned(context, stage)) {
     resolved.memory = training->plan.memory;
     resolved.work = [work = training->work] { return work; };
