@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/random.h"
 #include "retort/eval/held_head.h"
@@ -28,9 +30,9 @@ void check(const architecture::Config& config, std::span<const std::int32_t> pro
       length > 0,
       "generation: expected a prompt of at least one token, found none; begin with the model's "
       "begin-of-text token or give a text.");
-  require<UsageError>(length <= config.max_position_embeddings, "generation: the prompt has ", length,
-                      " tokens, but the model was made for at most ", config.max_position_embeddings,
-                      "; shorten it.");
+  const auto longest = architecture::longest_context(config);
+  require<UsageError>(length <= longest, "generation: the prompt has ", length,
+                      " tokens, but the model was made for at most ", longest, "; shorten it.");
   require<UsageError>(options.max_new_tokens >= 0,
                       "generation: expected a number of new tokens of at least 0, found ",
                       options.max_new_tokens, ".");
@@ -145,12 +147,20 @@ std::int32_t draw(const at::Tensor& logits_V, double temperature, base::Random& 
   return static_cast<std::int32_t>(last);
 }
 
+// Rows of the head without a token are there for their number only.
+at::Tensor of_tokens(const at::Tensor& logits_V, std::span<const std::int32_t> ids_without_token) {
+  if (ids_without_token.empty()) return logits_V;
+  return logits_V.index_fill(0, model::index_tensor(ids_without_token, logits_V.device()),
+                             -std::numeric_limits<double>::infinity());
+}
+
 std::int32_t choose(const at::Tensor& logits_V, const GenerateOptions& options, base::Random& random) {
   const auto [least, most] = at::aminmax(logits_V);  // not a number where any of the logits is none
   require<base::ValidationError>(std::isfinite(least.item<double>()) && std::isfinite(most.item<double>()),
                                  "generation: the model's logits are not finite; the model is damaged.");
-  if (options.temperature > 0) return draw(logits_V, options.temperature, random);
-  return static_cast<std::int32_t>(logits_V.argmax().item<std::int64_t>());
+  const auto tokens_V = of_tokens(logits_V, options.ids_without_token);
+  if (options.temperature > 0) return draw(tokens_V, options.temperature, random);
+  return static_cast<std::int32_t>(tokens_V.argmax().item<std::int64_t>());
 }
 
 // By rank 0 where there are several, which may round differently.
@@ -174,7 +184,7 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
   Generation result{.ids = {prompt.begin(), prompt.end()},
                     .prompt_tokens = static_cast<std::int64_t>(prompt.size()),
                     .reason = StopReason::max_new_tokens};
-  const auto room = config.max_position_embeddings - result.prompt_tokens;
+  const auto room = architecture::longest_context(config) - result.prompt_tokens;
   const auto limit = std::min(options.max_new_tokens, room);
   if (limit < options.max_new_tokens) result.reason = StopReason::context;
   Decoder decoder(parameters, result.prompt_tokens, result.prompt_tokens + limit, packed_layers);

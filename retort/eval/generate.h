@@ -21,12 +21,12 @@ struct Generation {
   StopReason reason = StopReason::max_new_tokens;
 };
 
-/// Greedy at temperature 0 (ties: the lower id), else drawn from softmax(logits / temperature): the same
-/// seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws UsageError (empty prompt,
-/// prompt longer than the model's context, an id outside the vocabulary, a bad temperature), ValidationError
-/// (logits that are not finite).  Of `packed_layers`, which are 2:4, single tokens read no zeros where
-/// weights stay in memory.  `group`: ranks that gather units from each other; all make what rank 0
-/// chooses.  Collective over it.
+/// Greedy at temperature 0 (ties: the lower id), else drawn from softmax(logits / temperature) over the ids
+/// that are tokens: the same seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws
+/// UsageError (empty prompt, prompt longer than architecture::longest_context(), an id outside the
+/// vocabulary, a bad temperature), ValidationError (logits that are not finite).  Of `packed_layers`, which
+/// are 2:4, single tokens read no zeros where weights stay in memory.  `group`: ranks that gather units from
+/// each other; all make what rank 0 chooses.  Collective over it.
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
                     const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
                     std::span<const std::string> packed_layers = {}, comm::Group* group = nullptr);

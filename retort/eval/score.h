@@ -62,9 +62,10 @@ struct RowScores {
 
 /// Scores the outputs of the last block, before the final norm; targets_N is int64, -1 where a row does not
 /// count. `teacher` may be null; `row_scores`, where given, receives the scores of each row.  A model's own
-/// loss, confidence and most likely token are over all rows of its head; what compares the two is over the
-/// tokens that both have.  A model that is its own teacher, with the same hidden states, makes its logits
-/// once.  Throws ModelError when their numbers of tokens differ.
+/// loss and the probability of its most likely token are among all rows of its head, as transformers has
+/// them; that token is one of its tokens.  What compares the two is over the tokens that both have.  A model
+/// that is its own teacher, with the same hidden states, makes its logits once.  Throws ModelError when their
+/// numbers of tokens differ.
 ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, const HeadScorer* teacher,
                        const at::Tensor& teacher_hidden_ND, const at::Tensor& targets_N,
                        std::int64_t chunk_rows, RowScores* row_scores = nullptr);

@@ -15,12 +15,12 @@ struct ChunkScores {
   at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
   at::Tensor agreed_N;       ///< bool: both find the same token most likely; undefined without a teacher
   at::Tensor top1_N;         ///< the student's most likely token
-  at::Tensor confidence_N;   ///< the probability of that token
+  at::Tensor confidence_N;   ///< the probability of that token, among all columns
   at::Tensor teacher_nll_N;  ///< of the teacher itself
   at::Tensor teacher_top1_N;
 };
-/// teacher_NV may be undefined.  Where both models are compared, in kl_N and agreed_N, only the first
-/// `num_tokens` columns count, as if there were no others; 0: all.
+/// teacher_NV may be undefined.  Only the first `num_tokens` columns are tokens, 0: all; no other is the most
+/// likely one.  What compares both models, kl_N and agreed_N, is as if there were no others.
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
                         const at::Tensor& targets_N, std::int64_t num_tokens = 0);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "retort/architecture/hf_config.h"
+#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/output_file.h"
 #include "retort/eval/evaluate.h"
@@ -118,10 +119,11 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
                                    .held_out = {},
                                    .skip_bad_lines = false};
   const auto windowing = request.rolling ? eval::Windowing::rolling : eval::Windowing::fixed;
-  const auto windows = eval::open_windows(
-      source, data::Split::all,
-      {.windowing = windowing, .context = context, .bos = request.bos && text.special.bos >= 0},
-      text.encode(), text.special);
+  const auto windows = eval::open_windows(source, data::Split::all,
+                                          {.windowing = windowing,
+                                           .context = context,
+                                           .bos = request.bos ? data::Bos::automatic : data::Bos::never},
+                                          text.encode(), text.special);
   observer.message(record::Level::debug, base::join("scoring in ", model::dtype_name(dtype)));
   PerTokenFile per_token(request.per_token);
   std::optional<base::AtomicFile> per_document;
@@ -142,7 +144,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
 std::vector<std::string> packed_layers(const GenerateRequest& request, const architecture::Config& config,
                                        std::int64_t prompt_tokens, at::Device device, at::ScalarType dtype,
                                        record::Observer& observer) {
-  const auto room = std::max<std::int64_t>(0, config.max_position_embeddings - prompt_tokens);
+  const auto room = std::max<std::int64_t>(0, architecture::longest_context(config) - prompt_tokens);
   const auto layout = architecture::make_layout(config);
   const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
   const auto plan = [&](std::span<const std::string> layers) {
@@ -165,10 +167,13 @@ base::Json generate_text(const GenerateRequest& request, record::Observer& obser
   const auto prompt = text.prompt_ids(request.prompt, request.bos);
   const auto packed = packed_layers(request, config, std::ssize(prompt), device, dtype, observer);
   const auto parameters = load(request.model.model, dtype, device);
-  const auto generation = eval::generate(
-      *parameters, prompt,
-      {.max_new_tokens = request.max_new_tokens, .temperature = request.temperature, .seed = request.seed},
-      eval::end_of_text_ids(request.model.model, parameters->config()), packed);
+  const auto generation =
+      eval::generate(*parameters, prompt,
+                     {.max_new_tokens = request.max_new_tokens,
+                      .temperature = request.temperature,
+                      .seed = request.seed,
+                      .ids_without_token = text.ids_without_token(config.vocab_size)},
+                     eval::end_of_text_ids(request.model.model, parameters->config()), packed);
   const std::span<const std::int32_t> answer(generation.ids.begin() + generation.prompt_tokens,
                                              generation.ids.end());
   return {{"ids", generation.ids},

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 
+#include "retort/architecture/longest_context.h"
 #include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
 #include "retort/base/printable.h"
+#include "retort/base/utf8.h"
 #include "retort/comm/lead.h"
 #include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
+#include "retort/io/quote.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/device_memory.h"
 #include "retort/pipeline/torch_errors.h"
@@ -76,7 +79,17 @@ data::Encode ModelText::encode() const {
   };
 }
 
+std::vector<std::int32_t> ModelText::ids_without_token(std::int64_t vocab_size) const {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < vocab_size; ++id)
+    if (!tokenizer.token_bytes(id)) ids.push_back(id);
+  return ids;
+}
+
 std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos) const {
+  base::require<base::UsageError>(base::is_utf8(text), "prompt: expected text in UTF-8, found ",
+                                  io::quote(text),
+                                  "; set the terminal to UTF-8, or convert the text by iconv.");
   auto ids = tokenizer.encode(text, /*add_special_tokens=*/true);
   if (bos && special.bos >= 0 && (ids.empty() || ids.front() != special.bos))
     ids.insert(ids.begin(), special.bos);
@@ -126,9 +139,9 @@ void in_stage(const recipe::Stage& stage, const std::function<void()>& act) try 
 
 void require_context(const std::string& stage, const char* key, std::int64_t tokens,
                      const architecture::Config& config) {
-  base::require<base::UsageError>(tokens <= config.max_position_embeddings, "stage '", stage, "': ", key,
-                                  " is ", tokens, ", the model was made for at most ",
-                                  config.max_position_embeddings, " tokens.");
+  const auto longest = architecture::longest_context(config);
+  base::require<base::UsageError>(tokens <= longest, "stage '", stage, "': ", key, " is ", tokens,
+                                  ", the model was made for at most ", longest, " tokens.");
 }
 
 }  // namespace retort::pipeline

@@ -71,8 +71,10 @@ struct ModelText {
   data::SpecialTokens special;
 
   data::Encode encode() const;
+  /// Those below `vocab_size`, the rows of a model's head, that name no token.
+  std::vector<std::int32_t> ids_without_token(std::int64_t vocab_size) const;
   /// Ids of a prompt: with what the post-processor adds, and the begin-of-text token in front, which models
-  /// are trained with even where the tokenizer adds none.
+  /// are trained with even where the tokenizer adds none.  Throws UsageError for text that is not UTF-8.
   std::vector<std::int32_t> prompt_ids(std::string_view text, bool bos = true) const;
 };
 /// Throws ModelError when the tokenizer has ids beyond the model's vocabulary.

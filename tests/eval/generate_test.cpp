@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -42,6 +43,16 @@ TEST(Generate, GreedyIdsAreThoseOfTransformersForEveryModel) {
   }
 }
 
+TEST(Generate, GoesOnBeyondTheContextOfDynamicPositionsAsTransformersDoes) {
+  const auto folder = test::oracles("eval");
+  const auto expected = test::json_file(folder / "stretched.json");
+  const auto parameters = parameters_of(folder / "stretched");
+  const Ids greedy = expected.at("greedy"), prompt = expected.at("prompt");
+  ASSERT_LT(std::ssize(prompt), parameters->config().max_position_embeddings);
+  ASSERT_GT(std::ssize(greedy), parameters->config().max_position_embeddings);
+  EXPECT_EQ(eval::generate(*parameters, prompt, {.max_new_tokens = 40}, {}).ids, greedy);
+}
+
 // greedy_next64 (or "greedy") of reference.json goes on behind the prompt.
 void expect_reference(const std::filesystem::path& directory) {
   SCOPED_TRACE(directory.string());
@@ -71,6 +82,20 @@ TEST(Generate, GreedyIdsOfEveryModelAtHandAreThoseOfItsReference) {
   for (const auto& entry : std::filesystem::directory_iterator(shared / "models"))
     if (std::filesystem::exists(entry.path() / "reference.json") && entry.path().filename() != "europa-5m")
       expect_reference(entry.path());
+}
+
+TEST(Generate, NeverChoosesARowWithoutAToken) {
+  const auto parameters = small();
+  const Ids prompt = {3, 4};
+  for (const double temperature : {0.0, 1.0}) {
+    eval::GenerateOptions options{.max_new_tokens = 20, .temperature = temperature, .seed = 5};
+    const auto any = eval::generate(*parameters, prompt, options, {}).ids;
+    options.ids_without_token.assign(any.begin() + 2, any.end());  // all that were chosen
+    const auto ids = eval::generate(*parameters, prompt, options, {}).ids;
+    ASSERT_EQ(ids.size(), any.size());
+    for (auto id = ids.begin() + 2; id != ids.end(); ++id)
+      EXPECT_EQ(std::count(any.begin() + 2, any.end(), *id), 0) << "temperature " << temperature;
+  }
 }
 
 // Parameters whose units are not numbers once they are released.

@@ -99,7 +99,7 @@ TEST(ScoreChunk, AgreesWithTheLossesAndCountsOnlyRowsWithTargets) {
   test::expect_identical(scores.teacher_top1_N, teacher.argmax(-1));
 }
 
-TEST(ScoreChunk, ComparesTokensOnly) {
+TEST(ScoreChunk, ComparesTokensOnlyAndFindsNoOtherRowMostLikely) {
   at::manual_seed(4);
   auto student = at::randn({10, 56}) * 3, teacher = at::randn({10, 64}) * 3;
   student.select(1, 55).fill_(20);  // a padding row that is always the most likely
@@ -114,7 +114,10 @@ TEST(ScoreChunk, ComparesTokensOnly) {
   expect_close(scores.nll_N, ops::reference::cross_entropy(s, targets), test::tolerance(at::kFloat),
                "its own loss is over its own head");
   expect_close(scores.teacher_nll_N, ops::reference::cross_entropy(t, targets), test::tolerance(at::kFloat));
-  EXPECT_TRUE(scores.top1_N.eq(55).all().item<bool>());
+  test::expect_identical(scores.top1_N, common_s.argmax(-1));
+  test::expect_identical(scores.teacher_top1_N, common_t.argmax(-1));
+  const auto p = at::softmax(s, -1).narrow(1, 0, 50);
+  expect_close(scores.confidence_N, p.amax(-1), test::tolerance(at::kFloat), "among all rows of its head");
 }
 
 TEST(ScoreChunk, TakesEveryTypeAndRowsOfWiderTensors) {

@@ -64,7 +64,7 @@ struct Row {
     if (target < 0) return C(0);
     return static_cast<C>(sum.log_sum - static_cast<double>(widened(logits_V[target])));
   }
-  C confidence() const { return static_cast<C>(std::exp(static_cast<double>(sum.top) - sum.log_sum)); }
+  C probability(C logit) const { return static_cast<C>(std::exp(static_cast<double>(logit) - sum.log_sum)); }
   /// Of the first `tokens` entries alone.
   RowSum<C> of_tokens(std::int64_t tokens) const {
     return tokens == vocab ? sum : kernels<T>().row_sum(logits_V, tokens);
@@ -81,18 +81,19 @@ ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_
     using T = typename decltype(element)::type;
     using C = typename ComputeOf<T>::type;
     const auto to = columns_of<C>(scores);
+    const auto tokens = num_tokens == 0 ? student_NV.size(1) : num_tokens;
     at::parallel_for(0, student_NV.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto n = begin; n < end; ++n) {
         const Row<T> student(student_NV, n);
+        const auto s = student.of_tokens(tokens);
         to.nll[n] = student.nll(targets[n]);
-        to.top1[n] = student.sum.top_index;
-        to.confidence[n] = student.confidence();
+        to.top1[n] = s.top_index;
+        to.confidence[n] = student.probability(s.top);
         if (!teacher_NV.defined()) continue;
         const Row<T> teacher(teacher_NV, n);
+        const auto t = teacher.of_tokens(tokens);
         to.teacher_nll[n] = teacher.nll(targets[n]);
-        to.teacher_top1[n] = teacher.sum.top_index;
-        const auto tokens = num_tokens == 0 ? student.vocab : num_tokens;
-        const auto s = student.of_tokens(tokens), t = teacher.of_tokens(tokens);
+        to.teacher_top1[n] = t.top_index;
         to.agreed[n] = s.top_index == t.top_index;
         to.kl[n] = targets[n] < 0
                        ? C(0)

@@ -25,13 +25,14 @@ ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_
   };
   auto log_s = at::log_softmax(student_NV.to(statistics_type(student_NV)), -1);
   scores.nll_N = nll_of(log_s);
+  const auto columns = num_tokens == 0 ? student_NV.size(1) : num_tokens;
   at::Tensor top1_log_p;
-  std::tie(top1_log_p, scores.top1_N) = log_s.max(-1);
+  std::tie(top1_log_p, scores.top1_N) = log_s.narrow(1, 0, columns).max(-1);
   scores.confidence_N = top1_log_p.exp();
   if (teacher_NV.defined()) {
     auto log_t = at::log_softmax(teacher_NV.to(statistics_type(teacher_NV)), -1);
     scores.teacher_nll_N = nll_of(log_t);
-    scores.teacher_top1_N = log_t.argmax(-1);
+    scores.teacher_top1_N = log_t.narrow(1, 0, columns).argmax(-1);
     const auto common_s = over_tokens(std::move(log_s)), common_t = over_tokens(std::move(log_t));
     const auto kl = (common_t.exp() * (common_t - common_s)).sum(-1);
     scores.kl_N = at::where(counted, kl, at::zeros_like(kl));
