@@ -65,7 +65,25 @@ double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const auto above = std::min(below + 1, sorted.size() - 1);
+  if (sorted[below] == sorted[above]) return sorted[below];  // both may be infinite
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+// How many of its own jackknife errors each resample is away, sorted.
+std::vector<double> studentised(const std::vector<Terms>& documents, const Estimate& found,
+                                const BootstrapOptions& options) {
+  base::Random random(options.seed, base::stream_of("bootstrap over documents"));
+  std::vector<double> t(static_cast<std::size_t>(options.resamples));
+  auto drawn = documents;
+  for (double& one : t) {
+    for (std::size_t i = 0; i < documents.size(); ++i) resample(documents[i], random, drawn[i]);
+    const auto other = mean_of(drawn);
+    // Without any difference within it a resample is as far away as can be, unless it is not away at all.
+    const double away = other.value - found.value;
+    one = away != 0 ? away / std::sqrt(other.variance) : 0;
+  }
+  std::ranges::sort(t);
+  return t;
 }
 
 }  // namespace
@@ -74,26 +92,27 @@ base::Json to_json(const std::optional<Interval>& interval) {
   return interval ? base::Json{interval->low, interval->high} : base::Json(nullptr);
 }
 
-std::optional<Interval> bootstrap_interval(std::span<const Terms> groups, const BootstrapOptions& options) {
+std::optional<Interval> bootstrap_interval(std::span<const Terms> groups, const BootstrapOptions& options,
+                                           NoInterval* why) {
+  const auto none = [&](NoInterval reason) -> std::optional<Interval> {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
   const auto documents = usable(groups);
-  if (documents.empty()) return std::nullopt;
+  if (documents.empty()) return none(NoInterval::few_documents);
   const auto found = mean_of(documents);
   // Beyond rounding the documents all say the same.
-  if (found.variance <= 1e-24 * found.value * found.value) return Interval{found.value, found.value};
-  base::Random random(options.seed, base::stream_of("bootstrap over documents"));
-  std::vector<double> distances(static_cast<std::size_t>(options.resamples));
-  auto drawn = documents;
-  for (double& distance : distances) {
-    for (std::size_t i = 0; i < documents.size(); ++i) resample(documents[i], random, drawn[i]);
-    const auto other = mean_of(drawn);
-    // Without any difference within it a resample is as far away as can be, unless it is not away at all.
-    const double away = std::abs(other.value - found.value);
-    distance = away > 0 ? away / std::sqrt(other.variance) : 0;
-  }
-  std::sort(distances.begin(), distances.end());
-  const double reach = quantile(distances, options.level) * std::sqrt(found.variance);
-  if (!std::isfinite(reach)) return std::nullopt;
-  return Interval{found.value - reach, found.value + reach};
+  if (found.variance <= 1e-24 * found.value * found.value) return none(NoInterval::equal_documents);
+  const auto t = studentised(documents, found, options);
+  std::vector<double> sizes(t.size());
+  std::ranges::transform(t, sizes.begin(), [](double one) { return std::abs(one); });
+  std::ranges::sort(sizes);
+  const double tail = (1 - options.level) / 2, error = std::sqrt(found.variance);
+  const double symmetric = quantile(sizes, options.level);
+  const double below = error * std::max(symmetric, quantile(t, 1 - tail)),
+               above = error * std::max(symmetric, -quantile(t, tail));
+  if (!std::isfinite(below) || !std::isfinite(above)) return none(NoInterval::few_differ);
+  return Interval{found.value - below, found.value + above};
 }
 
 }  // namespace retort::eval

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "retort/base/json.h"
+#include "retort/base/words.h"
 
 namespace retort::eval {
 
@@ -32,16 +33,28 @@ struct BootstrapOptions {
   std::uint64_t seed = 1;
 };
 
-/// Symmetric bootstrap-t interval of sum(numerators) / sum(denominators), averaged over groups (sources) with
-/// equal weights: the ratio plus and minus a quantile of |t| times its jackknife error.  t of a resample is
-/// what it is away from the ratio over its own jackknife error; the quantile is interpolated linearly.  A
-/// resample draws from each group as many documents as it has, with replacement.  The draws depend on the
-/// seed and the sizes of the groups alone, so models that are scored on the same documents see the same
-/// resamples.  Documents without a denominator are left out.  Empty when a group has fewer than
-/// kLeastDocuments others, or when so few of them differ that the quantile is not finite. Source: Efron and
-/// Tibshirani 1993, sections 12.5 (bootstrap-t), 11.5 (jackknife), 8.3 (several samples); Hall 1988, "On
-/// symmetric bootstrap confidence intervals".
+/// Why there is no interval.
+enum class NoInterval {
+  few_documents,    ///< a group has fewer than kLeastDocuments with a denominator
+  equal_documents,  ///< all say the same, which does not tell what others would say
+  few_differ        ///< most do, so that a quantile is not finite
+};
+constexpr auto words_of(NoInterval) {
+  return base::words<NoInterval::few_differ>("too few documents", "equal documents",
+                                             "too few documents differ");
+}
+
+/// Bootstrap-t interval of sum(numerators) / sum(denominators), averaged over groups (sources) with equal
+/// weights.  t of a resample is what it is away from the ratio over its own jackknife error.  Each end is as
+/// many jackknife errors away as the farther of two says, the equal-tailed interval and the symmetric one:
+/// where a few documents differ most, the symmetric one alone is too short on the side of those.  Quantiles
+/// are interpolated linearly.  A resample draws from each group as many documents as it has, with
+/// replacement.  The draws depend on the seed and the sizes of the groups alone, so models that are scored on
+/// the same documents see the same resamples.  Documents without a denominator are left out.  Empty for a
+/// reason, which goes to `why` where it is given.  Source: Efron and Tibshirani 1993, sections 12.5
+/// (bootstrap-t), 11.5 (jackknife), 8.3 (several samples); Hall 1988, "On symmetric bootstrap confidence
+/// intervals".
 std::optional<Interval> bootstrap_interval(std::span<const std::vector<RatioTerm>> groups,
-                                           const BootstrapOptions& options = {});
+                                           const BootstrapOptions& options = {}, NoInterval* why = nullptr);
 
 }  // namespace retort::eval

@@ -41,9 +41,12 @@ Means means_of(const std::vector<SourceScores>& sources) {
   return means;
 }
 
-// [low, high], or null when there are too few documents.
-base::Json interval_json(const std::vector<std::vector<RatioTerm>>& groups) {
-  return to_json(bootstrap_interval(groups));
+// Says [low, high], or null and why.
+void put_interval(const std::vector<std::vector<RatioTerm>>& groups, base::Json& json) {
+  NoInterval why{};
+  const auto interval = bootstrap_interval(groups, {}, &why);
+  json[keys::kNllDifferenceInterval] = to_json(interval);
+  if (!interval) json[keys::kNoInterval] = base::word(why);
 }
 
 // [targets, mean confidence, accuracy] of each bin; the means are null without targets.
@@ -76,7 +79,7 @@ base::Json source_json(const SourceScores& source) {
     json[keys::kTop1Agreement] = source.top1_agreement();
     json[keys::kRecovery] = std::exp(source.teacher_nll() - source.nll());
     json[keys::kNllDifference] = source.nll() - source.teacher_nll();
-    json[keys::kNllDifferenceInterval] = interval_json({source.nll_differences()});
+    put_interval({source.nll_differences()}, json);
   }
   return json;
 }
@@ -98,7 +101,7 @@ base::Json mean_json(const std::vector<SourceScores>& sources) {
   json[keys::kTop1Agreement] = means.top1_agreement;
   json[keys::kRecovery] = recovery;
   json[keys::kNllDifference] = means.nll - means.teacher_nll;
-  json[keys::kNllDifferenceInterval] = interval_json(differences);
+  put_interval(differences, json);
   json[keys::kRecoveryPerMetric] = {
       {keys::kPerplexity, recovery},
       {keys::kBitsPerByte, means.bits_per_byte > 0 ? means.teacher_bits_per_byte / means.bits_per_byte : 0.0},

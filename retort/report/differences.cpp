@@ -18,7 +18,10 @@ Difference nll_difference(const Json& model, bool is_teacher) {
   const auto value = number(mean, keys::kNllDifference);
   if (!value || is_teacher) return {kMissing, kMissing};
   const auto& ends = elements(field(mean, keys::kNllDifferenceInterval));
-  if (ends.size() != 2) return {signed_fixed(value, 4), "too few documents"};
+  if (ends.size() != 2) {
+    const auto why = text(mean, keys::kNoInterval);
+    return {signed_fixed(value, 4), why.empty() ? "too few documents" : why};  // of before there were reasons
+  }
   return {signed_fixed(value, 4),
           signed_fixed(number(ends[0]), 4) + " to " + signed_fixed(number(ends[1]), 4)};
 }

@@ -20,6 +20,11 @@ struct Difference {
 /// Mean NLL of a model above its teacher's; dashes for the teacher itself and where there is none.
 Difference nll_difference(const base::Json& model, bool is_teacher);
 
+/// What a 95 % interval over documents does not promise; benchmarks/intervals has the figures.
+inline constexpr const char* kLimitsOfIntervals =
+    "Where a few documents lose far more than the others, up to two of ten such intervals end below the "
+    "truth.";
+
 /// What is said of a model beside its scores.
 struct ModelNote {
   std::string model, text;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "retort/report/differences.h"
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
 
@@ -305,9 +306,9 @@ Html finalist_table(const Json& result) {
   Table table(
       "The best candidates. Tied: not worse than the first beyond chance, by the interval of the difference "
       "over documents of the calibration text (95 % for all rows together; \u2013: fewer than eight "
-      "documents of a source tell nothing). Bytes are those of weights and "
+      "documents of a source, or equal ones, tell nothing). Bytes are those of weights and "
       "one sequence of keys and values in 16 bits, time is that of a forward pass of one sequence, " +
-          timing_of(result) + ".",
+          timing_of(result) + ". " + kLimitsOfIntervals,
       {{"", ""},
        {"f", "nats"},
        {"\u0394 log perplexity", "nats"},

@@ -69,7 +69,9 @@ Html confidence_table(const Json& result) {
       "Loss above the teacher\u2019s on the same documents, with the interval that 2,000 draws of documents "
       "give, "
       "and how far the probability of the most likely token is from how often it is right: the expected "
-      "calibration error over 15 bins, and the mean with its sign, positive where a model is overconfident.",
+      "calibration error over 15 bins, and the mean with its sign, positive where a model is "
+      "overconfident. " +
+          std::string(kLimitsOfIntervals),
       {{"Model", "", true},
        {"Documents", ""},
        {"NLL \u2212 teacher\u2019s", "nats per token"},

@@ -1,3 +1,4 @@
+#include "retort/report/differences.h"
 #include "retort/report/fields.h"
 #include "retort/report/numbers.h"
 #include "retort/report/sections.h"
@@ -12,11 +13,11 @@ Html table_of(const Json& result) {
   Table table("Each model was distilled for " + count(number(result, keys::kTokens)) +
                   " tokens with the same text in the same order. Tied: the 95 % interval of what is between "
                   "it and the "
-                  "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source "
-                  "tell nothing); of those the fastest is taken, and of equally "
+                  "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source, "
+                  "or equal ones, tell nothing); of those the fastest is taken, and of equally "
                   "fast ones the "
                   "one with the least loss. Time is that of a forward pass of one sequence, " +
-                  timing_of(result) + ".",
+                  timing_of(result) + ". " + kLimitsOfIntervals,
               {{"Model", "", true},
                {"Held-out NLL", "nats per token"},
                {"Behind the best", "nats per token"},

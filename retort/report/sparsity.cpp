@@ -3,6 +3,7 @@
 #include <charconv>
 #include <functional>
 
+#include "retort/report/differences.h"
 #include "retort/report/fields.h"
 #include "retort/report/sections.h"
 
@@ -178,7 +179,8 @@ Html changes(const Json& evaluation) {
   Table table(
       "Change of f to the model before sparsity, on held-out documents and against the teacher (95 % "
       "interval "
-      "over paired documents).",
+      "over paired documents). " +
+          std::string(kLimitsOfIntervals),
       {{"Model", "", true},
        {"Before", "", true},
        {"f", "nats, 95 % interval", true},

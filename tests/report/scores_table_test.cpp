@@ -43,11 +43,15 @@ TEST(ScoresTable, ShowsDifferencesWithIntervalsAndCalibration) {
           "teacher        312                \u2013                   \u2013  0.0213                +0.0040\n"
           "student        312          +0.2200  +0.1931 to +0.2467  0.0213                -0.0123\n"
           "NLL in nats/token on the same documents, drawn anew for the interval; ECE: expected calibration "
-          "error\n");
+          "error\n"
+          "where a few documents lose far more than the others, up to 2 of 10 intervals end below the "
+          "truth\n");
   result["models"][1]["mean"]["nll_difference_interval"] = nullptr;
   result["models"][1]["sources"][0]["documents"] = 1;
   EXPECT_NE(scores_table(result).find("1          +0.2200  too few documents  0.0213"), std::string::npos)
       << scores_table(result);
+  result["models"][1]["mean"]["no_interval"] = "equal documents";
+  EXPECT_NE(scores_table(result).find("+0.2200  equal documents"), std::string::npos) << scores_table(result);
 }
 
 TEST(ScoresTable, CallsModelsByTheirLabels) {
