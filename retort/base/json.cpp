@@ -26,7 +26,8 @@ class OpenNames {
       sorted_.push_back(std::string_view(text_).substr(begin, ends_[i] - begin));
     std::sort(sorted_.begin(), sorted_.end());
     const auto twice = std::adjacent_find(sorted_.begin(), sorted_.end());
-    if (twice != sorted_.end()) throw JsonFault{join("the key ", quote(*twice), " stands twice in one object")};
+    if (twice != sorted_.end())
+      throw JsonFault{join("the key ", quote(*twice), " stands twice in one object")};
     firsts_.pop_back();
     ends_.resize(first);
     text_.resize(start);

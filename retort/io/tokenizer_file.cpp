@@ -65,7 +65,8 @@ std::string with_tekken_pattern(const std::string& text, const std::string& wher
 
 TokenizerText read_from_directory(const Path& directory, std::size_t max_bytes) {
   const auto read = [&](const char* name) {
-    TokenizerText file{(directory / name).string(), base::read_file(resolve_inside(directory, name), max_bytes)};
+    TokenizerText file{(directory / name).string(),
+                       base::read_file(resolve_inside(directory, name), max_bytes)};
     refuse_other_format(file.text, file.where, "a tokenizer");
     return file;
   };

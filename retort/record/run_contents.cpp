@@ -18,7 +18,7 @@ using base::Json;
 using base::Path;
 
 constexpr std::size_t kMaxMetricsBytes = std::size_t{1} << 32;  // of a million steps and more
-constexpr std::size_t kMaxMetricsLines = 1'000'000;           // each takes up to 400 bytes of memory
+constexpr std::size_t kMaxMetricsLines = 1'000'000;             // each takes up to 400 bytes of memory
 
 /// The file's text, "" with a note when it is there but cannot be read, "" when it is absent.
 std::string read_text(const Path& path, RunContents& run) {

@@ -43,7 +43,8 @@ void add_steps(const Node& node, std::vector<std::string>& steps) {
 Json read_beside(const fs::path& directory, const char* name) try {
   if (!fs::is_regular_file(directory / name)) return Json::object();
   constexpr std::size_t kMostBytes = std::size_t{1} << 24;  // those with thousands of added tokens pass 1 MiB
-  Json json = base::parse_json(base::read_file(io::resolve_inside(directory, name), kMostBytes), {.max_bytes = kMostBytes});
+  Json json = base::parse_json(base::read_file(io::resolve_inside(directory, name), kMostBytes),
+                               {.max_bytes = kMostBytes});
   return json.is_object() ? json : Json::object();
 } catch (const base::JsonFault&) {
   return Json::object();  // whoever needs the file says so
