@@ -13,7 +13,8 @@ using base::Json;
 
 constexpr std::size_t kMaxBlocks = 4096;
 constexpr std::size_t kMaxChannels = std::size_t{1} << 22;
-constexpr std::size_t kCells = 128;  // of the channel picture
+constexpr std::size_t kMaxNumbers = std::size_t{1} << 25;  // in the lists of all blocks
+constexpr std::size_t kCells = 128;                        // of the channel picture
 
 /// The model before and after, as far as the result tells.
 struct Survivors {
@@ -26,16 +27,25 @@ struct Survivors {
   std::map<std::size_t, std::string> dropped_at;   ///< original index -> step
 };
 
+/// A pair stands for any number of channels, so a small file could ask for all memory.
+std::vector<std::vector<std::size_t>> lists_of(const Json& value) {
+  std::vector<std::vector<std::size_t>> lists;
+  std::size_t room = kMaxNumbers;
+  for (const Json& list : elements(value)) {
+    lists.push_back(indices(list, std::min(room, kMaxChannels)));
+    room -= lists.back().size();
+  }
+  return lists;
+}
+
 Survivors survivors_of(const Json& result) {
   Survivors model;
   const Json& kept = field(result, keys::kKept);
   model.kept = indices(field(kept, keys::kBlocks), kMaxBlocks);
-  for (const Json& list : elements(field(kept, keys::kKvGroups)))
-    model.groups.push_back(indices(list, kMaxChannels));
-  for (const Json& list : elements(field(kept, keys::kChannels))) {
-    model.channels.push_back(indices(list, kMaxChannels));
-    for (const std::size_t channel : model.channels.back()) model.width = std::max(model.width, channel + 1);
-  }
+  model.groups = lists_of(field(kept, keys::kKvGroups));
+  model.channels = lists_of(field(kept, keys::kChannels));
+  for (const auto& list : model.channels)
+    for (const std::size_t channel : list) model.width = std::max(model.width, channel + 1);
   for (const std::size_t block : model.kept) model.blocks = std::max(model.blocks, block + 1);
   for (const Json& decision : elements(field(result, keys::kDecisions))) {
     const auto block = number(decision, keys::kBlock);

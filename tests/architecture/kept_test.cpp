@@ -142,6 +142,41 @@ TEST(Kept, KeysOfABlockAreOfWhatComesBeforeIt) {
   EXPECT_EQ(last, keys);
 }
 
+TEST(Kept, WritesNeighboursAsPairsAndReadsListsToo) {
+  const Kept kept{{{0, {0, 1}, {3, 4, 5, 6, 9, 10, 2, 1}}, {1, {0, 1, 2}, {}}}, {0, 1, 2, 7}};
+  const auto json = architecture::to_json(kept);
+  EXPECT_EQ(
+      json.dump(),
+      R"({"blocks":[0,1],"kv_groups":[[0,1],[[0,2]]],"channels":[[[3,6],9,10,2,1],[]],"hidden":[[0,2],7]})");
+  EXPECT_EQ(architecture::kept_from_json(json), kept);
+  EXPECT_EQ(
+      architecture::kept_from_json(base::Json::parse(
+          R"({"blocks":[0,1],"kv_groups":[[0,1],[0,1,2]],"channels":[[3,4,5,6,9,10,2,1],[]],"hidden":[0,1,2,7]})")),
+      kept);
+}
+
+// 128 blocks of Llama 3.1 405B.
+TEST(Kept, OfALargeModelIsShort) {
+  Kept kept;
+  for (std::int64_t block = 0; block < 128; ++block)
+    kept.blocks.push_back({block, architecture::counted(8), architecture::counted(53248)});
+  kept.hidden = architecture::counted(16384);
+  const auto text = architecture::to_json(kept).dump(1);
+  EXPECT_LT(text.size(), 100'000U);
+  EXPECT_EQ(architecture::kept_from_json(base::parse_json(text)), kept);
+}
+
+// A pair of a stranger's file may stand for more numbers than any memory holds.
+TEST(Kept, IsNotReadFromPairsThatAreNone) {
+  for (const auto* hidden : {"[[0,1000000000000000000]]", "[[5,4]]", "[[-3,-1]]", "[[1]]", "[[]]",
+                             "[[0,\"1\"]]", "3", "[-1]", "[[0,9],[0,9]]"}) {
+    SCOPED_TRACE(hidden);
+    const auto json = base::Json::parse(
+        std::string(R"({"blocks":[],"kv_groups":[],"channels":[],"hidden":)") + hidden + "}");
+    EXPECT_THROW(architecture::kept_from_json(json, 15), nlohmann::json::exception);
+  }
+}
+
 TEST(Kept, HashTellsOnesApartAndNeverChanges) {
   const Kept a{{{0, {0}, {0, 1}}, {1, {0}, {2}}}, {0, 1}}, b{{{0, {0}, {0}}, {1, {0}, {1, 2}}}, {0, 1}};
   EXPECT_NE(architecture::stable_hash(a), architecture::stable_hash(b));

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 
 #include <fstream>
+#include <tuple>
 
 #include "cli/refusal.h"
 #include "retort/base/files.h"
@@ -225,6 +226,69 @@ TEST_F(BadRun, RunDirectoryThatIsDamaged) {
     const Finished finished = project_.run_recipe();
     EXPECT_TRUE(finished.code == 3 || finished.code == 2) << finished.code << finished.err;
     EXPECT_TRUE(files_below(project_.path("run")) == before);
+  }
+}
+
+// A run replaces and removes files, so it takes no directory of somebody else; a dry run says the same.
+TEST_F(BadRun, RunDirectoryThatHoldsFilesOfTheUser) {
+  project_.write_recipe({train_stage(256)});
+  project_.write("essay.unfinished-draft.txt", "draft");
+  project_.write("metrics.jsonl", "log\n");
+  project_.write("report.html", "report");
+  fs::create_symlink("nowhere", project_.path("link"));
+  for (const auto& [place, code, culprit] : {std::tuple{".", 2, ".: holds files that no run made"},
+                                             std::tuple{"m", 2, "m: holds files that no run made"},
+                                             std::tuple{"/", 2, "/: holds files that no run made"},
+                                             std::tuple{"link", 7, "link: is a link to nowhere"},
+                                             std::tuple{"link/run", 7, "link: is a link to nowhere"}})
+    for (const auto* more : {"--dry-run", "-q"}) {
+      SCOPED_TRACE(place);
+      expect_refusal(project_, {"run", "recipe.yaml", "--run-dir", place, more}, code, culprit);
+      EXPECT_TRUE(fs::is_symlink(fs::symlink_status(project_.path("link"))));
+    }
+}
+
+TEST_F(BadRun, ModelInTheRunDirectoryThatNoStageMade) {
+  project_.write_recipe({train_stage(256)});
+  ASSERT_EQ(project_.run_recipe().code, 0);
+  fs::remove(project_.path("run/stages/born.json"));
+  project_.write("run/models/born/notes.txt", "precious");
+  const std::vector<std::string> run{"run", "recipe.yaml", "--run-dir", "run"};
+  expect_refusal(project_, run, 2,
+                 "run/models/born/notes.txt: is no file of the model that stage 'born' made");
+  fs::remove_all(project_.path("run/models/born"));
+  copy_model(project_, "run/models/born");
+  auto about = base::Json::parse(files_below(project_.path("run/models/born")).at("retort.json"));
+  about["provenance"]["stage"] = "another";
+  project_.write("run/models/born/retort.json", about.dump());
+  expect_refusal(project_, run, 2, "run/models/born: expected nothing, or the model that stage 'born' made");
+  fs::remove_all(project_.path("run/models/born"));
+  fs::create_directory_symlink(project_.path("m"), project_.path("run/models/born"));
+  expect_refusal(project_, run, 2, "run/models/born: expected nothing, or the model that stage 'born' made");
+  fs::remove(project_.path("run/models/born"));
+  EXPECT_EQ(project_.run_recipe().code, 0) << "with nothing in its place it goes on from its last checkpoint";
+}
+
+TEST_F(BadRun, OutputsThatWouldReplaceFilesOfTheUser) {
+  const auto expect_refused = [&](const std::vector<std::string>& more, const std::string& culprit) {
+    std::vector<std::string> arguments{"eval", "m", "--text", "text.txt"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refusal(project_, arguments, 2, culprit);
+  };
+  project_.write("sizing.json", "{\"mine\": 1}");
+  for (const char* option : {"--per-token", "--per-document"})
+    for (const char* file : {"text.txt", "m/model.safetensors", "sizing.json"})
+      expect_refused({option, file},
+                     std::string(file) + ": holds something else than what " + option + " writes");
+  expect_refused({"--per-token", "new", "--per-document", "./new"}, "new: is named by --per-token and by");
+  expect_refusal(project_, {"bench", "gemm", "m"}, 2,
+                 "sizing.json: holds something else than what retort bench writes");
+  expect_refusal(project_, {"bench", "kernels", "m", "--out", "text.txt"}, 2,
+                 "text.txt: holds something else");
+  for (int time = 0; time < 2; ++time) {  // its own files it writes anew
+    const Finished finished = project_.run({"eval", "m", "--text", "text.txt", "--per-token", "tokens.jsonl",
+                                            "--per-document", "documents.jsonl"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
   }
 }
 

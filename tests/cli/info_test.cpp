@@ -4,6 +4,8 @@
 #include <fstream>
 
 #include "cli/program.h"
+#include "cli/tiny_project.h"
+#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "support/message_of.h"
 #include "support/outside_data.h"
@@ -75,6 +77,32 @@ TEST(Info, TellsStagesOfARunAndStepOfACheckpoint) {
       base::Json::parse(run({"info", (run_path / "step-00000003").string(), "--json"}).out);
   EXPECT_EQ(checkpoint["step"], 3);
   EXPECT_EQ(checkpoint["files"]["state.safetensors"], "damaged");
+}
+
+// A flipped bit of the manifest that changes no name of a file was not told.
+TEST(Info, FindsADamagedManifest) {
+  const TinyProject project;
+  project.write_recipe({train_stage(256)});
+  ASSERT_EQ(project.run_recipe().code, 0);
+  fs::path checkpoint;
+  for (const auto& entry : fs::directory_iterator(project.path("run/checkpoints/born")))
+    checkpoint = entry.path();
+  const auto manifest = checkpoint / "manifest.json";
+  const auto info = [&] {
+    return base::Json::parse(project.run({"info", checkpoint.string(), "--json"}).out);
+  };
+  EXPECT_EQ(info()["files"]["manifest.json"], "good");
+  EXPECT_TRUE(info()["notes"].empty());
+  const auto content = base::read_file(manifest);
+  std::ofstream(manifest) << content.substr(0, 1) + std::string(std::size_t{2} << 20, ' ') +
+                                 content.substr(1);
+  EXPECT_EQ(info()["files"]["manifest.json"], "good") << "longer than 1 MiB, with the same values";
+  auto damaged = content;
+  damaged[content.find("\"tokens\": ") + 10] ^= 1;
+  std::ofstream(manifest) << damaged;
+  EXPECT_EQ(info()["files"]["manifest.json"], "damaged");
+  EXPECT_EQ(info()["files"]["state.safetensors"], "good");
+  EXPECT_SAYS(info()["notes"][0].get<std::string>(), "the checksum does not fit");
 }
 
 TEST(Info, RefusesDamagedFilesWithOneSentence) {

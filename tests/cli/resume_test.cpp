@@ -130,6 +130,25 @@ TEST_F(Resume, RefusesACheckpointsStageThatStartsFromSomethingElse) {
   EXPECT_SAYS(finished.err, "(started_from.0.model.safetensors differs)");
 }
 
+// Under the same size, at the beginning and in the middle of a text that is longer than what is sampled.
+TEST_F(Resume, RefusesTextThatChanged) {
+  const auto text = base::read_file(project_.path("text.txt"));
+  disturb_at(10, [](Running& running) { running.signal(SIGKILL); });
+  ASSERT_TRUE(fs::exists(run_path("checkpoints/born")));
+  for (const std::size_t at : {std::size_t{5}, text.size() / 2 + 777, text.size() - 9}) {
+    auto changed = text;
+    changed[at] ^= 1;
+    project_.write("text.txt", changed);
+    for (const auto* more : {"--dry-run", "-q"}) {
+      const Finished refused = project_.run_recipe({more});
+      EXPECT_EQ(refused.code, 2) << refused.err;
+      EXPECT_SAYS(refused.err, "'text.txt' has changed since stage 'born' read it");
+    }
+  }
+  project_.write("text.txt", text);
+  expect_to_end_undisturbed();
+}
+
 TEST(Interrupt, ASecondOneQuitsAtOnce) {
   const TinyProject project;  // steps long enough that the second comes before the first one's step ends
   project.write_recipe({train_stage(1'000'000, ", evaluate_every_steps: 0")});

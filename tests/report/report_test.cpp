@@ -289,7 +289,7 @@ TEST(Report, FilesOfAnotherShapeAreNotedOrLeftOut) {
   run.write("stages/broken.json", "{\"kind\": ");
   run.write(
       "stages/p.json",
-      R"({"kind": "prune", "parameters_before": "x", "kept": {"blocks": [-1, 1e99, "a", null, 1], "channels": [[-5, 1e300], 3]}, "decisions": [null, {"block": -7, "action": "drop_block"}, {"action": []}]})");
+      R"({"kind": "prune", "parameters_before": "x", "kept": {"blocks": [-1, 1e99, "a", null, 1], "channels": [[-5, 1e300], 3, [[0, 1e300]], [[4, 2]], [[0]], [[0, 4194303]]]}, "decisions": [null, {"block": -7, "action": "drop_block"}, {"action": []}]})");
   run.write(
       "stages/s.json",
       R"({"kind": "sparsify", "layers": [4, {"name": 5, "relative_error": "big"}, {"name": "layers..x", "relative_error": 0.1}]})");
@@ -381,7 +381,7 @@ TEST(Report, ShowsTheCourseOfASearchAndHalvesOfBlocks) {
   run.write("recipe.json", R"({"stages": {"searched": {"kind": "prune"}}})");
   run.write("stages/searched.json",
             R"({"kind": "prune", "parameters_before": 100, "parameters_after": 60, "blocks_before": 3,
-    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[0, 1], []], "kv_groups": [[], [0, 1]], "hidden": [1, 5]},
+    "width_before": 4, "kept": {"blocks": [0, 2], "channels": [[[0, 1]], []], "kv_groups": [[], [0, 1]], "hidden": [1, 5]},
     "hidden_before": 6, "compensation": {"kept": true, "held_out_objective_before": 0.4, "held_out_objective_after": 0.3, "layers": [
       {"name": "one", "kept": true, "held_out_gain": 0.125, "singular": false},
       {"name": "two", "kept": false, "held_out_gain": 0, "singular": true}]},
