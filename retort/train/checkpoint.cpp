@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,12 +98,19 @@ std::vector<std::string> agreed_names(comm::Group& group,
   return names;
 }
 
+// A copy of one that the user keeps beside them has another name, and is none.
+bool is_step_name(const std::string& name) {
+  constexpr std::string_view kStep = "step-";
+  constexpr std::size_t kLeastDigits = 8;
+  return name.starts_with(kStep) && name.size() >= kStep.size() + kLeastDigits &&
+         name.find_first_not_of("0123456789", kStep.size()) == std::string::npos;
+}
+
 // Complete checkpoints, newest first.
 std::vector<std::string> list(const base::Path& directory) {
   auto found = names_in(directory);
-  std::erase_if(found, [&](const std::string& name) {
-    return !name.starts_with("step-") || !holds_files(directory / name);
-  });
+  std::erase_if(
+      found, [&](const std::string& name) { return !is_step_name(name) || !holds_files(directory / name); });
   std::sort(found.rbegin(), found.rend());
   return found;
 }

@@ -59,8 +59,8 @@ TEST_F(Outputs, StandInTheResultOfTheirStage) {
     EXPECT_EQ(file.at("xxh128").get<std::string>().size(), 32U);
   }
   EXPECT_EQ(names,
-            "models/a/config.json models/a/model.safetensors stages/a.documents.jsonl "
-            "stages/a/finalists/2/config.json ");
+            "models/a/config.json models/a/model.safetensors stages/a/finalists/2/config.json "
+            "stages/a.documents.jsonl ");
   EXPECT_EQ(files.at("models/a/model.safetensors").at("bytes"), 5000);
   EXPECT_EQ(wrong(), "");
   EXPECT_EQ(wrong(Look::contents), "");

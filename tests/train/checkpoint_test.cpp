@@ -319,6 +319,21 @@ TEST_F(CheckpointTest, ADamagedNewerOneNeverCostsASoundOne) {
   EXPECT_EQ(names_in(place_.directory), std::set<std::string>{"step-00000015"});
 }
 
+// A copy that the user keeps is neither loaded nor counted nor removed.
+TEST_F(CheckpointTest, ACopyBesideThemIsNone) {
+  place_.keep = 1;
+  save(place_, 10);
+  const auto copy_as = [&](const char* name) {
+    std::filesystem::copy(step_path(place_, 10), place_.directory / name,
+                          std::filesystem::copy_options::recursive);
+  };
+  for (const auto* name : {"step-00000010-copy", "step-00000099.bak", "step-best", "step-"}) copy_as(name);
+  expect_loads(10, 0);
+  save(place_, 20);
+  EXPECT_EQ(names_in(place_.directory), (std::set<std::string>{"step-", "step-00000010-copy", "step-00000020",
+                                                               "step-00000099.bak", "step-best"}));
+}
+
 TEST_F(CheckpointTest, AFileBesideThemIsNone) {
   place_.keep = 1;
   save(place_, 10);
