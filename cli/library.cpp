@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <string>
 
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 
 namespace retort::cli {
@@ -17,11 +20,19 @@ void let_threads_sleep() {
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
 }
 
+// The loader has words for it in place of numbers.
+bool lacks_memory(const std::string& why) {
+  return why.find("failed to map segment") != std::string::npos ||
+         why.find(base::system_message(ENOMEM)) != std::string::npos;
+}
+
 const pipeline::Library& load() {
   let_threads_sleep();
   void* loaded = ::dlopen(RETORT_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-  base::require<base::EnvironmentError>(loaded, "cannot load the library that computes (",
-                                        loaded ? "" : ::dlerror(),
+  const std::string why = loaded ? "" : ::dlerror();
+  base::require<base::MemoryError>(!lacks_memory(why), "cannot load the library that computes (", why,
+                                   "): ", base::out_of_memory());
+  base::require<base::EnvironmentError>(loaded, "cannot load the library that computes (", why,
                                         "); install Retort again, with the torch that it was built for.");
   using Door = decltype(&retort_library);
   const auto door = reinterpret_cast<Door>(::dlsym(loaded, "retort_library"));

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 
@@ -20,6 +21,9 @@ namespace retort::cli {
 namespace {
 
 std::vector<std::string> arguments;
+
+// Given back where memory has run out, so that there is some to say so.
+std::string spare_memory(std::size_t{1} << 16, ' ');
 
 struct Command {
   const char* name;
@@ -107,6 +111,7 @@ base::ExitCode parse_and_run(int argc, char** argv) {
 
 /// Where no caller catches what is thrown: in a thread of its own, or while a library is loaded.
 [[noreturn]] void end_uncaught() {
+  spare_memory = std::string();
   auto code = base::ExitCode::internal;
   std::string sentence = "internal error, please report it: the program ended itself";
   try {
@@ -121,6 +126,18 @@ base::ExitCode parse_and_run(int argc, char** argv) {
   }
   if (!end_other_ranks(sentence)) say("retort: ", sentence);
   ::_exit(static_cast<int>(code));
+}
+
+bool main_has_returned = false;
+
+/// OpenMP ends the process with code 1, which is none of ours, where it gets no thread.
+void end_by_a_library(int status, void*) {
+  if (main_has_returned || status != EXIT_FAILURE) return;
+  const std::string sentence =
+      "error: the system starts no more threads; raise the limit of processes (ulimit -u) or of memory "
+      "(ulimit -v).";
+  if (!end_other_ranks(sentence)) say("retort: ", sentence);
+  ::_exit(static_cast<int>(base::ExitCode::environment));
 }
 
 }  // namespace
@@ -142,8 +159,11 @@ int main(int argc, char** argv) {
   take_standard_streams();
   end_where_a_file_was_cut();
   std::set_terminate(end_uncaught);
-  return guarded([&] {
+  ::on_exit(end_by_a_library, nullptr);
+  const int code = guarded([&] {
     arguments.assign(argv, argv + argc);
     return parse_and_run(argc, argv);
   });
+  main_has_returned = true;
+  return code;
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 
 namespace retort::io {
@@ -69,6 +70,8 @@ MappedFile MappedFile::open(const base::Path& path, const char* format, std::siz
   require<ModelError>(size >= min_bytes && size > 0, path.string(), ": ", size, " bytes, expected ", format,
                       " of at least ", min_bytes, " bytes; download or export the file again.");
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
+  require<base::MemoryError>(address != MAP_FAILED || errno != ENOMEM, path.string(),
+                             ": cannot be mapped: ", base::out_of_memory());
   require<StorageError>(address != MAP_FAILED, path.string(),
                         ": cannot be mapped: ", base::system_message(errno), ".");
   mapping->address = address;

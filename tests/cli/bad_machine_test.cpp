@@ -39,5 +39,22 @@ TEST(BadMachine, WithoutTheMemoryEndsWithOneSentence) {
   EXPECT_EQ(said(finished.err).rfind("retort: error: out of memory;", 0), 0U) << finished.err;
 }
 
+// Where the library is not mapped, where one of its initialisers finds no memory, and where a model does not
+// fit.
+TEST(BadMachine, WithoutMemoryForTheLibraryEndsWithOneSentence) {
+  for (const std::uint64_t megabytes : {60, 200, 390, 430, 490}) {
+    SCOPED_TRACE(megabytes);
+    const auto limit_memory = [&] {
+      const rlimit limit{megabytes << 20, megabytes << 20};
+      ::setrlimit(RLIMIT_AS, &limit);
+    };
+    const Finished finished = run(
+        {"generate", "models/europa-5m", "--prompt", "The", "--max-new-tokens", "2"}, "", {}, limit_memory);
+    EXPECT_TRUE(finished.code == 6 || finished.code == 5 || finished.code == 0)
+        << finished.code << finished.err;
+    EXPECT_TRUE(finished.code == 0 || finished.err.find("(ulimit -v)") != std::string::npos) << finished.err;
+  }
+}
+
 }  // namespace
 }  // namespace retort::test
