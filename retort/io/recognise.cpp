@@ -8,6 +8,7 @@
 
 #include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "retort/io/files_inside.h"
 #include "retort/io/quote.h"
 #include "retort/io/text_file.h"
 
@@ -96,7 +97,7 @@ Names those_that(const Names& names, std::string_view begin, std::string_view en
 std::string base_of_adapter(const Path& directory) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
   try {
-    const auto json = base::parse_json(base::read_file(directory / kAdapterFile, kMaxBytes));
+    const auto json = base::parse_json(base::read_file(resolve_inside(directory, kAdapterFile), kMaxBytes));
     return base::join(", made for ", shown(json.at("base_model_name_or_path")));
   } catch (const base::JsonFault&) {
   } catch (const base::Json::exception&) {
