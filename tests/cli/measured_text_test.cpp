@@ -36,6 +36,49 @@ TEST(MeasuredText, HasTheLossThatTheProgramInTheDocumentationPrints) {
   EXPECT_NEAR(found.at("nll").get<double>(), loss, 1e-5 * loss);
 }
 
+// A model that the oracle made of models/europa-5m, with its tokenizer.
+std::string model_of_oracle(const TinyProject& project, const char* name) {
+  const auto directory = project.path(name);
+  std::filesystem::copy(oracles("eval") / name, directory);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy(source() / "models" / "europa-5m" / file, directory / file);
+  return directory.string();
+}
+
+TEST(MeasuredText, MayBeLongerThanTheContextOfDynamicPositions) {
+  const TinyProject project;
+  const auto model = model_of_oracle(project, "stretched");
+  const auto expected = base::Json::parse(base::read_file(oracles("eval") / "stretched.json"));
+  const auto text = (oracles("eval") / "text.jsonl").string();
+  for (const auto& [windows, more] :
+       {std::pair("fixed", std::vector<std::string>{}), {"rolling", {"--rolling"}}}) {
+    std::vector<std::string> arguments{"eval", model, "--text", text, "--context", "100", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const double loss = expected.at(windows).at("nll");
+    EXPECT_NEAR(evaluated(project.run(arguments)).at("nll").get<double>(), loss, 1e-4 * loss) << windows;
+  }
+  const auto made = project.run({"generate", model, "--prompt", "The", "--max-new-tokens", "100", "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_GT(base::Json::parse(made.out).at("ids").size(), 64U);
+}
+
+// Every row of this head that is no token is like a frequent token, only more so.
+TEST(MeasuredText, IsNeverMadeOfRowsOfAHeadWithoutAToken) {
+  const TinyProject project;
+  const auto model = model_of_oracle(project, "padded");
+  for (const char* temperature : {"0", "1"}) {
+    const auto made = project.run({"generate", model, "--prompt", "The", "--max-new-tokens", "64",
+                                   "--temperature", temperature, "--json"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    for (const int id : base::Json::parse(made.out).at("ids")) EXPECT_LT(id, 4096);
+  }
+  project.write_recipe(
+      {"{name: scores, kind: evaluate, models: [./padded], data: [text], context: 64, "
+       "tokens: 1k, prompt: The, max_new_tokens: 32}"});
+  const auto finished = project.run_recipe();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+}
+
 TEST(MeasuredText, IsUtf8WhereverItComesFrom) {
   const TinyProject project;
   copy_model(project, "m");

@@ -404,7 +404,6 @@ base::Json run(const Context& context, const Training& training) {
   return result;
 }
 
-// Only random weights leave something to look at that is not looked at for every stage.
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   ResolvedStage resolved{.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}},
                          .check = [&stage](const PlanContext& known) { check(known, stage); }};
