@@ -61,6 +61,8 @@ void write_as_recorded(base::Json& resolved, const base::Json& recorded, const b
       if (begun.at(key) == value) added.push_back(key);
     } else if (begun.at(key) == value) {
       value = recorded.at(key);
+    } else if (key == "bos" && value == "auto" && recorded.at(key) == true) {
+      value = true;  // the default of a version that refused a model without the token
     } else if (value.is_object() && recorded.at(key).is_object() && begun.at(key).is_object()) {
       write_as_recorded(value, recorded.at(key), begun.at(key));
     }

@@ -263,8 +263,8 @@ TEST(SecondProcess, IsRefusedInARunDirectoryAtWork) {
   EXPECT_EQ(first.wait().code, 85);
 }
 
-// Its recipe.json lacks a key that came later, and has a number for what is a word now; another key may
-// change all the same.
+// Its recipe.json lacks a key that came later, has a number for what is a word now, and has the default that
+// packing.bos had; another key may change all the same.
 TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   const TinyProject project;
   const auto prune_with = [&](const char* budget) {
@@ -282,6 +282,11 @@ TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   auto recorded = base::parse_json(base::read_file(path));
   ASSERT_EQ(recorded["stages"]["born"].erase("step_profile"), 1U);
   ASSERT_EQ(std::exchange(recorded["stages"]["born"]["shard"]["student_ranks"], 0), "machine");
+  ASSERT_EQ(std::exchange(recorded["stages"]["born"]["packing"]["bos"], true), "auto");
+  auto yaml = base::read_file(project.path("run/recipe.yaml"));
+  const auto bos = yaml.find("bos: \"auto\"");
+  ASSERT_NE(bos, std::string::npos) << yaml;
+  project.write("run/recipe.yaml", yaml.replace(bos, 11, "bos: true"));
   base::write_file_atomically(path, recorded.dump());
   prune_with("120k");
   const auto finished = project.run_recipe();
