@@ -121,7 +121,7 @@ bool is_quantised(const io::ModelDirectory& directory, std::string_view name) {
 }
 
 // What the files have in the place of a tensor: the rest of a sentence.
-std::string in_place_of(const io::ModelDirectory& directory, const std::string& name, bool tied) {
+std::string in_place_of(const io::ModelDirectory& directory, const std::string& name) {
   if (is_quantised(directory, name))
     return "; its values are quantised there, which Retort does not read in safetensors: use the model that "
            "was "
@@ -130,8 +130,6 @@ std::string in_place_of(const io::ModelDirectory& directory, const std::string& 
     if (name == kEmbedding && directory.contains(foreign))
       return base::join(", but ", io::quote(foreign), " is there, as in ", writer,
                         "; use the same model in Hugging Face's form.");
-  if (tied && name == kEmbedding && directory.contains(kHead))
-    return base::join("; a head that is the embedding (", io::quote(kHead), ") is expected under this name.");
   for (const std::string& there : directory.names()) {
     if (there.size() <= name.size() || !there.ends_with("." + name)) continue;
     const std::string_view words = std::string_view(there).substr(0, there.size() - name.size());
@@ -143,13 +141,13 @@ std::string in_place_of(const io::ModelDirectory& directory, const std::string& 
   return {};
 }
 
-void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory, bool is_gguf, bool tied) {
+void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory, bool is_gguf) {
   const std::string& name = tensor.stored.name;
   const std::string who = base::join(directory.path().string(), ": tensor ", io::quote(name));
   const std::string described = is_gguf ? "the metadata" : "config.json";
   const auto foreign = base::join("; the weights do not belong to ", described, " beside them.");
   if (!directory.contains(name)) {
-    const std::string instead = in_place_of(directory, name, tied);
+    const std::string instead = in_place_of(directory, name);
     throw ModelError(base::join(who, " is missing",
                                 !instead.empty() ? instead
                                 : tensor.role == Role::head && !is_gguf
@@ -160,7 +158,7 @@ void check_tensor(const Tensor& tensor, const io::ModelDirectory& directory, boo
   const auto expected = tensor.stored_shape();
   const io::TensorHeader found = directory.header(name);
   require<ModelError>(is_weight_dtype(found.dtype) || !is_quantised(directory, name), who, " has dtype ",
-                      io::name(found.dtype), in_place_of(directory, name, tied));
+                      io::name(found.dtype), in_place_of(directory, name));
   require<ModelError>(std::vector<std::int64_t>(found.shape.begin(), found.shape.end()) == expected, who,
                       " has shape ", shape_text(found.shape), ", expected ", shape_text(expected), " from ",
                       described, foreign);
@@ -205,7 +203,7 @@ void check_tensors(const Config& config, const io::ModelDirectory& directory) {
   std::map<std::string_view, const Tensor*> expected;
   for (const Unit& unit : layout.units)
     for (const Tensor& tensor : unit.tensors) {
-      check_tensor(tensor, directory, is_gguf, layout.tied);
+      check_tensor(tensor, directory, is_gguf);
       expected[tensor.stored.name] = &tensor;
     }
   for (const std::string& tensor : directory.names())

@@ -85,14 +85,24 @@ std::string name_of_config(const Path& path) {
 
 namespace {
 
-// Models that see or hear have the configuration of their language part within their own.
-bool has_language_part(const std::string& config_text) {
+// What of config.json decides how tensors are named.
+struct NamingConfig {
+  bool has_language_part = false;  ///< models that see or hear have its configuration within their own
+  bool may_be_tied = true;
+};
+
+NamingConfig read_naming(const std::string& config_text) {
+  NamingConfig naming;
   try {
     const base::Json config = base::parse_json(config_text);
-    return config.is_object() && config.contains("text_config") && config.at("text_config").is_object();
-  } catch (const base::JsonFault&) {
-    return false;  // whoever reads the configuration says so
+    if (!config.is_object()) return naming;
+    const auto text = config.find("text_config");
+    naming.has_language_part = text != config.end() && text->is_object();
+    for (const base::Json* said : {&config, naming.has_language_part ? &*text : &config})
+      naming.may_be_tied = naming.may_be_tied && said->value("tie_word_embeddings", base::Json()) != false;
+  } catch (const base::JsonFault&) {  // whoever reads the configuration says so
   }
+  return naming;
 }
 
 }  // namespace
@@ -106,8 +116,9 @@ ModelDirectory ModelDirectory::open(const Path& path) {
   std::string config = read_config_text(path);
   std::vector<std::string> notes;
   auto weights = open_safetensors_weights(path, notes);
-  if (has_language_part(config)) weights = language_part(std::move(weights));
-  weights = with_usual_names(std::move(weights), path.string(), notes);
+  const NamingConfig naming = read_naming(config);
+  if (naming.has_language_part) weights = language_part(std::move(weights));
+  weights = with_usual_names(std::move(weights), naming.may_be_tied, path.string(), notes);
   if (entry_exists(path / kAdapterFile))
     notes.push_back(base::join(path.string(), ": the adapter of ", quote(kAdapterFile),
                                " is not read, and transformers with peft adds it to the model; merge it, or "

@@ -91,8 +91,9 @@ std::unique_ptr<const WeightFiles> language_part(std::unique_ptr<const WeightFil
 }
 
 std::unique_ptr<const WeightFiles> with_usual_names(std::unique_ptr<const WeightFiles> files,
-                                                    const std::string& where,
+                                                    bool may_be_tied, const std::string& where,
                                                     std::vector<std::string>& notes) {
+  constexpr const char *kEmbedding = "model.embed_tokens.weight", *kHead = "lm_head.weight";
   Renamed::Names names;
   std::string example;
   std::size_t changed = 0, count = 0;
@@ -101,6 +102,13 @@ std::unique_ptr<const WeightFiles> with_usual_names(std::unique_ptr<const Weight
     if (usual != name && changed++ == 0) example = base::join(quote(name), " is read as ", quote(usual));
     names.emplace(std::move(usual), name);
     ++count;
+  }
+  // Of tensors that share their values some writers keep the first by name.
+  if (may_be_tied && !names.contains(kEmbedding) && names.contains(kHead)) {
+    auto head = names.extract(kHead);
+    head.key() = kEmbedding;
+    if (changed++ == 0) example = base::join(quote(head.mapped()), " is read as ", quote(kEmbedding));
+    names.insert(std::move(head));
   }
   if (changed == 0 || names.size() < count) return files;  // two of one name: refused by those of the file
   const std::string more = changed > 1 ? base::join(", and so are ", changed - 1, " more") : "";

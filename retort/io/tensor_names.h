@@ -14,11 +14,11 @@ namespace retort::io {
 /// unread. Files without such names stay as they are.
 std::unique_ptr<const WeightFiles> language_part(std::unique_ptr<const WeightFiles> whole);
 
-/// As transformers reads them: "model.model.norm.weight" and "norm.weight" are "model.norm.weight".  `where`
-/// names the files in a sentence about this that is added to `notes`.  Files with other names stay as they
-/// are.
+/// As transformers reads them: "model.model.norm.weight" and "norm.weight" are "model.norm.weight", and where
+/// the model `may_be_tied` a head without an embedding is the embedding.  `where` names the files in a
+/// sentence about this that is added to `notes`.  Files with other names stay as they are.
 std::unique_ptr<const WeightFiles> with_usual_names(std::unique_ptr<const WeightFiles> files,
-                                                    const std::string& where,
+                                                    bool may_be_tied, const std::string& where,
                                                     std::vector<std::string>& notes);
 
 }  // namespace retort::io

@@ -194,6 +194,22 @@ TEST(ModelDirectory, ReadsNamesWithOneWordTooManyOrTooFewAsTransformersDoes) {
   EXPECT_EQ(with_names(directory.path(), compiled).names(), compiled) << "transformers does not read these";
 }
 
+TEST(ModelDirectory, ReadsAHeadAloneAsTheEmbeddingOfATiedModel) {
+  const std::vector<std::string> alone{"lm_head.weight", "model.norm.weight"};
+  for (const char* config : {"{}", R"({"tie_word_embeddings": true})"}) {
+    const test::TemporaryDirectory directory;
+    const auto model = with_names(directory.path(), alone, config);
+    EXPECT_EQ(model.names(), (std::vector<std::string>{"model.embed_tokens.weight", "model.norm.weight"}));
+    ASSERT_EQ(model.notes().size(), 1U);
+    EXPECT_SAYS(model.notes()[0], "\"lm_head.weight\" is read as \"model.embed_tokens.weight\"");
+  }
+  for (const char* config :
+       {R"({"tie_word_embeddings": false})", R"({"text_config": {"tie_word_embeddings": false}})"}) {
+    const test::TemporaryDirectory directory;
+    EXPECT_EQ(with_names(directory.path(), alone, config).names(), alone);
+  }
+}
+
 TEST(ModelDirectory, ListsTheTensorsOfWhatAModelTakesInBesideText) {
   const test::TemporaryDirectory directory;
   const auto model = with_names(directory.path(),

@@ -110,6 +110,7 @@ def write_heads(folder):
     other = torch.randn_like(weights["lm_head.weight"])
     cases = {"same_head": weights, "other_head": {**weights, "lm_head.weight": other},
              "no_head": {name: value for name, value in weights.items() if name != "lm_head.weight"},
+             "head_alone": {name: value for name, value in weights.items() if name != "model.embed_tokens.weight"},
              "one_word_too_many": {f"model.{name}": value for name, value in {**weights, "lm_head.weight": other}.items()}}
     for name, tensors in cases.items():
         config.architectures = ["LlamaForCausalLM"]
