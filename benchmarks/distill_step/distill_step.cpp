@@ -23,6 +23,7 @@
 #include "retort/bench/matrix_product.h"
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/shared/local_ranks.h"
+#include "retort/loss/chunk.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
