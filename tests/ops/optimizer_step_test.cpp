@@ -78,7 +78,7 @@ TEST(AdamW, EveryInstructionSetGivesTheSameStep) {
     auto copy = at::zeros({1003}, at::kBFloat16);
     const auto data = [](const at::Tensor& x) { return x.mutable_data_ptr<float>(); };
     (*table)->adamw(data(state.p), data(state.g), data(state.m), data(state.v),
-                    static_cast<ops::Bf16*>(copy.mutable_data_ptr()), nullptr, step, 1003);
+                    static_cast<ops::Bf16*>(copy.mutable_data_ptr()), step, 1003);
     ops::reference::adamw(p, state.g.to(at::kDouble), m, v, 3e-3, 0.9, 0.95, 1e-8, 0.1, 1);
     expect_close(state.p, p, test::tolerance(at::kFloat));
     test::expect_identical(copy, state.p.to(at::kBFloat16), "the copy rounds as libtorch does");
