@@ -93,7 +93,7 @@ void bind(Binder& b, Recipe& recipe) {
                  check_name(inner, recipe.data[i].name);
                  bind_source(inner, recipe.data[i]);
                }},
-          {.doc = "sources of text by name", .required = true});
+          {.doc = "sources of text by name", .may_be_empty = true});
   b.items("stages",
           {.shape = Binder::Shape::named_list,
            .size = [&] { return recipe.stages.size(); },
@@ -101,6 +101,9 @@ void bind(Binder& b, Recipe& recipe) {
            .name = [&](std::size_t i) -> std::string& { return recipe.stages[i].name; },
            .body = [&](Binder& inner, std::size_t i) { bind_stage(inner, recipe, i); }},
           {.doc = "what is done, in this order", .required = true});
+  const auto reads_text = [](const Stage& stage) { return traits_of(stage.kind).reads_text; };
+  if (recipe.data.empty() && std::ranges::any_of(recipe.stages, reads_text))
+    b.mistake("data", "expected a source of text, which a stage reads, found none");
 }
 
 }  // namespace retort::recipe

@@ -209,7 +209,7 @@ class MapReader : public Binder {
   void items(const char* key, const Items& items, const Field& field) override {
     const Value* node = take(key, field);
     if (!node) return;
-    if (items.shape == Shape::map) return read_map(*node, key, items);
+    if (items.shape == Shape::map) return read_map(*node, key, items, field);
     if (node->kind == Value::Kind::map && node->place.starts_with(kOverride))
       return report(
           *node, below(key),
@@ -330,8 +330,8 @@ class MapReader : public Binder {
     return good;
   }
 
-  void read_map(const Value& node, const char* key, const Items& items) {
-    if (node.kind != Value::Kind::map || node.entries.empty())
+  void read_map(const Value& node, const char* key, const Items& items, const Field& field) {
+    if (node.kind != Value::Kind::map || (node.entries.empty() && !field.may_be_empty))
       return report(node, below(key),
                     "expected a map from names, found " +
                         (node.kind == Value::Kind::map ? std::string("an empty one") : shown(node)));

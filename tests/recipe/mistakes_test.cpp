@@ -246,8 +246,13 @@ TEST(Mistakes, OfSourcesAndTheTopAreNamed) {
             std::string::npos);
   EXPECT_NE(message_of("version: 1\ndevice: tpu").find("device: expected one of cpu, cuda"),
             std::string::npos);
-  EXPECT_NE(message_of("version: 1\ndata: {}").find("expected a map from names, found an empty one"),
-            std::string::npos);
+  for (const std::string data : {"", "data: {}\n"}) {
+    const auto message = message_of("version: 1\n" + data +
+                                    "stages: [{name: a, kind: finetune, from: m/x, data: [b], tokens: 60k}]");
+    EXPECT_NE(message.find("data: expected a source of text, which a stage reads, found none"),
+              std::string::npos)
+        << message;
+  }
   EXPECT_NE(message_of("data: {a.b: {path: x}}").find("data.a.b.name: 'a.b'"), std::string::npos);
   EXPECT_NE(message_of("data: {a: {path: x, weight: 0}}").find("data.a.weight: expected more than 0"),
             std::string::npos);
