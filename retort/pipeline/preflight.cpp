@@ -48,6 +48,8 @@ class Preflight {
     warn_of_warmup(stage);
     if (resolved.memory) shard::require_fits(*resolved.memory, context_.place.bytes_of_rank());
     if (resolved.check) resolved.check(context_);
+    const auto is_there = [this](const auto& name) { return context_.models.path(name).has_value(); };
+    if (!std::ranges::all_of(stage.models_read(), is_there)) resolved.run = nullptr;
     stages_.emplace(stage.name, std::move(resolved));
   }
 

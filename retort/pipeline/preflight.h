@@ -10,7 +10,7 @@
 
 namespace retort::pipeline {
 
-/// The stages that are not finished, as far as their models are there, by name.
+/// The stages that are not finished, by name; those whose models are still to be made cannot run yet.
 using CheckedStages = std::map<std::string, ResolvedStage>;
 
 /// Resolves the stages that are not finished and looks at their sources, models, tokenizers, lengths of

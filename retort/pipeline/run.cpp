@@ -110,7 +110,7 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
 }
 
 // False: stopped on request.
-bool work_on(const Context& context, const recipe::Stage& stage) {
+bool work_on(const Context& context, const recipe::Stage& stage, const CheckedStages& checked) {
   const double start = base::monotonic_seconds();
   base::Json result, inputs;
   context.lead([&] {
@@ -122,7 +122,9 @@ bool work_on(const Context& context, const recipe::Stage& stage) {
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.place.device);
   try {
-    result = resolved(context, stage).run(context);
+    const auto found = checked.find(stage.name);
+    const bool is_ready = found != checked.end() && found->second.run;
+    result = resolved(context, stage, is_ready ? &found->second : nullptr).run(context);
   } catch (const record::StoppedError& stopped) {
     context.observer.message(record::Level::info, stopped.what());
     return false;
@@ -147,7 +149,7 @@ void finish(const Context& context, RunOutcome& outcome) {
   outcome.summary = summary_of(context.directory, context.recipe) + report::outcome(context.directory.path());
 }
 
-RunOutcome work_through(const Context& context, const RunRequest& request) {
+RunOutcome work_through(const Context& context, const RunRequest& request, const CheckedStages& checked) {
   RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
   const auto& stages = context.recipe.stages;
   for (const auto& stage : stages) {
@@ -160,7 +162,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request) {
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.at(0, base::join("stage ", stage.name));
-    in_stage(stage, [&] { outcome.finished = work_on(context, stage); });
+    in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
@@ -292,9 +294,10 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const KnownModels models(recipe, record::RunFiles(request.run_directory));
   const PlanContext planned{recipe, models, observer, dtype, place};
   std::string plans;
+  CheckedStages stages;  // of rank 0
   comm::lead(group, [&] {
     settle_widths(recipe, models, chosen.name, device, observer);
-    const auto stages = preflight(planned, request);
+    stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;
     record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
@@ -312,7 +315,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     comm::lead(group, [&] { stop_file.emplace(directory.stop_path(), observer); });
     record::Observer& stoppable = stop_file ? *stop_file : observer;
     return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, dtype, place},
-                        request);
+                        request, stages);
   } catch (...) {
     if (group.rank() == 0)
       directory.discard_if_nothing_was_made();  // else a corrected recipe would be refused here

@@ -7,9 +7,13 @@ TextUse text_use_of(const recipe::Stage& stage) {
   return text_use ? text_use(stage) : TextUse();
 }
 
-ResolvedStage resolved(const Context& context, const recipe::Stage& stage) {
+ResolvedStage resolved(const Context& context, const recipe::Stage& stage, const ResolvedStage* before) {
   ResolvedStage resolved;
   context.group.agree([&] {
+    if (before) {
+      resolved = *before;
+      return;
+    }
     const auto models = KnownModels(context.recipe, record::RunFiles(context.directory.path())).as_made();
     resolved = functions_of(stage.kind).resolve(plan_context(context, models), stage);
     for (const auto& length : resolved.lengths)

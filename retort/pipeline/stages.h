@@ -2,8 +2,8 @@
 // What a run does with each kind of stage: a row for each, in a file of its own under stages/.  What a recipe
 // knows of it is in recipe/stage_kinds.h, what the report shows of it in report/sections.h.
 //
-// A stage is resolved before the run begins, with the models that are there by then, and again when its turn
-// comes and all of them are.
+// A stage is resolved before the run begins.  One whose models earlier stages make is resolved again when its
+// turn comes and they are there.
 
 #include <functional>
 #include <optional>
@@ -97,8 +97,10 @@ inline const StageFunctions& functions_of(recipe::StageKind kind) {
 /// All false for a kind that reads no text.
 TextUse text_use_of(const recipe::Stage& stage);
 
-/// Resolves a stage whose models are there.  Throws MemoryError, before any of them is loaded, where it needs
-/// more than there is.  Collective.
-ResolvedStage resolved(const Context& context, const recipe::Stage& stage);
+/// Resolves a stage whose models are there.  `before`: what this rank resolved it to before the run, if they
+/// were there by then; null: nothing.  Throws MemoryError, before any of them is loaded, where it needs more
+/// than there is.  Collective.
+ResolvedStage resolved(const Context& context, const recipe::Stage& stage,
+                       const ResolvedStage* before = nullptr);
 
 }  // namespace retort::pipeline

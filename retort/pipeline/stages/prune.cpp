@@ -15,7 +15,6 @@
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
-#include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
 #include "retort/prune/stepwise.h"
