@@ -273,12 +273,6 @@ double Evaluator::difference(const architecture::Kept& candidate, const model::W
   return worst;
 }
 
-bool wants_after_compensation(const PruneOptions& options) {
-  // Elsewhere a layer goes whole, or keeps all of its inputs.
-  return options.compensate && options.search.after_compensation && options.narrows() &&
-         options.removes_parts_of_blocks();
-}
-
 base::Json objective_identity(const model::Weights& input, const Evaluator& evaluator,
                               const calibrate::TextSplit& text, const calibrate::ObjectiveWeights& weights) {
   base::Json json = {{"objective", {weights.perplexity, weights.kl}},

@@ -34,7 +34,6 @@
 #include "retort/eval/score.h"
 #include "retort/model/recent_tensors.h"
 #include "retort/model/stored_tensors.h"
-#include "retort/prune/options.h"
 #include "retort/record/observer.h"
 
 namespace retort::prune {
@@ -154,9 +153,6 @@ class Evaluator {
   calibrate::TopKReference reference_;   // the input's distributions
   std::unique_ptr<compress::CompensatedLayers> compensated_;
 };
-
-/// Whether the options ask for candidates as compensation leaves them, and units may lose a part of a layer.
-bool wants_after_compensation(const PruneOptions& options);
 
 /// What the loss increase of a candidate depends on beside it: by content, so that another machine goes on
 /// with what one has measured, although its own results would differ in the last digits.

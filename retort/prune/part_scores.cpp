@@ -1,7 +1,6 @@
 #include "retort/prune/part_scores.h"
 
 #include <limits>
-#include <optional>
 
 #include "retort/base/error.h"
 
@@ -18,13 +17,6 @@ std::vector<double> spread(const std::vector<double>& scores, const std::vector<
 }
 
 }  // namespace
-
-calibrate::RankingOptions ranking_options(const PruneOptions& options) {
-  return {.ranking = options.channel_ranking,
-          .winsorise_quantile = options.winsorise_quantile,
-          .hidden = options.hidden,
-          .groups = options.takes_heads() ? std::optional(options.head_ranking) : std::nullopt};
-}
 
 calibrate::UnitScores in_input(const calibrate::UnitScores& scores, const architecture::Config& input,
                                const architecture::Kept& candidate) {

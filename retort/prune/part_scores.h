@@ -4,12 +4,8 @@
 #include "retort/architecture/config.h"
 #include "retort/architecture/kept.h"
 #include "retort/calibrate/ranking.h"
-#include "retort/prune/options.h"
 
 namespace retort::prune {
-
-/// What a prune stage ranks by; where all KV groups stay, they have no ranking of their own.
-calibrate::RankingOptions ranking_options(const PruneOptions& options);
 
 /// Scores of sliced(input, candidate) at the places that its parts have in `input`; -infinity for what is
 /// gone.

@@ -19,7 +19,6 @@
 #include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/part_scores.h"
 #include "retort/search/proxy.h"
 
 namespace retort::prune {
@@ -135,6 +134,13 @@ SearchTokens search_tokens(const architecture::Config& input, const PruneOptions
   return affordable_search(options, least_search(input, options, rounds));
 }
 
+// Whether candidates are compared as compensation leaves them, and may lose a part of a layer.
+bool wants_after_compensation(const PruneOptions& options) {
+  // Elsewhere a layer goes whole, or keeps all of its inputs.
+  return options.compensate && options.search.after_compensation && options.narrows() &&
+         options.removes_parts_of_blocks();
+}
+
 // Of one unit after the other, with the inputs of all blocks of a batch.
 std::int64_t gradient_bytes(const architecture::Config& config, std::int64_t item_bytes,
                             std::int64_t batch_tokens, const PruneOptions& options) {
@@ -179,6 +185,13 @@ std::int64_t calibration_tokens_of(const architecture::Config& config, const Pru
   const auto shares = shares_of(options);
   if (shares.fitted == 0) return kUnfittedTokens;
   return calibrate::text_tokens_for(widest_fitted(config, options), kFittedTokensOfAnInput, shares);
+}
+
+calibrate::RankingOptions ranking_options(const PruneOptions& options) {
+  return {.ranking = options.channel_ranking,
+          .winsorise_quantile = options.winsorise_quantile,
+          .hidden = options.hidden,
+          .groups = options.takes_heads() ? std::optional(options.head_ranking) : std::nullopt};
 }
 
 calibrate::TextShares shares_of(const PruneOptions& options) {

@@ -43,6 +43,9 @@ shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t it
 /// that is fitted, and never fewer than 32,768; 24,576 where nothing is fitted.
 std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options);
 
+/// What a prune stage ranks by; where all KV groups stay, they have no ranking of their own.
+calibrate::RankingOptions ranking_options(const PruneOptions& options);
+
 /// How the calibration text is divided: nothing is fitted to where layers stay or go whole.
 calibrate::TextShares shares_of(const PruneOptions& options);
 

@@ -14,7 +14,7 @@
 #include "retort/io/safetensors.h"
 #include "retort/model/forward.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/prune/part_scores.h"
+#include "retort/prune/plan.h"
 #include "retort/record/stopped.h"
 #include "support/impatient.h"
 #include "support/models_for_tests.h"

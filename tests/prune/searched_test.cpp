@@ -13,7 +13,6 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/moves.h"
-#include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
