@@ -65,7 +65,7 @@ Html card(const Run& run, const Stage& stage, const Stage* before) {
   const auto line = [&](const std::string& value) {
     if (!value.empty() && value != kMissing) content += element("span", value);
   };
-  if (stage.kind == "evaluate")
+  if (measures_models(stage))
     line(stage.result.is_null()
              ? ""
              : std::to_string(elements(field(stage.result, keys::kModels)).size()) + " models");

@@ -5,6 +5,7 @@
 #include "retort/report/fields.h"
 #include "retort/report/numbers.h"
 #include "retort/report/report.h"
+#include "retort/report/sections.h"
 
 namespace retort::report {
 namespace {
@@ -84,7 +85,7 @@ std::string sentence(const Run& run, const Stage& evaluation, const Json& last, 
 
 Outcome outcome_of(const Run& run) {
   for (auto stage = run.stages.rbegin(); stage != run.stages.rend(); ++stage) {
-    if (stage->kind != "evaluate") continue;
+    if (!measures_models(*stage)) continue;
     const auto [teacher, last] = evaluated(run, *stage);
     if (!teacher || !last || !perplexity(*teacher)) continue;
     const auto size = number(*last, keys::kParameters), whole = number(*teacher, keys::kParameters);

@@ -17,7 +17,7 @@ struct Shown {
 std::vector<Shown> shown(const Run& run) {
   Palette palette;
   for (const Stage& stage : run.stages)
-    if (stage.kind != "evaluate" && stage.kind != "profile" && stage.kind != "select")
+    if (!measures_models(stage) && stage.kind != "profile" && stage.kind != "select")
       palette.color(stage.name);
   std::vector<Shown> parts;
   for (const Section& section : kSections)

@@ -228,10 +228,10 @@ Html reliability_figure(const Json& result, Palette& palette) {
 Html scores(const Run& run, Palette& palette) {
   Html body;
   const auto evaluations = std::count_if(run.stages.begin(), run.stages.end(), [](const Stage& stage) {
-    return stage.kind == "evaluate" && stage.result.is_object();
+    return measures_models(stage) && stage.result.is_object();
   });
   for (const Stage& stage : run.stages) {
-    if (stage.kind != "evaluate") continue;
+    if (!measures_models(stage)) continue;
     const Html table = summary_table(stage.result);
     if (table.empty()) continue;
     if (evaluations > 1) body += element("h3", stage.name);
@@ -261,7 +261,7 @@ Html card(const Json& model) {
 Html generated(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
-    if (stage.kind != "evaluate") continue;
+    if (!measures_models(stage)) continue;
     Html cards;
     for (const Json& model : elements(field(stage.result, keys::kModels))) cards += card(model);
     if (!cards.empty()) body += element("div", {{"class", "texts"}}, cards);

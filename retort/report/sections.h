@@ -72,5 +72,9 @@ const Stage* stage_of(const Run& run, std::string_view name);
 /// The parameters of a stage's model as far as the run tells.
 Number parameters_of(const Run& run, const Stage& stage);
 bool is_training(const Stage& stage);
+/// Whether its result has scores of models.
+inline bool measures_models(const Stage& stage) {
+  return stage.kind == "evaluate";
+}
 
 }  // namespace retort::report

@@ -209,7 +209,7 @@ Html layers_and_damages(const Stage& stage) {
 Html sparsity(const Run& run) {
   Html body = each_stage(run, "sparsify", layers_and_damages);
   for (const Stage& stage : run.stages)
-    if (stage.kind == "evaluate") body += changes(stage.result);
+    if (measures_models(stage)) body += changes(stage.result);
   return body;
 }
 

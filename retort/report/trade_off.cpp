@@ -75,7 +75,7 @@ bool has_curve(const Run& run, const Json& result) {
 Html trade_offs(const Run& run) {
   Html body;
   for (const Stage& stage : run.stages) {
-    if (stage.kind != "evaluate" || !has_curve(run, stage.result)) continue;
+    if (!measures_models(stage) || !has_curve(run, stage.result)) continue;
     Chart chart{.abbreviated_x = true, .x_title = "parameters"};
     for (const Axis& axis : kAxes) chart.views.push_back(view_of(run, stage.result, axis));
     body += figure(chart,
