@@ -9,6 +9,7 @@
 #include "retort/base/json_file.h"
 #include "retort/io/model_file_names.h"
 #include "retort/model/lineage.h"
+#include "retort/recipe/stage_kinds.h"
 
 namespace retort::pipeline {
 namespace {
@@ -64,10 +65,10 @@ void require_own_model(const record::RunFiles& run, const std::string& stage) {
                                     "' made, and it", advice);
 }
 
-// Of a select stage: <stage>.1 and so on, as far as their models are there.
+// Of a stage that chooses its model: <stage>.1 and so on, as far as their models are there.
 std::vector<std::string> unfinished_students(const Stage& stage, const record::RunFiles& run) {
   std::vector<std::string> students;
-  if (stage.kind != recipe::StageKind::select) return students;
+  if (!recipe::traits_of(stage.kind).makes_model || stage.models.empty()) return students;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(run.models_path(), ignored))
     if (const auto name = entry.path().filename().string();

@@ -198,8 +198,8 @@ void StageKeys::check_model(const char* key, const std::string& model) {
       binder_.mistake(
           key, "stage '" + model + "' does not come before this one; stages run in the order of the file");
     else if (!made_by.makes_model)
-      binder_.mistake(
-          key, "stage '" + model + "' is of kind " + std::string(made_by.name) + " and makes no model");
+      binder_.mistake(key, "stage '" + model + "' is of kind " + std::string(made_by.name) + " and makes " +
+                               (made_by.makes_files ? "files and no model" : "no model"));
     return;
   }
   binder_.mistake(key, "'" + model + "' is no earlier stage and no directory (write ./" + model +

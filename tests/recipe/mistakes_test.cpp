@@ -190,7 +190,7 @@ TEST(Mistakes, AProfileIsAnEarlierStageOfTheSameModel) {
   expect(profiled + prune("m/y", "seen"), "stages.p.profile: stage 'seen' profiles 'm/x', not 'm/y'");
   expect(profiled + prune("m/x", "sen"), "'sen' is no earlier stage of kind profile; did you mean 'seen'?");
   expect(profiled + prune("seen", "seen"),
-         "stages.p.from: stage 'seen' is of kind profile and makes no model");
+         "stages.p.from: stage 'seen' is of kind profile and makes files and no model");
 }
 
 TEST(Mistakes, AreReportedAllAtOnce) {
