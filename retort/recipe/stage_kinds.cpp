@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "retort/base/error.h"
 #include "retort/recipe/bind_options.h"
 #include "retort/recipe/suggestion.h"
 
