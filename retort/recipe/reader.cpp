@@ -278,7 +278,7 @@ class MapReader : public Binder {
   std::size_t guessed_kind(const std::vector<KeyCollector>& kinds) const {
     const auto known_keys = [&](const KeyCollector& kind) {
       return std::count_if(map_.entries.begin(), map_.entries.end(), [&](const auto& entry) {
-        return std::find(kind.keys.begin(), kind.keys.end(), entry.first) != kind.keys.end();
+        return std::find(kind.keys.begin(), kind.keys.end(), entry.key) != kind.keys.end();
       });
     };
     const auto fewer = [&](const auto& a, const auto& b) { return known_keys(a) < known_keys(b); };

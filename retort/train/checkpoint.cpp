@@ -208,7 +208,7 @@ base::Json head_of(const CheckpointPlace& place, const Progress& progress) {
 Ranges ranges_of_part(const base::Path& checkpoint, const base::Json& manifest, const std::string& name,
                       const architecture::Layout& layout) {
   Ranges ranges;
-  if (manifest.at("format") == kWhole) {
+  if (manifest.at("format") == record::kWholeCheckpoint) {
     for (const auto& unit : layout.units) ranges.push_back({0, unit.size});
     return ranges;
   }
