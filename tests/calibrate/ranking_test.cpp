@@ -10,6 +10,7 @@
 
 #include "retort/base/error.h"
 #include "retort/compress/surgery.h"
+#include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"

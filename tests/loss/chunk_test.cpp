@@ -28,7 +28,7 @@ class Counted final : public ::testing::Environment {
  public:
   void SetUp() override { ops::install_tensor_allocator(); }
 };
-[[maybe_unused]] const auto* const kCounted = ::testing::AddGlobalTestEnvironment(new Counted);
+[[maybe_unused]] const auto* const kCounting = ::testing::AddGlobalTestEnvironment(new Counted);
 
 // Half of the squared difference of the logits: a loss that no kernel knows.
 class SquaredDifference final : public loss::LogitLoss {

@@ -214,13 +214,6 @@ TEST_P(DeviceTest, AttentionEqualsTheFormulaAndItsBackwardAutogradInEverySegment
   }
 }
 
-// Every fourth row does not count.
-at::Tensor some_targets(std::int64_t rows, std::int64_t vocab) {
-  auto targets = at::randint(0, vocab, {rows}, at::kLong);
-  for (std::int64_t row = 3; row < rows; row += 4) targets[row] = -1;
-  return placed(targets);
-}
-
 TEST_P(DeviceTest, SquareSumsAndScaledDifferenceEqualTheFormulas) {
   const auto s = random({70, 33}), t = random({70, 33}), out = at::empty_like(s);
   const auto sd = s.to(at::kDouble), td = t.to(at::kDouble);

@@ -1,6 +1,7 @@
 // The loop learns, keeps pruned weights at zero, and accumulation does not change what a step is.
 #include "optim/grid_rule.h"
 #include "retort/base/error.h"
+#include "support/tolerance.h"
 #include "train/training.h"
 
 namespace retort {
