@@ -81,7 +81,7 @@ TEST_F(Streams, ARunSavesWhereItsTerminalGoesAndGoesOnUnderNohup) {
   for (const char* ranks : {"1", "2"}) {
     auto arguments = run_;
     arguments.insert(arguments.end(), {"--ranks", ranks});
-    Running running(arguments, "", project_.path());
+    Running running(arguments, "", project_.path(), [] { ::signal(SIGHUP, SIG_DFL); });
     ASSERT_TRUE(wait_until(running, has_begun)) << running.err();
     running.signal(SIGHUP);
     const auto stopped = running.wait();
