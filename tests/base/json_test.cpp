@@ -44,10 +44,6 @@ TEST(Json, CapsDepthAndSize) {
 TEST(Json, CapsTheNumberOfValues) {
   EXPECT_NO_THROW(parse_json("[[],[1],{\"a\":null}]", {.max_values = 6}));
   EXPECT_EQ(fault_of("[[],[1],{\"a\":null}]", {.max_values = 5}).reason, "more than 5 values");
-  std::string many = "[";
-  for (int i = 0; i < 9'000'000; ++i) many += "1,";
-  many.back() = ']';
-  EXPECT_EQ(fault_of(many, {.max_bytes = many.size()}).reason, "more than 8388608 values");
 }
 
 TEST(Json, FindsAKeyThatStandsTwiceAtAnyDepth) {

@@ -65,7 +65,8 @@ TEST(Tokenize, NamesLineAndByteOfWhatIsWrong) {
   EXPECT_SAYS(line.err, "line 2, byte");
 
   for (const char* ids :
-       {"1 2 x", "1 -2", "[1, 2.5]", "{\"id\": [1]}", "[1, 99999999]", "{\"ids\": [1]", "7000000000"}) {
+       {"1 2 x", "1 -2", "[1, 2.5]", "{\"id\": [1]}", "[1, 99999999]", "{\"ids\": [1]", "7000000000", "[[1]]",
+        "{\"ids\": 5}", "{\"x\": {\"ids\": [1]}}", "{\"ids\": [1, {}]}"}) {
     const Finished wrong = run({"detokenize", kModel}, ids);
     EXPECT_EQ(wrong.code, 3) << ids;
     EXPECT_NE(wrong.err, "") << ids;

@@ -225,11 +225,10 @@ def flights():
 
 
 def lineage():
-    block = {"number": 0, "kv_groups": [0], "channels": [0, 1, 2, 3]}
-    kept = {"blocks": [block, dict(block, number=1)], "hidden": [0, 1, 2, 3], "teacher_blocks": 2, "teacher_hidden": 4,
-            "sparse_layers": [], "pattern": ""}
-    yield dumps(kept)
+    kept = {"blocks": [0, 1], "kv_groups": [[0], [0]], "channels": [[0, 1, 2, 3], [0, 1, 2, 3]], "hidden": [0, 1, 2, 3],
+            "teacher_blocks": 2, "teacher_hidden": 4, "pattern": "", "sparse_layers": []}
     yield dumps({"lineage": kept})
+    yield dumps({"lineage": dict(kept, pattern="2:4", sparse_layers=["model.layers.0.mlp.up_proj.weight"])})
 
 
 def cursor():

@@ -127,7 +127,7 @@ Json tekken_with(const std::vector<std::string>& tokens) {
   for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
   for (const auto& token : tokens) add(token);
   return {{"config",
-           {{"pattern", "x"}, {"default_vocab_size", vocab.size() + 4}, {"default_num_special_tokens", 4}}},
+           {{"pattern", "x"}, {"default_vocab_size", vocab.size() + 20}, {"default_num_special_tokens", 20}}},
           {"vocab", vocab}};
 }
 
