@@ -65,7 +65,8 @@ Lineage lineage_from_json(const base::Json& json, const architecture::Config& co
   bool fits = false;
   try {
     auto complete = architecture::to_json(lineage.kept);  // older files have neither kv_groups nor hidden
-    complete.update(json);
+    for (const auto& [key, value] : complete.items())
+      if (const auto given = json.find(key); given != json.end()) value = *given;
     fits = json.at("channels").size() == config.blocks.size() &&
            complete.at("blocks").size() == config.blocks.size();
     if (fits) lineage.kept = architecture::kept_from_json(complete, longest_list(config) + 1);

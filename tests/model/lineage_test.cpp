@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 
 #include "retort/base/error.h"
 #include "support/message_of.h"
@@ -52,6 +53,17 @@ TEST(Lineage, OfAnImmenseTeacherIsReadAsItIs) {
   auto json = to_json(whole_lineage(config));
   json["teacher_hidden"] = std::numeric_limits<std::int64_t>::max();
   EXPECT_FALSE(lineage_from_json(json, config, "here").identity());
+}
+
+// Minutes, if each key were looked for among all before it.
+TEST(Lineage, WithManyKeysThatNobodyKnowsIsRead) {
+  const auto config = test::config_of({.blocks = 3});
+  std::string text = to_json(whole_lineage(config)).dump();
+  text.pop_back();
+  for (int i = 0; i < 300'000; ++i) text += ",\"k" + std::to_string(i) + "\":1";
+  text += "}";
+  const auto json = base::parse_json(text, {.max_bytes = text.size()});
+  EXPECT_TRUE(lineage_from_json(json, config, "here").identity());
 }
 
 }  // namespace
