@@ -65,24 +65,27 @@ def quantile(ordered, share):
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
-    if place == below or ordered[below] == ordered[above]:
+    if place == below or ordered[below] == ordered[above] or math.isinf(ordered[below]):
         return ordered[below]
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def interval(groups, resamples=2000, level=0.95, seed=1):
-    """(low, high): the symmetric bootstrap-t interval; None where a group has too few documents, or too few that differ.
-    Source: Efron and Tibshirani 1993, sections 12.5, 11.5 and 8.3; Hall 1988."""
+    """(low, high): on each side the farther of the symmetric and the equal-tailed bootstrap-t interval; None where a group has
+    too few documents, where all say the same, or where too few differ.  Source: Efron and Tibshirani 1993, sections 12.5, 11.5 and 8.3; Hall 1988."""
     groups = [[term for term in terms if term[1] > 0] for terms in groups]
     if not groups or any(len(terms) < LEAST_DOCUMENTS for terms in groups):
         return None
     value, variance = estimate(groups)
     if variance <= 1e-24 * value * value:
-        return value, value
-    distances = []
+        return None
+    t = []  # how many of its own errors each resample is away
     for drawn in draws(tuple(len(terms) for terms in groups), resamples, seed):
         other, spread = estimate([[terms[i] for i in places] for terms, places in zip(groups, drawn)])
-        away = abs(other - value)
-        distances.append(0.0 if away == 0 else away / math.sqrt(spread) if spread > 0 else math.inf)
-    reach = quantile(sorted(distances), level) * math.sqrt(variance)
-    return (value - reach, value + reach) if math.isfinite(reach) else None
+        away = other - value
+        t.append(0.0 if away == 0 else away / math.sqrt(spread) if spread > 0 else math.copysign(math.inf, away))
+    t.sort()
+    symmetric, tail, error = quantile(sorted(map(abs, t)), level), (1 - level) / 2, math.sqrt(variance)
+    below = error * max(symmetric, quantile(t, 1 - tail))
+    above = error * max(symmetric, -quantile(t, tail))
+    return (value - below, value + above) if math.isfinite(below) and math.isfinite(above) else None

@@ -102,8 +102,11 @@ LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<
     differences[i].nll -= b[i].nll;
     differences[i].kl -= b[i].kl;
   }
-  return {.value = evaluation_of(differences, weights).mean.objective,
-          .interval = eval::bootstrap_interval(objective_terms(differences, weights), {.level = level})};
+  LossIncreaseDifference difference{.value = evaluation_of(differences, weights).mean.objective,
+                                    .interval = {}};
+  difference.interval =
+      eval::bootstrap_interval(objective_terms(differences, weights), {.level = level}, &difference.why);
+  return difference;
 }
 
 base::Json to_json(const Evaluation& evaluation, const std::vector<std::string>& source_names) {

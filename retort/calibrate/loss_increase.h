@@ -70,7 +70,8 @@ std::vector<std::vector<eval::RatioTerm>> objective_terms(std::span<const Docume
 /// f of `a` above that of `b`, both of the same documents.
 struct LossIncreaseDifference {
   double value = 0;
-  std::optional<eval::Interval> interval;  ///< over paired documents; empty with too few of a source
+  std::optional<eval::Interval> interval;  ///< over paired documents
+  eval::NoInterval why = {};               ///< where there is none
 };
 LossIncreaseDifference difference_of(std::span<const DocumentSums> a, std::span<const DocumentSums> b,
                                      const ObjectiveWeights& weights, double level = 0.95);

@@ -65,8 +65,10 @@ double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const auto above = std::min(below + 1, sorted.size() - 1);
-  if (sorted[below] == sorted[above]) return sorted[below];  // both may be infinite
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+  const double beyond = place - static_cast<double>(below);
+  // Some may be infinite.
+  if (beyond == 0 || sorted[below] == sorted[above] || std::isinf(sorted[below])) return sorted[below];
+  return std::lerp(sorted[below], sorted[above], beyond);
 }
 
 // How many of its own jackknife errors each resample is away, sorted.

@@ -62,7 +62,9 @@ std::vector<Finalist> find_finalists(const ModelSearch& search, ExactMeasurement
                          .behind = calibrate::difference_of(measurements.documents(state),
                                                             measurements.documents(states.front()),
                                                             options.objective, level)});
-  if (options.search.finalists > 1 && !finalists.front().behind.interval)
+  // The first is compared with itself, so only a lack of documents says something.
+  const auto& first = finalists.front().behind;
+  if (options.search.finalists > 1 && !first.interval && first.why == eval::NoInterval::few_documents)
     search.setup.observer.message(
         record::Level::warning,
         base::join("prune: a source has fewer than ", eval::kLeastDocuments,

@@ -591,13 +591,16 @@ TEST(ScoresJson, IntervalsOfTheDifferenceNeedEightDocumentsOfEverySource) {
   EXPECT_EQ(scores.at("sources")[0].at("documents"), 8);
   EXPECT_EQ(scores.at("sources")[0].at("nll_difference_interval"),
             base::Json({expected->low, expected->high}));
-  EXPECT_EQ(scores.at("sources")[1].at("nll_difference_interval"), base::Json({0.0, 0.0}));
+  EXPECT_TRUE(scores.at("sources")[1].at("nll_difference_interval").is_null());
+  EXPECT_EQ(scores.at("sources")[1].at("no_interval"), "equal documents");
+  EXPECT_FALSE(scores.at("sources")[0].contains("no_interval"));
   EXPECT_NEAR(scores.at("mean").at("nll_difference_interval")[0].get<double>(), expected->low / 2, 0.05);
   model.sources[1].documents.pop_back();
   scores = json();
   EXPECT_FALSE(scores.at("sources")[0].at("nll_difference_interval").is_null());
   EXPECT_TRUE(scores.at("sources")[1].at("nll_difference_interval").is_null());
   EXPECT_TRUE(scores.at("mean").at("nll_difference_interval").is_null());
+  EXPECT_EQ(scores.at("mean").at("no_interval"), "too few documents");
 }
 
 TEST(DocumentLines, HoldTheSumsOfEachDocumentUnderAHashOfItsText) {
