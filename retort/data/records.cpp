@@ -50,8 +50,8 @@ class JsonlRecords : public RecordReader {
       throw base::JsonFault{base::join("expected an object, found ", kind_of(json.root)), 0};
     if (json.member && json.member->is_string()) return std::move(json.member->get_ref<std::string&>());
     if (const std::string chat = chat_in(line); !chat.empty())
-      throw base::JsonFault{base::join("expected text as \"", field_, "\", found a chat as \"", chat,
-                                       "\", which Retort does not render: write each chat as one text, as "
+      throw base::JsonFault{base::join("expected text as \"", field_, "\", found a chat as ", io::quote(chat),
+                                       ", which Retort does not render: write each chat as one text, as "
                                        "apply_chat_template(chat, tokenize=False) of transformers does"),
                             0};
     if (!json.member)
