@@ -12,6 +12,7 @@
 #include "retort/io/gguf_parts.h"
 #include "retort/io/gguf_tokenizer.h"
 #include "retort/io/model_file_names.h"
+#include "retort/io/quote.h"
 #include "retort/io/recognise.h"
 #include "retort/io/safetensors_weights.h"
 #include "retort/io/tensor_names.h"
