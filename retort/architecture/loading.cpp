@@ -23,11 +23,13 @@ constexpr const char* kOneSize = "whose blocks have one size: units: uniform or 
 
 }  // namespace
 
-std::string where_it_loads(const Config& config) {
+std::string where_it_loads(const Config& config) try {
   const WrittenForm form = written_form(config);
   if (!form.is_own) return of_class(*form.family);
   return of_own_form(config.uniform() ? "because its class in transformers refuses this number of heads"
                                       : kOneSize);
+} catch (const base::ModelError&) {
+  return "nowhere once it is written again: no family says all that it computes";
 }
 
 std::string where_it_will_load(const Config& input, bool alike) {

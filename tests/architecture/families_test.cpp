@@ -7,6 +7,7 @@
 #include "configs_for_tests.h"
 #include "retort/architecture/description.h"
 #include "retort/architecture/hf_config.h"
+#include "retort/architecture/loading.h"
 #include "retort/base/error.h"
 
 namespace retort::architecture {
@@ -176,6 +177,23 @@ TEST(Families, LoseHeadsByLayerWhereAClassOfTransformersRefusesTheirNumber) {
     EXPECT_SAYS(hf_config_json(pruned), "RetortForCausalLM");
   }
   EXPECT_EQ(why_heads_stay_alike(with_heads("LlamaForCausalLM", 64, 8, 4)), "") << "a Mistral says it";
+}
+
+TEST(Families, SayWhichProgramsLoadAModel) {
+  Config config = made_of("LlamaForCausalLM");
+  EXPECT_SAYS(where_it_loads(config), "in transformers, as LlamaForCausalLM; in llama.cpp by its convert");
+  EXPECT_EQ(where_it_will_load(config, true), where_it_loads(config));
+  EXPECT_SAYS(where_it_will_load(config, false), "trust_remote_code=True");
+  config.hidden_size = 33;
+  EXPECT_SAYS(where_it_loads(config), "as MistralForCausalLM");
+  config.blocks[1].mlp = DenseMlp{8};
+  EXPECT_SAYS(where_it_loads(config), "units: uniform or blocks makes such models");
+  EXPECT_EQ(where_it_will_load(config, true), where_it_loads(config)) << "blocks that differ stay so";
+  EXPECT_SAYS(where_it_loads(made_of("Qwen3ForCausalLM")), "llama.cpp and vLLM were not tried");
+  EXPECT_SAYS(where_it_loads(with_heads("Gemma3ForCausalLM", 64, 6, 3)), "refuses this number of heads");
+  Config unsayable = made_of("Gemma2ForCausalLM");
+  unsayable.embedding_factor = 3;
+  EXPECT_SAYS(where_it_loads(unsayable), "nowhere once it is written again");
 }
 
 TEST(Families, AreDescribedInWords) {
