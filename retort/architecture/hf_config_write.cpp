@@ -57,18 +57,22 @@ Json config_json(const WrittenForm& form, const Config& config) {
 }
 
 // Shapes that a class of transformers refuses, although it would compute them.  The code beside the own form
-// goes without these rules.
-bool has_refused_shape(const Family& family, const Config& config) {
-  const Attention attention = config.blocks.front().attention.value_or(Attention{});
-  if (attention.num_heads == 0) return true;
-  if (family.longrope_by_hidden && config.ropes.front().kind == Rope::Kind::longrope)
-    return config.hidden_size / attention.num_heads != attention.head_dim;
-  return family.heads_divide_hidden && config.hidden_size % attention.num_heads != 0;
+// (modeling_retort.py) shows it a number of heads that it takes, where there is one.
+bool has_refused_shape(const WrittenForm& form, const Config& config) {
+  const auto attends = [](const Block& block) { return block.attention.has_value(); };
+  const auto block = std::ranges::find_if(config.blocks, attends);
+  if (block == config.blocks.end()) return !form.is_own;
+  const std::int64_t head_dim = block->attention->head_dim, hidden = config.hidden_size;
+  const std::int64_t heads =
+      form.is_own ? std::max<std::int64_t>(1, hidden / head_dim) : block->attention->num_heads;
+  if (form.family->longrope_by_hidden && config.ropes.front().kind == Rope::Kind::longrope)
+    return hidden / heads != head_dim;
+  return !form.is_own && form.family->heads_divide_hidden && hidden % heads != 0;
 }
 
 // A form says a configuration if it comes back from what is written.
 bool says(const WrittenForm& form, const Config& config) {
-  if (!form.is_own && has_refused_shape(*form.family, config)) return false;
+  if (has_refused_shape(form, config)) return false;
   try {
     Config again = parse_hf_config(config_json(form, config).dump(), "config.json");
     again.architecture = config.architecture;

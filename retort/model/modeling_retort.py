@@ -23,15 +23,24 @@ class RetortConfig(BaseConfig):
 
     def __init__(self, **kwargs):
         layers = kwargs.pop("layer_sizes", None) or {size: kwargs.pop(size) for size in SIZES if size in kwargs}
-        kwargs.update({size: max(sizes) for size, sizes in layers.items()})
-        super().__init__(**kwargs)
+        largest = {size: max(sizes) for size, sizes in layers.items()}
+        super().__init__(**{**kwargs, **largest, **self.heads_for_rules(kwargs, largest)})
+        for size, value in largest.items():
+            setattr(self, size, value)
         self.layer_sizes = layers
 
-    def validate_architecture(self):
-        """No rule for the number of heads."""
+    @staticmethod
+    def heads_for_rules(kwargs, largest):
+        """Numbers that the rules of classes take: heads divide hidden_size, or hidden_size by them is head_dim, by which
+        longrope's factors are counted.  Such rules are not of a class below: its base looks at them when it is made."""
+        rope = kwargs.get("rope_parameters") or kwargs.get("rope_scaling") or {}
+        if not largest:
+            return {}
+        heads = kwargs["hidden_size"] // max(1, largest["head_dim"]) if rope.get("rope_type") == "longrope" else 1
+        return {"num_attention_heads": max(1, heads), "num_key_value_heads": 1}
 
-    def validate_rope(self):
-        """None for the number of longrope's factors either, which some classes count by hidden_size and heads."""
+    def validate(self):
+        """Nothing is left to check when it is saved: each layer has numbers of its own."""
 
     def of_layer(self, layer):
         config = copy.copy(self)
