@@ -160,7 +160,7 @@ TEST(Work, CountsTextAndSearch) {
               "up to 10 tokens, maybe too few: it needs up to 20 tokens, which the documents decide");
   EXPECT_SAYS(
       prune::describe(prune::work_of(config, 1000, options, {{.most = 30, .least = 20, .exact = true}})),
-      "up to 30 tokens and needs 20 tokens;");
+      "up to 30 tokens and needs 20 tokens");
   EXPECT_GT(prune::work_of(config, 1, options).search.least, 0);
   options.search.budget_tokens = -1;
   EXPECT_EQ(prune::work_of(config, 1000, options).search.most, 400'000);
@@ -169,10 +169,16 @@ TEST(Work, CountsTextAndSearch) {
   options.units = prune::Units::blocks;  // nothing is ranked or fitted
   options.target.parameters_fraction = 0.71;
   EXPECT_EQ(prune::work_of(config, 1000, options).other_tokens, 1000);
-  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, test::stepwise_options())), "for every candidate");
   options.search.tolerance = 0;
   options.target.parameters_fraction = 0.799;
-  EXPECT_THROW(prune::work_of(config, 1000, options), base::UsageError);
+  EXPECT_SAYS(prune::describe(prune::work_of(config, 1000, options)), "the nearest size is taken");
+
+  auto stepwise = test::stepwise_options();
+  stepwise.target.parameters_fraction = 0.71;
+  const auto steps = prune::work_of(config, 1000, stepwise);
+  EXPECT_SAYS(prune::describe(steps), "for every candidate");
+  EXPECT_GT(steps.least_flops, 1000 * flops) << "a step at least, beside losses and rankings";
+  EXPECT_GT(steps.most_flops, steps.least_flops);
 }
 
 // The shape of Qwen2.5-0.5B: with biases, removals have next to no divisor in common.
