@@ -58,8 +58,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   plan.items.push_back({"hidden states", (two ? 2 : 1) * hidden});
   const auto scoring = logits_bytes(two ? 2 : 1, teacher != nullptr, rows, model.vocab_size,
                                     wider.hidden_size, item_bytes, path);
-  plan.items.push_back(
-      {"work of a block, or logits of a chunk", ops::product_work_bytes(path) + std::max(work, scoring)});
+  plan.items.push_back({"work of a block, or logits of a chunk",
+                        ops::product_work_bytes(path, item_bytes) + std::max(work, scoring)});
   return plan;
 }
 
@@ -121,7 +121,7 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
        {"keys and values", key_value_bytes(config, item_bytes, all)},
        {"positions", position_bytes(config, all)},
        {"work of a block",
-        ops::product_work_bytes(path) + hidden + attention +
+        ops::product_work_bytes(path, item_bytes) + hidden + attention +
             shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes, path)},
        {"logits", 4 * config.vocab_size * 8}},
       "shorten the prompt, ask for fewer new tokens, or use a machine with more"};

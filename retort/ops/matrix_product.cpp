@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "retort/base/error.h"
@@ -81,6 +82,18 @@ void add_widened_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Te
                          });
 }
 
+at::Tensor product_by_rows(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  auto product_NM = at::empty({a_NK.size(0), b_KM.size(1)}, a_NK.options());
+  const auto most =
+      std::max<std::int64_t>(1, kWidenedResultBytes / (4 * std::max<std::int64_t>(1, b_KM.size(1))));
+  for (std::int64_t first = 0; first < a_NK.size(0); first += most) {
+    const auto rows = std::min(most, a_NK.size(0) - first);
+    auto piece_RM = product_NM.narrow(0, first, rows);
+    at::mm_out(piece_RM, a_NK.narrow(0, first, rows), b_KM);
+  }
+  return product_NM;
+}
+
 bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
   return path_of(x_NK.device()) == Path::cpu && x_NK.size(0) == 1 && x_NK.is_contiguous() &&
          w_MK.is_contiguous();
@@ -92,7 +105,18 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const InOperation timed(Operation::product);
   if (suits_amx(a_NK, b_KM)) return product_by_amx(a_NK, b_KM);
   if (goes_to_onednn(b_KM) && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
-  return at::mm(a_NK, b_KM);
+  const bool by_rows =
+      widens_bf16_results() && path_of(a_NK.device()) == Path::cpu && a_NK.scalar_type() == at::kBFloat16;
+  return by_rows ? product_by_rows(a_NK, b_KM) : at::mm(a_NK, b_KM);
+}
+
+bool widens_bf16_results() {
+#if defined(__x86_64__) || defined(_M_X64)
+  static const bool widens = __builtin_cpu_supports("avx512bw") && !__builtin_cpu_supports("avx512bf16");
+  return widens;
+#else
+  return false;
+#endif
 }
 
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed) {

@@ -18,6 +18,12 @@ namespace retort::ops {
 /// go to oneDNN (docs/decisions/0028-products.md).
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
+/// Whether libtorch's products of bfloat16 keep a float32 for each number of their result: on CPUs with
+/// AVX-512 and without its instructions for bfloat16.  matrix_product() then takes so few rows at a time that
+/// these fill at most kWidenedResultBytes, or one row.
+bool widens_bf16_results();
+inline constexpr std::int64_t kWidenedResultBytes = std::int64_t{1} << 20;
+
 /// x w^T: a linear layer, whose weights have a row for each output.  On a CPU one row of x is multiplied at
 /// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
 /// `packed` holds rows of w in their order, all of x's type: one row of x is multiplied by them in place of

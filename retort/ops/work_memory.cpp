@@ -10,6 +10,7 @@
 #include "retort/ops/cuda/elementwise.h"
 #include "retort/ops/device/attention.h"
 #include "retort/ops/device/pieces.h"
+#include "retort/ops/matrix_product.h"
 
 namespace retort::ops {
 namespace {
@@ -41,7 +42,8 @@ bool in_kernels(Path path, std::int64_t item_bytes) {
 
 }  // namespace
 
-std::int64_t product_work_bytes(Path path) {
+std::int64_t product_work_bytes(Path path, std::int64_t item_bytes) {
+  if (path == Path::cpu) return item_bytes == 2 && widens_bf16_results() ? kWidenedResultBytes : 0;
   return path == Path::cuda ? std::int64_t{32} << 20 : 0;
 }
 

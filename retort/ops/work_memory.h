@@ -11,9 +11,9 @@
 
 namespace retort::ops {
 
-/// What the library keeps for its products from the first one on: 32 MiB of cuBLAS from Hopper on, less
-/// before.
-std::int64_t product_work_bytes(Path path);
+/// What the library holds for its products.  On accelerators it is kept from the first one on: 32 MiB of
+/// cuBLAS from Hopper on, less before.  On a CPU it is kWidenedResultBytes where widens_bf16_results().
+std::int64_t product_work_bytes(Path path, std::int64_t item_bytes);
 
 /// Of rms_norm and its backward, of which the latter holds more.
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes);

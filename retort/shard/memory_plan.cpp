@@ -362,8 +362,8 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   if (shape.path != ops::Path::cpu && shape.ranks > 1)
     plan.items.push_back({"gradients that wait to be added",
                           std::min(comm::kMostReceived_bytes, largest_of(layout) * master)});
-  plan.items.push_back(
-      {"work of a block, or of head and losses", ops::product_work_bytes(shape.path) + largest.work_bytes});
+  plan.items.push_back({"work of a block, or of head and losses",
+                        ops::product_work_bytes(shape.path, shape.item_bytes) + largest.work_bytes});
   return plan;
 }
 
