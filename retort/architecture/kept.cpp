@@ -106,7 +106,7 @@ base::Json ranges_json(const std::vector<std::int64_t>& numbers) {
   auto json = base::Json::array();
   for (std::size_t first = 0; first < numbers.size();) {
     auto end = first + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    while (end < numbers.size() && numbers[end] - 1 == numbers[end - 1]) ++end;
     if (end - first >= kLeast)
       json.push_back({numbers[first], numbers[end - 1]});
     else
@@ -126,7 +126,8 @@ std::vector<std::int64_t> numbers_from_json(const base::Json& json, std::int64_t
     if (room <= 0 || last < first || first < 0 || last - first >= room)
       throw base::Json::out_of_range::create(401, base::join("a list of kept numbers has more than ", most),
                                              &json);
-    for (auto number = first; number <= last; ++number) numbers.push_back(number);
+    // By steps: the last number may be the largest that there is.
+    for (std::int64_t step = 0; step <= last - first; ++step) numbers.push_back(first + step);
   }
   return numbers;
 }

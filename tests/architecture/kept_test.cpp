@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "retort/architecture/counts.h"
@@ -175,6 +176,13 @@ TEST(Kept, IsNotReadFromPairsThatAreNone) {
         std::string(R"({"blocks":[],"kv_groups":[],"channels":[],"hidden":)") + hidden + "}");
     EXPECT_THROW(architecture::kept_from_json(json, 15), nlohmann::json::exception);
   }
+}
+
+TEST(Kept, OfTheLargestNumberIsRead) {
+  const auto largest = std::numeric_limits<std::int64_t>::max();
+  const Kept kept{{}, {largest - 3, largest - 2, largest - 1, largest}}, one{{}, {largest}};
+  EXPECT_EQ(architecture::kept_from_json(architecture::to_json(kept)), kept);
+  EXPECT_EQ(architecture::kept_from_json(architecture::to_json(one)), one);
 }
 
 TEST(Kept, HashTellsOnesApartAndNeverChanges) {
