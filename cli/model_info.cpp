@@ -59,11 +59,11 @@ Counts counted(const io::TensorView& view) {
   return counted<std::uint16_t>(view.bytes, cols, view.dtype == io::Dtype::f16 ? 0x7C00 : 0x7F80);
 }
 
-/// The rows of a tensor in what may be stored for several.
+/// The rows of a tensor in what may be stored for several; those of a vector are its values.
 io::TensorView rows_of(io::TensorView stored, const architecture::Tensor& tensor) {
   const std::size_t row = stored.bytes.size() / static_cast<std::size_t>(tensor.stored.rows);
   stored.bytes = stored.bytes.subspan(static_cast<std::size_t>(tensor.stored.first_row) * row,
-                                      static_cast<std::size_t>(tensor.rows()) * row);
+                                      static_cast<std::size_t>(tensor.shape.front()) * row);
   return stored;
 }
 

@@ -151,7 +151,8 @@ Format format_of(std::string_view bytes) {
   const auto begin = std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size());
   const std::string tag = lower_case(bytes.substr(begin, 9));
   if (tag == "<!doctype" || tag.starts_with("<html")) return {"a web page", kFetchAgain};
-  const std::string binary = binary_format(bytes);
+  std::string binary = binary_format(bytes);
+  if (binary == "an Arrow stream") binary.clear();  // four bytes of ones, which damage makes too
   const bool is_of_torch = binary == "a zip archive" || binary == "a pickle";  // torch.save makes both
   return {binary, is_of_torch ? kWriteSafetensors : "this is not the file that its name promises"};
 }
