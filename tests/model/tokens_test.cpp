@@ -57,5 +57,19 @@ TEST(TokenLayout, TurnsEachDocumentAsIfItWereAloneWhateverIsKnown) {
   }
 }
 
+// As transformers has it: the long factors begin beyond the original context, not at its last position.
+TEST(RopeFrequencies, OfLongropeAreShortUpToTheOriginalContextAndLongBeyondIt) {
+  const auto rope = config_of(Kind::longrope).ropes.front();
+  const auto plain_R2 = ops::rotary_frequencies(kHeadDim, rope.theta);
+  const auto of_length = [&](std::int64_t length) {
+    return model::rope_frequencies(rope, kHeadDim, kContext, length);
+  };
+  const auto length = rope.original_context;
+  test::expect_identical(of_length(length), plain_R2 / at::tensor(rope.short_factors, plain_R2.options()));
+  test::expect_identical(of_length(length + 1), plain_R2 / at::tensor(rope.long_factors, plain_R2.options()));
+  EXPECT_TRUE(model::same_angles(rope, kContext, length - 1, length));
+  EXPECT_FALSE(model::same_angles(rope, kContext, length, length + 1));
+}
+
 }  // namespace
 }  // namespace retort

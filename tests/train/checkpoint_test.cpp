@@ -519,5 +519,18 @@ TEST_F(CheckpointTest, OfTwoRanksIsPassedOverWhereAPartIsTornOrForeign) {
   }
 }
 
+// Weights and both moments, from each part what a rank has of it.
+TEST_F(CheckpointTest, OfTwoRanksIsTheSameForAnyNumberOfThem) {
+  save_on_two_ranks(place_, 10);
+  expect_loads(10, 0);
+  for (const int ranks : {3, 4})
+    test::on_ranks(ranks, [&](comm::Group& world) {
+      RankState state(99, world);
+      Witness witness;
+      ASSERT_TRUE(load_checkpoint(place_, state.trained(), witness).has_value());
+      EXPECT_EQ(state.hash(), RankState(10, world).hash());
+    });
+}
+
 }  // namespace
 }  // namespace retort::train
