@@ -1,12 +1,14 @@
 #include "retort/bench/kernels.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "retort/base/error.h"
 #include "retort/bench/memory_rate.h"
+#include "retort/bench/operands.h"
 #include "retort/ops/attention.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/logit_losses.h"
@@ -65,8 +67,10 @@ class KernelList {
   const std::vector<Kernel>& all() const { return kernels_; }
 
  private:
-  at::Tensor tensor(at::IntArrayRef shape) const { return at::full(shape, 0.01, options_); }
-  at::Tensor floats(at::IntArrayRef shape) const { return at::full(shape, 0.01, options_.dtype(at::kFloat)); }
+  at::Tensor tensor(at::IntArrayRef shape) const {
+    return irregular(c10::multiply_integers(shape), options_).view(shape);
+  }
+  at::Tensor floats(std::int64_t count) const { return irregular(count, options_.dtype(at::kFloat)); }
 
   template <typename... Parts>
   static std::string shape_of(const Parts&... parts) {
@@ -102,7 +106,7 @@ class KernelList {
     kernels_.push_back({"swiglu_backward", shape_of(n, " x ", w), swiglu_backward_work(n, w, item),
                         4 * n * w * item,
                         [=, this] {
-                          return std::vector{at::ones({n, w}, options_), tensor({n, 2 * w})};
+                          return std::vector{tensor({n, w}), tensor({n, 2 * w})};
                         },
                         [](Set& set) { set.out = {ops::swiglu_backward_(set.in[0], set.in[1]).out_NI}; }});
   }
@@ -190,7 +194,7 @@ class KernelList {
     kernels_.push_back(
         {"adamw", shape_of(count, " parameters"), adamw_work(count, item), 18 * count,
          [=, this] {
-           return std::vector{floats({count}), floats({count}), floats({count}), floats({count}),
+           return std::vector{floats(count), floats(count), floats(count), floats(count).abs_(),
                               copies ? tensor({count}) : at::Tensor()};
          },
          [](Set& set) {
@@ -208,7 +212,6 @@ class KernelList {
     add_two_four_product(rows);
   }
 
-  // Zeros take as long as other weights.
   void add_two_four_product(std::int64_t rows) {
     const auto d = s_.hidden, item = s_.item_bytes;
     if (d % 4 != 0 || !ops::packs_two_four(options_.device(), at::typeMetaToScalarType(options_.dtype())))
@@ -217,7 +220,8 @@ class KernelList {
                         two_four_product_work(rows, d, item),
                         rows * d * item + ops::two_four_bytes(rows, d, item),
                         [=, this] {
-                          const auto w = at::zeros({rows, d}, options_);
+                          const auto w = tensor({rows, d});
+                          w.view({rows, d / 4, 4}).narrow(2, 2, 2).zero_();
                           return std::vector{tensor({1, d}), w, ops::two_four_rows(w, 0, rows).packed};
                         },
                         [](Set& set) {

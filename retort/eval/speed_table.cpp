@@ -10,6 +10,7 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
+#include "retort/bench/operands.h"
 #include "retort/bench/stopwatch.h"
 #include "retort/eval/score.h"
 #include "retort/model/block.h"
@@ -45,13 +46,14 @@ struct Part {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-// What the values are does not matter, as long as they are ordinary ones.
-at::Tensor constant(at::IntArrayRef shape, const SpeedOptions& options) {
-  return at::full(shape, 0.01, at::TensorOptions().dtype(options.dtype).device(options.device));
+// As large as weights are, so that no exponential of them overflows.
+at::Tensor ordinary_numbers(std::int64_t count, const SpeedOptions& options) {
+  return bench::irregular(count, at::TensorOptions().dtype(options.dtype).device(options.device)).mul_(0.05);
 }
 
 at::Tensor hidden_states(const architecture::Config& model, const SpeedOptions& options) {
-  return constant({options.batch * options.context, model.hidden_size}, options);
+  const auto tokens = options.batch * options.context;
+  return ordinary_numbers(tokens * model.hidden_size, options).view({tokens, model.hidden_size});
 }
 
 architecture::Config with_block(architecture::Config model, const architecture::Block& block) {
@@ -102,7 +104,7 @@ std::int64_t largest_unit(std::span<const architecture::Config> models) {
 }  // namespace
 
 SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, const SpeedOptions& options) {
-  const auto flat = constant({largest_unit(models)}, options);
+  const auto flat = ordinary_numbers(largest_unit(models), options);
   std::map<std::string, Part> parts;
   for_each_part(
       models,
