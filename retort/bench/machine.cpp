@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "retort/base/error.h"
+#include "retort/ops/float32_products.h"
 #include "retort/record/keys.h"
 #include "retort/record/provenance.h"
 
@@ -27,6 +28,9 @@ std::string Machine::difference(const Machine& other) const {
   if (processor != other.processor) return base::join(processor, " instead of ", other.processor);
   if (features != other.features) return "a processor with other vector instructions";
   if (threads != other.threads) return base::join(threads, " threads instead of ", other.threads);
+  if (!float32_products.empty() && !other.float32_products.empty() &&
+      float32_products != other.float32_products)
+    return base::join("products of float32 by ", float32_products, " instead of ", other.float32_products);
   return {};
 }
 
@@ -41,25 +45,29 @@ std::string Machine::name() const {
 
 Machine this_machine(c10::Device device) {
   const auto told = record::describe({.command = {}, .torch_version = TORCH_VERSION, .threads = 0});
-  return {.processor = told.at(keys::kProcessor),
-          .features = told.at("features"),
-          .device = c10::DeviceTypeName(device.type(), /*lower_case=*/true),
-          .threads = at::get_num_threads(),
-          .retort = record::version(),
-          .torch = TORCH_VERSION,
-          .mkl = version_in(at::get_mkl_version()),
-          .onednn = version_in(at::get_mkldnn_version())};
+  return {
+      .processor = told.at(keys::kProcessor),
+      .features = told.at("features"),
+      .device = c10::DeviceTypeName(device.type(), /*lower_case=*/true),
+      .threads = at::get_num_threads(),
+      .float32_products = device.is_cpu() ? std::string(base::word(ops::float32_products())) : std::string(),
+      .retort = record::version(),
+      .torch = TORCH_VERSION,
+      .mkl = version_in(at::get_mkl_version()),
+      .onednn = version_in(at::get_mkldnn_version())};
 }
 
 base::Json to_json(const Machine& machine) {
-  return {{keys::kProcessor, machine.processor},
-          {"features", machine.features},
-          {keys::kDevice, machine.device},
-          {"threads", machine.threads},
-          {keys::kRetort, machine.retort},
-          {keys::kTorch, machine.torch},
-          {"mkl", machine.mkl},
-          {"onednn", machine.onednn}};
+  base::Json json = {{keys::kProcessor, machine.processor},
+                     {"features", machine.features},
+                     {keys::kDevice, machine.device},
+                     {"threads", machine.threads},
+                     {keys::kRetort, machine.retort},
+                     {keys::kTorch, machine.torch},
+                     {"mkl", machine.mkl},
+                     {"onednn", machine.onednn}};
+  if (!machine.float32_products.empty()) json["float32_products"] = machine.float32_products;
+  return json;
 }
 
 Machine machine_of_json(const base::Json& json) {
@@ -67,6 +75,7 @@ Machine machine_of_json(const base::Json& json) {
           .features = json.at("features"),
           .device = json.at(keys::kDevice),
           .threads = json.at("threads"),
+          .float32_products = json.value("float32_products", std::string()),
           .retort = json.at(keys::kRetort),
           .torch = json.at(keys::kTorch),
           .mkl = json.at("mkl"),

@@ -15,6 +15,7 @@ struct Machine {
   std::vector<std::string> features;  ///< vector instructions that decide which kernels run
   std::string device;                 ///< "cpu", "cuda"
   int threads = 0;
+  std::string float32_products;  ///< "amx" or "vectors", by which float32 is multiplied; empty: not known
   std::string retort, torch, mkl, onednn;  ///< versions
 
   /// What differs from `other` and changes rates: a phrase such as "2 threads instead of 8", or nothing.

@@ -59,6 +59,26 @@ class Product {
   std::int64_t products_ = 0;
 };
 
+// A product, and what comes before each of its runs.
+struct Turn {
+  Product& product;
+  void (*prepare)() = [] {};
+};
+
+// In turn, so that what else the machine does meets both.  The first products of a process make kernels and
+// touch pages, so time that passed does not say that there were enough.
+void run_in_turn(const Turn& one, const Turn& other) {
+  constexpr double kSeconds = 0.05;
+  constexpr int kLeast = 4;
+  const auto is_open = [](const Turn& turn) { return turn.product.seconds() < kSeconds; };
+  for (int i = 0; i < kLeast || is_open(one) || is_open(other); ++i)
+    for (const auto* turn : {&one, &other}) {
+      if (i >= kLeast && !is_open(*turn)) continue;
+      turn->prepare();
+      turn->product.run();
+    }
+}
+
 // Two thousand million multiplications, and matrices of 64 MB, are enough to see a rate.
 ProductShape shortened(ProductShape shape) {
   constexpr std::int64_t kSide = 4096, kMultiplications = std::int64_t{1} << 31;
@@ -108,17 +128,26 @@ at::ScalarType TypeRates::faster() const {
 }
 
 TypeRates measure_types(ProductShape shape, at::Device device) {
-  constexpr double kSeconds = 0.05;
   shape = shortened(shape);
   Product fp32(shape, at::kFloat, device), bf16(shape, at::kBFloat16, device);
-  // In turn, so that what else the machine does meets both.  The first products of a process make kernels and
-  // touch pages, so time that passed does not say that there were enough.
-  constexpr int kLeast = 4;
-  for (int i = 0; i < kLeast || fp32.seconds() < kSeconds || bf16.seconds() < kSeconds; ++i) {
-    if (i < kLeast || fp32.seconds() < kSeconds) fp32.run();
-    if (i < kLeast || bf16.seconds() < kSeconds) bf16.run();
-  }
+  run_in_turn({fp32}, {bf16});
   return {shape, fp32.best_flops(), bf16.best_flops()};
+}
+
+ops::Float32Products Float32Rates::faster() const {
+  constexpr double kClearly = 1.15;
+  return amx >= kClearly * vectors ? ops::Float32Products::amx : ops::Float32Products::vectors;
+}
+
+Float32Rates measure_float32_products() {
+  using enum ops::Float32Products;
+  const auto before = ops::float32_products();
+  const ProductShape shape;
+  Product by_vectors(shape, at::kFloat, at::kCPU), by_amx(shape, at::kFloat, at::kCPU);
+  run_in_turn({by_vectors, [] { ops::set_float32_products(vectors); }},
+              {by_amx, [] { ops::set_float32_products(amx); }});
+  ops::set_float32_products(before);
+  return {by_vectors.best_flops(), by_amx.best_flops()};
 }
 
 }  // namespace retort::bench

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "retort/ops/float32_products.h"
+
 namespace retort::bench {
 
 /// Floating-point operations per second of the best of several products of square matrices.  Their side is
@@ -39,5 +41,17 @@ struct TypeRates {
 /// Measures both types in turn, 50 ms and two products of each at least, and keeps the best of each.  A shape
 /// that is too large for that is taken smaller.
 TypeRates measure_types(ProductShape shape, at::Device device);
+
+/// One product of float32 matrices by both ways that a CPU with AMX has; floating-point operations per
+/// second.
+struct Float32Rates {
+  double vectors = 0, amx = 0;
+
+  /// AMX where it is faster by 15 % at least: of the processors that were measured it gains 30 % or nothing.
+  ops::Float32Products faster() const;
+};
+
+/// Measures both in turn as measure_types() does, where there is AMX.  What float32_products() says stays.
+Float32Rates measure_float32_products();
 
 }  // namespace retort::bench

@@ -12,6 +12,7 @@
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/float32_products.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
@@ -51,6 +52,7 @@ class Bench {
       dtypes_ = {at::kFloat, at::kBFloat16};
     else
       dtypes_ = {model::parse_compute_dtype(request.model.dtype)};
+    settle_float32_products(device_, observer);
     const auto& name = request.model.model;
     available_bytes_ = available_bytes(request.model.available_memory, device_);
     conditions_ = {.machine = bench::this_machine(device_),

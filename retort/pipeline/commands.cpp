@@ -18,6 +18,7 @@
 #include "retort/ops/path.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
+#include "retort/pipeline/float32_products.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
@@ -85,6 +86,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   require_outputs(request);
   ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
+  settle_float32_products(device, observer);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
   const auto config = inspect_model(request.model.model, observer);
   std::optional<architecture::Config> teacher_config;
@@ -161,6 +163,7 @@ std::vector<std::string> packed_layers(const GenerateRequest& request, const arc
 base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
   ops::install_tensor_allocator();
   const auto device = model::parse_device(request.model.device);
+  settle_float32_products(device, observer);
   const auto config = inspect_model(request.model.model, observer);
   const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
   const auto text = read_model_text(request.model.model, config);

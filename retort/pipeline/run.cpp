@@ -23,6 +23,7 @@
 #include "retort/pipeline/dry_run.h"
 #include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/finished_stages.h"
+#include "retort/pipeline/float32_products.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
@@ -200,12 +201,14 @@ void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const Co
                                 ops::cuda::describe_kernels(place.device)));
 }
 
-base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype, int ranks) {
+base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype,
+                               const Float32Choice& float32, int ranks) {
   auto start = record::describe(
       {.command = request.command, .torch_version = TORCH_VERSION, .threads = at::get_num_threads()});
   start["compute_dtype"] = dtype.name;
   if (ranks > 1) start["ranks"] = ranks;
   if (dtype.measured) start["dtype_auto"] = to_json(*dtype.measured);
+  add_to_start(start, float32);
   return start;
 }
 
@@ -219,16 +222,18 @@ ComputeDtype agreed_dtype(const recipe::Recipe& recipe, const RunRequest& reques
 }
 
 record::RunStart start_of(const recipe::Recipe& recipe, const RunRequest& request, const ComputeDtype& dtype,
-                          const comm::Group& group) {
+                          const Float32Choice& float32, const comm::Group& group) {
   return {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-          provenance_of_start(request, dtype, group.size()), open_keys()};
+          provenance_of_start(request, dtype, float32, group.size()), open_keys()};
 }
 
 record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& request,
-                             const ComputeDtype& dtype, record::Observer& observer, comm::Group& group) {
+                             const ComputeDtype& dtype, const Float32Choice& float32,
+                             record::Observer& observer, comm::Group& group) {
   std::optional<record::RunDirectory> directory;
   comm::lead(group, [&] {
-    directory = record::RunDirectory::open(request.run_directory, start_of(recipe, request, dtype, group));
+    directory =
+        record::RunDirectory::open(request.run_directory, start_of(recipe, request, dtype, float32, group));
   });
   if (!directory) return record::RunDirectory::opened_by_another(request.run_directory);
   observer.message(record::Level::info, base::join("run directory ", directory->path().string()));
@@ -288,6 +293,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   const Place place{device, shard::count_ranks(group, device), available,
                     device.is_cpu() ? available : agreed_machine_bytes(request, group)};
   ops::limit_waiting_blocks(place.machine_bytes / place.ranks.of_machine);
+  const auto float32 = settle_float32_products(request.run_directory, device, observer, group);
   const auto chosen = agreed_dtype(recipe, request, device, group);
   recipe.dtype = chosen.name;
   const auto dtype = model::parse_compute_dtype(chosen.name);
@@ -300,12 +306,12 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;
-    record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, group));
+    record::RunDirectory::check(request.run_directory, start_of(recipe, request, chosen, float32, group));
     plans = dry_run(planned, stages, request.only_stage);
   });
   share_widths(recipe, group);
   if (request.dry_run) return {.finished = true, .stage = {}, .summary = plans, .report = {}};
-  auto directory = entered(recipe, request, chosen, observer, group);
+  auto directory = entered(recipe, request, chosen, float32, observer, group);
   try {
     if (group.size() > 1) require_same_directory(request.run_directory, group);
     record_flight(directory, observer, group);

@@ -12,6 +12,7 @@
 #include "retort/ops/cpu/amx_kernels.h"
 #include "retort/ops/cpu/dispatch.h"
 #include "retort/ops/cpu/ranges.h"
+#include "retort/ops/float32_products.h"
 
 namespace retort::ops::cpu {
 namespace {
@@ -278,8 +279,8 @@ bool has_amx_product(std::int64_t inner, std::int64_t rows, std::int64_t columns
 
 bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const auto type = a_NK.scalar_type();
-  return (type == at::kFloat || type == at::kBFloat16) && b_KM.scalar_type() == type &&
-         has_dense_lines(a_NK) && has_dense_lines(b_KM) &&
+  const bool by_amx = type == at::kFloat ? float32_products() == Float32Products::amx : type == at::kBFloat16;
+  return by_amx && b_KM.scalar_type() == type && has_dense_lines(a_NK) && has_dense_lines(b_KM) &&
          has_amx_product(a_NK.size(1), a_NK.size(0), b_KM.size(1));
 }
 

@@ -16,7 +16,8 @@ namespace retort::ops::cpu {
 /// Whether AMX computes products of these sizes, of either type.
 bool has_amx_product(std::int64_t inner, std::int64_t rows, std::int64_t columns);
 
-/// Whether it computes a b of these: both of one such type, of dense rows or dense columns.
+/// Whether it computes a b of these: both of one such type, of dense rows or dense columns; of float32 where
+/// float32_products() says so.
 bool suits_amx_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 /// Whether it adds it to this: float32 of dense rows.
 bool suits_amx_sum(const at::Tensor& sum_NM, const at::Tensor& a_NK, const at::Tensor& b_KM);
