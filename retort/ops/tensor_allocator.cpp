@@ -4,10 +4,12 @@
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 
 #include "retort/ops/block_pool.h"
@@ -16,6 +18,14 @@ namespace retort::ops {
 namespace {
 
 std::atomic<std::int64_t> live_bytes{0}, peak_bytes{0}, common_bytes{0};  // the last is part of the others
+std::atomic<std::int64_t> base_bytes{0};
+
+std::int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::int64_t size = 0, resident = 0;
+  in >> size >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
 
 void count(std::int64_t bytes) {
   const auto now = live_bytes.fetch_add(bytes) + bytes;
@@ -77,6 +87,7 @@ class TensorAllocator final : public c10::Allocator {
 
 void install_tensor_allocator() {
   static const bool installed = [] {
+    base_bytes = resident_bytes();
     ::mallopt(M_MMAP_THRESHOLD, kMappedBytes);  // a fixed one: by default it grows with what is freed
     static TensorAllocator allocator;
     c10::SetCPUAllocator(&allocator, /*priority=*/100);
@@ -106,6 +117,10 @@ void count_common_bytes(std::int64_t bytes) {
 
 std::int64_t tensor_bytes_from_system() {
   return static_cast<std::int64_t>(block_pool().from_system_bytes());
+}
+
+std::int64_t process_base_bytes() {
+  return base_bytes;
 }
 
 std::int64_t process_peak_bytes() {

@@ -28,5 +28,8 @@ std::int64_t tensor_bytes_from_system();
 
 /// Peak resident memory of the process, bytes.
 std::int64_t process_peak_bytes();
+/// What of it was there at the first install_tensor_allocator(): libraries and what they keep.  No plan of
+/// tensors has it.  0 before.
+std::int64_t process_base_bytes();
 
 }  // namespace retort::ops

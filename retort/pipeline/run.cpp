@@ -90,9 +90,10 @@ void say_memory(const Context& context, const recipe::Stage& stage, const base::
   const auto planned = result.contains(keys::kMemoryPlannedBytes)
                            ? base::join(" (planned ", human(keys::kMemoryPlannedBytes), ")")
                            : std::string();
-  context.observer.message(record::Level::info,
-                           base::join(stage.name, ": peak of tensors ", human(keys::kPeakTensorBytes),
-                                      planned, ", of the process so far ", human(keys::kProcessPeakBytes)));
+  context.observer.message(
+      record::Level::info,
+      base::join(stage.name, ": peak of tensors ", human(keys::kPeakTensorBytes), planned,
+                 ", of the process so far ", human(keys::kProcessPeakBytes), ", libraries included"));
 }
 
 void write_result(const Context& context, const recipe::Stage& stage, base::Json result,
@@ -195,6 +196,10 @@ void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const Co
                  ranks.all == ranks.of_memory         ? ""
                  : ranks.of_memory < ranks.of_machine ? " for each"
                                                       : " on each machine"));
+  observer.message(
+      record::Level::info,
+      base::join("plans of memory count tensors; the process itself has ",
+                 base::human_bytes(static_cast<std::uint64_t>(ops::process_base_bytes())), " besides"));
   if (!place.device.is_cpu())
     observer.message(record::Level::info,
                      base::join("on ", recipe.device, " norms, gates, losses and updates are ",

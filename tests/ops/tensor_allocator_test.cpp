@@ -57,5 +57,16 @@ TEST(TensorAllocator, GivesBackWhatWaitsWhereMemoryIsShort) {
   EXPECT_LT(resident_bytes() - in_use, 45 * kMB);
 }
 
+// Libraries take tens of megabytes; tensors that come later are not among them.
+TEST(TensorAllocator, KnowsWhatTheProcessHadBeforeItsFirstTensor) {
+  ops::install_tensor_allocator();
+  const auto base = ops::process_base_bytes();
+  EXPECT_GT(base, 10 * kMB);
+  EXPECT_LE(base, ops::process_peak_bytes());
+  const auto x = touched(400 * kMB);
+  ops::install_tensor_allocator();
+  EXPECT_EQ(ops::process_base_bytes(), base);
+}
+
 }  // namespace
 }  // namespace retort
