@@ -193,16 +193,15 @@ class MapReader : public Binder {
     const bool is_known = node && read_word(*node, key, value, words);
     std::vector<KeyCollector> keys(words.size());
     for (std::size_t each = 0; each < words.size(); ++each) body(keys[each], each);
-    const std::string near = !is_known && node && scalar(*node) ? meant(node->text, texts_of(words)) : "";
-    if (!near.empty())
-      value = static_cast<std::size_t>(std::find(words.begin(), words.end(), near) - words.begin());
-    else if (!is_known)
-      value = guessed_kind(keys);
+    const auto meant_kind =
+        is_known ? words.end() : std::find(words.begin(), words.end(), word_meant(node, words));
+    if (!is_known) value = guessed_kind(keys, static_cast<std::size_t>(meant_kind - words.begin()));
+    const bool is_sure = is_known || (meant_kind != words.end() && words[value] == *meant_kind);
     for (std::size_t other = 0; other < words.size(); ++other)
       if (other != value)
         for (const std::string& name : keys[other].keys) foreign_[name].push_back(words[other]);
     kind_ = words[value];
-    kind_is_known_ = is_known || !near.empty();
+    kind_is_known_ = is_sure;
     body(*this, value);
   }
 
@@ -274,15 +273,23 @@ class MapReader : public Binder {
     for (const std::string& name : collector.keys) nested_.push_back(base::join(key, ".", name));
   }
 
-  /// The kind that knows most of the keys, so that other mistakes of a map without a kind are found as well.
-  std::size_t guessed_kind(const std::vector<KeyCollector>& kinds) const {
+  static std::string word_meant(const Value* node, const Words& words) {
+    return node && scalar(*node) ? meant(node->text, texts_of(words)) : "";
+  }
+
+  /// The kind that knows most of the keys, of several the one that is `near`, so that other mistakes of a map
+  /// without a kind are found as well.
+  std::size_t guessed_kind(const std::vector<KeyCollector>& kinds, std::size_t near) const {
     const auto known_keys = [&](const KeyCollector& kind) {
       return std::count_if(map_.entries.begin(), map_.entries.end(), [&](const auto& entry) {
         return std::find(kind.keys.begin(), kind.keys.end(), entry.key) != kind.keys.end();
       });
     };
-    const auto fewer = [&](const auto& a, const auto& b) { return known_keys(a) < known_keys(b); };
-    return static_cast<std::size_t>(std::max_element(kinds.begin(), kinds.end(), fewer) - kinds.begin());
+    std::vector<std::ptrdiff_t> known;
+    for (const auto& kind : kinds) known.push_back(known_keys(kind));
+    const auto best = std::max_element(known.begin(), known.end());
+    return near < kinds.size() && known[near] == *best ? near
+                                                       : static_cast<std::size_t>(best - known.begin());
   }
 
   bool in_range(const Value& node, const char* key, double value, const Field& field) {

@@ -220,7 +220,7 @@ TEST(Mistakes, AreReportedAllAtOnceWhereTheKindIsWrongToo) {
     EXPECT_NE(message.find(std::to_string(parts.size()) + " mistakes"), std::string::npos) << message;
   };
   expect("{name: a, kind: prun, from: m/x, data: [books], target: {parameter: 60%}, units: block}",
-         {"stages.a.kind: expected one of", "did you mean 'prune'?", "stages.a.target.parameter: unknown key",
+         {"found 'prun'; did you mean 'prune'?", "stages.a.target.parameter: unknown key",
           "stages.a.target: expected parameters", "stages.a.units: expected one of"});
   expect("{name: a, kind: shrink, from: m/x, data: [boks], target: {parameters: 60%}, units: block}",
          {"stages.a.kind: expected one of", "stages.a.data: 'boks'", "stages.a.units: expected one of"});
