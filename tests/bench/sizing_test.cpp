@@ -22,7 +22,8 @@ Conditions conditions() {
                   .retort = "1.2.3",
                   .torch = "2.13.0",
                   .mkl = "2024.2",
-                  .onednn = "3.7.1"};
+                  .onednn = "3.7.1",
+                  .float32_products = "vectors"};
   made.model = "models/mine";
   made.config.hidden_size = 192;
   made.config.vocab_size = 1000;
