@@ -19,11 +19,11 @@ Conditions conditions() {
                   .features = {"avx2", "fma"},
                   .device = "cpu",
                   .threads = 8,
+                  .float32_products = "vectors",
                   .retort = "1.2.3",
                   .torch = "2.13.0",
                   .mkl = "2024.2",
-                  .onednn = "3.7.1",
-                  .float32_products = "vectors"};
+                  .onednn = "3.7.1"};
   made.model = "models/mine";
   made.config.hidden_size = 192;
   made.config.vocab_size = 1000;
