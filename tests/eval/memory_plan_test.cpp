@@ -8,6 +8,7 @@
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/ops/tensor_allocator.h"
+#include "retort/ops/work_memory.h"
 #include "retort/ops/two_four.h"
 #include "support/tolerance.h"
 
@@ -118,7 +119,8 @@ TEST_F(Plans, OfADeviceHaveWhatItsOperationsHold) {
   const auto generation = [&](ops::Path path) {
     return plan_generation(config, 2, 16, 500, path, 0).total_bytes();
   };
-  EXPECT_GT(generation(ops::Path::device) - generation(ops::Path::cpu), 32000 * 64 * 4);
+  const auto products = ops::product_work_bytes(ops::Path::cpu, 2);  // on some processors
+  EXPECT_GT(generation(ops::Path::device) - (generation(ops::Path::cpu) - products), 32000 * 64 * 4);
 }
 
 // All layers of `packed` are zero, and so 2:4.

@@ -32,10 +32,10 @@ class TrainingOnRanks : public test::TrainingTest {
 
   // Three batches, so that some ranks have more than others.
   std::vector<train::HeldOutSet> held_out() const {
-    data::WindowReader reader(given_.sources[0], data::Split::all, {.context = 32, .tokens = 80},
+    data::WindowReader reader(given_.sources[0], data::Split::all, {.context = 32, .tokens = 200},
                               given_.encode, test::kSpecial);
     std::vector<data::Sequence> windows;
-    for (data::Sequence window; reader.next(window);) windows.push_back(window);
+    for (data::Sequence window; windows.size() < 3 && reader.next(window);) windows.push_back(window);
     return {{"one", train::make_micro_batches(windows, 1, at::kCPU)}};
   }
 
