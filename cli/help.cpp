@@ -123,9 +123,10 @@ void print_completion(const CLI::App& root, const std::string& shell) {
   print_bash(root);
 }
 
-// The command that words such as "bench gemm" name.
-const CLI::App& named(const CLI::App& root, const std::vector<std::string>& words) {
+// The help of the command that words such as "bench gemm" name.
+std::string help_of(const CLI::App& root, const std::vector<std::string>& words) {
   const auto* app = &root;
+  std::string path = root.get_name();
   for (const auto& word : words) {
     std::vector<std::string> names;
     const CLI::App* found = nullptr;
@@ -138,8 +139,10 @@ const CLI::App& named(const CLI::App& root, const std::vector<std::string>& word
         found, "help: expected a command, found '", word, "'",
         near.empty() ? "; retort help lists all." : "; did you mean '" + near + "'?");
     app = found;
+    path += " " + word;
   }
-  return *app;
+  // App::help() would tell of the command that was parsed, which is this one.
+  return app->get_formatter()->make_help(app, path, CLI::AppFormatMode::Normal);
 }
 
 }  // namespace
@@ -160,7 +163,7 @@ Action declare_help(CLI::App& app) {
     if (options->man)
       print_manual(*root);
     else
-      std::cout << named(*root, options->command).help();
+      std::cout << help_of(*root, options->command);
     return base::ExitCode::ok;
   };
 }

@@ -67,7 +67,9 @@ void require_outputs(const EvalRequest& request) {
   if (!request.per_document.empty())
     base::require_replaceable(request.per_document, "what --per-document writes", begins_with("{\"model\":"));
   std::error_code ignored;
-  const auto place = [&](const base::Path& file) { return std::filesystem::weakly_canonical(std::filesystem::absolute(file, ignored), ignored); };
+  const auto place = [&](const base::Path& file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, ignored), ignored);
+  };
   const bool is_device = std::filesystem::exists(request.per_token, ignored) &&
                          !std::filesystem::is_regular_file(request.per_token, ignored);
   base::require<base::UsageError>(

@@ -140,13 +140,16 @@ TEST_F(Devices, TakeEveryKindOfStage) {
                expected = result("processor", stage).at("layers");
     ASSERT_EQ(found.size(), expected.size());
     std::size_t different = 0;
+    std::string distances;
     for (std::size_t layer = 0; layer < found.size(); ++layer) {
       const double error = expected.at(layer).at("relative_error");
       const double distance = std::abs(found.at(layer).at("relative_error").get<double>() - error) / error;
       different += distance > 1e-3 ? 1 : 0;
+      distances += " " + std::to_string(distance);
       EXPECT_LE(distance, 0.05) << stage << layer;
     }
-    EXPECT_LE(static_cast<double>(different), may_differ * static_cast<double>(found.size())) << stage;
+    EXPECT_LE(static_cast<double>(different), may_differ * static_cast<double>(found.size()))
+        << stage << distances;
   }
   // Which order of channels is found depends on last digits; what the model is worth does not.
   for (std::size_t model = 0; model < 5; ++model) {

@@ -393,7 +393,7 @@ TEST_F(Ranks, OneThatFailsByItselfEndsAllAndIsNamed) {
   });
   EXPECT_EQ(ended.code, 75) << ended.err;
   expect_names(ended.err, 2, "");
-  EXPECT_SAYS(ended.err, ": Resource temporarily unavailable");
+  EXPECT_SAYS(ended.err, "the system starts no more threads (Resource temporarily unavailable)");
   EXPECT_SAYS(project_.run({"autopsy", "run"}).out, ") failed in step ");
 }
 

@@ -127,7 +127,7 @@ TEST_F(Resume, RefusesACheckpointsStageThatStartsFromSomethingElse) {
   weights.close();
   const Finished finished = project_.run_recipe();
   EXPECT_EQ(finished.code, 2) << finished.err;
-  EXPECT_SAYS(finished.err, "(started_from.0.model.safetensors differs)");
+  EXPECT_SAYS(finished.err, "'./start/model.safetensors' has changed since stage 'born' read it");
 }
 
 // Under the same size, at the beginning and in the middle of a text that is longer than what is sampled.

@@ -8,8 +8,8 @@
 #include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/ops/work_memory.h"
 #include "retort/ops/two_four.h"
+#include "retort/ops/work_memory.h"
 #include "support/tolerance.h"
 
 namespace retort::eval {
