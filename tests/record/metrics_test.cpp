@@ -99,7 +99,8 @@ TEST_F(MetricsFile, ReadsLinesAsLongAsTheyWereWritten) {
 TEST_F(MetricsFile, ThatCannotBeReadIsNoEmptyOne) {
   const auto path = directory_ / "lines";
   std::filesystem::create_directory(path);
-  EXPECT_SAYS(test::message_of<base::StorageError>([&] { (void)read_metrics(path); }), "is a directory, expected a file");
+  EXPECT_SAYS(test::message_of<base::StorageError>([&] { (void)read_metrics(path); }),
+              "is a directory, expected a file");
 }
 
 TEST_F(MetricsFile, TakesOverTheLinesOfAStageFromAnotherFile) {
