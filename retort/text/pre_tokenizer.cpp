@@ -64,22 +64,22 @@ PreTokenizer::Step PreTokenizer::split_step(const Node& node) {
   const Separator behaviour = separator_of(node.at("behavior"));
   const bool invert = node.boolean("invert", false);
   const auto regex = pattern.find("Regex");
-  const auto known = regex ? recognise(regex->string()) : std::nullopt;
-  const auto runs = regex && !known ? RunPattern::parse(regex->string()) : std::nullopt;
-  if (runs || (known && !matches_everything(*known))) {
-    if (behaviour != Separator::isolated || invert)
-      node.fail("with this pattern the behavior must be Isolated.");
-    return runs ? Step(SplitAtRuns{*runs}) : Step(SplitByPattern{*known});
+  if (!regex && invert) node.fail("an inverted Split at a literal is not supported; use another tokenizer.");
+  if (!regex) return SplitAtLiteral{literal_pattern(pattern), behaviour};
+  const bool isolates = behaviour == Separator::isolated && !invert;
+  if (const auto known = recognise(regex->string())) {
+    // Where the pattern matches every character, what is between matches is empty.
+    const bool all = matches_everything(*known);
+    const bool keeps = behaviour == Separator::isolated || (behaviour == Separator::removed && invert);
+    if (all && !keeps) node.fail("with this pattern the behavior must be Isolated, or Removed and inverted.");
+    if (!all && !isolates) node.fail("with this pattern the behavior must be Isolated.");
+    return SplitByPattern{*known};
   }
-  if (!known) {
-    if (invert && !regex)
-      node.fail("an inverted Split at a literal is not supported; use another tokenizer.");
-    return SplitAtLiteral{literal_pattern(pattern), behaviour};
+  if (const auto runs = RunPattern::parse(regex->string())) {
+    if (!isolates) node.fail("with this pattern the behavior must be Isolated.");
+    return SplitAtRuns{*runs};
   }
-  // The pattern matches every character: what is between matches is empty.
-  if (behaviour != Separator::isolated && !(behaviour == Separator::removed && invert))
-    node.fail("with this pattern the behavior must be Isolated, or Removed and inverted.");
-  return SplitByPattern{*known};
+  return SplitAtLiteral{literal_pattern(pattern), behaviour};
 }
 
 PreTokenizer::Step PreTokenizer::metaspace_step(const Node& node) {
