@@ -14,8 +14,8 @@
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
 #include "retort/comm/lead.h"
+#include "retort/kernels/cuda/kernels.h"
 #include "retort/model/dtype.h"
-#include "retort/ops/cuda/kernels.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
@@ -203,7 +203,7 @@ void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const Co
   if (!place.device.is_cpu())
     observer.message(record::Level::info,
                      base::join("on ", recipe.device, " norms, gates, losses and updates are ",
-                                ops::cuda::describe_kernels(place.device)));
+                                kernels::cuda::describe_kernels(place.device)));
 }
 
 base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype,
