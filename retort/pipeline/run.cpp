@@ -29,9 +29,9 @@
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/same_start.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
+#include "retort/pipeline/widths.h"
 #include "retort/record/keys.h"
 #include "retort/record/own_directory.h"
 #include "retort/record/provenance.h"
@@ -307,7 +307,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   std::string plans;
   CheckedStages stages;  // of rank 0
   comm::lead(group, [&] {
-    settle_widths(recipe, models, chosen.name, device, observer);
+    settle_widths(recipe, models);
     stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;

@@ -63,7 +63,7 @@ struct SearchOptions {
 
 /// The finest multiple that is taken by default, see usual_width_multiple() in moves.h.
 inline constexpr std::int64_t kUsualWidthMultiple = 32;
-/// Stands for what the model and the stage's file of sizes ask for, until the run has read them.
+/// Stands for what the model asks for, until the run has read it.
 inline constexpr std::int64_t kWidthMultipleOfModel = 0;
 
 struct PruneOptions {

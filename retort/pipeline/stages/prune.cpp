@@ -11,7 +11,6 @@
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/moves.h"
 #include "retort/prune/options.h"
@@ -110,9 +109,7 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
 prune::PruneResult pruned(const Context& context, const CalibratedStage& s, const CalibratedModel& model) {
   std::optional<std::vector<calibrate::BlockScores>> scores;
   std::function<void(const model::Weights&)> on_tied;
-  std::optional<eval::OtherMachine> runs_on;
   context.lead([&] {
-    runs_on = other_machine(s.stage, context.dtype, context.place.device);
     scores = scores_of_profile(context, s, model);
     on_tied = saver(context, s.stage, model.path);
   });
@@ -125,7 +122,6 @@ prune::PruneResult pruned(const Context& context, const CalibratedStage& s, cons
                 .memory = memory_of_rank(context.place, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
-      .runs_on = runs_on ? &*runs_on : nullptr,
       .threads_of_leader = context.threads_of_machine()};
   return setup.options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
 }

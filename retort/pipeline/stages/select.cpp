@@ -16,7 +16,6 @@
 #include "retort/model/saved_units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/teams.h"
 #include "retort/pipeline/text_checks.h"
@@ -139,15 +138,12 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
   return scores;
 }
 
-eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                       const std::optional<eval::OtherMachine>& runs_on) {
+eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
   std::vector<architecture::Config> configs;
   for (const auto& contender : contenders) configs.push_back(contender.config);
-  return eval::SpeedTable::of(configs,
-                              {.context = options_of(stage).packing.sequence_length,
-                               .dtype = context.dtype,
-                               .device = context.place.device},
-                              runs_on ? &*runs_on : nullptr);
+  return eval::SpeedTable::measured(configs, {.context = options_of(stage).packing.sequence_length,
+                                              .dtype = context.dtype,
+                                              .device = context.place.device});
 }
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
@@ -284,10 +280,9 @@ void distil_all(const Context& context, const Stage& stage, const std::vector<Co
 
 // Saves the best and says how all did.
 base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                  const std::vector<eval::ModelScores>& scores,
-                  const std::optional<eval::OtherMachine>& runs_on) {
+                  const std::vector<eval::ModelScores>& scores) {
   const auto standings = eval::standings(scores);
-  const auto table = timed(context, stage, contenders, runs_on);
+  const auto table = timed(context, stage, contenders);
   std::vector<double> seconds;
   for (const auto& contender : contenders) seconds.push_back(table.seconds(contender.config));
   const auto chosen = eval::chosen(standings, seconds);
@@ -312,9 +307,7 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
 // Collective; what is decided is decided by rank 0.
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
-  std::optional<eval::OtherMachine> runs_on;
   context.lead([&] {
-    runs_on = other_machine(stage, context.dtype, context.place.device);
     for (const auto& contender : contenders)
       (void)require_documents(stage, context.recipe.sources(stage),
                               read_model_text(contender.path, contender.config));
@@ -324,7 +317,7 @@ base::Json run(const Context& context, const Stage& stage) {
   base::Json result;
   context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
-    result = choose(context, stage, contenders, scores, runs_on);
+    result = choose(context, stage, contenders, scores);
   });
   return result;
 }
