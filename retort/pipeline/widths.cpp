@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "retort/base/error.h"
-#include "retort/prune/moves.h"
+#include "retort/prune/target.h"
 
 namespace retort::pipeline {
 namespace {

@@ -12,11 +12,11 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
-#include "retort/prune/moves.h"
 #include "retort/prune/options.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
 #include "retort/prune/stepwise.h"
+#include "retort/prune/target.h"
 #include "retort/record/keys.h"
 
 namespace retort::pipeline {
