@@ -85,7 +85,7 @@ OwnDevice own_device(at::Device device, comm::Group& group) {
   if (sharing > 1) stand_alone(group);
   std::shared_ptr<const comm::nccl::Library> library;
   group.agree([&] { library = library_of(device); });
-  group.set_accelerator(shard::accelerator_of(device), library);
+  group.job().set_accelerator(shard::accelerator_of(device), library);
   return {.device = device, .ranks = static_cast<int>(sharing)};
 }
 

@@ -163,7 +163,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request, const
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
-    context.group.at(0, base::join("stage ", stage.name));
+    context.group.job().at(0, base::join("stage ", stage.name));
     in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
@@ -275,7 +275,7 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
     base::make_directories(flights);
   });
   group.agree([&] {
-    group.record(
+    group.job().record(
         std::make_shared<comm::Flight>(comm::flight_path(flights, group.rank()), group.rank(), group.size()));
   });
 }
