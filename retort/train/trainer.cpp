@@ -105,16 +105,16 @@ class Loop {
   };
 
   void resume() {
-    if (auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer)) {
-      progress_ = std::move(*saved);
-      s_.group.agree([&] { sequences_.seek(progress_.cursor); });
+    auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer);
+    if (saved) progress_ = std::move(*saved);
+    s_.group.agree([&] {
+      if (saved) sequences_.seek(progress_.cursor);
+      if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
+      if (progress_.step == steps_) recall_last_line();
+    });
+    if (saved)
       s_.observer.message(record::Level::info,
                           base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
-    }
-    s_.group.agree([&] {
-      if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
-    });
-    if (progress_.step == steps_) s_.group.agree([&] { recall_last_line(); });
   }
 
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
