@@ -29,9 +29,9 @@
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/same_start.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
+#include "retort/pipeline/widths.h"
 #include "retort/record/keys.h"
 #include "retort/record/own_directory.h"
 #include "retort/record/provenance.h"
@@ -163,7 +163,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request, const
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
-    context.group.at(0, base::join("stage ", stage.name));
+    context.group.job().at(0, base::join("stage ", stage.name));
     in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
@@ -275,7 +275,7 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
     base::make_directories(flights);
   });
   group.agree([&] {
-    group.record(
+    group.job().record(
         std::make_shared<comm::Flight>(comm::flight_path(flights, group.rank()), group.rank(), group.size()));
   });
 }
@@ -307,7 +307,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   std::string plans;
   CheckedStages stages;  // of rank 0
   comm::lead(group, [&] {
-    settle_widths(recipe, models, chosen.name, device, observer);
+    settle_widths(recipe, models);
     stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;

@@ -1,6 +1,8 @@
-#include "retort/prune/moves.h"
+#include "retort/prune/target.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -16,61 +18,65 @@
 namespace retort {
 namespace {
 
-using architecture::Kept;
 using prune::Move;
 using prune::PruneOptions;
 
-TEST(Moves, AreEveryBlockAndTheNextMultipleBelow) {
+// A search over blocks that stay alike: the whole model's steps of one level.
+std::vector<Move> first_moves(const prune::ModelSpace& model) {
+  std::vector<Move> moves;
+  const auto whole = model.space().whole();
+  for (std::size_t unit = 0; unit < whole.size(); ++unit) {
+    auto next = whole;
+    ++next[unit];
+    moves.push_back(model.move(whole, next));
+  }
+  return moves;
+}
+
+TEST(Space, OfBlocksThatStayAlikeHasEveryBlockAndTheNextMultiples) {
   const auto config = test::tiny_config(3, 15);
   auto options = test::stepwise_options();
   options.width_multiple = 4;
   options.heads = false;
-  auto moves = prune::moves_from(architecture::whole(config), options);
+  const auto target = architecture::num_parameters(config) - 1;
+  const auto moves = first_moves({config, options, target, {}});
   ASSERT_EQ(moves.size(), 4u);
   EXPECT_EQ(moves[2].block, 2);
   EXPECT_EQ(moves[3].width, 12);
   options.blocks = false;
-  EXPECT_EQ(prune::moves_from(architecture::whole(config), options).size(), 1u);
   options.heads = options.hidden = true;
-  moves = prune::moves_from(architecture::whole(config), options);
-  ASSERT_EQ(moves.size(), 3u);
-  EXPECT_EQ(moves[0].part, architecture::PartKind::kv_groups);
-  EXPECT_EQ(moves[0].width, 1);
-  EXPECT_EQ(moves[2].part, architecture::PartKind::hidden);
-  EXPECT_EQ(moves[2].width, 12);
+  const auto parts = first_moves({config, options, target, {}});
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].part, architecture::PartKind::kv_groups);
+  EXPECT_EQ(parts[0].width, 1);
+  EXPECT_EQ(parts[2].part, architecture::PartKind::hidden);
+  EXPECT_EQ(parts[2].width, 12);
 }
 
-TEST(Moves, NarrowEveryBlockToWhatScoresHighest) {
+// What is gone stays gone, and of the rest other parts may go first.
+TEST(Space, IsRankedAgainFromAState) {
   const auto config = test::tiny_config(2);
-  const calibrate::UnitScores scores{
+  auto options = test::stepwise_options();
+  options.hidden = true;
+  options.blocks = options.channels = false;
+  options.width_multiple = 4;
+  const calibrate::UnitScores first{
       .channels = {}, .groups = {{1, 2}, {2, 1}}, .hidden = {9, 1, 8, 2, 7, 3, 6, 4, 5, 0, 0, 0, 0, 0, 0, 0}};
-  auto candidate = prune::moved(architecture::whole(config),
-                                {.part = architecture::PartKind::kv_groups, .block = -1, .width = 1}, scores);
-  EXPECT_EQ(candidate.find(0)->kv_groups, (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(candidate.find(1)->kv_groups, (std::vector<std::int64_t>{0}));
-  for (const std::int64_t width : {12, 4})
-    candidate = prune::moved(candidate, {.part = architecture::PartKind::hidden, .block = -1, .width = width},
-                             scores);
-  EXPECT_EQ(candidate.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
-}
-
-TEST(Moves, LeaveABlockAndAMultipleOfChannels) {
-  auto options = test::stepwise_options();
-  options.width_multiple = 4;
-  const Kept last{{{2, {0}, {1, 3, 5, 7}}}, architecture::counted(16)};
-  EXPECT_TRUE(prune::moves_from(last, options).empty());
-}
-
-TEST(Moves, NarrowingToATargetIsTheWidestThatReachesIt) {
-  const auto config = test::tiny_config(2, 16);
-  const auto candidate = architecture::whole(config);
-  auto options = test::stepwise_options();
-  options.width_multiple = 4;
-  const auto before = architecture::num_parameters(config);
-  const std::int64_t step = 2 * 4 * 3 * 16;  // blocks x channels x matrices x hidden
-  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step).width, 12);
-  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - step - 1).width, 8);
-  EXPECT_EQ(prune::narrowing_to(config, candidate, options, before - 3 * step - 1).width, -1);
+  prune::ModelSpace model(config, options, architecture::num_parameters(config) - 1, first);
+  const auto narrow = model.candidate({1, 1});
+  EXPECT_EQ(narrow.find(0)->kv_groups, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(narrow.find(1)->kv_groups, (std::vector<std::int64_t>{0}));
+  EXPECT_EQ(model.candidate({1, 3}).hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
+  auto again = first;
+  std::ranges::reverse(again.hidden);
+  again.groups = {{2, 1}, {1, 2}};
+  model.rank_again({1, 1}, again);
+  EXPECT_EQ(model.candidate({1, 1}), narrow);
+  const auto narrower = model.candidate({1, 3});
+  EXPECT_EQ(narrower.find(0)->kv_groups, (std::vector<std::int64_t>{1}));
+  for (const auto feature : narrower.hidden)
+    EXPECT_TRUE(std::ranges::count(narrow.hidden, feature)) << feature;
+  EXPECT_NE(narrower.hidden, (std::vector<std::int64_t>{0, 2, 4, 6}));
 }
 
 TEST(Target, IsAFractionRoundedDownOrANumber) {
@@ -125,7 +131,7 @@ TEST(Target, OutOfReachIsRefusedWithTheRange) {
 }
 
 // What a wide model would take in hundreds of steps is coarser; a small one keeps the finest.
-TEST(Moves, NarrowByAMultipleThatFollowsFromTheModel) {
+TEST(Target, IsReachedByAMultipleThatFollowsFromTheModel) {
   auto config = test::tiny_config();
   const auto multiple_of = [&](std::int64_t width) {
     for (auto& block : config.blocks) block.mlp = architecture::DenseMlp{width};

@@ -1,27 +1,17 @@
-#include "retort/prune/moves.h"
+#include "retort/prune/target.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/description.h"
+#include "retort/architecture/kept.h"
 #include "retort/base/error.h"
-#include "retort/compress/parts.h"
 
 namespace retort::prune {
 namespace {
 
 using architecture::PartKind;
-
-// The next multiple below; the width itself when there is none above 0.
-std::int64_t next_width(std::int64_t width, std::int64_t multiple) {
-  return width > multiple ? (width - 1) / multiple * multiple : width;
-}
-
-// A block that stands for all of them: they are alike where they are narrowed together.
-std::int64_t width_of(const architecture::Kept& kept, PartKind part) {
-  return std::ssize(architecture::numbers_of(kept, part, kept.blocks.front().number));
-}
 
 // Without all that may go of each part.
 architecture::Config narrowest(const architecture::Config& input, const PruneOptions& options) {
@@ -80,65 +70,12 @@ void require_removable(const architecture::Config& input, const PruneOptions& op
   check(alike && options.hidden, "hidden", architecture::why_hidden_stays(input));
 }
 
-std::string describe(const Move& move) {
-  return move.part ? compress::part_of(*move.part).described(move.width)
-                   : base::join("drop block ", move.block);
-}
-
-std::vector<Move> moves_from(const architecture::Kept& candidate, const PruneOptions& options) {
-  std::vector<Move> moves;
-  if (options.blocks && candidate.blocks.size() > 1)
-    for (const auto& block : candidate.blocks) moves.push_back({.block = block.number});
-  for (const auto part : architecture::kPartKinds) {
-    const auto width = width_of(candidate, part), next = next_width(width, options.multiple_of(part));
-    if (options.removes(part) && next < width) moves.push_back({.part = part, .width = next});
-  }
-  return moves;
-}
-
-architecture::Kept moved(const architecture::Kept& candidate, const Move& move,
-                         const calibrate::UnitScores& scores) {
-  if (!move.part) return architecture::without_block(candidate, move.block);
-  return narrowed(candidate, *move.part, /*block=*/-1, move.width, scores);
-}
-
-architecture::Kept narrowed(const architecture::Kept& candidate, PartKind part, std::int64_t block,
-                            std::int64_t width, const calibrate::UnitScores& scores) {
-  const auto once = [&](const architecture::Kept& kept, std::int64_t number) {
-    auto numbers = architecture::numbers_of(kept, part, number);
-    if (numbers.empty()) return kept;  // its half is gone already
-    return architecture::with(
-        kept, part, number,
-        architecture::highest(std::move(numbers), width, scores_of(scores, part, number)));
-  };
-  if (block >= 0 || !architecture::half_of(part)) return once(candidate, block);
-  auto smaller = candidate;
-  for (const auto& each : candidate.blocks) smaller = once(smaller, each.number);
-  return smaller;
-}
-
 std::int64_t usual_width_multiple(const architecture::Config& input) {
   constexpr std::int64_t kMostWidths = 64, kFinest = kUsualWidthMultiple;
   std::int64_t widest = 0;
   for (const auto& block : input.blocks) widest = std::max(widest, mlp_width(block));
   const auto multiple = (widest + kMostWidths - 1) / kMostWidths;
   return std::max(kFinest, (multiple + kFinest - 1) / kFinest * kFinest);
-}
-
-Move narrowing_to(const architecture::Config& input, const architecture::Kept& candidate,
-                  const PruneOptions& options, std::int64_t parameters) {
-  Move move{.part = PartKind::channels};
-  if (!options.channels) return move;
-  for (auto width = width_of(candidate, PartKind::channels);;) {
-    const auto next = next_width(width, options.width_multiple);
-    if (next == width) return move;
-    width = next;
-    auto narrow = candidate;
-    for (auto& block : narrow.blocks) block.channels.resize(static_cast<std::size_t>(width));
-    if (architecture::parameters_of(input, narrow) > parameters) continue;
-    move.width = width;
-    return move;
-  }
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// What was measured, as JSON and as a file: docs/formats/sizing.md.  Other parts read what a file advises.
+// What was measured, as JSON: docs/formats/rates.md.
 
 #include <cstdint>
 #include <map>
@@ -7,17 +7,15 @@
 #include <vector>
 
 #include "retort/architecture/config.h"
-#include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/bench/kernels.h"
 #include "retort/bench/machine.h"
 #include "retort/bench/memory_rate.h"
 #include "retort/bench/products.h"
-#include "retort/bench/sweep.h"
 
 namespace retort::bench {
 
-inline constexpr std::int64_t kSizingFormat = 1;
+inline constexpr std::int64_t kRatesFormat = 2;
 
 /// The conditions of a measurement.
 struct Conditions {
@@ -28,12 +26,10 @@ struct Conditions {
   MemoryRate memory;
 };
 
-/// Products and sizes in one compute type.
+/// Products in one compute type.
 struct GemmRates {
   double square_flops = 0;  ///< of a product of 1024 x 1024 x 1024, operations per second
   std::vector<ProductRate> products;
-  Sweep mlp_width, hidden_size;
-  std::vector<ValueRate> kv_groups, head_dim;
 
   /// The fastest product of all.
   double ceiling_flops() const;
@@ -47,20 +43,5 @@ struct KernelRates {
 /// By the name of the compute type, "fp32" or "bf16".
 base::Json gemm_json(const Conditions& conditions, const std::map<std::string, GemmRates>& by_dtype);
 base::Json kernels_json(const Conditions& conditions, const std::map<std::string, KernelRates>& by_dtype);
-
-/// What a file of `retort bench gemm` advises.
-struct Sizing {
-  struct Sweeps {
-    double square_flops = 0;  ///< as GemmRates has it
-    Sweep mlp_width, hidden_size;
-  };
-  Machine machine;
-  std::int64_t hidden_size = 0;  ///< of the model that was measured
-  std::map<std::string, Sweeps> by_dtype;
-};
-
-/// Reads a file; throws UsageError where there is none, DataError with the file and what is wrong in it,
-/// StorageError where it cannot be read.
-Sizing read_sizing(const base::Path& path);
 
 }  // namespace retort::bench
