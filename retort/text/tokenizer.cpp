@@ -147,6 +147,24 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   return ids;
 }
 
+std::vector<std::int32_t> Tokenizer::encode_as_plain_text(std::string_view text) const {
+  base::require<base::DataError>(text.size() < kMaxTextBytes, "tokenizer: a text of ", text.size(),
+                                 " bytes, expected less than ", kMaxTextBytes, "; cut it into documents.");
+  std::string storage, normalized;
+  text = to_valid_utf8(text, storage);
+  if (!state_->normalizer.empty()) text = normalized = state_->normalizer.apply(text);
+  std::vector<std::int32_t> ids;
+  auto scratch = state_->scratches.take();
+  state_->pre_tokenizer.apply(text, true,
+                              [&](std::string_view piece) { state_->bpe.encode(piece, *scratch, ids); });
+  state_->scratches.give_back(std::move(scratch));
+  return ids;
+}
+
+std::vector<AddedToken> Tokenizer::added_tokens() const {
+  return {state_->added.begin(), state_->added.end()};
+}
+
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());

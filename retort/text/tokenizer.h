@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "retort/text/added_tokens.h"
+
 namespace retort::text {
 
 inline constexpr std::size_t kLargestTokenizerFile = std::size_t{1} << 27;
@@ -29,6 +31,9 @@ class Tokenizer {
   /// above 2 GiB.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
 
+  /// The same of text in which no added token is looked for, and with nothing around it.
+  std::vector<std::int32_t> encode_as_plain_text(std::string_view text) const;
+
   /// Text of `ids`, always valid UTF-8.  Throws DataError for an id outside the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = true) const;
 
@@ -40,6 +45,9 @@ class Tokenizer {
   /// The bytes of text that an id stands for, an added token for its content; empty where it names no token.
   /// In a SentencePiece vocabulary U+2581 stands for a space and <0xNN> for a byte.
   std::optional<std::string> token_bytes(std::int32_t id) const;
+
+  /// Tokens that are looked for in text before the model sees it, in the order of the file.
+  std::vector<AddedToken> added_tokens() const;
 
   /// What the post-processor puts before and after one sequence.
   std::vector<std::int32_t> special_prefix() const;
