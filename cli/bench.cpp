@@ -32,7 +32,7 @@ void add_options(CLI::App& app, BenchOptions& options) {
                  "That the measurement may take, about; every shape is measured a few times in any case")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--out", options.out, "File for the rates as JSON")->capture_default_str();
+  app.add_option("--out", options.out, "File for the rates as JSON");
   app.add_flag("--json", options.json, "Print JSON");
   add_place(app, request.model.device, request.model.dtype);
   add_verbosity(app, options.verbosity);
@@ -64,15 +64,13 @@ base::ExitCode measure(const BenchOptions& options, Measure rates_of,
 Action declare_bench(CLI::App& app) {
   app.footer(
       "Examples:\n"
-      "  retort bench gemm models/europa-5m            products, and sizes that run well: sizing.json\n"
-      "  retort bench gemm SmolLM2-135M-Instruct.Q4_1.gguf --dtype fp32 --out sizing.json\n"
-      "  retort bench kernels models/europa-5m         the operations between the products\n"
-      "A prune stage of a recipe takes its width_multiple from the file that its key sizing names.");
+      "  retort bench gemm models/europa-5m            the products of a model\n"
+      "  retort bench gemm SmolLM2-135M-Instruct.Q4_1.gguf --dtype fp32 --out rates.json\n"
+      "  retort bench kernels models/europa-5m         the operations between the products");
   app.require_subcommand(1);
-  CLI::App* gemm = app.add_subcommand("gemm", "Rates of a model's products, and sizes that run well");
+  CLI::App* gemm = app.add_subcommand("gemm", "Rates of a model's products");
   CLI::App* kernels = app.add_subcommand("kernels", "Rates of norms, attention, losses and the optimizer");
   auto of_gemm = std::make_shared<BenchOptions>(), of_kernels = std::make_shared<BenchOptions>();
-  of_gemm->out = "sizing.json";
   add_options(*gemm, *of_gemm);
   add_options(*kernels, *of_kernels);
   return [=] {

@@ -59,45 +59,6 @@ std::string product_table(const Json& products) {
   return table(rows, 2);
 }
 
-std::string sweep_table(const Json& sweep) {
-  Rows rows = {{"multiple", "GFLOP/s", "all multiples of it", "measured at"}};
-  for (const auto& one : sweep.at("multiples")) {
-    std::string widths;
-    for (const auto& width : one.at("widths")) widths += (widths.empty() ? "" : " ") + width.dump();
-    rows.push_back({text(one.at("multiple")), giga(one.at("flops_per_second")),
-                    percent(one.at("share_of_best")) + " of the best", widths});
-  }
-  return table(rows, 0);
-}
-
-std::string value_list(const Json& rates) {
-  std::string out;
-  for (const auto& one : rates)
-    out += (out.empty() ? "" : ", ") + text(one.at("value")) + ": " + giga(one.at("flops_per_second"));
-  return out;
-}
-
-std::string sizes_of(const Json& rates, const std::string& dtype) {
-  std::string out;
-  const auto add_sweep = [&](const char* what, const Json& sweep) {
-    if (sweep.at("multiples").empty()) return;
-    out += base::join(
-        "\n", dtype, ": ", what, " near ", text(sweep.at("center")),
-        ", by the largest power of two in it; forward and gradients\n", sweep_table(sweep), "advised: ",
-        sweep.at("advised_multiple") == 1 ? "any width"
-                                          : "multiples of " + text(sweep.at("advised_multiple")),
-        "\n");
-  };
-  add_sweep("MLP width", rates.at("mlp_width"));
-  add_sweep("hidden size", rates.at("hidden_size"));
-  const auto add_values = [&](const char* what, const Json& values) {
-    if (!values.empty()) out += base::join("\n", dtype, ": ", what, ", GFLOP/s: ", value_list(values), "\n");
-  };
-  add_values("qkv and o by KV groups", rates.at("kv_groups"));
-  add_values("attention by head_dim", rates.at("head_dim"));
-  return out;
-}
-
 std::string kernel_table(const Json& kernels) {
   Rows rows = {{"operation", "shape", "ms", "moved", "GB/s", "GFLOP/s", "of ceiling", ""}};
   for (const auto& one : kernels) {
@@ -118,7 +79,7 @@ std::string gemm_tables(const Json& rates) {
   for (const auto& [dtype, measured] : rates.at("dtypes").items())
     out += base::join("\n", dtype, ": products of ", name_of(rates), ", ceiling ",
                       giga(measured.at("ceiling_flops_per_second")), " GFLOP/s\n",
-                      product_table(measured.at("products")), sizes_of(measured, dtype));
+                      product_table(measured.at("products")));
   return out;
 }
 

@@ -7,7 +7,7 @@
 
 namespace retort::cli {
 
-/// Ceilings, a table of products and the advice for each compute type.
+/// Ceilings, and a table of products for each compute type.
 std::string gemm_tables(const base::Json& rates);
 /// Ceilings, and a table of operations for each compute type.
 std::string kernel_tables(const base::Json& rates);

@@ -32,10 +32,10 @@ class Silent final : public record::Observer {
 // ended, so it is said here.
 std::string end_all(comm::Group& group, const std::string& what, bool by_another) {
   if (group.failed_together() || group.size() == 1) return what;
-  const auto sentence = by_another ? what : base::join(group.place(), ": ", what);
-  group.note_failure(what, by_another);
-  if (!group.abort_is_heard()) say_last_words(sentence);
-  group.abort(sentence);
+  const auto sentence = by_another ? what : base::join(group.job().place(group.rank()), ": ", what);
+  group.job().note_failure(what, by_another);
+  if (!group.job().abort_is_heard()) say_last_words(sentence);
+  group.job().abort(sentence);
   return sentence;
 }
 
@@ -62,11 +62,11 @@ base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, con
     return translated([&] { return act(observer); });
   } catch (const base::Error& error) {
     const auto sentence = end_all(group, error.what(), is_by_another(error));
-    if (!group.claim_last_words()) return error.code();
+    if (!group.job().claim_last_words()) return error.code();
     base::throw_error(error.code(), sentence);
   } catch (const std::exception& error) {
     const auto sentence = end_all(group, error.what(), false);
-    if (!group.claim_last_words()) return base::ExitCode::internal;
+    if (!group.job().claim_last_words()) return base::ExitCode::internal;
     if (sentence == error.what()) throw;
     throw std::runtime_error(sentence);
   }
@@ -82,7 +82,7 @@ bool end_other_ranks(const std::string& why) noexcept try {
   auto* group = own_group.load();
   if (!group || group->size() == 1) return false;
   end_all(*group, why, false);
-  return group->rank() != 0 || !group->abort_is_heard();
+  return group->rank() != 0 || !group->job().abort_is_heard();
 } catch (...) {  // without memory even this may fail
   return false;
 }

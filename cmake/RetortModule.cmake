@@ -1,7 +1,7 @@
-# retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [LINKS ...] [APART ...] [TORCH])
+# retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [ROOMS ...] [LINKS ...] [APART ...] [TORCH])
 #   One folder of retort/, one static library, one namespace.  DEPENDS names the layers that it may include; OPTIONS
-#   those of which it includes options.h alone and links nothing.  tools/check_layers.py reads the same lines.  LINKS
-#   are outside libraries; APART as of retort_unity(); TORCH adds libtorch.
+#   those of which it includes options.h alone and links nothing.  ROOMS are its folders, lowest first, each of which
+#   may include those before it.  tools/check_layers.py reads the same lines.  LINKS are outside libraries; APART as of retort_unity(); TORCH adds libtorch.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -78,7 +78,7 @@ function(retort_unity target)
 endfunction()
 
 function(retort_module name)
-  cmake_parse_arguments(M "TORCH" "" "SOURCES;DEPENDS;OPTIONS;LINKS;APART" ${ARGN})
+  cmake_parse_arguments(M "TORCH" "" "SOURCES;DEPENDS;OPTIONS;ROOMS;LINKS;APART" ${ARGN})
   if(M_TORCH AND RETORT_TORCH_FREE_ONLY)
     return()
   endif()

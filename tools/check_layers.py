@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Checks that includes point downwards only: every `#include` against the dependencies that CMake is told of.
 
-A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [APART ...] [TORCH])`; it may include
-itself and the layers that it depends on, directly or not, and of the layers behind OPTIONS their options.h alone.
+A layer is a folder of retort/ with `retort_module(name SOURCES ... DEPENDS ... [OPTIONS ...] [ROOMS ...] [APART ...] [TORCH])`; it may
+include itself and the layers that it depends on, directly or not, and of the layers behind OPTIONS their options.h alone.
+ROOMS are its folders, lowest first: a file in one includes what lies beside the rooms, its own room and those before it, and
+a file beside them includes none.
 retort/CMakeLists.txt lists the layers lowest first.  The folders beside retort/ (cli/, benchmarks/, tests/*/) may include
 the layers that they link.  A layer's folder reference/ is for tests/ alone.
 Prints file:line of each violation and ends with 1 if there is one.
@@ -28,7 +30,7 @@ FAMILY_TABLES = "retort/architecture/families"
 FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
 # A default, the names of a file format, and of a pattern.
 MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp")
-KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "LINKS", "APART", "TORCH"}
+KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "ROOMS", "LINKS", "APART", "TORCH"}
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Layer:
     line: int
     depends: list = field(default_factory=list)
     options: list = field(default_factory=list)
+    rooms: list = field(default_factory=list)
     torch: bool = False
 
 
@@ -63,7 +66,19 @@ def parse_module(file, line, words):
             layer.depends.append(word)
         elif section == "OPTIONS":
             layer.options.append(word)
+        elif section == "ROOMS":
+            layer.rooms.append(word)
     return layer
+
+
+def sources_below(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in SOURCE_SUFFIXES)
+
+
+def room_of(name):
+    """The room of a file of retort/, "" of one that lies in its layer's own folder."""
+    parts = name.split("/")
+    return parts[2] if len(parts) > 3 else ""
 
 
 class Tree:
@@ -147,7 +162,7 @@ class Tree:
             allowed = self.closure([layer.name]) | {f"{name}/options.h" for name in layer.options}
             self.check_folder(f"retort/{layer.name}", allowed, layer.torch, layer.name == "comm")
         for folder in sorted((self.root / "retort").iterdir()):  # without a module it would hide from the check
-            sources = sorted(p for p in folder.rglob("*") if p.suffix in SOURCE_SUFFIXES)
+            sources = sources_below(folder)
             if sources and folder.name not in self.layers:
                 self.report(sources[0].relative_to(self.root), 1, f"retort/{folder.name} declares no retort_module()")
         outside = ["cli", "benchmarks", *(f"tests/{p.name}" for p in sorted((self.root / "tests").glob("*")))]
@@ -156,6 +171,21 @@ class Tree:
             # tests/support/ and the like link nothing of their own: their users' layers are checked in the users.
             allowed = allowed or set(self.layers)
             self.check_folder(folder, allowed, torch=True, cluster=folder == "tests/comm")
+
+    def check_rooms(self):
+        """Of layers that name their rooms: all are named, and includes between them point to earlier ones."""
+        for layer in (layer for layer in self.layers.values() if layer.rooms):
+            folder = self.root / "retort" / layer.name
+            found = {room_of(str(file.relative_to(self.root))) for file in sources_below(folder)} - {""}
+            for room in sorted(found ^ set(layer.rooms)):
+                what = "has no sources" if room in layer.rooms else "is missing in ROOMS"
+                self.report(layer.file, layer.line, f"room {room} of {layer.name} {what}")
+            floor = {"": -1} | {room: number for number, room in enumerate(layer.rooms)}
+            for file in sources_below(folder):
+                name = str(file.relative_to(self.root))
+                for line, header in self.includes(file):
+                    if header.startswith(f"retort/{layer.name}/") and floor.get(room_of(header), 0) > floor.get(room_of(name), 0):
+                        self.report(name, line, f"includes {header}: room {room_of(header)} of {layer.name} lies above")
 
     def check_family_names(self):
         names = {name for table in sorted((self.root / FAMILY_TABLES).glob("*.cpp"))
@@ -173,17 +203,18 @@ class Tree:
                         self.report(name, line, f"names the family {match.group(1)}: only {FAMILY_TABLES} knows families")
 
     def check_folder(self, folder, allowed, torch, cluster):
-        for file in sorted((self.root / folder).rglob("*")):
-            if file.suffix in SOURCE_SUFFIXES:
-                self.check_file(file, folder, allowed, torch, cluster)
+        for file in sources_below(self.root / folder):
+            self.check_file(file, folder, allowed, torch, cluster)
+
+    def includes(self, file):
+        """Yields (line, header) of each include, with the header's path from the root."""
+        for line, text in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            if match := INCLUDE.match(text):
+                yield line, self.resolve(file, match.group(1), match.group(2))
 
     def check_file(self, file, folder, allowed, torch, cluster):
         name = file.relative_to(self.root)
-        for line, text in enumerate(file.read_text(errors="replace").splitlines(), 1):
-            match = INCLUDE.match(text)
-            if not match:
-                continue
-            header = self.resolve(file, match.group(1), match.group(2))
+        for line, header in self.includes(file):
             top, _, rest = header.partition("/")
             layer = rest.partition("/")[0]
             if top == "retort" and layer not in allowed and rest not in allowed:
@@ -219,6 +250,7 @@ def check(root):
         return [f"{root}: no retort_module() found below retort/"]
     tree.check_dependencies()
     tree.check_sources()
+    tree.check_rooms()
     tree.check_family_names()
     return tree.violations
 

@@ -183,7 +183,7 @@ class KernelList {
          [](Set& set) {
            ops::logit_losses(
                set.in[0], set.in[1], set.in[2],
-               {{.kind = ops::LogitTermKind::forward_kl, .temperature = 3, .gradient_scale = 1e-6}},
+               {{.kind = kernels::LogitTermKind::forward_kl, .temperature = 3, .gradient_scale = 1e-6}},
                set.in[3]);
          }});
   }

@@ -4,7 +4,6 @@
 #include <ATen/Version.h>
 #include <torch/version.h>
 
-#include "retort/base/error.h"
 #include "retort/ops/float32_products.h"
 #include "retort/record/keys.h"
 #include "retort/record/provenance.h"
@@ -22,26 +21,6 @@ std::string version_in(const std::string& text) {
 }
 
 }  // namespace
-
-std::string Machine::difference(const Machine& other) const {
-  if (device != other.device) return base::join("device ", device, " instead of ", other.device);
-  if (processor != other.processor) return base::join(processor, " instead of ", other.processor);
-  if (features != other.features) return "a processor with other vector instructions";
-  if (threads != other.threads) return base::join(threads, " threads instead of ", other.threads);
-  if (!float32_products.empty() && !other.float32_products.empty() &&
-      float32_products != other.float32_products)
-    return base::join("products of float32 by ", float32_products, " instead of ", other.float32_products);
-  return {};
-}
-
-bool Machine::is_like(const Machine& other) const {
-  return device == other.device && processor == other.processor && features == other.features;
-}
-
-std::string Machine::name() const {
-  const auto named = processor.empty() ? "a processor without a name" : processor;
-  return device == "cpu" ? named : base::join(device, " beside ", named);
-}
 
 Machine this_machine(c10::Device device) {
   const auto told = record::describe({.command = {}, .torch_version = TORCH_VERSION, .threads = 0});
@@ -68,18 +47,6 @@ base::Json to_json(const Machine& machine) {
                      {"onednn", machine.onednn}};
   if (!machine.float32_products.empty()) json["float32_products"] = machine.float32_products;
   return json;
-}
-
-Machine machine_of_json(const base::Json& json) {
-  return {.processor = json.at(keys::kProcessor),
-          .features = json.at("features"),
-          .device = json.at(keys::kDevice),
-          .threads = json.at("threads"),
-          .float32_products = json.value("float32_products", std::string()),
-          .retort = json.at(keys::kRetort),
-          .torch = json.at(keys::kTorch),
-          .mkl = json.at("mkl"),
-          .onednn = json.at("onednn")};
 }
 
 }  // namespace retort::bench

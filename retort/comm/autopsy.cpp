@@ -44,10 +44,6 @@ Records with_state(const std::vector<FlightRecord>& records, RankState state) {
   return found;
 }
 
-bool in_team(const FlightRecord* record) {
-  return std::ranges::any_of(record->calls, [](const FlightCall& call) { return level_of(call) == "team"; });
-}
-
 // Of ranks that went without a word, one of those that went first, if others outlived them; else the one that
 // had made fewer calls.  Null: not to be told.
 const FlightRecord* first_gone(Records gone) {
@@ -58,10 +54,8 @@ const FlightRecord* first_gone(Records gone) {
   if (outlived) gone.erase(last + 1, gone.end());
   const auto* first = gone.front();
   if (gone.size() == 1) return first;
-  if (std::ranges::none_of(gone, in_team)) {  // teams make unlike numbers of calls
-    std::ranges::sort(gone, {}, &FlightRecord::posted);
-    if (gone[0]->posted < gone[1]->posted) return gone[0];
-  }
+  std::ranges::sort(gone, {}, &FlightRecord::posted);
+  if (gone[0]->posted < gone[1]->posted) return gone[0];
   return outlived ? first : nullptr;
 }
 

@@ -107,7 +107,7 @@ void Group::agree(const std::function<void()>& act) {
     std::string text = own.text;
     share(text, failed);
     failed_together_ = true;
-    if (theirs != base::ExitCode::stopped) note_failure(text, failed != rank());
+    if (theirs != base::ExitCode::stopped) job().note_failure(text, failed != rank());
     if (failed == rank()) std::rethrow_exception(own.own);
     base::throw_error(theirs, text);
   }
@@ -115,18 +115,14 @@ void Group::agree(const std::function<void()>& act) {
 
 void Group::together(const std::function<void()>& act) try { act(); } catch (const std::exception& error) {
   failed_together_ = true;
-  note_failure(error.what(), false);
+  job().note_failure(error.what(), false);
   throw;
-}
-
-std::string Group::place() const {
-  return base::join("rank ", rank());
 }
 
 void Group::recovered() noexcept {
   if (!failed_together_) return;
   failed_together_ = false;
-  note_recovery();
+  job().note_recovery();
 }
 
 void agree(Group* group, const std::function<void()>& act) {

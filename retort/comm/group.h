@@ -18,13 +18,9 @@
 
 #include "retort/comm/buffer.h"
 #include "retort/comm/collective_log.h"
+#include "retort/comm/job.h"
 
-namespace retort::comm::nccl {
-struct Library;
-}
 namespace retort::comm {
-
-class Accelerator;
 
 /// What a collective that is under way ends with.
 class Pending {
@@ -58,8 +54,6 @@ struct Collective {
 };
 /// How many times longer a patient call waits for a rank than others do.
 inline constexpr double kPatientTimes = 20;
-
-class Flight;
 
 /// Memory that all ranks of a group see, each at an address of its own.  Its bytes are zero at first.
 class CommonBlock {
@@ -103,12 +97,6 @@ class Group {
   /// Whether the ranks of a machine have such memory, in a group of their own; the same on all ranks.
   virtual bool has_common_memory() const = 0;
 
-  /// Ends the work of all ranks: their present and later calls throw PeerError with this sentence.  Where
-  /// abort_is_heard() is false it ends all processes at once instead, with the exit code of a PeerError, so
-  /// the sentence must have been said before.  Not collective.
-  virtual void abort(const std::string& sentence) noexcept = 0;
-  virtual bool abort_is_heard() const { return true; }
-
   /// Replaces each value by its sum over the ranks, and returns when it is there.
   void all_sum(std::span<double> values);
   /// The value of every rank, in the order of ranks.
@@ -133,28 +121,8 @@ class Group {
   /// What they threw was dealt with by all ranks, which go on: a later failure is one of its own.
   void recovered() noexcept;
 
-  /// From now on the calls of this process, of all groups that were made of one, are noted there.
-  virtual void record(std::shared_ptr<Flight>) {}
-  /// What this rank is at, for those who look when it is gone.
-  virtual void at(std::int64_t /*step*/, std::string_view /*phase*/) {}
-  /// Why this rank ends: by itself, or (`by_another`) because another did.
-  virtual void note_failure(std::string_view /*sentence*/, bool /*by_another*/) noexcept {}
-  /// It does not end after all.
-  virtual void note_recovery() noexcept {}
-  /// From now on a rank that does not come within so many seconds ends all; 0: nobody is missed.  What
-  /// agree() waits for may take longer.
-  virtual void set_patience(double) {}
-  /// Where buffers of an accelerator lie, for this process and all groups that were made of one.  Those of
-  /// several ranks move by `library`, in the order of streams: a handle's wait() then holds up the calling
-  /// thread's computation and not the thread.  Without a library they are copied through host memory.
-  virtual void set_accelerator(std::shared_ptr<Accelerator>,
-                               std::shared_ptr<const nccl::Library> /*library*/) {}
-  /// This rank and where it is, as its record says: "rank 2 on node7 (process 12) in step 5, forward; its
-  /// last call was all_reduce of 2 f64, number 8 of 'world'"; its name alone where nothing is noted.
-  virtual std::string place() const;
-  /// Whether it is for this rank to say why all end, because no other has: true once among all ranks, where
-  /// they have memory in common.
-  virtual bool claim_last_words() noexcept { return true; }
+  /// What this process's groups share, and how all ranks end.
+  virtual Job& job() const = 0;
 
   /// What the group did since it was made.
   CollectiveLog& log() { return log_; }

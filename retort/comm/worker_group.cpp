@@ -4,46 +4,23 @@
 
 #include "retort/base/error.h"
 #include "retort/base/machine.h"
+#include "retort/comm/accelerator.h"
 #include "retort/comm/flight.h"
+#include "retort/comm/nccl/exchange.h"
 #include "retort/comm/staged_call.h"
 
 namespace retort::comm {
 
-void WorkerGroup::at(std::int64_t step, std::string_view phase) {
-  if (const auto& flight = worker_->flight()) flight->at(step, phase);
-}
-
-void WorkerGroup::note_failure(std::string_view sentence, bool by_another) noexcept {
-  if (const auto& flight = worker_->flight()) flight->failed(sentence, by_another);
-}
-
-void WorkerGroup::note_recovery() noexcept {
-  if (const auto& flight = worker_->flight()) flight->recovered();
-}
-
-void WorkerGroup::set_accelerator(std::shared_ptr<Accelerator> accelerator,
-                                  std::shared_ptr<const nccl::Library> library) {
-  auto exchange = library ? std::make_shared<nccl::Exchange>(accelerator, std::move(library)) : nullptr;
-  worker_->set_accelerator(std::move(accelerator), std::move(exchange));
-}
-
-std::string WorkerGroup::place() const {
-  if (const auto& flight = worker_->flight())
-    if (const auto record = flight_of(flight->directory(), flight->rank()))
-      return base::join(described(*record), " ", last_place(*record));
-  return Group::place();
-}
-
 Handle WorkerGroup::start(const Collective& call) {
   const auto id = id_of(call, ++number_);
-  const auto flight = worker_->flight();
+  const auto flight = job_->flight();
   const Noted noted{.id = id,
                     .op = call.op,
                     .bytes = std::max(call.from.bytes(), call.to.bytes()),
                     .place = flight ? flight->posted(id, level_) : 0,
                     .flight = flight};
-  return worker_->exchange() && on_accelerator(call) ? start_on_accelerator(call, noted)
-                                                     : start_here(call, noted);
+  return job_->exchange() && on_accelerator(call) ? start_on_accelerator(call, noted)
+                                                  : start_here(call, noted);
 }
 
 Handle WorkerGroup::start_here(const Collective& call, const Noted& noted) {
@@ -52,7 +29,7 @@ Handle WorkerGroup::start_here(const Collective& call, const Noted& noted) {
         const double begin = base::monotonic_seconds();
         if (noted.flight) noted.flight->begun(noted.place);
         moved_bytes_ = 0;
-        const StagedCall staged(call, worker_->accelerator());
+        const StagedCall staged(call, job_->accelerator());
         carry_out(staged.call(), noted.id);
         staged.finish();
         log_.ended(noted.op, noted.bytes, moved_bytes_, base::monotonic_seconds() - begin);
@@ -89,12 +66,12 @@ class OnAccelerator final : public Pending {
 
 // The worker's thread meets the others and gives the call to the accelerator; it does not see it move.
 Handle WorkerGroup::start_on_accelerator(const Collective& call, const Noted& noted) {
-  const auto pending = std::make_shared<OnAccelerator>(*worker_->exchange());
+  const auto pending = std::make_shared<OnAccelerator>(*job_->exchange());
   pending->waits = [this, noted](std::shared_ptr<Mark> from, std::shared_ptr<Mark> to) {
     log_.waits(noted.op, noted.bytes, std::move(from), std::move(to));
   };
   pending->given = worker_->post([this, call, noted, pending = std::weak_ptr(pending),
-                                  ready = worker_->accelerator()->mark(Stream::computation)] {
+                                  ready = job_->accelerator()->mark(Stream::computation)] {
     const auto end = give_to_accelerator(call, noted, *ready);
     if (const auto waiting = pending.lock()) waiting->end = end;
   });
@@ -116,9 +93,9 @@ std::shared_ptr<Mark> WorkerGroup::give_to_accelerator(const Collective& call, c
                         .end_all = [this](const std::string& sentence) { end_all(sentence); }};
   std::shared_ptr<Mark> end;
   try {
-    end = worker_->exchange()->begin(call, ready, communicator(noted.id), size(), std::move(watched));
+    end = job_->exchange()->begin(call, ready, communicator(noted.id), size(), std::move(watched));
   } catch (const std::exception& error) {  // the others would wait for what this rank did not begin
-    if (const auto before = worker_->exchange()->failure(); !before.empty() && before != error.what())
+    if (const auto before = job_->exchange()->failure(); !before.empty() && before != error.what())
       throw base::PeerError(before);
     const auto sentence = base::join(described(noted.id), " of '", level_, "': ", error.what());
     end_all(sentence);
@@ -132,12 +109,12 @@ std::shared_ptr<Mark> WorkerGroup::give_to_accelerator(const Collective& call, c
 // Made at the group's first call on an accelerator, at which all of its ranks are.
 const std::shared_ptr<nccl::Communicator>& WorkerGroup::communicator(const CallId& id) {
   if (communicator_) return communicator_;
-  const auto& library = worker_->exchange()->library();
+  const auto& library = job_->exchange()->library();
   nccl::UniqueId name;
   if (rank() == 0) base::ensure(library->call.ncclGetUniqueId(&name) == nccl::kSuccess, "NCCL names a group");
   const Buffer bytes{&name, sizeof name};
   spread({Op::broadcast, bytes, bytes, 0, false});
-  worker_->accelerator()->enter();
+  job_->accelerator()->enter();
   communicator_ = std::make_shared<nccl::Communicator>(
       library, name, rank(), size(), [this, id](Waited& waited) { look(id, waited, kPatientTimes); });
   return communicator_;
@@ -145,7 +122,7 @@ const std::shared_ptr<nccl::Communicator>& WorkerGroup::communicator(const CallI
 
 void WorkerGroup::close_exchange() {
   if (!communicator_) return;
-  worker_->exchange()->drain();
+  job_->exchange()->drain();
   communicator_.reset();
 }
 

@@ -7,6 +7,7 @@
 
 #include "retort/comm/call.h"
 #include "retort/comm/group.h"
+#include "retort/comm/nccl/communicator.h"
 #include "retort/comm/waited.h"
 #include "retort/comm/worker.h"
 
@@ -15,18 +16,11 @@ namespace retort::comm {
 class WorkerGroup : public Group {
  public:
   const std::string& level() const override { return level_; }
-  void record(std::shared_ptr<Flight> flight) override { worker_->record(std::move(flight)); }
-  void at(std::int64_t step, std::string_view phase) override;
-  void note_failure(std::string_view sentence, bool by_another) noexcept override;
-  void note_recovery() noexcept override;
-  void set_patience(double seconds) override { worker_->set_patience(seconds); }
-  void set_accelerator(std::shared_ptr<Accelerator> accelerator,
-                       std::shared_ptr<const nccl::Library> library) override;
-  std::string place() const override;
+  Job& job() const override { return *job_; }
 
  protected:
-  WorkerGroup(std::shared_ptr<Worker> worker, std::string level)
-      : worker_(std::move(worker)), level_(std::move(level)) {}
+  WorkerGroup(std::shared_ptr<Job> job, std::shared_ptr<Worker> worker, std::string level)
+      : job_(std::move(job)), worker_(std::move(worker)), level_(std::move(level)) {}
 
   Handle start(const Collective& call) override;
   // The parts of a call, on the worker's thread.
@@ -48,6 +42,7 @@ class WorkerGroup : public Group {
   /// Bytes that the call at hand brought from other ranks.
   void note_moved(std::int64_t bytes) { moved_bytes_ += bytes; }
 
+  const std::shared_ptr<Job>& shared_job() const { return job_; }
   const std::shared_ptr<Worker>& worker() const { return worker_; }
 
  private:
@@ -64,6 +59,7 @@ class WorkerGroup : public Group {
   std::shared_ptr<Mark> give_to_accelerator(const Collective& call, const Noted& noted, const Mark& ready);
   const std::shared_ptr<nccl::Communicator>& communicator(const CallId& id);
 
+  std::shared_ptr<Job> job_;  // outlives the worker
   std::shared_ptr<Worker> worker_;
   std::string level_;
   std::int64_t number_ = 0;       // of the last call

@@ -9,8 +9,6 @@
 namespace retort::eval {
 namespace {
 
-constexpr double kSameSpeed = 0.03;  // what timing on a busy machine does not tell apart
-
 double mean_nll(const ModelScores& model) {
   double sum = 0;
   for (const auto& source : model.sources) sum += source.nll();
@@ -36,17 +34,9 @@ std::vector<Standing> standings(std::span<const ModelScores> models) {
   return result;
 }
 
-std::size_t chosen(std::span<const Standing> standings, std::span<const double> seconds) {
-  double fastest = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < standings.size(); ++i)
-    if (standings[i].tied) fastest = std::min(fastest, seconds[i]);
-  std::size_t best = standings.size();
-  for (std::size_t i = 0; i < standings.size(); ++i)
-    if (standings[i].tied && seconds[i] <= fastest * (1 + kSameSpeed) &&
-        (best == standings.size() || standings[i].nll < standings[best].nll))
-      best = i;
-  base::ensure(best < standings.size(), "the best is tied with itself");
-  return best;
+std::size_t chosen(std::span<const Standing> standings) {
+  const auto best = std::ranges::min_element(standings, {}, &Standing::nll);
+  return static_cast<std::size_t>(best - standings.begin());
 }
 
 }  // namespace retort::eval

@@ -1,5 +1,5 @@
 #pragma once
-// Which of several models to take, by what they say of the same documents and how fast they are.
+// Which of several models to take, by what they say of the same documents.
 
 #include <cstddef>
 #include <optional>
@@ -22,8 +22,7 @@ struct Standing {
 /// when they were not scored on the same documents with the same tokens.
 std::vector<Standing> standings(std::span<const ModelScores> models);
 
-/// Of the tied models the fastest; those within 3 % of it count as equally fast, and of them it is the one
-/// with the least loss.
-std::size_t chosen(std::span<const Standing> standings, std::span<const double> seconds);
+/// The one with the least loss; of equals the first.
+std::size_t chosen(std::span<const Standing> standings);
 
 }  // namespace retort::eval

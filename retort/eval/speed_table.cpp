@@ -123,36 +123,6 @@ SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, co
   return table;
 }
 
-SpeedTable SpeedTable::expected(std::span<const architecture::Config> models, const SpeedOptions& options,
-                                const OtherMachine& machine) {
-  SpeedTable table;
-  table.options_ = options;
-  table.options_.dtype = machine.dtype;
-  table.machine_ = machine.name;
-  const auto tokens = static_cast<double>(options.batch * options.context);
-  const auto rate = [&](const bench::Sweep& sweep, std::int64_t width) {
-    const double found = sweep.rate_at(width);
-    return found > 0 ? found : machine.rates.square_flops;
-  };
-  for_each_part(
-      models,
-      [&](const std::string& name, const auto& model) {
-        table.seconds_[name] = tokens * architecture::head_flops_per_token(model) /
-                               rate(machine.rates.hidden_size, model.hidden_size);
-      },
-      [&](const std::string& name, const auto& model) {
-        const auto& block = model.blocks.front();
-        const auto mlp_flops = 2.0 * static_cast<double>(architecture::matrix_parameters(
-                                         {.attention = {}, .mlp = block.mlp}, model.hidden_size));
-        const auto all_flops =
-            architecture::flops_per_token(model, options.context) - architecture::head_flops_per_token(model);
-        table.seconds_[name] =
-            tokens * (mlp_flops / rate(machine.rates.mlp_width, architecture::mlp_width(block)) +
-                      (all_flops - mlp_flops) / rate(machine.rates.hidden_size, model.hidden_size));
-      });
-  return table;
-}
-
 double SpeedTable::seconds(const architecture::Config& model) const {
   const auto of = [&](const std::string& name) {
     const auto found = seconds_.find(name);
@@ -177,14 +147,12 @@ base::Json to_json(const ModelCost& cost) {
 }
 
 base::Json SpeedTable::to_json() const {
-  base::Json conditions = {{"context", options_.context},
-                           {"batch", options_.batch},
-                           {keys::kDtype, model::dtype_name(options_.dtype)}};
-  if (machine_.empty())
-    conditions.update(
-        {{"rounds", options_.rounds}, {"device", options_.device.str()}, {"threads", at::get_num_threads()}});
-  else
-    conditions[keys::kRatesOf] = machine_;
+  const base::Json conditions = {{"context", options_.context},
+                                 {"batch", options_.batch},
+                                 {keys::kDtype, model::dtype_name(options_.dtype)},
+                                 {"rounds", options_.rounds},
+                                 {"device", options_.device.str()},
+                                 {"threads", at::get_num_threads()}};
   base::Json json = {{keys::kConditions, conditions}, {"seconds", seconds_}};
   const std::string text = json.dump();
   base::Hasher hasher;

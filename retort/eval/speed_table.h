@@ -1,7 +1,6 @@
 #pragma once
 // Seconds of a forward pass, put together from parts that are measured once: blocks of each shape and the
 // head.  Models that share shapes share the measurement, so that two models differ by what differs in them.
-// Of another machine parts are what its rates let expect.
 
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
@@ -15,7 +14,6 @@
 #include "retort/architecture/config.h"
 #include "retort/architecture/counts.h"
 #include "retort/base/json.h"
-#include "retort/bench/sizing.h"
 
 namespace retort::eval {
 
@@ -24,13 +22,6 @@ struct SpeedOptions {
   std::int64_t rounds = 5;                ///< of all parts in turn; the fastest of a part counts
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::kCPU;
-};
-
-/// A machine that models are made for, where nothing of this process runs.
-struct OtherMachine {
-  std::string name;  ///< never empty
-  c10::ScalarType dtype = c10::ScalarType::Float;
-  bench::Sizing::Sweeps rates;  ///< in this type
 };
 
 struct ModelCost {
@@ -44,16 +35,6 @@ class SpeedTable {
  public:
   /// Runs every part of the models, in memory for the largest of them.
   static SpeedTable measured(std::span<const architecture::Config> models, const SpeedOptions& options);
-  /// Products of an MLP run at the rate of its width there, all others at that of the hidden size; what is no
-  /// product costs nothing.  In the type of the rates.
-  static SpeedTable expected(std::span<const architecture::Config> models, const SpeedOptions& options,
-                             const OtherMachine& machine);
-
-  /// expected() where `machine` is given, else measured().
-  static SpeedTable of(std::span<const architecture::Config> models, const SpeedOptions& options,
-                       const OtherMachine* machine) {
-    return machine ? expected(models, options, *machine) : measured(models, options);
-  }
 
   /// Of a forward pass of `batch` * `context` tokens; every part of the model must have been measured.
   double seconds(const architecture::Config& model) const;
@@ -64,7 +45,6 @@ class SpeedTable {
 
  private:
   SpeedOptions options_;
-  std::string machine_;  ///< another one; empty: this
   std::map<std::string, double> seconds_;
 };
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "retort/ops/device/pieces.h"
+#include "retort/kernels/device/pieces.h"
 #include "retort/ops/logit_losses.h"
 #include "retort/ops/operation_clock.h"
 
@@ -15,7 +15,7 @@ namespace {
 // The places of losses in their list, by who computes them.
 struct Shares {
   std::vector<std::size_t> composed, in_kernels;
-  std::vector<ops::LogitTerm> terms;  // of those in kernels
+  std::vector<kernels::LogitTerm> terms;  // of those in kernels
 };
 
 Shares shares_of(const LogitLosses& losses, ops::Path path, std::int64_t item_bytes, Computed computed,
@@ -37,7 +37,7 @@ Shares shares_of(const LogitLosses& losses, ops::Path path, std::int64_t item_by
 
 // On a CPU each thread has a piece of its own, whose temporaries stay in its cache.
 std::int64_t piece_rows(ops::Path path, std::int64_t rows, std::int64_t vocab) {
-  if (path != ops::Path::cpu) return ops::device::piece_rows(rows, vocab);
+  if (path != ops::Path::cpu) return kernels::device::piece_rows(rows, vocab);
   constexpr std::int64_t kElements = std::int64_t{1} << 17;
   return std::clamp<std::int64_t>(kElements / vocab, 1, std::max<std::int64_t>(1, rows));
 }

@@ -20,8 +20,8 @@ class CrossEntropy final : public LogitLoss {
     return {.value_R1 = log_sum_R1 - z_target_R1, .gradient_RK = z_RV};
   }
   std::int64_t matrices() const override { return 1; }
-  std::optional<ops::LogitTerm> fused() const override {
-    return ops::LogitTerm{.kind = ops::LogitTermKind::cross_entropy};
+  std::optional<kernels::LogitTerm> fused() const override {
+    return kernels::LogitTerm{.kind = kernels::LogitTermKind::cross_entropy};
   }
 };
 

@@ -47,10 +47,11 @@ class KlDivergence final : public LogitLoss {
     return {kl_R1, z_RK, value_scale_, value_scale_ / temperature_};
   }
   std::int64_t matrices() const override { return 3; }
-  std::optional<ops::LogitTerm> fused() const override {
-    return ops::LogitTerm{.kind = reverse_ ? ops::LogitTermKind::reverse_kl : ops::LogitTermKind::forward_kl,
-                          .temperature = temperature_,
-                          .value_scale = value_scale_};
+  std::optional<kernels::LogitTerm> fused() const override {
+    return kernels::LogitTerm{
+        .kind = reverse_ ? kernels::LogitTermKind::reverse_kl : kernels::LogitTermKind::forward_kl,
+        .temperature = temperature_,
+        .value_scale = value_scale_};
   }
 
  private:

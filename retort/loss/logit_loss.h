@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "retort/kernels/logit_term.h"
 #include "retort/loss/loss.h"
-#include "retort/ops/logit_term.h"
 
 namespace retort::loss {
 
@@ -42,7 +42,7 @@ class LogitLoss : public Loss {
   /// Matrices of the size of student_RV that `of` holds at its peak, its result included.
   virtual std::int64_t matrices() const = 0;
   /// The term of the kernels that computes the same, where there is one; its gradient_scale is not read.
-  virtual std::optional<ops::LogitTerm> fused() const { return std::nullopt; }
+  virtual std::optional<kernels::LogitTerm> fused() const { return std::nullopt; }
 };
 
 using LogitLosses = std::vector<std::unique_ptr<LogitLoss>>;

@@ -3,27 +3,20 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "retort/ops/cpu/attention.h"
-#include "retort/ops/cuda/attention.h"
-#include "retort/ops/device/attention.h"
+#include "retort/kernels/cpu/attention.h"
+#include "retort/kernels/cuda/attention.h"
+#include "retort/kernels/device/attention.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
 
-ScoreRule ScoreRule::of_heads(std::int64_t head_dim) const {
-  auto rule = *this;
-  if (rule.scale == 0) rule.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  return rule;
-}
-
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  return choose(q_NHE, cpu::attention, device::attention, cuda::attention)(q_NHE, k_NKE, v_NKE, starts,
-                                                                           rule.of_heads(q_NHE.size(2)));
+  return choose(q_NHE, kernels::cpu::attention, kernels::device::attention, kernels::cuda::attention)(
+      q_NHE, k_NKE, v_NKE, starts, rule.of_heads(q_NHE.size(2)));
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
@@ -31,8 +24,9 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  choose(q_NHE, cpu::attention_backward, device::attention_backward, cuda::attention_backward)(
-      gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE, gv_NKE, rule.of_heads(q_NHE.size(2)));
+  choose(q_NHE, kernels::cpu::attention_backward, kernels::device::attention_backward,
+         kernels::cuda::attention_backward)(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE,
+                                            gv_NKE, rule.of_heads(q_NHE.size(2)));
 }
 
 namespace {
@@ -54,8 +48,8 @@ Parts parts_of(const at::Tensor& qkv_NX, const KeyValueCache& cache) {
 at::Tensor attention_to_all(const at::Tensor& q_NHE, const at::Tensor& k_MKE, const at::Tensor& v_MKE,
                             const ScoreRule& rule) {
   const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
-  return heads_first(device::composed_attention(heads_first(q_NHE), heads_first(k_MKE), heads_first(v_MKE),
-                                                k_MKE.size(0) - q_NHE.size(0), rule));
+  return heads_first(kernels::device::composed_attention(
+      heads_first(q_NHE), heads_first(k_MKE), heads_first(v_MKE), k_MKE.size(0) - q_NHE.size(0), rule));
 }
 
 // Forgets what the window of the next token does not reach, where room for `count` more is wanted.
@@ -96,7 +90,8 @@ at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, cons
   const bool fits = before + count <= room, begins = before == 0 && rule.window > 0;
   base::ensure(qkv_NX.is_contiguous() && (fits || begins),
                "attention_cached takes dense rows, and a cache with room for them");
-  if (count == 1 && path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_cached(qkv_NX, cache, rule);
+  if (count == 1 && path_of(qkv_NX.device()) == Path::cpu)
+    return kernels::cpu::attention_cached(qkv_NX, cache, rule);
   const auto parts = parts_of(qkv_NX, cache);
   if (!fits) return attention_beyond(parts, cache, rule);
   cache.k_MKE.narrow(0, before, count).copy_(parts.k_NKE);

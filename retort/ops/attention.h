@@ -8,22 +8,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "retort/kernels/types.h"
+
 namespace retort::ops {
 
-/// How the score of a query and a key comes about, and which keys a query sees.
-struct ScoreRule {
-  double scale = 0;         ///< of q k; 0: 1 / sqrt(E)
-  double softcap = 0;       ///< scores become softcap * tanh(score / softcap); 0: they stay
-  std::int64_t window = 0;  ///< a token sees itself and the window - 1 tokens before it; 0: all of them
-
-  /// With the scale of heads of this width, where none is set.
-  ScoreRule of_heads(std::int64_t head_dim) const;
-};
-
-struct Attention {
-  at::Tensor out_NHE;
-  at::Tensor lse_HN;  ///< log of the sum of exponentials of the scaled scores, float32 (float64)
-};
+using kernels::Attention;
+using kernels::KeyValueCache;
+using kernels::ScoreRule;
 
 /// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time grows
 /// with length x window.
@@ -38,12 +29,6 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule = {});
-
-/// Keys and values of the last tokens of a text.
-struct KeyValueCache {
-  at::Tensor k_MKE, v_MKE;  ///< dense, with room for M tokens
-  std::int64_t tokens = 0;  ///< that are in it
-};
 
 /// Room that a cache needs for a text: twice the window, so that moving its end to the front is seldom.
 std::int64_t cache_room(std::int64_t text_tokens, std::int64_t window);

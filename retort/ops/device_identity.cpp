@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "retort/ops/device_memory.h"
+#include "retort/kernels/device_index.h"
 
 namespace retort::ops {
 namespace {
@@ -36,8 +36,8 @@ UuidOf driver_function() {
 std::string identity_of(at::Device device) {
   static const UuidOf kUuidOf = driver_function();
   std::string uuid(16, '\0');
-  const bool told = kUuidOf && kUuidOf(uuid.data(), index_of(device)) == 0;
-  return told ? uuid : std::to_string(index_of(device));
+  const bool told = kUuidOf && kUuidOf(uuid.data(), kernels::index_of(device)) == 0;
+  return told ? uuid : std::to_string(kernels::index_of(device));
 }
 
 }  // namespace retort::ops

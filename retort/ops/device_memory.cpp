@@ -2,11 +2,14 @@
 
 #include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "retort/kernels/device_index.h"
 #include "retort/ops/tensor_allocator.h"
 
 namespace retort::ops {
+
+using kernels::index_of;
+
 namespace {
 
 // Its figures are there once the device was begun to be used, which the first tensor on it does.
@@ -18,10 +21,6 @@ c10::DeviceAllocator& allocator_of(at::Device device) {
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
 }  // namespace
-
-c10::DeviceIndex index_of(at::Device device) {
-  return device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
-}
 
 std::int64_t free_bytes(at::Device device) {
   return static_cast<std::int64_t>(allocator_of(device).getMemoryInfo(index_of(device)).first);

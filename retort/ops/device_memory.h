@@ -7,9 +7,6 @@
 
 namespace retort::ops {
 
-/// The number of an accelerator; where it has none, that of the calling thread's.
-c10::DeviceIndex index_of(at::Device device);
-
 /// Bytes that tensors of an accelerator can still take.
 std::int64_t free_bytes(at::Device device);
 

@@ -7,12 +7,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "retort/kernels/types.h"
+
 namespace retort::ops {
 
-struct RmsNorm {
-  at::Tensor y_ND;
-  at::Tensor rstd_N;  ///< 1 / rms in float32 (float64 for float64)
-};
+using kernels::GluGrad;
+using kernels::kRoundingUnits;
+using kernels::RmsNorm;
+using kernels::Rotary;
 
 /// y = w * x / sqrt(mean(x^2) + eps).  The normalised value is rounded to the tensor's type before it meets
 /// w, as transformers' LlamaRMSNorm does; the classes of Gemma and OLMo round once, after w.
@@ -23,12 +25,6 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps);
 /// threads.
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D);
-
-/// Tables of the rotary embedding for absolute positions.
-struct Rotary {
-  at::Tensor cos_NE2;  ///< [N, R/2] float32, where the first R of a head's E channels are turned
-  at::Tensor sin_NE2;
-};
 
 /// cos and sin of position x frequency, times `factor`.
 Rotary rotary_tables(const at::Tensor& positions_N, const at::Tensor& frequencies_R2, double factor = 1);
@@ -46,10 +42,6 @@ at::Tensor swiglu(const at::Tensor& gate_up_N2I);
 /// gelu(gate) * up, with tanh in place of the error function.
 at::Tensor geglu(const at::Tensor& gate_up_N2I);
 
-struct GluGrad {
-  at::Tensor gate_up_N2I;
-  at::Tensor out_NI;  ///< activation(gate) * up, computed again for the gradient of the down projection
-};
 /// Gradients; they overwrite gate_up_N2I with its own gradient (nothing needs it afterwards).
 GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
@@ -57,9 +49,6 @@ GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I);
 /// sum += x, of the same shape and added in the type of `sum`.  One pass: at::add_ of bfloat16 to float32
 /// makes a float32 copy of x first.
 void accumulate(const at::Tensor& x, at::Tensor sum);
-
-/// A float64 plus so many units, less them, is a multiple of the unit: the next one.
-inline constexpr double kRoundingUnits = 0x1.8p52;
 
 /// sum += x, each x_ij rounded to a multiple of unit_i unit_j, which are powers of two.  As long as sums stay
 /// below 2^52 of these they are exact, and so the same in any order.  The sum and the units are float64.

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "retort/ops/cpu/amx_kernels.h"
+#include "retort/kernels/cpu/amx_kernels.h"
 
 namespace retort::ops {
 namespace {
@@ -12,7 +12,7 @@ std::atomic<Float32Products> of_process = Float32Products::amx;
 }  // namespace
 
 bool has_float32_amx() {
-  return amx_kernels() != nullptr;
+  return kernels::amx_kernels() != nullptr;
 }
 
 Float32Products float32_products() {

@@ -7,10 +7,16 @@
 
 #include <vector>
 
-#include "retort/ops/logit_term.h"
+#include "retort/kernels/logit_term.h"
+#include "retort/kernels/types.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
+
+using kernels::LogitTerm;
+using kernels::LogitTermKind;
+using kernels::RelativeError;
+using kernels::SquareSums;
 
 /// Whether logits of this path, of so many bytes an element, have kernels for so many terms together.
 bool has_logit_losses(Path path, std::int64_t item_bytes, std::int64_t terms);
@@ -24,24 +30,12 @@ bool has_logit_losses(Path path, std::int64_t item_bytes, std::int64_t terms);
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms, at::Tensor grad_NV);
 
-struct SquareSums {
-  at::Tensor error;    ///< sum of (student - teacher)^2
-  at::Tensor teacher;  ///< sum of teacher^2
-};
 /// Sums over all elements of two hidden states: float64 scalars on their device, which is not waited for.
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND);
 /// factor * (student - teacher), written to out_ND; `factor` is a float64 scalar of their device.
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND);
 
-/// What becomes of the relative error of a segment: the mean square of student - teacher over that of the
-/// teacher and eps.
-struct RelativeError {
-  double eps = 0;
-  double blocks = 1;       ///< that a loss compares: its value is a mean over them
-  double step_tokens = 1;  ///< that the gradient is of a mean over, of the whole step
-  double weight = 1;       ///< of the gradient
-};
 /// The sum over segments of tokens / blocks * relative error: a float64 scalar on the device of the hidden
 /// states, which is not waited for.  Writes its gradient, times weight / step_tokens, to grad_ND.  `bounds`
 /// holds the first token of each segment in rising order and, last, N.

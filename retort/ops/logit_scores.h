@@ -7,18 +7,13 @@
 
 #include <cstdint>
 
+#include "retort/kernels/types.h"
+
 namespace retort::ops {
 
+using kernels::ChunkScores;
+
 /// What evaluation needs of each row of a chunk.
-struct ChunkScores {
-  at::Tensor nll_N;          ///< float32, or float64 of float64 logits; 0 where a row does not count
-  at::Tensor kl_N;           ///< KL(teacher || student) at temperature 1; undefined without a teacher
-  at::Tensor agreed_N;       ///< bool: both find the same token most likely; undefined without a teacher
-  at::Tensor top1_N;         ///< the student's most likely token
-  at::Tensor confidence_N;   ///< the probability of that token, among all columns
-  at::Tensor teacher_nll_N;  ///< of the teacher itself
-  at::Tensor teacher_top1_N;
-};
 /// teacher_NV may be undefined.  Only the first `num_tokens` columns are tokens, 0: all; no other is the most
 /// likely one.  What compares both models, kl_N and agreed_N, is as if there were no others.
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,

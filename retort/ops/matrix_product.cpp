@@ -1,73 +1,36 @@
 #include "retort/ops/matrix_product.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "retort/base/error.h"
-#include "retort/ops/cpu/amx_product.h"
-#include "retort/ops/cpu/matrix_vector.h"
-#include "retort/ops/cpu/packed_product.h"
-#include "retort/ops/device/pieces.h"
+#include "retort/kernels/cpu/amx_product.h"
+#include "retort/kernels/cpu/matrix_vector.h"
+#include "retort/kernels/cpu/onednn_product.h"
+#include "retort/kernels/cpu/packed_product.h"
+#include "retort/kernels/device/pieces.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/float32_products.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
 namespace {
 
-// Below it, finding the kernel takes longer than it saves.
-constexpr std::int64_t kLeastMultiplications = std::int64_t{1} << 23;
-
-using Linear = at::Tensor(const at::Tensor& x, const at::Tensor& weight,
-                          const std::optional<at::Tensor>& bias, c10::string_view after,
-                          c10::List<std::optional<at::Scalar>> scalars,
-                          std::optional<c10::string_view> algorithm);
-
-// The operation that libtorch's own compiler calls: it is found by name, so a libtorch without it serves too.
-const std::optional<c10::TypedOperatorHandle<Linear>>& linear() {
-  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<Linear>> {
-    const auto handle = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
-    if (!handle) return {};
-    return handle->typed<Linear>();
-  }();
-  return found;
-}
-
-enum class ByOneDnn { none, transposed, all };
-
-// On processors of other makers than Intel, MKL takes its kernels for AVX2 where it has those for AVX-512,
-// and copies a transposed `b` slowly.
-ByOneDnn faster_by_onednn() {
-#if defined(__x86_64__) || defined(_M_X64)
-  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f")) return ByOneDnn::all;
-  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx2")) return ByOneDnn::transposed;
-#endif
-  return ByOneDnn::none;
-}
-
-// Settled once: operands of equal shapes and strides always go to the same library.
-bool goes_to_onednn(const at::Tensor& b_KM) {
-  static const auto chosen = linear() ? faster_by_onednn() : ByOneDnn::none;
-  return chosen == ByOneDnn::all || (chosen == ByOneDnn::transposed && b_KM.t().is_contiguous());
-}
-
-// oneDNN copies a transposed `a`, which takes what the product gains.
-bool suits_onednn(const at::Tensor& a_NK, const at::Tensor& b_KM) {
-  return a_NK.device().is_cpu() && a_NK.scalar_type() == at::kFloat && b_KM.scalar_type() == at::kFloat &&
-         a_NK.is_contiguous() && a_NK.numel() * b_KM.size(1) >= kLeastMultiplications;
-}
-
 bool suits_amx(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   return path_of(a_NK.device()) == Path::cpu && a_NK.scalar_type() == at::kFloat &&
-         cpu::suits_amx_product(a_NK, b_KM);
+         float32_products() == Float32Products::amx && kernels::cpu::suits_amx_product(a_NK, b_KM);
+}
+
+bool adds_by_amx(const at::Tensor& sum_NM, const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  const bool wanted = a_NK.scalar_type() != at::kFloat || float32_products() == Float32Products::amx;
+  return wanted && kernels::cpu::suits_amx_sum(sum_NM, a_NK, b_KM);
 }
 
 at::Tensor product_by_amx(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   auto product_NM = at::empty({a_NK.size(0), b_KM.size(1)}, a_NK.options());
-  cpu::amx_product(product_NM, a_NK, b_KM, cpu::AmxResult::assigned);
+  kernels::cpu::amx_product(product_NM, a_NK, b_KM, kernels::cpu::AmxResult::assigned);
   return product_NM;
 }
 
@@ -75,11 +38,11 @@ at::Tensor product_by_amx(const at::Tensor& a_NK, const at::Tensor& b_KM) {
 // it is faster as well.
 void add_widened_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
   const auto type = sum_MK.scalar_type();
-  device::for_each_piece(a_NM.size(0), a_NM.size(1) + b_NK.size(1),
-                         [&](std::int64_t first, std::int64_t rows) {
-                           at::addmm_out(sum_MK, sum_MK, a_NM.narrow(0, first, rows).to(type).t(),
-                                         b_NK.narrow(0, first, rows).to(type));
-                         });
+  kernels::device::for_each_piece(a_NM.size(0), a_NM.size(1) + b_NK.size(1),
+                                  [&](std::int64_t first, std::int64_t rows) {
+                                    at::addmm_out(sum_MK, sum_MK, a_NM.narrow(0, first, rows).to(type).t(),
+                                                  b_NK.narrow(0, first, rows).to(type));
+                                  });
 }
 
 at::Tensor product_by_rows(const at::Tensor& a_NK, const at::Tensor& b_KM) {
@@ -104,7 +67,7 @@ bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const InOperation timed(Operation::product);
   if (suits_amx(a_NK, b_KM)) return product_by_amx(a_NK, b_KM);
-  if (goes_to_onednn(b_KM) && suits_onednn(a_NK, b_KM)) return cpu::onednn_product(a_NK, b_KM);
+  if (kernels::cpu::suits_onednn_product(a_NK, b_KM)) return kernels::cpu::onednn_product(a_NK, b_KM);
   const bool by_rows =
       widens_bf16_results() && path_of(a_NK.device()) == Path::cpu && a_NK.scalar_type() == at::kBFloat16;
   return by_rows ? product_by_rows(a_NK, b_KM) : at::mm(a_NK, b_KM);
@@ -126,17 +89,17 @@ at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<cons
                "linear takes weights of its input's type, or bfloat16 under float32");
   base::ensure(packed.empty() || w_MK.scalar_type() == type,
                "packed weights have the type of linear's input");
-  if (suits_matrix_vector(x_NK, w_MK)) return cpu::matrix_vector(x_NK, w_MK, packed);
+  if (suits_matrix_vector(x_NK, w_MK)) return kernels::cpu::matrix_vector(x_NK, w_MK, packed);
   return matrix_product(x_NK, w_MK.to(type).t());
 }
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {
   const InOperation timed(Operation::product);
   const bool on_cpu = path_of(a_NM.device()) == Path::cpu;
-  if (on_cpu && cpu::suits_amx_sum(sum_MK, a_NM.t(), b_NK))
-    cpu::amx_product(sum_MK, a_NM.t(), b_NK, cpu::AmxResult::added);
-  else if (on_cpu && cpu::suits_packed_product(sum_MK, a_NM, b_NK))
-    cpu::add_packed_product(sum_MK, a_NM, b_NK);
+  if (on_cpu && adds_by_amx(sum_MK, a_NM.t(), b_NK))
+    kernels::cpu::amx_product(sum_MK, a_NM.t(), b_NK, kernels::cpu::AmxResult::added);
+  else if (on_cpu && kernels::cpu::suits_packed_product(sum_MK, a_NM, b_NK))
+    kernels::cpu::add_packed_product(sum_MK, a_NM, b_NK);
   else if (sum_MK.scalar_type() == a_NM.scalar_type())
     at::addmm_out(sum_MK, sum_MK, a_NM.t(), b_NK);
   else if (on_cpu)
@@ -158,15 +121,12 @@ void add_gram_product(at::Tensor sum_CC, const at::Tensor& x_NC) {
   }
   const bool apart = sum_CC.scalar_type() != x_NC.scalar_type();
   const auto product_CC = apart ? at::zeros(sum_CC.sizes(), x_NC.options()) : sum_CC;
-  cpu::add_upper_product(product_CC, x_NC);
-  cpu::mirror_upper(product_CC);
+  if (adds_by_amx(product_CC, x_NC.t(), x_NC))
+    kernels::cpu::amx_product(product_CC, x_NC.t(), x_NC, kernels::cpu::AmxResult::added_above_the_diagonal);
+  else
+    kernels::cpu::add_upper_product(product_CC, x_NC);
+  kernels::cpu::mirror_upper(product_CC);
   if (apart) sum_CC.add_(product_CC);
-}
-
-at::Tensor cpu::onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
-  if (!linear()) return {};
-  const c10::List<std::optional<at::Scalar>> none;
-  return linear()->call(a_NK, b_KM.t(), std::nullopt, "none", none, std::nullopt);
 }
 
 }  // namespace retort::ops

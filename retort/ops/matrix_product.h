@@ -38,9 +38,4 @@ void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at:
 /// its mirror image.  The sum may be of a wider type, and is symmetric before.
 void add_gram_product(at::Tensor sum_CC, const at::Tensor& x_NC);
 
-namespace cpu {
-/// a b by oneDNN, of float32 matrices on a CPU; undefined where libtorch has none.
-at::Tensor onednn_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
-}  // namespace cpu
-
 }  // namespace retort::ops

@@ -4,20 +4,18 @@
 #include <ATen/core/Tensor.h>
 
 #include "retort/base/error.h"
+#include "retort/kernels/types.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
+
+using kernels::statistics_type;
 
 /// The body that serves x.
 template <typename Body>
 Body* choose(const at::Tensor& x, Body* cpu, Body* device, Body* cuda) {
   const auto path = path_of(x.device());
   return path == Path::cpu ? cpu : path == Path::cuda ? cuda : device;
-}
-
-/// The type in which statistics of x are kept.
-inline at::ScalarType statistics_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 /// Throws InternalError unless `others` are dense, as x is, and of its type and device.

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "retort/ops/cpu/optimizer_step.h"
-#include "retort/ops/cuda/optimizer_step.h"
-#include "retort/ops/device/optimizer_step.h"
+#include "retort/kernels/cpu/optimizer_step.h"
+#include "retort/kernels/cuda/optimizer_step.h"
+#include "retort/kernels/device/optimizer_step.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
 
@@ -31,13 +31,14 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   require_range("adamw_", "the first moment", m, at::kFloat, count);
   require_range("adamw_", "the second moment", v, at::kFloat, count);
   if (copy.defined()) require_range("adamw_", "the copy", copy, at::kBFloat16, count);
-  choose(p, cpu::adamw_, device::adamw_, cuda::adamw_)(p, g, m, v, copy, settings);
+  choose(p, kernels::cpu::adamw_, kernels::device::adamw_, kernels::cuda::adamw_)(p, g, m, v, copy, settings);
 }
 
 at::Tensor sum_of_squares(const at::Tensor& x) {
   const InOperation timed(Operation::optimizer);
   require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
-  return choose(x, cpu::sum_of_squares, device::sum_of_squares, cuda::sum_of_squares)(x);
+  return choose(x, kernels::cpu::sum_of_squares, kernels::device::sum_of_squares,
+                kernels::cuda::sum_of_squares)(x);
 }
 
 }  // namespace retort::ops

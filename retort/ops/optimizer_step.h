@@ -3,15 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
+#include "retort/kernels/types.h"
 
 namespace retort::ops {
 
-struct AdamWSettings {
-  double lr, beta1, beta2, eps, weight_decay;
-  std::int64_t step;          ///< from 1
-  double gradient_scale = 1;  ///< multiplies the gradient: clipping
-};
+using kernels::AdamWSettings;
 
 /// One AdamW step on float32 ranges of equal length, in one pass.
 /// copy: bfloat16 range that receives the new parameters, or undefined.  Throws InternalError for a range of

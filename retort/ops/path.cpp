@@ -1,13 +1,13 @@
 // Alone in its file: a test program that links a definition of its own takes the path of a device on a CPU.
 #include "retort/ops/path.h"
 
-#include "retort/ops/cuda/kernels.h"
+#include "retort/kernels/cuda/kernels.h"
 
 namespace retort::ops {
 
 Path path_of(c10::Device device) {
   if (device.is_cpu()) return Path::cpu;
-  return cuda::has_kernels(device) ? Path::cuda : Path::device;
+  return kernels::cuda::has_kernels(device) ? Path::cuda : Path::device;
 }
 
 }  // namespace retort::ops

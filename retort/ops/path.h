@@ -1,6 +1,7 @@
 #pragma once
-// Where an operation of ops/ is carried out.  Each has bodies of one signature: loops in ops/cpu/,
-// compositions of libtorch's operations in ops/device/, for any accelerator, and kernels in ops/cuda/.
+// Where an operation of ops/ is carried out.  Each has bodies of one signature: loops in kernels/cpu/,
+// compositions of libtorch's operations in kernels/device/, for any accelerator, and kernels in
+// kernels/cuda/.
 
 #include <c10/core/Device.h>
 
@@ -8,8 +9,8 @@ namespace retort::ops {
 
 enum class Path { cpu, device, cuda };
 
-/// The path of tensors on `device`: `cpu` on a CPU, `cuda` where kernels can be made (cuda/kernels.h), and
-/// `device` elsewhere.
+/// The path of tensors on `device`: `cpu` on a CPU, `cuda` where kernels can be made
+/// (kernels/cuda/kernels.h), and `device` elsewhere.
 Path path_of(c10::Device device);
 
 }  // namespace retort::ops

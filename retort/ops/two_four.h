@@ -10,13 +10,11 @@
 
 #include <cstdint>
 
+#include "retort/kernels/types.h"
+
 namespace retort::ops {
 
-/// Rows of a linear layer's weights, packed.
-struct TwoFourRows {
-  std::int64_t first = 0, count = 0;  ///< which of the layer's rows they are
-  at::Tensor packed = {};             ///< bytes
-};
+using kernels::TwoFourRows;
 
 /// Whether rows of this type are packed on this device: bfloat16 and float32 on a CPU with the vectors of
 /// AVX2.

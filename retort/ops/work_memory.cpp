@@ -2,14 +2,14 @@
 
 #include <ATen/Parallel.h>
 
-#include "retort/ops/cpu/amx_product.h"
-#include "retort/ops/cpu/matrix_unit.h"
-#include "retort/ops/cpu/packed_product.h"
-#include "retort/ops/cpu/tile_sizes.h"
-#include "retort/ops/cuda/attention.h"
-#include "retort/ops/cuda/elementwise.h"
-#include "retort/ops/device/attention.h"
-#include "retort/ops/device/pieces.h"
+#include "retort/kernels/cpu/amx_product.h"
+#include "retort/kernels/cpu/matrix_unit.h"
+#include "retort/kernels/cpu/packed_product.h"
+#include "retort/kernels/cpu/tile_sizes.h"
+#include "retort/kernels/cuda/attention.h"
+#include "retort/kernels/cuda/elementwise.h"
+#include "retort/kernels/device/attention.h"
+#include "retort/kernels/device/pieces.h"
 #include "retort/ops/matrix_product.h"
 
 namespace retort::ops {
@@ -19,7 +19,7 @@ namespace {
 // where the compute type is another.
 std::int64_t piece_bytes(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes, double exact,
                          double rounded) {
-  const auto elements = device::piece_rows(rows, columns) * columns;
+  const auto elements = kernels::device::piece_rows(rows, columns) * columns;
   const double count = item_bytes == 2 ? exact + rounded : exact;
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
   return static_cast<std::int64_t>(count * static_cast<double>(statistics_bytes * elements));
@@ -31,7 +31,7 @@ std::int64_t tiles_bytes(const AttentionSizes& s, std::int64_t item_bytes, TileE
                          TileElements unit) {
   if (s.heads == 0) return 0;
   const auto head_dim = s.queries / s.heads, item = std::max<std::int64_t>(4, item_bytes);
-  const bool on_unit = item_bytes == 2 && cpu::suits_matrix_unit(head_dim);
+  const bool on_unit = item_bytes == 2 && kernels::cpu::suits_matrix_unit(head_dim);
   return at::get_num_threads() * item * (on_unit ? unit : elements)(s.segment, head_dim);
 }
 
@@ -49,8 +49,8 @@ std::int64_t product_work_bytes(Path path, std::int64_t item_bytes) {
 
 // The gradient of the weight, of each block of a kernel.
 std::int64_t rms_norm_work_bytes(Path path, std::int64_t rows, std::int64_t dim, std::int64_t item_bytes) {
-  if (in_kernels(path, item_bytes) && cuda::has_norm_backward(dim, item_bytes))
-    return std::min(rows, cuda::kNormBlocks) * dim * 4;
+  if (in_kernels(path, item_bytes) && kernels::cuda::has_norm_backward(dim, item_bytes))
+    return std::min(rows, kernels::cuda::kNormBlocks) * dim * 4;
   return path == Path::cpu ? 0 : piece_bytes(rows, dim, item_bytes, 1, 2);
 }
 
@@ -62,7 +62,7 @@ std::int64_t rotary_work_bytes(Path path, std::int64_t rows, std::int64_t width,
 std::int64_t swiglu_backward_work_bytes(Path path, std::int64_t rows, std::int64_t width,
                                         std::int64_t item_bytes) {
   if (in_kernels(path, item_bytes)) return 0;
-  return path == Path::cpu ? 0 : 2 * item_bytes * device::piece_rows(rows, width) * width;
+  return path == Path::cpu ? 0 : 2 * item_bytes * kernels::device::piece_rows(rows, width) * width;
 }
 
 namespace {
@@ -72,7 +72,7 @@ namespace {
 std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, std::int64_t scores,
                             std::int64_t copies) {
   if (!s.capped && (s.window == 0 || s.window >= s.segment)) return 0;
-  const auto rows = std::min(device::kAttentionPieceRows, s.segment);
+  const auto rows = std::min(kernels::device::kAttentionPieceRows, s.segment);
   const auto keys = s.window > 0 ? std::min(s.segment, s.window + rows) : s.segment;
   return scores * rows * keys * s.heads * std::max<std::int64_t>(4, item_bytes) +
          copies * keys * s.queries * item_bytes;
@@ -80,27 +80,32 @@ std::int64_t composed_bytes(const AttentionSizes& s, std::int64_t item_bytes, st
 
 // The library's kernels for all segments together.
 bool in_attention_kernels(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
-  return in_kernels(path, item_bytes) && !s.capped && s.heads > 0 && cuda::has_attention(s.queries / s.heads);
+  return in_kernels(path, item_bytes) && !s.capped && s.heads > 0 &&
+         kernels::cuda::has_attention(s.queries / s.heads);
 }
 
 std::int64_t attention_kernel_backward_bytes(const AttentionSizes& s, std::int64_t item_bytes) {
   const auto head_dim = s.queries / s.heads, heads = 4 * s.heads;  // one float of each
   if (item_bytes == 4)
-    return s.tokens * (item_bytes * (5 + cuda::kMostPadding) * s.queries + item_bytes * s.keys + heads);
+    return s.tokens *
+           (item_bytes * (5 + kernels::cuda::kMostPadding) * s.queries + item_bytes * s.keys + heads);
   const auto of_shared_keys = s.keys < s.queries ? 2 * s.queries : 0;
   // What is added up in float32 has rows for the gaps behind documents, and whole tiles of columns.
   const auto columns = (head_dim + 31) / 32 * 32 + (head_dim > 128 ? 32 : 0);
   return s.tokens * (item_bytes * (s.queries + 2 * s.keys + of_shared_keys) +
-                     cuda::kMostPadding * (4 * columns * s.heads + heads));
+                     kernels::cuda::kMostPadding * (4 * columns * s.heads + heads));
 }
 
 }  // namespace
 
 std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
-  if (path == Path::cpu) return tiles_bytes(s, item_bytes, cpu::forward_elements, cpu::unit_forward_elements);
+  if (path == Path::cpu)
+    return tiles_bytes(s, item_bytes, kernels::cpu::forward_elements, kernels::cpu::unit_forward_elements);
   // In float32 with keys and values of each query head, and sums for the gaps behind documents.
   if (in_attention_kernels(path, s, item_bytes))
-    return item_bytes == 4 ? s.tokens * (2 * item_bytes * s.queries + 4 * s.heads * cuda::kMostPadding) : 0;
+    return item_bytes == 4
+               ? s.tokens * (2 * item_bytes * s.queries + 4 * s.heads * kernels::cuda::kMostPadding)
+               : 0;
   // The output of a segment before it is copied to its place.
   if (const auto bytes = composed_bytes(s, item_bytes, 3, 2)) return bytes;
   return item_bytes * s.segment * s.queries;
@@ -109,7 +114,7 @@ std::int64_t attention_work_bytes(Path path, const AttentionSizes& s, std::int64
 std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
   const auto statistics_bytes = std::max<std::int64_t>(4, item_bytes);
   if (path == Path::cpu)
-    return tiles_bytes(s, item_bytes, cpu::backward_elements, cpu::unit_backward_elements);
+    return tiles_bytes(s, item_bytes, kernels::cpu::backward_elements, kernels::cpu::unit_backward_elements);
   if (in_attention_kernels(path, s, item_bytes)) return attention_kernel_backward_bytes(s, item_bytes);
   if (const auto bytes = composed_bytes(s, item_bytes, s.capped ? 5 : 4, 4))
     return bytes + 2 * statistics_bytes * s.segment * s.keys;
@@ -140,9 +145,10 @@ std::int64_t add_transposed_product_work_bytes(Path path, std::int64_t inner, st
                                                std::int64_t columns, std::int64_t item_bytes) {
   if (item_bytes != 2 || path == Path::cuda) return 0;
   if (path == Path::cpu) {
-    if (cpu::has_amx_product(inner, rows, columns) || cpu::packs_bf16(inner, rows, columns)) return 0;
+    if (kernels::cpu::has_amx_product(inner, rows, columns) || kernels::cpu::packs_bf16(inner, rows, columns))
+      return 0;
     const auto widened = rows + columns;  // of a piece, in float32
-    return std::int64_t{sizeof(float)} * device::piece_rows(inner, widened) * widened;
+    return std::int64_t{sizeof(float)} * kernels::device::piece_rows(inner, widened) * widened;
   }
   return item_bytes * rows * columns + accumulate_work_bytes(path, rows, columns, item_bytes);
 }

@@ -1,7 +1,7 @@
 #pragma once
 // The bytes that an operation holds beside its arguments and its results, by path: what a memory plan adds
-// up. The loops of ops/cpu/ hold next to nothing, but for the tiles of attention, which each thread has.  The
-// compositions of ops/device/ hold temporaries of a piece of rows, whatever the number of rows.
+// up. The loops of kernels/cpu/ hold next to nothing, but for the tiles of attention, which each thread has.
+// The compositions of kernels/device/ hold temporaries of a piece of rows, whatever the number of rows.
 //
 // `item_bytes` belongs to an element of the compute type.
 

@@ -8,7 +8,7 @@
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
-#include "retort/bench/sizing.h"
+#include "retort/bench/rates.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
@@ -20,14 +20,10 @@
 namespace retort::pipeline {
 namespace {
 
-constexpr std::int64_t kMostTokens = 2048, kLeastTokens = 256, kAttentionTokens = 1024;
-constexpr double kRoundsInTime = 6;  // of the sweeps, for the choice of tokens
+constexpr std::int64_t kMostTokens = 2048, kLeastTokens = 256;
+constexpr double kRoundsInTime = 6;  // of all products, for the choice of tokens
 
 constexpr double kMemoryShare = 0.01;  // of all time, twice
-
-// Shares of the time of a compute type.
-constexpr double kProductShare = 0.2, kWidthShare = 0.35, kHiddenShare = 0.3, kGroupShare = 0.075,
-                 kHeadShare = 0.075;
 
 // As wide as models of some hundred million parameters are.
 architecture::Config usual_shape() {
@@ -101,13 +97,6 @@ class Bench {
     conditions_.memory = memory.better(conditions_.memory);
   }
 
-  bench::SweepPlan width_sweep(std::int64_t tokens) const {
-    return bench::mlp_width_sweep(conditions_.config, tokens);
-  }
-  bench::SweepPlan hidden_sweep(std::int64_t tokens) const {
-    return bench::hidden_size_sweep(conditions_.config, tokens);
-  }
-
   bench::Effort effort(double share) const {
     return {.seconds = share * request_.seconds / static_cast<double>(dtypes_.size())};
   }
@@ -115,21 +104,22 @@ class Bench {
     return [this, what](double share) { observer_.progress(what, std::lround(100 * share), 100); };
   }
 
-  // As many as pass the sweeps a few times in the time that there is, in every type.
+  // As many as pass the products a few times in the time that there is, in every type.
   std::int64_t tokens_in_time() const {
-    const double flops = width_sweep(1).flops_per_round() + hidden_sweep(1).flops_per_round();
+    double flops = 0;
+    for (const auto& product : bench::products_of(conditions_.config, kLeastTokens))
+      flops += static_cast<double>(std::size(bench::kPasses)) * bench::flops(product.weight, kLeastTokens);
+    flops /= static_cast<double>(kLeastTokens);
     double tokens = kMostTokens;
     for (const auto& [name, rate] : square_flops_)
-      tokens = std::min(tokens, effort(kWidthShare + kHiddenShare).seconds * rate / (kRoundsInTime * flops));
+      tokens = std::min(tokens, effort(1).seconds * rate / (kRoundsInTime * flops));
     return std::max<std::int64_t>(kLeastTokens,
                                   static_cast<std::int64_t>(tokens) / kLeastTokens * kLeastTokens);
   }
 
   std::int64_t gemm_bytes(at::ScalarType dtype) const {
-    const auto tokens = conditions_.tokens;
-    std::int64_t most =
-        std::max(width_sweep(tokens).bytes(item_bytes(dtype)), hidden_sweep(tokens).bytes(item_bytes(dtype)));
-    for (const auto& product : bench::products_of(conditions_.config, tokens))
+    std::int64_t most = 0;
+    for (const auto& product : bench::products_of(conditions_.config, conditions_.tokens))
       most = std::max(most, bench::Operands::bytes({&product.weight, 1}, product.tokens, item_bytes(dtype)));
     return most;
   }
@@ -141,31 +131,17 @@ class Bench {
         ", what the machine has left; take fewer --tokens, or a smaller model.");
   }
 
+  // The rate of a square product is measured once more at the end.
   bench::GemmRates measured(at::ScalarType dtype) const {
-    const auto name = model::dtype_name(dtype);
-    const auto tokens = conditions_.tokens, attended = std::min(tokens, kAttentionTokens);
-    const auto& config = conditions_.config;
-    bench::GemmRates rates{.square_flops = 0,  // measured once more at the end
-                           .products = {},
-                           .mlp_width = {},
-                           .hidden_size = {},
-                           .kv_groups = {},
-                           .head_dim = {}};
-    const auto products = bench::products_of(config, tokens);
+    bench::GemmRates rates;
+    const auto report = progress(model::dtype_name(dtype) + " products");
+    const auto products = bench::products_of(conditions_.config, conditions_.tokens);
+    const double share = 1 / static_cast<double>(products.size());
     for (std::size_t i = 0; i < products.size(); ++i) {
-      for (const auto& rate : bench::measure_product(
-               products[i], dtype, device_, effort(kProductShare / static_cast<double>(products.size()))))
+      for (const auto& rate : bench::measure_product(products[i], dtype, device_, effort(share)))
         rates.products.push_back(rate);
-      progress(name + " products")(static_cast<double>(i + 1) / static_cast<double>(products.size()));
+      report(static_cast<double>(i + 1) * share);
     }
-    rates.mlp_width = bench::measure(width_sweep(tokens), dtype, device_, effort(kWidthShare),
-                                     progress(name + " MLP widths"));
-    rates.hidden_size = bench::measure(hidden_sweep(tokens), dtype, device_, effort(kHiddenShare),
-                                       progress(name + " hidden sizes"));
-    rates.kv_groups = bench::measure_kv_groups(config, tokens, dtype, device_, effort(kGroupShare),
-                                               progress(name + " KV groups"));
-    rates.head_dim = bench::measure_head_dims(config, attended, dtype, device_, effort(kHeadShare),
-                                              progress(name + " head dims"));
     return rates;
   }
 

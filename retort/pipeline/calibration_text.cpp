@@ -66,18 +66,27 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
   return sources;
 }
 
-CalibratedModel calibrated_model(const Context& context, const recipe::Stage& stage,
-                                 const CalibrationAsked& asked, bool offloaded) {
+CalibratedStage calibrated_stage(const Place& place, const recipe::Stage& stage,
+                                 const CalibrationAsked& asked,
+                                 const std::function<WeightsToPlace(std::int64_t text_tokens)>& weights_for) {
+  const auto text_tokens = std::ssize(stage.data) * asked.sequence_length *
+                           sequences_of(stage, asked.tokens, asked.sequence_length);
+  return {stage, asked, text_tokens, placed_weights(place, weights_for(text_tokens))};
+}
+
+CalibratedModel calibrated_model(const Context& context, const CalibratedStage& calibrated) {
+  const auto& [stage, asked, text_tokens, weights] = calibrated;
   CalibratedModel model{.path = context.model_path(stage.from), .weights = {}, .writes = true, .sources = {}};
   model::UnitSource source;
   context.group.agree([&] { source = model::open_weights(model.path); });
-  if (offloaded)
+  if (weights.offloaded)
     context.observer.message(record::Level::info,
                              base::join("stage '", stage.name,
                                         "': the weights stay in the memory of the machine, and blocks are "
                                         "copied to the accelerator when they compute."));
-  auto shared = shard::weights_of_machine(source, at::kFloat, offloaded ? at::kCPU : context.place.device,
-                                          context.place.device, context.group);
+  auto shared =
+      shard::weights_of_machine(source, at::kFloat, weights.offloaded ? at::kCPU : context.place.device,
+                                context.place.device, context.group);
   model.weights = std::move(shared.weights);
   model.writes = shared.writes;
   std::optional<ModelText> text;
@@ -90,11 +99,6 @@ CalibratedModel calibrated_model(const Context& context, const recipe::Stage& st
   }
   context.group.together([&] { require_enough(stage, model.sources, asked); });
   return model;
-}
-
-std::int64_t calibration_tokens(const recipe::Stage& stage, const CalibrationAsked& asked) {
-  return std::ssize(stage.data) * sequences_of(stage, asked.tokens, asked.sequence_length) *
-         asked.sequence_length;
 }
 
 void save_compressed(const Context& context, const recipe::Stage& stage, const base::Path& from,

@@ -7,7 +7,6 @@
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
-#include "retort/pipeline/sizing.h"
 
 namespace retort::pipeline {
 namespace {
@@ -29,9 +28,8 @@ class Rates {
  public:
   explicit Rates(at::Device device) : device_(device) {}
 
-  Seconds seconds(const recipe::Stage& stage, const StageWork& work) {
-    const auto sized = sized_flops_per_second(stage);
-    const auto rates = sized ? bench::MatrixRates{*sized, *sized} : measured(work.dtype);
+  Seconds seconds(const StageWork& work) {
+    const auto rates = measured(work.dtype);
     return {work.least_flops / (kMostShare * rates.best), work.most_flops / (kLeastShare * rates.mean)};
   }
 
@@ -105,12 +103,11 @@ class Description {
       return;
     }
     const auto work = resolved.work();
-    const auto time = rates_.seconds(stage, work);
+    const auto time = rates_.seconds(work);
     all_ = {all_.least + time.least, all_.most + time.most};
     const auto least = base::human_flops(work.least_flops), most = base::human_flops(work.most_flops);
     text_ += base::join("stage ", stage.name, ": ", work.sentence, "; ",
-                        least == most ? least : least + " to " + most, ", ", in_words(time),
-                        sized_flops_per_second(stage) ? " by the rate in " + stage.sizing : " here",
+                        least == most ? least : least + " to " + most, ", ", in_words(time), " here",
                         condition, ".\n");
   }
 

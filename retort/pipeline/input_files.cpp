@@ -120,7 +120,6 @@ base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage)
   auto has = base::Json::object();
   add_outside_models(recipe, stage, has);
   for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
-  if (!stage.sizing.empty()) has[stage.sizing] = sampled_checksum(stage.sizing);
   return has;
 }
 

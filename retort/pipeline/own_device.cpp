@@ -76,16 +76,16 @@ OwnDevice own_device(at::Device device, comm::Group& group) {
   const auto taken = taken_here(own, group);
   const auto different = place.seen > 0 ? std::ssize(std::set(taken.begin(), taken.end())) : 0;
   const auto sharing = std::ranges::count(taken, own);
+  std::shared_ptr<const comm::nccl::Library> library;
   group.agree([&] {
     base::require<base::EnvironmentError>(different == place.ranks || (may_share() && place.seen > 0),
                                           "rank ", group.rank(), ": expected an accelerator for each of the ",
                                           place.ranks, " ranks of its machine, found ", different,
                                           "; start fewer ranks there.");
+    if (sharing > 1) stand_alone(group);
+    library = library_of(device);
   });
-  if (sharing > 1) stand_alone(group);
-  std::shared_ptr<const comm::nccl::Library> library;
-  group.agree([&] { library = library_of(device); });
-  group.set_accelerator(shard::accelerator_of(device), library);
+  group.job().set_accelerator(shard::accelerator_of(device), library);
   return {.device = device, .ranks = static_cast<int>(sharing)};
 }
 

@@ -82,8 +82,7 @@ struct BenchRequest {
   std::int64_t tokens = 0;  ///< that go through an operation together; 0: as the time allows, at most 2,048
   double seconds = kBenchSeconds;  ///< that the measurement may take, about
 };
-/// Rates of the model's products, and sizes that run well: docs/formats/sizing.md.  Throws MemoryError where
-/// the operands do not fit.
+/// Rates of the model's products: docs/formats/rates.md.  Throws MemoryError where the operands do not fit.
 base::Json bench_gemm(const BenchRequest& request, record::Observer& observer);
 /// Rates of the operations between the products, in the same format.
 base::Json bench_kernels(const BenchRequest& request, record::Observer& observer);

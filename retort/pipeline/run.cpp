@@ -14,8 +14,8 @@
 #include "retort/comm/flight.h"
 #include "retort/comm/group.h"
 #include "retort/comm/lead.h"
+#include "retort/kernels/cuda/kernels.h"
 #include "retort/model/dtype.h"
-#include "retort/ops/cuda/kernels.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/ops/threads.h"
@@ -29,9 +29,9 @@
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
 #include "retort/pipeline/same_start.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
+#include "retort/pipeline/widths.h"
 #include "retort/record/keys.h"
 #include "retort/record/own_directory.h"
 #include "retort/record/provenance.h"
@@ -163,7 +163,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request, const
     }
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
-    context.group.at(0, base::join("stage ", stage.name));
+    context.group.job().at(0, base::join("stage ", stage.name));
     in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
@@ -203,7 +203,7 @@ void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const Co
   if (!place.device.is_cpu())
     observer.message(record::Level::info,
                      base::join("on ", recipe.device, " norms, gates, losses and updates are ",
-                                ops::cuda::describe_kernels(place.device)));
+                                kernels::cuda::describe_kernels(place.device)));
 }
 
 base::Json provenance_of_start(const RunRequest& request, const ComputeDtype& dtype,
@@ -275,7 +275,7 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
     base::make_directories(flights);
   });
   group.agree([&] {
-    group.record(
+    group.job().record(
         std::make_shared<comm::Flight>(comm::flight_path(flights, group.rank()), group.rank(), group.size()));
   });
 }
@@ -307,7 +307,7 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
   std::string plans;
   CheckedStages stages;  // of rank 0
   comm::lead(group, [&] {
-    settle_widths(recipe, models, chosen.name, device, observer);
+    settle_widths(recipe, models);
     stages = preflight(planned, request);
     say_what_is_used(recipe, place, chosen, observer);
     if (!request.dry_run) return;

@@ -14,7 +14,6 @@
 #include "retort/comm/lead.h"
 #include "retort/comm/watchdog.h"
 #include "retort/pipeline/input_files.h"
-#include "retort/pipeline/stages.h"
 
 namespace retort::pipeline {
 namespace {
@@ -27,12 +26,6 @@ void add_program(base::Json& has) {
   for (const char* library : {"libretort_openmpi.so", "libretort_mpich.so", "libtorch_cpu.so"})
     if (const auto folder = base::folder_of_library(library); !folder.empty())
       has[library] = sampled_checksum(folder / library);
-}
-
-// Text that teams on several machines read; rank 0 alone reads all other.
-void add_text(const recipe::Recipe& recipe, const recipe::Stage& stage, base::Json& has) {
-  if (!text_use_of(stage).in_teams) return;
-  for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
 }
 
 bool appears(const base::Path& path) {
@@ -56,10 +49,7 @@ std::string word(const base::Json& has, const std::string& what) {
 base::Json start_of_rank(const recipe::Recipe& recipe) {
   base::Json has{{"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
   add_program(has);
-  for (const auto& stage : recipe.stages) {
-    add_outside_models(recipe, stage, has);
-    add_text(recipe, stage, has);
-  }
+  for (const auto& stage : recipe.stages) add_outside_models(recipe, stage, has);
   return {{"host", base::host_name()}, {"has", has}};
 }
 

@@ -41,7 +41,6 @@ struct TextUse {
   bool reads_held_out = false;  ///< so every source must hold some out
   bool chooses = false;         ///< by held-out documents
   bool measures = false;        ///< held-out documents, which nothing may have learned from
-  bool in_teams = false;        ///< is read by a rank of each team, else by rank 0 alone
 };
 
 /// The recipe's key for a sequence that a stage shows its models, and its tokens at most.

@@ -197,11 +197,9 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
 
 eval::SpeedTable speed_of(const PruneSetup& setup, std::vector<architecture::Config> models) {
   models.push_back(setup.input.config);
-  return eval::SpeedTable::of(models,
-                              {.context = setup.options.sequence_length,
-                               .dtype = setup.input.units.front().scalar_type(),
-                               .device = setup.input.options().device()},
-                              setup.runs_on);
+  return eval::SpeedTable::measured(models, {.context = setup.options.sequence_length,
+                                             .dtype = setup.input.units.front().scalar_type(),
+                                             .device = setup.input.options().device()});
 }
 
 }  // namespace retort::prune

@@ -30,8 +30,7 @@ std::string why_worse(const PruneReport& report);
 /// chance of documents; empty where they do not, or where either are too few for an interval.
 std::string why_unseen_lose_more(const PruneReport& report);
 
-/// Times of the parts of the input and of `models`, on sequences as long as the calibration text's: measured
-/// here, or expected of the machine that the model is made for.
+/// Times of the parts of the input and of `models`, on sequences as long as the calibration text's.
 eval::SpeedTable speed_of(const PruneSetup& setup, std::vector<architecture::Config> models);
 
 }  // namespace retort::prune

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/compress/parts.h"
-#include "retort/prune/moves.h"
 
 namespace retort::prune {
 namespace {
@@ -38,6 +38,23 @@ std::vector<architecture::PartKind> parts_of_blocks(bool once_a_half) {
   return parts;
 }
 
+// What is left of a candidate whose part has this width, in one block of the input or (-1) in all of them or
+// in the hidden state: those with the highest scores stay.
+architecture::Kept narrowed(const architecture::Kept& candidate, architecture::PartKind part,
+                            std::int64_t block, std::int64_t width, const calibrate::UnitScores& scores) {
+  const auto once = [&](const architecture::Kept& kept, std::int64_t number) {
+    auto numbers = architecture::numbers_of(kept, part, number);
+    if (numbers.empty()) return kept;  // its half is gone already
+    return architecture::with(
+        kept, part, number,
+        architecture::highest(std::move(numbers), width, scores_of(scores, part, number)));
+  };
+  if (block >= 0 || !architecture::half_of(part)) return once(candidate, block);
+  auto smaller = candidate;
+  for (const auto& each : candidate.blocks) smaller = once(smaller, each.number);
+  return smaller;
+}
+
 double products(const architecture::Config& config) {
   double sum = 0;
   for (const auto& block : config.blocks)
@@ -47,22 +64,34 @@ double products(const architecture::Config& config) {
 
 }  // namespace
 
+std::string describe(const Move& move) {
+  return move.part ? compress::part_of(*move.part).described(move.width)
+                   : base::join("drop block ", move.block);
+}
+
 ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
                        const calibrate::UnitScores& scores)
-    : input_(input), scores_(scores) {
-  for (const auto part : architecture::kPartKinds)
-    for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block)
-      complete(scores_of(scores_, part, block), architecture::count_of(input, part, block));
+    : input_(input) {
+  take_scores(scores);
   const auto all = architecture::num_parameters(input);
-  space_.most_removed =
-      all - target + static_cast<std::int64_t>(options.search.tolerance * static_cast<double>(all));
   space_.least_removed = all - target;
+  space_.most_removed =
+      options.stepwise() ? all
+                         : space_.least_removed +
+                               static_cast<std::int64_t>(options.search.tolerance * static_cast<double>(all));
   space_.admits = [this](const search::State& state) { return admits(state); };
   for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block) add_by_block(options, block);
   if (options.units == Units::uniform) add_uniform(options);
   require_enough(all);
   search::validate(space_);
   take_nearest(all);
+}
+
+void ModelSpace::take_scores(const calibrate::UnitScores& scores) {
+  scores_ = scores;
+  for (const auto part : architecture::kPartKinds)
+    for (std::int64_t block = 0; block < std::ssize(input_.blocks); ++block)
+      complete(scores_of(scores_, part, block), architecture::count_of(input_, part, block));
 }
 
 void ModelSpace::require_enough(std::int64_t all) const {
@@ -173,10 +202,31 @@ architecture::Kept ModelSpace::applied(const architecture::Kept& candidate, cons
 }
 
 architecture::Kept ModelSpace::candidate(const search::State& state) const {
-  auto candidate = architecture::whole(input_);
+  const bool beyond =
+      !ranked_state_.empty() && std::ranges::equal(ranked_state_, state, std::ranges::less_equal());
+  auto candidate = beyond ? ranked_ : architecture::whole(input_);
   for (std::size_t i = 0; i < removables_.size(); ++i)
-    if (state[i] > 0) candidate = applied(candidate, removables_[i], state[i]);
+    if (state[i] > (beyond ? ranked_state_[i] : 0)) candidate = applied(candidate, removables_[i], state[i]);
   return candidate;
+}
+
+void ModelSpace::rank_again(const search::State& state, const calibrate::UnitScores& scores) {
+  ranked_ = candidate(state);
+  ranked_state_ = state;
+  take_scores(scores);
+}
+
+Move ModelSpace::move(const search::State& from, const search::State& to) const {
+  const auto unit = static_cast<std::size_t>(std::ranges::mismatch(from, to).in1 - from.begin());
+  const auto& [part, block, widths] = removables_[unit];
+  return {part, block, part ? widths[static_cast<std::size_t>(to[unit])] : -1};
+}
+
+std::optional<std::size_t> ModelSpace::unit_of_all_channels() const {
+  for (std::size_t unit = 0; unit < removables_.size(); ++unit)
+    if (removables_[unit].part == architecture::PartKind::channels && removables_[unit].block < 0)
+      return unit;
+  return {};
 }
 
 search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& influences) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "retort/architecture/kept.h"
@@ -13,6 +14,15 @@
 #include "retort/search/space.h"
 
 namespace retort::prune {
+
+/// What a step of one unit does: it drops a block, or narrows a part to a width.
+struct Move {
+  std::optional<architecture::PartKind> part = {};  ///< none: the block goes
+  std::int64_t block = -1;                          ///< number in the input; -1: all blocks alike
+  std::int64_t width = -1;                          ///< how many of the part each block has afterwards
+};
+/// "drop block 3", "narrow MLPs to 448"
+std::string describe(const Move& move);
 
 class ModelSpace {
  public:
@@ -31,6 +41,13 @@ class ModelSpace {
   /// Returns the size that took the target's place.
   std::optional<std::int64_t> nearest_size() const { return nearest_size_; }
   architecture::Kept candidate(const search::State& state) const;
+  /// From here on, states beyond `state` keep what it keeps, and of that what has the highest of these
+  /// scores.
+  void rank_again(const search::State& state, const calibrate::UnitScores& scores);
+  /// What one unit does between two states that differ in it alone.
+  Move move(const search::State& from, const search::State& to) const;
+  /// The unit that narrows the MLPs of all blocks alike; empty: none does.
+  std::optional<std::size_t> unit_of_all_channels() const;
   /// Returns scores for one_shot: the influence of what a level removes; a width has its
   /// proportion.
   search::Proxy proxy_of(const std::vector<calibrate::Influence>& influences) const;
@@ -49,6 +66,7 @@ class ModelSpace {
   void add(Removable removable, const std::string& name);
   void require_enough(std::int64_t all) const;
   void take_nearest(std::int64_t all);
+  void take_scores(const calibrate::UnitScores& scores);
   bool admits(const search::State& state) const;
   std::int64_t parameters(const search::State& state) const;
   architecture::Kept applied(const architecture::Kept& candidate, const Removable& removable,
@@ -56,6 +74,8 @@ class ModelSpace {
 
   architecture::Config input_;
   calibrate::UnitScores scores_;
+  search::State ranked_state_;  // whose parts the scores are of; empty: the whole model
+  architecture::Kept ranked_;
   std::vector<Removable> removables_;
   search::Space space_;
   std::optional<std::int64_t> nearest_size_;

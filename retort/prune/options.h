@@ -61,9 +61,9 @@ struct SearchOptions {
   std::int64_t finalists = 1;  ///< models at most that are kept where the text does not tell them apart
 };
 
-/// The finest multiple that is taken by default, see usual_width_multiple() in moves.h.
+/// The finest multiple that is taken by default, see usual_width_multiple() in target.h.
 inline constexpr std::int64_t kUsualWidthMultiple = 32;
-/// Stands for what the model and the stage's file of sizes ask for, until the run has read them.
+/// Stands for what the model asks for, until the run has read it.
 inline constexpr std::int64_t kWidthMultipleOfModel = 0;
 
 struct PruneOptions {
@@ -120,7 +120,7 @@ struct PruneOptions {
   }
   /// Whether layers may keep a part of their inputs, so that those are ranked and the layers fitted again.
   bool narrows() const { return removes_parts() && (units == Units::uniform || units == Units::per_layer); }
-  /// Whether stepwise.h goes step by step, instead of a search over a space.
+  /// Whether stepwise.h ranks again after each step, and ends at the target or below it.
   bool stepwise() const { return units == Units::uniform && search.method == SearchMethod::greedy; }
 };
 

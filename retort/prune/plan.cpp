@@ -18,7 +18,7 @@
 #include "retort/compress/compensated_layers.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/model_space.h"
-#include "retort/prune/moves.h"
+#include "retort/prune/target.h"
 #include "retort/search/proxy.h"
 
 namespace retort::prune {

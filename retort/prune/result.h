@@ -15,7 +15,7 @@
 #include "retort/compress/compensate.h"
 #include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
-#include "retort/prune/moves.h"
+#include "retort/prune/model_space.h"
 #include "retort/prune/options.h"
 
 namespace retort::prune {
@@ -23,10 +23,10 @@ namespace retort::prune {
 /// A move that a step of the stepwise search measured.
 struct MeasuredMove {
   Move move;
-  calibrate::Evaluation evaluation;     ///< relative to the input
+  double objective = 0;                 ///< loss increase relative to the input
   std::int64_t parameters_removed = 0;  ///< by this move
   double score = 0;                     ///< growth of the loss increase per parameter removed
-  bool exact = false;                   ///< the KL is over the vocabulary
+  bool exact = false;                   ///< its KL is over the vocabulary
   std::string candidate;                ///< stable_hash of what stays
 };
 

@@ -13,29 +13,23 @@ base::Json to_json(const Move& move) {
   return {{keys::kAction, compress::part_of(*move.part).action()}, {keys::kWidth, move.width}};
 }
 
-base::Json to_json(const MeasuredMove& measured, const std::vector<std::string>& sources) {
-  const auto& mean = measured.evaluation.mean;
+base::Json to_json(const MeasuredMove& measured) {
   auto json = to_json(measured.move);
-  json.update({{keys::kObjective, mean.objective},
-               {keys::kDeltaLogPerplexity, mean.delta_log_perplexity},
-               {keys::kKl, mean.kl},
-               {keys::kWorstDomain, sources[measured.evaluation.worst_source]},
+  json.update({{keys::kObjective, measured.objective},
                {keys::kParametersRemoved, measured.parameters_removed},
                {keys::kScore, measured.score},
-               {keys::kKlGap, mean.kl_gap},
                {keys::kExact, measured.exact},
                {keys::kCandidate, measured.candidate}});
   return json;
 }
 
-base::Json to_json(const Decision& decision, std::size_t step, const std::vector<std::string>& sources) {
+base::Json to_json(const Decision& decision, std::size_t step) {
   base::Json json = {{keys::kStep, step}};
-  json.update(to_json(decision.chosen, sources));
+  json.update(to_json(decision.chosen));
   json[keys::kParameters] = decision.parameters;
   if (decision.inactive_channels) json[keys::kInactiveChannels] = *decision.inactive_channels;
-  json.update(calibrate::to_json(decision.chosen.evaluation, sources));
   auto& candidates = json[keys::kCandidates] = base::Json::array();
-  for (const auto& candidate : decision.candidates) candidates.push_back(to_json(candidate, sources));
+  for (const auto& candidate : decision.candidates) candidates.push_back(to_json(candidate));
   return json;
 }
 
@@ -115,7 +109,7 @@ base::Json to_json(const PruneReport& report) {
   } else {
     auto& decisions = json[keys::kDecisions] = base::Json::array();
     for (const auto& decision : std::get<std::vector<Decision>>(report.course))
-      decisions.push_back(to_json(decision, decisions.size() + 1, report.sources));
+      decisions.push_back(to_json(decision, decisions.size() + 1));
   }
   json[keys::kSpeed] = report.speed.to_json();
   json[keys::kCost] = eval::to_json(report.speed.cost(report.output));

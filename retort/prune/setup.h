@@ -8,7 +8,6 @@
 #include "retort/calibrate/ranking.h"
 #include "retort/calibrate/text.h"
 #include "retort/comm/group.h"
-#include "retort/eval/speed_table.h"
 #include "retort/model/weights.h"
 #include "retort/prune/options.h"
 #include "retort/record/observer.h"
@@ -33,8 +32,6 @@ struct PruneSetup {
   const std::vector<calibrate::BlockScores>* given = nullptr;
   /// The ranks that measure candidates: rank 0 searches, the others serve it.  Null: this process alone.
   comm::Group* group = nullptr;
-  /// What the model is made for; null: machines like this one.
-  const eval::OtherMachine* runs_on = nullptr;
   int threads_of_leader = 0;  ///< while rank 0 computes alone; 0: as many as else
 
   bool leads() const { return !group || group->rank() == 0; }

@@ -1,12 +1,14 @@
 #include "retort/prune/stepwise.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iomanip>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
@@ -14,53 +16,30 @@
 #include "retort/compress/surgery.h"
 #include "retort/prune/evaluator.h"
 #include "retort/prune/make.h"
-#include "retort/prune/moves.h"
+#include "retort/prune/model_space.h"
 #include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
-#include "retort/prune/saved_evaluations.h"
+#include "retort/prune/saved_lines.h"
+#include "retort/prune/shared_evaluator.h"
+#include "retort/record/keys.h"
+#include "retort/record/stopped.h"
+#include "retort/search/greedy.h"
 
 namespace retort::prune {
 namespace {
 
-// References live as long as the search.
-struct Stepwise {
-  const PruneSetup& setup;
-  const ResolvedPlan& plan;
-  const Evaluator& evaluator;
-  SavedEvaluations& evaluations;
-};
+namespace keys = record::keys;
 
-// Where the search stands.
-struct Current {
-  architecture::Kept kept;
-  std::int64_t parameters = 0;                  // left
-  double objective = 0, highest_objective = 0;  // its loss increase, and what it is at most
-};
+// Only this file reads them.
+constexpr record::Key kFirstPiece{"first"}, kPiecesOfLine{"pieces"};
 
-struct Trial {
-  Move move;
-  architecture::Kept kept;  // after it
-  calibrate::Evaluation evaluation;
-  std::int64_t parameters = 0;  // left
-  std::int64_t removed = 0;     // by this move
-  bool exact = false;           // the KL is over the vocabulary
-};
+// What the search knows of a candidate: its loss increase with the bound of the KL, how much more it may be,
+// and what it is with the KL over the vocabulary.
+constexpr std::size_t kLowerBound = 0, kExactPiece = 2, kPiecesOfAll = 3;
+const std::vector<search::Rung> kBoundRungs = {{{1}}, {{1, 1}}, {{0, 0, 1}}};
 
 std::string human(std::int64_t count) {
   return base::human_count(static_cast<double>(count));
-}
-
-// Measured on the current candidate, if they are not given.
-calibrate::UnitScores unit_scores_of(const Stepwise& s, const architecture::Kept& kept) {
-  const auto& options = s.setup.options;
-  if (!options.removes_parts()) return {};  // nothing is ranked
-  if (s.setup.given) return calibrate::unit_scores(*s.setup.given);
-  const auto& input = s.setup.input;
-  const auto batches =
-      calibrate::calibration_batches(s.plan.text.fitted, input.config, input.options().device());
-  const auto scores =
-      calibrate::measured_scores(compress::sliced(input, kept), batches, s.plan.ranking, &s.setup.observer);
-  return in_input(calibrate::unit_scores(scores), input.config, kept);
 }
 
 std::int64_t count_inactive(const calibrate::UnitScores& scores, const architecture::Kept& kept) {
@@ -73,173 +52,145 @@ std::int64_t count_inactive(const calibrate::UnitScores& scores, const architect
   return count;
 }
 
-Trial measured(const Stepwise& s, const Current& current, const Move& move,
-               const calibrate::UnitScores& scores) {
-  Trial trial{.move = move, .kept = moved(current.kept, move, scores), .evaluation = {}};
-  trial.evaluation = s.evaluations.evaluate(trial.kept, KlOver::top_k);
-  trial.parameters = architecture::parameters_of(s.setup.input.config, trial.kept);
-  trial.removed = current.parameters - trial.parameters;
-  if (!std::isfinite(trial.evaluation.mean.objective))
-    s.setup.observer.message(record::Level::warning,
-                             base::join("prune: the loss increase of the candidate '", describe(move),
-                                        "' is not finite, so it loses against all others."));
-  return trial;
-}
-
-std::vector<Trial> measured_moves(const Stepwise& s, const Current& current,
-                                  const calibrate::UnitScores& scores, std::size_t step) {
-  const auto moves = moves_from(current.kept, s.setup.options);
-  const auto what = base::join("prune: candidates of step ", step);
-  std::vector<Trial> trials;
-  for (const auto& move : moves) {
-    s.setup.observer.progress(what, std::ssize(trials), std::ssize(moves));
-    trials.push_back(measured(s, current, move, scores));
+class Stepwise {
+ public:
+  Stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+           SharedEvaluator& shared)
+      : setup_(setup),
+        plan_(plan),
+        shared_(shared),
+        file_(setup.place.saved_file,
+              objective_identity(setup.input, evaluator, plan.text, setup.options.objective).dump(),
+              setup.observer),
+        space_(setup.input.config, setup.options, plan.target_parameters, {}),
+        journal_(space_.space(), [this](auto tasks, const auto& tell) { measure(tasks, tell); },
+                 {.rungs = kBoundRungs, .charge = [this](const search::Task& task) {
+                    return task.state == space_.space().whole() ? 0.0 : 1.0;
+                  }}) {
+    for (const auto& line : file_.earlier()) take(line);
   }
-  s.setup.observer.progress(what, std::ssize(moves), std::ssize(moves));
-  return trials;
-}
 
-void measure_exactly(const Stepwise& s, Current& current, Trial& trial) {
-  if (trial.exact) return;
-  trial.evaluation = s.evaluations.evaluate(trial.kept, KlOver::vocabulary);
-  trial.exact = true;
-  // What they all are compared with has to be as exact.
-  if (current.highest_objective > current.objective)
-    current.highest_objective = current.objective =
-        s.evaluations.evaluate(current.kept, KlOver::vocabulary).mean.objective;
-}
+  /// Goes to the target.
+  architecture::Kept result() {
+    const auto state = search::greedy(
+        journal_, {.between_bounds = search::BetweenBounds{
+                       .finishing = space_.unit_of_all_channels(),
+                       .on_state = [this](const search::State& at) { rank(at); },
+                       .on_step = [this](const auto& steps, auto taken) { decide(steps, taken); }}});
+    return space_.candidate(state);
+  }
+  std::vector<Decision> decisions() && { return std::move(decisions_); }
 
-double score(const Trial& trial, double objective, double before) {
-  return (objective - before) / static_cast<double>(trial.removed);
-}
+ private:
+  // A line that is not ours is measured anew.
+  void take(const base::Json& line) try {
+    std::vector<double> pieces;
+    for (const auto& piece : line.at(kPiecesOfLine)) pieces.push_back(number_or_infinity(piece));
+    known_[{line.at(keys::kCandidate).get<std::string>(), line.at(kFirstPiece).get<std::size_t>()}] = pieces;
+  } catch (const nlohmann::json::exception&) {
+  }
 
-double score(const Trial& trial, const Current& current) {
-  return score(trial, trial.evaluation.mean.objective, current.objective);
-}
+  // What is left is ranked as a model of its own, if no scores are given.
+  void rank(const search::State& state) {
+    state_ = state;
+    scores_ = {};
+    if (!setup_.options.removes_parts()) return;  // nothing is ranked
+    const auto kept = space_.candidate(state);
+    scores_ = setup_.given ? calibrate::unit_scores(*setup_.given) : measured_scores(kept);
+    space_.rank_again(state, scores_);
+  }
 
-double highest(const Stepwise& s, const calibrate::Evaluation& evaluation) {
-  return evaluation.mean.objective + s.setup.options.objective.kl * evaluation.mean.kl_gap;
-}
+  calibrate::UnitScores measured_scores(const architecture::Kept& kept) const {
+    const auto& input = setup_.input;
+    const auto batches =
+        calibrate::calibration_batches(plan_.text.fitted, input.config, input.options().device());
+    const auto scores =
+        calibrate::measured_scores(compress::sliced(input, kept), batches, plan_.ranking, &setup_.observer);
+    return in_input(calibrate::unit_scores(scores), input.config, kept);
+  }
 
-// Whatever the loss increase of the current candidate is between its bounds; scores are linear in it.
-bool may_cost_less_per_parameter(const Stepwise& s, const Current& current, const Trial& second,
-                                 const Trial& first) {
-  for (const double before : {current.objective, current.highest_objective})
-    if (score(second, second.evaluation.mean.objective, before) <
-        score(first, highest(s, first.evaluation), before))
-      return true;
-  return false;
-}
-
-// The first of those that satisfy `admitted` with the least value.  Values are lower bounds: while the first
-// two may change places, both are measured exactly.
-template <typename Admitted, typename Value, typename MayBeLess>
-std::size_t least(const Stepwise& s, Current& current, std::vector<Trial>& trials, Admitted admitted,
-                  Value value, MayBeLess may_be_less) {
-  for (;;) {
-    std::size_t best = trials.size(), second = trials.size();
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      if (!admitted(trials[i])) continue;
-      if (best == trials.size() || value(trials[i]) < value(trials[best]))
-        second = std::exchange(best, i);
-      else if (second == trials.size() || value(trials[i]) < value(trials[second]))
-        second = i;
+  // Answers the journal.
+  void measure(std::span<const search::Task> tasks, const search::Journal::Tell& tell) {
+    const auto what = base::join("prune: candidates of step ", decisions_.size() + 1);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks.size() > 1) setup_.observer.progress(what, std::ssize(tasks.first(i)), std::ssize(tasks));
+      tell(i, pieces_of(tasks[i]));
     }
-    base::ensure(best < trials.size(), "a reachable target leaves a move");
-    if (trials[best].exact || second == trials.size() || !may_be_less(trials[second], trials[best]))
-      return best;
-    for (const auto close : {best, second}) measure_exactly(s, current, trials[close]);
+    if (tasks.size() > 1) setup_.observer.progress(what, std::ssize(tasks), std::ssize(tasks));
   }
-}
 
-std::size_t cheapest(const Stepwise& s, Current& current, std::vector<Trial>& trials) {
-  return least(
-      s, current, trials, [](const Trial&) { return true; },
-      [&](const Trial& trial) { return score(trial, current); },
-      [&](const Trial& second, const Trial& first) {
-        return may_cost_less_per_parameter(s, current, second, first);
-      });
-}
-
-// Of those that reach the target, with the widest narrowing that does.
-std::size_t last(const Stepwise& s, Current& current, std::vector<Trial>& trials,
-                 const calibrate::UnitScores& scores) {
-  const auto target = s.plan.target_parameters;
-  const auto finish = narrowing_to(s.setup.input.config, current.kept, s.setup.options, target);
-  const auto known = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-    return trial.move.part == finish.part && trial.move.width == finish.width;
-  });
-  if (finish.width > 0 && !known) trials.push_back(measured(s, current, finish, scores));
-  return least(
-      s, current, trials, [&](const Trial& trial) { return trial.parameters <= target; },
-      [](const Trial& trial) { return trial.evaluation.mean.objective; },
-      [&](const Trial& second, const Trial& first) {
-        return second.evaluation.mean.objective < highest(s, first.evaluation);
-      });
-}
-
-MeasuredMove measured_move(const Trial& trial, const Current& before) {
-  return {.move = trial.move,
-          .evaluation = trial.evaluation,
-          .parameters_removed = trial.removed,
-          .score = score(trial, before),
-          .exact = trial.exact,
-          .candidate = architecture::stable_hash(trial.kept)};
-}
-
-Decision decision_of(const Trial& chosen, const std::vector<Trial>& trials, const Current& before) {
-  Decision decision{.chosen = measured_move(chosen, before), .parameters = chosen.parameters};
-  for (const auto& trial : trials) decision.candidates.push_back(measured_move(trial, before));
-  return decision;
-}
-
-void log_step(const Stepwise& s, const Decision& decision, std::size_t step) {
-  const auto& evaluation = decision.chosen.evaluation;
-  s.setup.observer.message(
-      record::Level::info,
-      base::join("prune step ", step, ": ", describe(decision.chosen.move), ": loss increase ", std::fixed,
-                 std::setprecision(4), evaluation.mean.objective, " nats/token, ", human(decision.parameters),
-                 " of ", human(architecture::num_parameters(s.setup.input.config)),
-                 " parameters left (target ", human(s.plan.target_parameters), "), worst source ",
-                 s.evaluator.source_names()[evaluation.worst_source]));
-}
-
-// Takes `current` to the next candidate.
-Decision taken_step(const Stepwise& s, Current& current, std::size_t step) {
-  const auto scores = unit_scores_of(s, current.kept);
-  auto trials = measured_moves(s, current, scores, step);
-  auto best = cheapest(s, current, trials);
-  if (trials[best].parameters <= s.plan.target_parameters) best = last(s, current, trials, scores);
-  const auto& trial = trials[best];
-  base::require<base::ValidationError>(
-      std::isfinite(trial.evaluation.mean.objective), "prune: expected a candidate of step ", step,
-      " with a finite loss increase, found none of ", trials.size(), "; use float32 or a larger target.");
-  auto decision = decision_of(trial, trials, current);
-  if (s.setup.options.channels) decision.inactive_channels = count_inactive(scores, current.kept);
-  current = {.kept = trial.kept,
-             .parameters = trial.parameters,
-             .objective = trial.evaluation.mean.objective,
-             .highest_objective = highest(s, trial.evaluation)};
-  return decision;
-}
-
-PruneResult stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
-                     SharedEvaluator& shared) {
-  SavedEvaluations evaluations(setup, plan, evaluator, shared);
-  const Stepwise search{setup, plan, evaluator, evaluations};
-  Current current{.kept = architecture::whole(setup.input.config),
-                  .parameters = architecture::num_parameters(setup.input.config)};
-  std::vector<Decision> decisions;
-  while (current.parameters > plan.target_parameters) {
-    decisions.push_back(taken_step(search, current, decisions.size() + 1));
-    log_step(search, decisions.back(), decisions.size());
+  std::vector<double> pieces_of(const search::Task& task) {
+    std::vector<double> pieces;
+    if (task.state == space_.space().whole()) return std::vector<double>(task.last - task.first, 0);
+    const auto candidate = space_.candidate(task.state);
+    for (auto first = task.first; first < task.last; first = first < kExactPiece ? kExactPiece : kPiecesOfAll)
+      for (const auto piece : known_or_measured(candidate, first < kExactPiece ? kLowerBound : kExactPiece))
+        pieces.push_back(piece);
+    if (task.first == kLowerBound && !std::isfinite(pieces.front()))
+      setup_.observer.message(
+          record::Level::warning,
+          base::join("prune: the loss increase of the candidate '", describe(space_.move(state_, task.state)),
+                     "' is not finite, so it loses against all others."));
+    return pieces;
   }
-  auto result = make_result(setup, plan, evaluator,
-                            {current.kept, {}, shared.document_sums(current.kept, KlOver::vocabulary)});
-  result.report.course = std::move(decisions);
-  result.report.speed = speed_of(setup, {result.weights.config});
-  return result;
-}
+
+  const std::vector<double>& known_or_measured(const architecture::Kept& candidate, std::size_t first) {
+    const std::pair key(architecture::stable_hash(candidate), first);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    record::stop_if_asked(setup_.observer, "prune", "the candidates measured so far");
+    const auto over = first == kExactPiece ? KlOver::vocabulary : KlOver::top_k;
+    const auto mean = shared_.evaluate(candidate, over).mean;
+    const double weight = setup_.options.objective.kl;
+    std::vector<double> pieces{mean.objective};
+    if (first == kLowerBound) pieces.push_back(weight > 0 ? weight * mean.kl_gap : 0);
+    file_.append({{keys::kCandidate, key.first}, {kFirstPiece, first}, {kPiecesOfLine, pieces}});
+    return known_[key] = std::move(pieces);
+  }
+
+  MeasuredMove measured_move(const search::BoundedSteps& steps, std::size_t number) const {
+    const auto step = steps.step(number);
+    return {.move = space_.move(steps.from(), step.state),
+            .objective = step.objective,
+            .parameters_removed = steps.removed(number),
+            .score = step.rise / static_cast<double>(steps.removed(number)),
+            .exact = steps.is_exact(number),
+            .candidate = architecture::stable_hash(space_.candidate(step.state))};
+  }
+
+  void decide(const search::BoundedSteps& steps, std::size_t taken) {
+    const auto number = decisions_.size() + 1;
+    base::require<base::ValidationError>(std::isfinite(steps.step(taken).objective),
+                                         "prune: expected a candidate of step ", number,
+                                         " with a finite loss increase, found none of ",
+                                         steps.states().size(), "; use float32 or a larger target.");
+    const auto& input = setup_.input.config;
+    Decision decision{
+        .chosen = measured_move(steps, taken),
+        .parameters = architecture::parameters_of(input, space_.candidate(steps.states()[taken]))};
+    for (std::size_t i = 0; i < steps.states().size(); ++i)
+      decision.candidates.push_back(measured_move(steps, i));
+    if (setup_.options.channels)
+      decision.inactive_channels = count_inactive(scores_, space_.candidate(steps.from()));
+    setup_.observer.message(
+        record::Level::info,
+        base::join("prune step ", number, ": ", describe(decision.chosen.move), ": loss increase ",
+                   std::fixed, std::setprecision(4), decision.chosen.objective, " nats/token, ",
+                   human(decision.parameters), " of ", human(architecture::num_parameters(input)),
+                   " parameters left (target ", human(plan_.target_parameters), ")"));
+    decisions_.push_back(std::move(decision));
+  }
+
+  const PruneSetup& setup_;
+  const ResolvedPlan& plan_;
+  SharedEvaluator& shared_;
+  SavedLines file_;
+  std::map<std::pair<std::string, std::size_t>, std::vector<double>> known_;  // by candidate and first piece
+  ModelSpace space_;
+  search::Journal journal_;
+  search::State state_;           // where the search stands
+  calibrate::UnitScores scores_;  // of its parts
+  std::vector<Decision> decisions_;
+};
 
 }  // namespace
 
@@ -252,7 +203,11 @@ PruneResult prune_stepwise(const PruneSetup& setup) {
   comm::agree(setup.group, [&] {
     SharedEvaluator shared(setup, evaluator);
     if (!setup.leads()) return shared.serve();
-    result = stepwise(setup, plan, evaluator, shared);
+    Stepwise stepwise(setup, plan, evaluator, shared);
+    const auto kept = stepwise.result();
+    result = make_result(setup, plan, evaluator, {kept, {}, shared.document_sums(kept, KlOver::vocabulary)});
+    result.report.course = std::move(stepwise).decisions();
+    result.report.speed = speed_of(setup, {result.weights.config});
     result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
   return result;

@@ -1,12 +1,11 @@
 #pragma once
-// Stepwise greedy search: from the whole model, take the move whose loss increase grows least per parameter
-// that it removes, measure again, and go on until the target is reached.
+// Stepwise greedy search over blocks that stay alike: search::greedy over a model space, between bounds.
 //
-// The loss increase is always relative to the input model; the score of a move is (loss increase after - loss
-// increase before) / parameters removed by it.  The last step: once the cheapest move reaches the target,
-// only moves that reach it compete (with the widest narrowing that does, even by several multiples), and the
-// least loss increase wins, because parameters below the target are worth nothing.  So the result lies at or
-// below the target.
+// From the whole model it takes the step whose loss increase grows least per parameter that it removes, ranks
+// what is left again, measures again, and goes on until the target is reached.  The loss increase is always
+// relative to the input.  Once the cheapest step reaches the target, only steps that reach it compete, with
+// the widest narrowing that does, even by several multiples, and the least loss increase wins: parameters
+// below the target are worth nothing.  So the result lies at or below the target.
 
 #include "retort/prune/result.h"
 #include "retort/prune/setup.h"

@@ -91,7 +91,7 @@ void bind_ranking(Binder& b, prune::PruneOptions& options) {
           {.doc = "channels or features",
            .at_least = 1,
            .at_most = 1 << 20,
-           .unset = "32, or more for MLPs wider than 2048 and where sizing advises it",
+           .unset = "32, or more for MLPs wider than 2048",
            .written = options.width_multiple > 0});
   b.choice("channel_ranking", options.channel_ranking,
            {.doc = "which channels and features go first: least |W| ||a||, mean |a|, var(a) ||W||^2, "

@@ -81,6 +81,12 @@ std::string out_of_range(double value, const Field& field) {
   return "";
 }
 
+/// Keys that recipes once had, with what to do now.
+constexpr std::pair<std::string_view, std::string_view> kFormerKeys[] = {
+    {"sizing",
+     "no file of rates is read any more; leave the key out, and set width_multiple in the prune stage where "
+     "other widths run better"}};
+
 /// Reads the keys of one map.
 class MapReader : public Binder {
  public:
@@ -261,6 +267,8 @@ class MapReader : public Binder {
   std::string unknown(const std::string& key) const {
     if (const auto other = foreign_.find(key); other != foreign_.end())
       return "a key of kind " + joined(other->second) + ", not of " + std::string(kind_);
+    for (const auto& [former, advice] : kFormerKeys)
+      if (key == former) return std::string(advice);
     std::vector<std::string> keys = known_;
     keys.insert(keys.end(), nested_.begin(), nested_.end());
     return "unknown key" + did_you_mean(key, keys);

@@ -41,7 +41,6 @@ struct Stage {
   std::string config;               ///< train: path of a config.json
   std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
   std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none
-  std::string sizing;             ///< prune, select: path of what `retort bench gemm` wrote; empty: none
   std::vector<std::string> data;  ///< names of sources; empty for a kind that reads no text
   StageOptions options;
 

@@ -43,7 +43,6 @@ void bind_from(StageKeys& keys) {
 void bind_pruned(StageKeys& keys) {
   keys.from();
   keys.profile();
-  keys.sizing();
 }
 
 void bind_from_and_teacher(StageKeys& keys) {
@@ -54,7 +53,6 @@ void bind_from_and_teacher(StageKeys& keys) {
 void bind_choice(StageKeys& keys) {
   keys.models("earlier stages or directories to choose from; of a prune stage with its finalists");
   keys.teacher();
-  keys.sizing();
 }
 
 void bind_comparison(StageKeys& keys) {
@@ -176,14 +174,6 @@ void StageKeys::profile() {
                 .may_be_empty = true,
                 .unset = "they are measured here"});
   if (!stage().profile.empty()) check_profile();
-}
-
-// The file is read when the run begins, so that the keys of a recipe can be looked at without it.
-void StageKeys::sizing() {
-  binder_.text("sizing", stage().sizing,
-               {.doc = "file of retort bench gemm, of the machine that the model is made for",
-                .may_be_empty = true,
-                .unset = "none"});
 }
 
 // A directory has a slash in it.

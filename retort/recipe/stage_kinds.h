@@ -31,8 +31,6 @@ class StageKeys {
   void as();
   /// `profile`: an earlier stage that profiled the model of `from`.
   void profile();
-  /// `sizing`: a file with rates of the machine that the model is made for.
-  void sizing();
 
  private:
   void check_model(const char* key, const std::string& model);

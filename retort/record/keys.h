@@ -121,7 +121,6 @@ inline constexpr Key kTied{"tied"};
 inline constexpr Key kActiveParameters{"active_parameters"};
 inline constexpr Key kSpeed{"speed"};
 inline constexpr Key kConditions{"conditions"};
-inline constexpr Key kRatesOf{"rates_of"};
 inline constexpr Key kDtype{"dtype"};
 inline constexpr Key kCost{"cost"};
 inline constexpr Key kCostBefore{"cost_before"};

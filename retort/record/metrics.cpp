@@ -73,25 +73,15 @@ void Metrics::sync(Observer& observer) {
   lost_lines_ = 0;
 }
 
-void Metrics::take_over(const base::Path& from, std::string_view stage) {
-  std::string taken;
-  for_each_line(from, [&](const std::string& line, const std::optional<base::Json>& object) {
-    if (object && is_of(*object, stage)) taken += line + '\n';
-  });
-  if (taken.empty()) return;
-  rewrite([&](const base::Json& object) { return !is_of(object, stage); }, taken);
-}
-
 void Metrics::drop_after(std::string_view stage, std::int64_t step) {
-  rewrite([&](const base::Json& object) { return !later(object, stage, step); }, "");
+  rewrite([&](const base::Json& object) { return !later(object, stage, step); });
 }
 
-void Metrics::rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more) {
+void Metrics::rewrite(const std::function<bool(const base::Json& object)>& keep) {
   base::AtomicFile kept(path_);
   for_each_line(path_, [&](const std::string& line, const std::optional<base::Json>& object) {
     if (!object || keep(*object)) kept.write(line + '\n');
   });
-  kept.write(more);
   kept.commit();
   file_ = base::LineFile(path_);
 }

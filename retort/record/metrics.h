@@ -28,16 +28,11 @@ class Metrics {
   /// stage. Throws StorageError.
   void drop_after(std::string_view stage, std::int64_t step);
 
-  /// Lines of `stage` in another file take the place of those here; a file without any changes nothing.
-  /// Throws StorageError, and then nothing has changed.
-  void take_over(const base::Path& from, std::string_view stage);
-
   const base::Path& path() const { return path_; }
 
  private:
-  /// Rewrites the file with the lines that `keep` wants and those that are none of ours, and `more` after
-  /// them.
-  void rewrite(const std::function<bool(const base::Json& object)>& keep, std::string_view more);
+  /// Rewrites the file with the lines that `keep` wants and those that are none of ours.
+  void rewrite(const std::function<bool(const base::Json& object)>& keep);
 
   base::Path path_;
   base::LineFile file_;

@@ -33,12 +33,11 @@ Json looked_at(const Path& file) {
           {kInode, status.st_ino}};
 }
 
-// Lines of metrics that a team writes there move to those of the run.  JSON holds no name that is not UTF-8,
-// such as that of a chat template.
+// JSON holds no name that is not UTF-8, such as that of a chat template.
 bool is_output(const std::filesystem::directory_entry& entry) {
   std::error_code ignored;
   const auto name = entry.path().filename().string();
-  return entry.is_regular_file(ignored) && name != "metrics.jsonl" && base::as_utf8(name) == name &&
+  return entry.is_regular_file(ignored) && base::as_utf8(name) == name &&
          name.find(".unfinished-") == std::string::npos;
 }
 

@@ -79,9 +79,8 @@ std::string standing_of(const Json& object) {
 
 std::string timing_of(const Json& result) {
   const auto& conditions = field(field(result, keys::kSpeed), keys::kConditions);
-  const auto machine = text(conditions, keys::kRatesOf), dtype = text(conditions, keys::kDtype);
-  return (machine.empty() ? "put together from the blocks" : "expected by the rates of " + machine) +
-         (dtype.empty() ? "" : ", in " + dtype);
+  const auto dtype = text(conditions, keys::kDtype);
+  return "put together from the blocks" + (dtype.empty() ? "" : ", in " + dtype);
 }
 
 std::vector<std::size_t> indices(const Json& value, std::size_t limit) {

@@ -175,18 +175,13 @@ Html decision_table(const Json& result) {
               {{"Step", ""},
                {"Decision", "", true},
                {"f", "nats"},
-               {"\u0394 log perplexity", "nats"},
-               {"KL", "nats per token"},
                {"Parameters", "removed"},
                {"f per parameter", "nats per million"},
-               {"Worst domain", "", true},
                {"Candidates", ""}});
   for (const Json& decision : elements(field(result, keys::kDecisions)))
     table.row({fixed(number(decision, keys::kStep), 0), what_of(decision),
                fixed(number(decision, keys::kObjective), 4),
-               fixed(number(decision, keys::kDeltaLogPerplexity), 4), fixed(number(decision, keys::kKl), 4),
                count(number(decision, keys::kParametersRemoved)), per_million(decision),
-               text(decision, keys::kWorstDomain),
                std::to_string(elements(field(decision, keys::kCandidates)).size())});
   return table.empty() ? Html() : table.html();
 }
@@ -195,9 +190,6 @@ Html candidate_table(const Json& result) {
   Table table("", {{"Step", ""},
                    {"Candidate", "", true},
                    {"f", "nats"},
-                   {"\u0394 log perplexity", "nats"},
-                   {"KL", "nats per token"},
-                   {"Worst domain", "", true},
                    {"Parameters", "removed"},
                    {"f per parameter", "nats per million"}});
   for (const Json& decision : elements(field(result, keys::kDecisions)))
@@ -205,8 +197,6 @@ Html candidate_table(const Json& result) {
       const bool chosen = what_of(candidate) == what_of(decision);
       table.row({fixed(number(decision, keys::kStep), 0), what_of(candidate),
                  fixed(number(candidate, keys::kObjective), 4),
-                 fixed(number(candidate, keys::kDeltaLogPerplexity), 4),
-                 fixed(number(candidate, keys::kKl), 4), text(candidate, keys::kWorstDomain),
                  count(number(candidate, keys::kParametersRemoved)), per_million(candidate)},
                 chosen ? "chosen" : "");
     }

@@ -14,9 +14,8 @@ Html table_of(const Json& result) {
                   " tokens with the same text in the same order. Tied: the 95 % interval of what is between "
                   "it and the "
                   "best, over held-out documents, covers 0 (\u2013: fewer than eight documents of a source, "
-                  "or equal ones, tell nothing); of those the fastest is taken, and of equally "
-                  "fast ones the "
-                  "one with the least loss. Time is that of a forward pass of one sequence, " +
+                  "or equal ones, tell nothing). The least loss is taken. Time is that of a forward pass of "
+                  "one sequence, " +
                   timing_of(result) + ". " + kLimitsOfIntervals,
               {{"Model", "", true},
                {"Held-out NLL", "nats per token"},

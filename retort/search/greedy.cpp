@@ -23,7 +23,7 @@ std::vector<State> steps_up(const Space& space, const State& state, const std::v
     auto next = state;
     while (++next[unit] <= space.highest(unit)) {
       const auto removed = space.removed(next);
-      if (removed <= before) continue;
+      if (removed <= before || (space.admits && !space.admits(next))) continue;
       if (step && removed > space.most_removed) break;
       step = next;
       if (removed - before >= at_least) break;
@@ -82,6 +82,30 @@ std::vector<Proxy::Measured> lessons(Journal& journal, const State& state, const
   return measured;
 }
 
+// The state with one unit raised until it reaches the bounds; empty where it cannot.
+std::optional<State> finished(const Space& space, State state, std::size_t unit) {
+  while (++state[unit] <= space.highest(unit))
+    if (space.removed(state) >= space.least_removed) return state;
+  return {};
+}
+
+// The cheapest step, or of those that reach the bounds the one with the least objective.
+State taken_between_bounds(Journal& journal, const State& state, const std::vector<State>& steps,
+                           const GreedyOptions& options) {
+  const Space& space = journal.space();
+  BoundedSteps measured(journal, state, options.rung);
+  measured.add(steps);
+  auto taken = measured.cheapest();
+  if (space.removed(measured.states()[taken]) >= space.least_removed) {
+    const auto& unit = options.between_bounds->finishing;
+    const auto last = unit ? finished(space, state, *unit) : std::nullopt;
+    if (last && std::ranges::find(steps, *last) == steps.end()) measured.add({&*last, 1});
+    taken = measured.least_feasible();
+  }
+  if (options.between_bounds->on_step) options.between_bounds->on_step(measured, taken);
+  return measured.states()[taken];
+}
+
 }  // namespace
 
 bool goes_beyond(const Journal& journal, const State& state, const std::vector<State>& steps,
@@ -106,10 +130,15 @@ State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
   const double end = journal.spent() + options.budget.value_or(0);
   auto state = options.start.empty() ? space.whole() : options.start;
   while (space.removed(state) < space.least_removed) {
+    if (options.between_bounds && options.between_bounds->on_state) options.between_bounds->on_state(state);
     auto steps = steps_up(space, state, units, at_least);
     if (steps.empty()) {
       state = least_additive(space, proxy);
       break;
+    }
+    if (options.between_bounds) {
+      state = taken_between_bounds(journal, state, steps, options);
+      continue;
     }
     const double share =
         options.budget ? share_of_next(space, state, steps, std::max(0.0, end - journal.spent())) : 0;
@@ -126,7 +155,7 @@ State greedy(Journal& journal, Proxy proxy, const GreedyOptions& options) {
     const auto mended = repaired(space, state, proxy);
     state = mended ? *mended : least_additive(space, proxy);
   }
-  journal.objective(state, journal.last_rung());
+  if (!options.between_bounds) journal.objective(state, journal.last_rung());
   return state;
 }
 

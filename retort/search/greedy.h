@@ -3,14 +3,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "retort/search/bounded_steps.h"
 #include "retort/search/journal.h"
 #include "retort/search/proxy.h"
 
 namespace retort::search {
+
+/// Where objectives are known between bounds, see BoundedSteps.
+struct BetweenBounds {
+  /// A unit that competes for the last step: at the lowest level that reaches the bounds, whatever it skips.
+  std::optional<std::size_t> finishing = {};
+  /// Told of each state before the steps from it are measured.  What the space makes of them may depend on
+  /// it.
+  std::function<void(const State& state)> on_state = {};
+  /// Told which step is taken, of all that were measured.
+  std::function<void(const BoundedSteps& steps, std::size_t taken)> on_step = {};
+};
 
 struct GreedyOptions {
   std::int32_t rung = 0;        ///< rung of comparisons; the result is evaluated at the last too
@@ -24,6 +37,8 @@ struct GreedyOptions {
   double limit = std::numeric_limits<double>::infinity();
   State start = {};                     ///< empty: the whole model
   std::vector<std::size_t> units = {};  ///< units that may rise; empty: all
+  /// Set: steps are compared by bounds, all of them, and nothing is measured of the result.
+  std::optional<BetweenBounds> between_bounds = {};
 };
 
 /// Whether measuring a state and the steps from it would spend more than the limit.

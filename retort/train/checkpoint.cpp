@@ -275,6 +275,17 @@ void CheckpointWriter::remove_earlier() {
   comm::lead(state_.group, [&] { remove_others(place_, progress_.step); });
 }
 
+namespace {
+
+void require_of_stage(const base::Path& checkpoint, const base::Json& identity, const base::Json& found) {
+  const auto differing = record::differing_keys(identity, found);
+  base::require<base::UsageError>(differing.empty(), checkpoint.string(), ": belongs to something else (",
+                                  differing.empty() ? "" : differing.front(),
+                                  " differs); choose another --run-dir or remove this one's checkpoints.");
+}
+
+}  // namespace
+
 std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedState state,
                                         record::Observer& observer) {
   auto& group = state.group;
@@ -293,14 +304,10 @@ std::optional<Progress> load_checkpoint(const CheckpointPlace& place, TrainedSta
       observer.message(record::Level::warning, base::join("checkpoint passed over: ", error.what()));
       continue;
     }
-    comm::lead(group, [&] {
-      const auto differing = record::differing_keys(place.identity, manifest.at("identity"));
-      base::require<base::UsageError>(
-          differing.empty(), checkpoint.string(), ": belongs to something else (",
-          differing.empty() ? "" : differing.front(),
-          " differs); choose another --run-dir or remove this one's checkpoints.");
+    group.agree([&] {
+      if (group.rank() == 0) require_of_stage(checkpoint, place.identity, manifest.at("identity"));
+      read_state(checkpoint, manifest, state);
     });
-    group.agree([&] { read_state(checkpoint, manifest, state); });
     for (std::int64_t unit = 0; unit < state.parameters.layout().num_units(); ++unit)
       state.parameters.updated(unit);
     return Progress{.step = manifest.at("step"),

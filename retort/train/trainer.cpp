@@ -58,7 +58,7 @@ class Loop {
         engine_(setup.student, setup.teacher, setup.losses, setup.group, clock_, setup.plan.engine),
         steps_(num_steps(setup.options)) {
     clock_.tell([this](shard::Phase phase) {
-      s_.group.at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
+      s_.group.job().at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
       if (device_phases_) device_phases_->enter(phase);
     });
     if (!s_.device.is_cpu() && s_.group.size() > 1) device_phases_.emplace(shard::accelerator_of(s_.device));
@@ -67,10 +67,10 @@ class Loop {
     double peak[] = {bench::matrix_product_flops(s_.dtype, s_.device)};
     s_.group.all_sum(peak);
     peak_flops_ = peak[0];
-    s_.group.set_patience(patience_.seconds());
+    s_.group.job().set_patience(patience_.seconds());
   }
 
-  ~Loop() { s_.group.set_patience(0); }
+  ~Loop() { s_.group.job().set_patience(0); }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -105,16 +105,16 @@ class Loop {
   };
 
   void resume() {
-    if (auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer)) {
-      progress_ = std::move(*saved);
-      s_.group.agree([&] { sequences_.seek(progress_.cursor); });
+    auto saved = load_checkpoint(s_.checkpoints, {s_.student, optimizer_, s_.group}, s_.observer);
+    if (saved) progress_ = std::move(*saved);
+    s_.group.agree([&] {
+      if (saved) sequences_.seek(progress_.cursor);
+      if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
+      if (progress_.step == steps_) recall_last_line();
+    });
+    if (saved)
       s_.observer.message(record::Level::info,
                           base::join(s_.stage, ": going on after step ", progress_.step, " of ", steps_));
-    }
-    s_.group.agree([&] {
-      if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
-    });
-    if (progress_.step == steps_) s_.group.agree([&] { recall_last_line(); });
   }
 
   // Stopped between the last checkpoint and the stage's result: its figures stand in the metrics.
@@ -151,7 +151,7 @@ class Loop {
     progress_.cursor = sequences_.cursor();
     const double seconds = base::monotonic_seconds() - start;
     patience_.add(seconds);
-    s_.group.set_patience(patience_.seconds());
+    s_.group.job().set_patience(patience_.seconds());
     if (s_.device.is_cpu()) {
       const auto phases = clock_.take();
       keep_step(phases, batches);

@@ -275,14 +275,14 @@ TEST_F(BadRun, OutputsThatWouldReplaceFilesOfTheUser) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refusal(project_, arguments, 2, culprit);
   };
-  project_.write("sizing.json", "{\"mine\": 1}");
+  project_.write("mine.json", "{\"mine\": 1}");
   for (const char* option : {"--per-token", "--per-document"})
-    for (const char* file : {"text.txt", "m/model.safetensors", "sizing.json"})
+    for (const char* file : {"text.txt", "m/model.safetensors", "mine.json"})
       expect_refused({option, file},
                      std::string(file) + ": holds something else than what " + option + " writes");
   expect_refused({"--per-token", "new", "--per-document", "./new"}, "new: is named by --per-token and by");
-  expect_refusal(project_, {"bench", "gemm", "m"}, 2,
-                 "sizing.json: holds something else than what retort bench writes");
+  expect_refusal(project_, {"bench", "gemm", "m", "--out", "mine.json"}, 2,
+                 "mine.json: holds something else than what retort bench writes");
   expect_refusal(project_, {"bench", "kernels", "m", "--out", "text.txt"}, 2,
                  "text.txt: holds something else");
   for (int time = 0; time < 2; ++time) {  // its own files it writes anew

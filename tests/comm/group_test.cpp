@@ -44,7 +44,7 @@ void on_devices(int ranks, void (*run)(int, const std::function<void(comm::Group
   test::device_of_values = comm::Device::accelerator;
   run(ranks, [&](comm::Group& group) {
     test::device::set_current_device(group.rank());
-    group.set_accelerator(std::make_shared<test::TestAccelerator>(group.rank()), library);
+    group.job().set_accelerator(std::make_shared<test::TestAccelerator>(group.rank()), library);
     act(group);
   });
   test::device_of_values = comm::Device::cpu;
@@ -129,7 +129,7 @@ TEST(SharedGroup, AnAbortEndsTheWaitOfOthersWithItsSentence) {
   std::string heard;
   test::on_ranks(3, [&](Group& group) {
     if (group.rank() == 1) {
-      group.abort("rank 1: the disk is full.");
+      group.job().abort("rank 1: the disk is full.");
     } else {
       try {
         group.barrier();
@@ -144,7 +144,7 @@ TEST(SharedGroup, AnAbortEndsTheWaitOfOthersWithItsSentence) {
 }
 
 void take_off(Group& group, const std::filesystem::path& directory) {
-  group.record(
+  group.job().record(
       std::make_shared<comm::Flight>(comm::flight_path(directory, group.rank()), group.rank(), group.size()));
 }
 
@@ -153,8 +153,8 @@ TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamedWithItsPlace) {
   std::vector<std::string> heard(3);
   test::on_ranks(3, [&](Group& group) {
     take_off(group, directory.path());
-    group.at(7, "student, backward");
-    group.set_patience(0.3);
+    group.job().at(7, "student, backward");
+    group.job().set_patience(0.3);
     group.barrier();
     if (group.rank() == 1) return;
     try {
@@ -173,13 +173,13 @@ TEST(SharedGroup, ARankThatDoesNotComeInTimeIsNamedWithItsPlace) {
 TEST(SharedGroup, SaysWhereARankIs) {
   const test::TemporaryDirectory directory;
   test::on_ranks(2, [&](Group& group) {
-    EXPECT_EQ(group.place(), base::join("rank ", group.rank()));
+    EXPECT_EQ(group.job().place(group.rank()), base::join("rank ", group.rank()));
     take_off(group, directory.path());
-    group.at(7, "student, backward");
+    group.job().at(7, "student, backward");
     const auto part = group.split(group.rank(), "shard");
     part->barrier();
-    EXPECT_EQ(part->place(), group.place());
-    EXPECT_EQ(group.place(),
+    EXPECT_EQ(part->job().place(part->rank()), group.job().place(group.rank()));
+    EXPECT_EQ(group.job().place(group.rank()),
               base::join("rank ", group.rank(), " on ", base::host_name(), " (process ", ::getpid(),
                          ") in step 7, student, backward; its last call was barrier of 0 bytes, number 1 of "
                          "'shard'"));
@@ -189,7 +189,7 @@ TEST(SharedGroup, SaysWhereARankIs) {
 TEST(SharedGroup, OneRankHasTheLastWords) {
   std::atomic<int> speakers = 0;
   test::on_ranks(3, [&](Group& group) {
-    if (group.claim_last_words()) ++speakers;
+    if (group.job().claim_last_words()) ++speakers;
   });
   EXPECT_EQ(speakers, 1);
 }
@@ -263,7 +263,7 @@ TEST(SharedGroup, RankZeroActsForAll) {
 
 TEST(SharedGroup, AgreementWaitsAsLongAsItTakes) {
   test::on_ranks(2, [](Group& group) {
-    group.set_patience(0.2);
+    group.job().set_patience(0.2);
     group.agree([&] {
       if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(700));
     });

@@ -99,7 +99,7 @@ class Watched {
     std::string path;
     if (world->rank() == 0) path = directory_.emplace().path();
     world->share(path);
-    world->record(
+    world->job().record(
         std::make_shared<comm::Flight>(comm::flight_path(path, world->rank()), world->rank(), world->size()));
   }
   void end_late() const {
@@ -135,7 +135,8 @@ int run(int argc, char** argv) {
   if (std::getenv("RETORT_NCCL")) {
     test::device_of_values = comm::Device::accelerator;
     test::device::set_current_device(group->rank());
-    group->set_accelerator(std::make_shared<test::TestAccelerator>(group->rank()), comm::nccl::library());
+    group->job().set_accelerator(std::make_shared<test::TestAccelerator>(group->rank()),
+                                 comm::nccl::library());
   }
   // Ranks that were not started would let every check pass.
   if (group->size() != expected_ranks) {

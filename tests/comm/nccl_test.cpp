@@ -48,7 +48,7 @@ void on_devices(int ranks, const std::function<void(Group&, TestAccelerator&)>& 
   test::on_ranks(ranks, [&](Group& group) {
     const auto accelerator = std::make_shared<TestAccelerator>(group.rank());
     accelerator->enter();
-    group.set_accelerator(accelerator, nccl::library());
+    group.job().set_accelerator(accelerator, nccl::library());
     act(group, *accelerator);
   });
 }
@@ -66,8 +66,8 @@ std::vector<std::string> told_after_failure(int kind, double patience_seconds) {
   test::on_ranks(3, [&](Group& group) {
     const auto accelerator = std::make_shared<TestAccelerator>(group.rank());
     accelerator->enter();
-    group.set_accelerator(accelerator, nccl::library());
-    group.set_patience(patience_seconds);
+    group.job().set_accelerator(accelerator, nccl::library());
+    group.job().set_patience(patience_seconds);
     const DeviceBytes own(64), all(192);
     try {
       for (int i = 0; i < 4; ++i) {
@@ -103,7 +103,7 @@ TEST(Nccl, ACallThatDoesNotMoveIsGivenUp) {
 TEST(Nccl, ARankThatThrowsIsNotWaitedForAndTheOthersHearIt) {
   std::vector<std::string> heard(3);
   const auto act = [&](Group& group, TestAccelerator& accelerator) {
-    group.set_patience(5);
+    group.job().set_patience(5);
     const DeviceBytes own(64), all(192);
     const auto gather = [&] {
       group
@@ -222,7 +222,7 @@ TEST(TestDevice, AWaitThatIsForgottenIsFound) {
     test::on_ranks(2, [&](Group& group) {
       const auto accelerator = std::make_shared<Forgetful>(group.rank(), forgotten);
       accelerator->enter();
-      group.set_accelerator(accelerator, nccl::library());
+      group.job().set_accelerator(accelerator, nccl::library());
       const DeviceBytes values(64);
       compute_on(values, 64, true);
       group.all_reduce({values.get(), 16, Type::f32, Device::accelerator}).wait();

@@ -44,31 +44,5 @@ TEST(SpeedTable, AddsUpPartsThatModelsShare) {
   EXPECT_EQ(json.at("hash").get<std::string>().size(), 32U);
 }
 
-// Widths that 64 divides run four times as fast there, whatever they do here.
-TEST(SpeedTable, OfAnotherMachineGoesByItsRates) {
-  OtherMachine machine{.name = "Made Up 9000", .dtype = c10::ScalarType::BFloat16, .rates = {}};
-  machine.rates.square_flops = 1e12;
-  for (std::int64_t multiple = 1; multiple <= 64; multiple *= 2) {
-    machine.rates.mlp_width.multiples.push_back({multiple, multiple < 64 ? 1e9 : 4e9, {}});
-    machine.rates.hidden_size.multiples.push_back({multiple, 2e9, {}});
-  }
-  const architecture::Block wide{architecture::Attention{4, 2, 8}, architecture::DenseMlp{128}},
-      narrower{architecture::Attention{4, 2, 8}, architecture::DenseMlp{96}};
-  const std::vector models{model_of({wide}), model_of({narrower})};
-  const auto table = SpeedTable::expected(models, {.context = 16, .batch = 2}, machine);
-  const double tokens = 32;
-  const auto seconds = [&](double mlp_width, double mlp_rate) {
-    const double heads = 2 * (32 * 4 * 8 * 2 + 32 * 2 * 8 * 2);  // q, o, k and v
-    const double attention = architecture::attention_flops_per_token(models[0], 16);
-    const double head = 2 * 32 * 64, mlp = 2 * 3 * 32 * mlp_width;
-    return tokens * ((heads + attention + head) / 2e9 + mlp / mlp_rate);
-  };
-  EXPECT_NEAR(table.seconds(models[0]), seconds(128, 4e9), 1e-15);
-  EXPECT_NEAR(table.seconds(models[1]), seconds(96, 1e9), 1e-15);
-  EXPECT_LT(table.seconds(models[0]), table.seconds(models[1]));
-  EXPECT_EQ(table.to_json().at("conditions").at("rates_of"), "Made Up 9000");
-  EXPECT_EQ(table.to_json().at("conditions").at("dtype"), "bf16");
-}
-
 }  // namespace
 }  // namespace retort::eval

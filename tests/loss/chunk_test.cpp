@@ -1,6 +1,6 @@
 // Losses on a chunk of logits, by kernels and by their own mathematics, against the formulas in double and
 // their autograd.  Three programs are linked with this: for the kernels of CPUs, for a device without
-// kernels, and for the kernels of ops/cuda/.
+// kernels, and for the kernels of kernels/cuda/.
 #include "retort/loss/chunk.h"
 
 #include <ATen/ATen.h>
@@ -12,8 +12,8 @@
 #include <limits>
 
 #include "loss/formulas.h"
+#include "retort/kernels/device/pieces.h"
 #include "retort/loss/losses.h"
-#include "retort/ops/device/pieces.h"
 #include "retort/ops/tensor_allocator.h"
 #include "support/tolerance.h"
 
@@ -142,7 +142,7 @@ TEST_P(LossesOfChunk, EqualAutogradEachAlone) {
 TEST_P(LossesOfChunk, EqualAutogradInPiecesOfAnAccelerator) {
   if (GetParam() != at::kFloat || ops::path_of(at::kCPU) != ops::Path::device) return;  // it takes its time
   const auto chunk =
-      make_chunk(2, ops::device::kPieceElements / 2 + 1, ops::device::kPieceElements / 2, GetParam());
+      make_chunk(2, kernels::device::kPieceElements / 2 + 1, kernels::device::kPieceElements / 2, GetParam());
   // Others begin with libtorch's softmax, which adds up so many columns in float32 and is a thousandth off.
   for (const auto& options : test::losses_on_logits()) {
     const bool by_pieces = options.kind == LossKind::cross_entropy || options.kind == LossKind::kl_divergence;

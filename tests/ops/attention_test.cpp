@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "ops/score_rules.h"
-#include "retort/ops/cpu/attention_parts.h"
 #include "retort/ops/path.h"
 #include "retort/ops/reference/formulas.h"
 #include "support/tolerance.h"
@@ -167,23 +166,6 @@ TEST_P(AttentionTest, IsTheSameForAnyNumberOfThreads) {
     for (std::size_t i = 0; i < expected.size(); ++i) test::expect_identical(found[i], expected[i]);
   }
   at::set_num_threads(threads);
-}
-
-TEST(AttentionParts, HaveEachTileOnceAndAboutTheSameWork) {
-  for (const std::int64_t tiles : {1, 2, 7, 16, 33})
-    for (const std::int64_t count : {1, 2, 3, 8}) {
-      if (count > 1 && 2 * count > tiles) continue;
-      std::vector<std::int64_t> owners(static_cast<std::size_t>(tiles), 0);
-      for (std::int64_t number = 0; number < count; ++number)
-        for (std::int64_t tile = 0; tile < tiles; ++tile)
-          owners[static_cast<std::size_t>(tile)] += ops::cpu::TilePart{number, count}.has(tile);
-      EXPECT_EQ(owners, std::vector<std::int64_t>(static_cast<std::size_t>(tiles), 1))
-          << tiles << " " << count;
-    }
-  EXPECT_EQ(ops::cpu::best_parts(8, 32, 8, 1.4), 1);
-  EXPECT_EQ(ops::cpu::best_parts(8, 32, 12, 1.4), 1) << "dividing costs more than four idle threads";
-  EXPECT_EQ(ops::cpu::best_parts(8, 32, 64, 1.4), 8);
-  EXPECT_EQ(ops::cpu::best_parts(8, 4, 64, 1.4), 2) << "as many as there are tiles";
 }
 
 TEST_P(AttentionTest, ATokenSeesNeitherTheFutureNorAnotherSegment) {

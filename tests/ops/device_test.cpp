@@ -1,14 +1,14 @@
 // Operations of one path against the formulas in double and their autograd; and what they hold against what a
 // memory plan is told.  Three programs are linked with this: for the loops of CPUs, for the compositions of
-// ops/device/ and for the kernels of ops/cuda/.
+// kernels/device/ and for the kernels of kernels/cuda/.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "ops/score_rules.h"
+#include "retort/kernels/device/pieces.h"
 #include "retort/ops/attention.h"
-#include "retort/ops/device/pieces.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/logit_losses.h"
 #include "retort/ops/logit_scores.h"
@@ -61,7 +61,7 @@ class DeviceTest : public testing::TestWithParam<at::ScalarType> {
     // Where there is but one column, loops leave some of the last digits of nothing.
     if (ops::path_of(place()) != ops::Path::cpu) all.emplace_back(9, 1);
     if (GetParam() == at::kFloat && ops::path_of(place()) == ops::Path::device)
-      all.emplace_back(2, ops::device::kPieceElements / 2 + 1);
+      all.emplace_back(2, kernels::device::kPieceElements / 2 + 1);
     return all;
   }
   at::Tensor random(at::IntArrayRef shape, double scale = 1) const {
@@ -75,20 +75,6 @@ class DeviceTest : public testing::TestWithParam<at::ScalarType> {
 
 INSTANTIATE_TEST_SUITE_P(Types, DeviceTest, testing::Values(at::kFloat, at::kDouble, at::kBFloat16),
                          [](const auto& tested) { return std::string(at::toString(tested.param)); });
-
-TEST(Pieces, CoverAllRowsOnceAndStaySmall) {
-  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1000}, 2 * ops::device::kPieceElements})
-    for (const std::int64_t rows : {std::int64_t{0}, std::int64_t{1}, std::int64_t{9000}}) {
-      std::int64_t next = 0;
-      ops::device::for_each_piece(rows, columns, [&](std::int64_t begin, std::int64_t count) {
-        EXPECT_EQ(begin, next);
-        EXPECT_GE(count, 1);
-        EXPECT_TRUE(count == 1 || count * columns <= ops::device::kPieceElements) << count;
-        next = begin + count;
-      });
-      EXPECT_EQ(next, rows);
-    }
-}
 
 TEST_P(DeviceTest, RmsNormEqualsTheFormulaAndItsBackwardAutograd) {
   for (const auto& [rows, dim] : sizes()) {
@@ -272,10 +258,10 @@ TEST(DeviceTestOfAdamW, EqualsTheFormulaInDoubleOverManyStepsWithACopy) {
 
 TEST(DeviceTestOfSumOfSquares, IsExactToDoubleAndShowsNonFiniteValues) {
   at::manual_seed(8);
-  auto x = placed(at::randn({ops::device::kPieceElements + 77}));
+  auto x = placed(at::randn({kernels::device::kPieceElements + 77}));
   const double expected = x.to(at::kDouble).square().sum().item<double>();
   EXPECT_NEAR(ops::sum_of_squares(x).item<double>(), expected, 1e-10 * expected);
-  x[ops::device::kPieceElements + 5] = 3e38f;
+  x[kernels::device::kPieceElements + 5] = 3e38f;
   EXPECT_TRUE(std::isfinite(ops::sum_of_squares(x).item<double>()));
   x[7] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(ops::sum_of_squares(x).item<double>()));

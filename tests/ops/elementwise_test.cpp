@@ -1,8 +1,8 @@
 // RMSNorm, rotary embedding and SwiGLU against the plain formulas in double and their autograd.
 #include "retort/ops/elementwise.h"
 
-#include "ops/kernel_tables.h"
 #include "retort/ops/reference/formulas.h"
+#include "support/kernel_tables.h"
 
 namespace retort {
 namespace {

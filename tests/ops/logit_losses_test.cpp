@@ -4,9 +4,9 @@
 
 #include <ATen/Parallel.h>
 
-#include "ops/kernel_tables.h"
 #include "retort/base/error.h"
 #include "retort/ops/reference/formulas.h"
+#include "support/kernel_tables.h"
 
 namespace retort {
 namespace {
@@ -28,9 +28,9 @@ Rows make_rows(const C& c, std::int64_t vocab) {
   return {logits(), logits(), targets, c.random({kRows, vocab})};
 }
 
-using Kind = ops::LogitTermKind;
+using Kind = kernels::LogitTermKind;
 
-ops::LogitTerm divergence(double temperature, bool reverse, double gradient_scale = 1) {
+kernels::LogitTerm divergence(double temperature, bool reverse, double gradient_scale = 1) {
   return {.kind = reverse ? Kind::reverse_kl : Kind::forward_kl,
           .temperature = temperature,
           .value_scale = temperature * temperature,
@@ -43,7 +43,7 @@ struct Expected {
   at::Tensor gradient;
 };
 
-Expected expected_of(const Rows& rows, std::int64_t shared, const std::vector<ops::LogitTerm>& terms) {
+Expected expected_of(const Rows& rows, std::int64_t shared, const std::vector<kernels::LogitTerm>& terms) {
   const auto logits = test::leaf(rows.student);
   const auto teacher = rows.teacher.to(at::kDouble).narrow(1, 0, shared);
   Expected expected;
@@ -63,11 +63,11 @@ Expected expected_of(const Rows& rows, std::int64_t shared, const std::vector<op
   return expected;
 }
 
-const ops::LogitTerm kCrossEntropy{.kind = Kind::cross_entropy, .gradient_scale = 0.7};
+const kernels::LogitTerm kCrossEntropy{.kind = Kind::cross_entropy, .gradient_scale = 0.7};
 
 // All that a recipe can ask for, in either order, and each kind twice.
-std::vector<std::vector<ops::LogitTerm>> sums_of_losses() {
-  std::vector<std::vector<ops::LogitTerm>> sums = {{kCrossEntropy}};
+std::vector<std::vector<kernels::LogitTerm>> sums_of_losses() {
+  std::vector<std::vector<kernels::LogitTerm>> sums = {{kCrossEntropy}};
   for (const bool reverse : {false, true})
     for (const double temperature : {1.0, 3.0}) {
       const auto other = divergence(temperature, reverse, 0.4);
@@ -87,17 +87,17 @@ TEST(LogitLosses, AndTheirGradientEqualAutogradOnEveryInstructionSet) {
         for (const auto& terms : sums_of_losses()) {
           const auto rows = make_rows(c, vocab);
           auto grad = rows.grad.clone();
-          const auto work = at::empty({ops::logit_loss_elements(vocab)}, c.kStatistics);
+          const auto work = at::empty({kernels::logit_loss_elements(vocab)}, c.kStatistics);
           std::vector<double> values(terms.size());
-          const ops::LogitRows<T> of{.student_NV = c.data(rows.student),
-                                     .student_stride = vocab,
-                                     .teacher_NK = c.data(rows.teacher),
-                                     .teacher_stride = vocab,
-                                     .targets = rows.targets.template const_data_ptr<std::int64_t>(),
-                                     .grad_NV = c.data(grad),
-                                     .grad_stride = vocab,
-                                     .vocab = vocab,
-                                     .shared = shared};
+          const kernels::LogitRows<T> of{.student_NV = c.data(rows.student),
+                                         .student_stride = vocab,
+                                         .teacher_NK = c.data(rows.teacher),
+                                         .teacher_stride = vocab,
+                                         .targets = rows.targets.template const_data_ptr<std::int64_t>(),
+                                         .grad_NV = c.data(grad),
+                                         .grad_stride = vocab,
+                                         .vocab = vocab,
+                                         .shared = shared};
           c.kernels.logit_losses(of, 9, terms.data(), static_cast<int>(terms.size()), c.statistics(work),
                                  values.data());
           const auto expected = expected_of(rows, shared, terms);

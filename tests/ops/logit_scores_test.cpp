@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/kernel_tables.h"
 #include "retort/ops/reference/formulas.h"
+#include "support/kernel_tables.h"
 
 namespace retort {
 namespace {

@@ -8,9 +8,10 @@
 
 #include <array>
 
-#include "ops/kernel_tables.h"
-#include "retort/ops/cpu/packed_product.h"
+#include "retort/kernels/cpu/onednn_product.h"
+#include "retort/kernels/cpu/packed_product.h"
 #include "retort/ops/path.h"
+#include "support/kernel_tables.h"
 #include "tests/support/tolerance.h"
 
 namespace retort {
@@ -18,7 +19,7 @@ namespace {
 
 void expect_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const auto expected_NM = at::mm(a_NK.to(at::kDouble), b_KM.to(at::kDouble));
-  for (const auto& found_NM : {ops::matrix_product(a_NK, b_KM), ops::cpu::onednn_product(a_NK, b_KM)}) {
+  for (const auto& found_NM : {ops::matrix_product(a_NK, b_KM), kernels::cpu::onednn_product(a_NK, b_KM)}) {
     if (!found_NM.defined()) continue;  // a libtorch without oneDNN
     EXPECT_EQ(found_NM.scalar_type(), a_NK.scalar_type());
     EXPECT_TRUE(found_NM.is_contiguous());
@@ -89,7 +90,7 @@ void expect_packed_products(at::ScalarType type) {
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
       const auto sum_MK = before_MK.clone();
-      ops::cpu::add_packed_product(sum_MK.narrow(1, 0, k), a_NM, b_NK);
+      kernels::cpu::add_packed_product(sum_MK.narrow(1, 0, k), a_NM, b_NK);
       test::expect_close(sum_MK.narrow(1, 0, k), expected_MK, test::tolerance(at::kFloat));
       test::expect_identical(sum_MK.select(1, k), before_MK.select(1, k));
       if (!first.defined()) first = sum_MK;
@@ -105,7 +106,7 @@ TEST(PackedProduct, IsAddedToTheSumWithTheSameBitsForAnyNumberOfThreads) {
 
 // The product itself is never rounded to bfloat16.
 TEST(PackedProduct, OfBfloat16IsAddedInFloat32) {
-  if (ops::pair_kernels()) expect_packed_products(at::kBFloat16);  // else nothing computes it so
+  if (kernels::pair_kernels()) expect_packed_products(at::kBFloat16);  // else nothing computes it so
 }
 
 TEST(GramProduct, IsSymmetricAndThatOfDouble) {
@@ -144,10 +145,10 @@ TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {
 }
 
 TEST(MatrixVector, OfPairsEqualsTheProductInDouble) {
-  const auto* pairs = ops::pair_kernels();
+  const auto* pairs = kernels::pair_kernels();
   if (!pairs) return;  // a processor without AVX-512 BF16 has nothing to test
   at::manual_seed(10);
-  const auto bf16 = [](const at::Tensor& x) { return static_cast<const ops::Bf16*>(x.const_data_ptr()); };
+  const auto bf16 = [](const at::Tensor& x) { return static_cast<const kernels::Bf16*>(x.const_data_ptr()); };
   for (const auto dim : test::row_sizes()) {
     const auto w = at::randn({7, dim}).to(at::kBFloat16), x = at::randn({dim}).to(at::kBFloat16);
     const auto y = at::empty({7}), alone = at::empty({7});

@@ -5,10 +5,10 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <gtest/gtest.h>
 
-#include "ops/kernel_tables.h"
 #include "retort/base/error.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/reference/formulas.h"
+#include "support/kernel_tables.h"
 #include "support/message_of.h"
 
 namespace retort {
@@ -63,22 +63,22 @@ TEST(AdamW, EqualsTheFusedStepOfPyTorch) {
 }
 
 TEST(AdamW, EveryInstructionSetGivesTheSameStep) {
-  const ops::AdamWStep step{.lr = 3e-3,
-                            .beta1 = 0.9,
-                            .beta2 = 0.95,
-                            .eps = 1e-8,
-                            .weight_decay = 0.1,
-                            .correction1 = 0.1,
-                            .correction2 = 0.05,
-                            .gradient_scale = 1};
-  for (const auto* table = ops::all_vector_tables(); *table != nullptr; ++table) {
+  const kernels::AdamWStep step{.lr = 3e-3,
+                                .beta1 = 0.9,
+                                .beta2 = 0.95,
+                                .eps = 1e-8,
+                                .weight_decay = 0.1,
+                                .correction1 = 0.1,
+                                .correction2 = 0.05,
+                                .gradient_scale = 1};
+  for (const auto* table = kernels::all_vector_tables(); *table != nullptr; ++table) {
     SCOPED_TRACE((*table)->isa);
     auto state = make_state(1003);
     auto p = state.p.to(at::kDouble), m = state.m.to(at::kDouble), v = state.v.to(at::kDouble);
     auto copy = at::zeros({1003}, at::kBFloat16);
     const auto data = [](const at::Tensor& x) { return x.mutable_data_ptr<float>(); };
     (*table)->adamw(data(state.p), data(state.g), data(state.m), data(state.v),
-                    static_cast<ops::Bf16*>(copy.mutable_data_ptr()), step, 1003);
+                    static_cast<kernels::Bf16*>(copy.mutable_data_ptr()), step, 1003);
     ops::reference::adamw(p, state.g.to(at::kDouble), m, v, 3e-3, 0.9, 0.95, 1e-8, 0.1, 1);
     expect_close(state.p, p, test::tolerance(at::kFloat));
     test::expect_identical(copy, state.p.to(at::kBFloat16), "the copy rounds as libtorch does");

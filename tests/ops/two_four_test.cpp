@@ -2,13 +2,14 @@
 #include "retort/ops/two_four.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "ops/kernel_tables.h"
-#include "retort/ops/cpu/matrix_vector.h"
-#include "retort/ops/cpu/two_four.h"
-#include "retort/ops/cpu/vector_kernels.h"
+#include "retort/kernels/cpu/matrix_vector.h"
+#include "retort/kernels/cpu/two_four.h"
+#include "retort/kernels/cpu/vector_kernels.h"
 #include "retort/ops/matrix_product.h"
+#include "support/kernel_tables.h"
 #include "support/tolerance.h"
 
 namespace retort {
@@ -37,7 +38,7 @@ TEST(TwoFour, ByValueEqualsTheProductInDoubleOnEveryInstructionSet) {
     for (const auto inputs : {64, 320}) {
       const auto w_MK = sparse(24, inputs, c.kType);
       const auto x_K = at::randn({inputs}), y_M = at::empty({24});
-      const auto packed = ops::cpu::two_four_packed(w_MK, ops::cpu::Choices::by_value);
+      const auto packed = kernels::cpu::two_four_packed(w_MK, kernels::cpu::Choices::by_value);
       ASSERT_TRUE(packed.defined());
       c.kernels.two_four(
           {static_cast<const std::byte*>(packed.const_data_ptr()), 3, inputs / 64, c.statistics(x_K)},
@@ -52,14 +53,15 @@ TEST(TwoFour, ByValueEqualsTheProductInDoubleOnEveryInstructionSet) {
 }
 
 TEST(TwoFour, ByPairEqualsTheProductInDouble) {
-  const auto* pairs = ops::pair_kernels();
+  const auto* pairs = kernels::pair_kernels();
   if (!pairs) return;  // a processor without AVX-512 BF16 has nothing to test
   at::manual_seed(2);
   for (const auto inputs : {64, 320}) {
     const auto w_MK = sparse(24, inputs, at::kBFloat16), x_K = at::randn({inputs}).to(at::kBFloat16);
-    const auto packed = ops::cpu::two_four_packed(w_MK, ops::cpu::Choices::by_pair), y_M = at::empty({24});
+    const auto packed = kernels::cpu::two_four_packed(w_MK, kernels::cpu::Choices::by_pair),
+               y_M = at::empty({24});
     std::vector<std::uint32_t> words(static_cast<std::size_t>(2 * inputs));
-    pairs->pairs_of_groups(static_cast<const ops::Bf16*>(x_K.const_data_ptr()), inputs / 4, words.data());
+    pairs->pairs_of_groups(static_cast<const kernels::Bf16*>(x_K.const_data_ptr()), inputs / 4, words.data());
     pairs->two_four({static_cast<const std::byte*>(packed.const_data_ptr()), 3, inputs / 64, words.data()},
                     y_M.mutable_data_ptr<float>());
     test::expect_close(y_M, at::mv(w_MK.to(at::kDouble), x_K.to(at::kDouble)), test::tolerance(at::kFloat));
@@ -85,12 +87,12 @@ TEST(TwoFour, EqualsTheProductInDoubleForAnySize) {
 
 // Weights of bfloat16 by value, as on a processor that multiplies no pairs; some rows are not packed.
 TEST(TwoFour, ByValueOfBfloat16EqualsTheProductInDouble) {
-  if (!ops::vector_tables().bf16.two_four) return;  // no kernels without the vectors of AVX2
+  if (!kernels::vector_tables().bf16.two_four) return;  // no kernels without the vectors of AVX2
   at::manual_seed(6);
   const auto w_MK = sparse(30, 132, at::kBFloat16), x_1K = at::randn({1, 132});
   const std::vector<ops::TwoFourRows> packed = {
-      {4, 19, ops::cpu::two_four_packed(w_MK.narrow(0, 4, 19), ops::cpu::Choices::by_value)}};
-  test::expect_close(ops::cpu::matrix_vector(x_1K, w_MK, packed), product(x_1K, w_MK),
+      {4, 19, kernels::cpu::two_four_packed(w_MK.narrow(0, 4, 19), kernels::cpu::Choices::by_value)}};
+  test::expect_close(kernels::cpu::matrix_vector(x_1K, w_MK, packed), product(x_1K, w_MK),
                      test::tolerance(at::kFloat));
 }
 

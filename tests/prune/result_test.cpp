@@ -132,8 +132,7 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
               base::join("prune step ", step + 1, ": ", move, ": loss increase ", std::fixed,
                          std::setprecision(4), decision.at("objective").get<double>(), " nats/token, ",
                          human(decision.at("parameters")), " of ", human(json.at("parameters_before")),
-                         " parameters left (target ", human(json.at("parameters_target")), "), worst source ",
-                         decision.at("worst_domain").get<std::string>()));
+                         " parameters left (target ", human(json.at("parameters_target")), ")"));
   }
   const auto& believed = json.at("believed");
   EXPECT_SAYS(listener.lines.back(),

@@ -224,7 +224,7 @@ TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   record::Observer patient;
   const auto expected = run("whole.jsonl", patient);
   const auto lines = base::read_file(directory / "whole.jsonl");
-  ASSERT_NE(lines.find("\"exact\":true"), std::string::npos);
+  ASSERT_NE(lines.find("\"first\":2"), std::string::npos) << "by the whole vocabulary";
   const auto evaluations = std::count(lines.begin(), lines.end(), '\n') - 1;
   for (int patience = 0; patience < evaluations; ++patience) {
     const auto file = base::join("parts", patience, ".jsonl");
@@ -263,15 +263,7 @@ TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
     const auto removed = decision["parameters_removed"].get<std::int64_t>();
     parameters -= removed;
     const double f = decision["objective"];
-    EXPECT_NEAR(f, decision["delta_log_perplexity"].get<double>() + decision["kl"].get<double>(), 1e-12);
     EXPECT_DOUBLE_EQ(decision["score"].get<double>(), (f - before) / static_cast<double>(removed));
-    EXPECT_NEAR(
-        f, (decision["domains"]["first"].get<double>() + decision["domains"]["second"].get<double>()) / 2,
-        1e-12);
-    const std::string worst = decision["worst_domain"];
-    EXPECT_EQ(
-        decision["domains"][worst].get<double>(),
-        std::max(decision["domains"]["first"].get<double>(), decision["domains"]["second"].get<double>()));
     EXPECT_GE(decision["candidates"].size(), 2u);
     before = f;
   }
@@ -283,8 +275,7 @@ TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
       return candidate["candidate"] == decision["candidate"];
     });
     ASSERT_NE(chosen, candidates.end());
-    for (const auto* key : {"objective", "delta_log_perplexity", "kl", "worst_domain", "score"})
-      EXPECT_EQ((*chosen)[key], decision[key]) << key;
+    for (const auto* key : {"objective", "score", "exact"}) EXPECT_EQ((*chosen)[key], decision[key]) << key;
   }
   EXPECT_EQ(report["kind"], "prune");
   EXPECT_EQ(report["cost_before"]["parameters"], report["parameters_before"]);

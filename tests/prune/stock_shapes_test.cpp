@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "prune/saved_cases.h"
+#include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/compress/surgery.h"
-#include "retort/prune/moves.h"
+#include "retort/prune/model_space.h"
+#include "retort/prune/target.h"
 #include "support/models_for_tests.h"
 #include "support/stepwise_options.h"
 
@@ -23,21 +25,25 @@ architecture::Config small_model(bool tied) {
   return config;
 }
 
-// One candidate for each shape that some sequence of moves reaches, the whole model first.
+// One candidate for each shape that blocks which stay alike may have, the whole model first.
 std::vector<architecture::Kept> reachable(const architecture::Config& input) {
   auto options = test::stepwise_options();
   options.hidden = true;
   options.width_multiple = 8;
-  const auto none = [](std::size_t count) { return std::vector<double>(count, 0.0); };
-  const calibrate::UnitScores scores{.channels = {2, none(16)}, .groups = {2, none(3)}, .hidden = none(24)};
+  const prune::ModelSpace model(input, options, architecture::num_parameters(input) - 1, {});
+  const auto& space = model.space();
+  std::vector<search::State> states = {space.whole()};
   std::vector<architecture::Kept> found = {architecture::whole(input)};
   std::vector<architecture::Config> shapes = {input};
-  for (std::size_t at = 0; at < found.size(); ++at)
-    for (const auto& move : prune::moves_from(found[at], options)) {
-      auto candidate = prune::moved(found[at], move, scores);
+  for (std::size_t at = 0; at < states.size(); ++at)
+    for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
+      auto next = states[at];
+      if (++next[unit] > space.highest(unit) || !space.admits(next)) continue;
+      auto candidate = model.candidate(next);
       auto shape = architecture::config_of(input, candidate);
       if (std::ranges::find(shapes, shape) != shapes.end()) continue;
       shapes.push_back(std::move(shape));
+      states.push_back(std::move(next));
       found.push_back(std::move(candidate));
     }
   return found;

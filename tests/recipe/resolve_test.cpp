@@ -32,7 +32,7 @@ stages:
      optim: {lr: 1e-5, embedding_lr: 2e-7, beta1: 0.8, beta2: 0.9, eps: 1e-9, weight_decay: 0.1, clip_norm: 0, schedule: constant,
              warmup_steps: 0, final_lr_fraction: 0}}
   - {name: f, kind: profile, from: t, data: [a, b], calibration_tokens: 1M, sequence_length: 64, seed: 3}
-  - {name: p, kind: prune, from: t, profile: f, sizing: ./machine.json, data: a, target: {parameters: 3.3M}, channel_ranking: obs, head_ranking: wanda, winsorise_quantile: 1, units: uniform, blocks: false, width_multiple: 8, objective: {kl: 0.5}}
+  - {name: p, kind: prune, from: t, profile: f, data: a, target: {parameters: 3.3M}, channel_ranking: obs, head_ranking: wanda, winsorise_quantile: 1, units: uniform, blocks: false, width_multiple: 8, objective: {kl: 0.5}}
   - {name: s, kind: sparsify, from: ./p, data: [a], pattern: "4:8", method: sparse_gpt, mask: exact, polish: true, share: 60%, layers: [gate_proj, up_proj], blocks: [0, 2], dampening_fraction: 5%}
   - {name: d, kind: distill, from: s, teacher: /m/t, data: [a], tokens: 2e5, shard: {student_ranks: all, teacher_ranks: 4},
      loss: [{kind: kl_divergence, temperature: 0.1, direction: reverse, temperature_squared: false},
@@ -71,8 +71,8 @@ TEST(Resolve, WritesYamlThatReadsBackEqual) {
   }
 }
 
-// The run reads the model and the file; until then the width is not known, and is not written.
-TEST(Resolve, LeavesTheWidthToTheModelAndAFileOfSizes) {
+// The run reads the model; until then the width is not known, and is not written.
+TEST(Resolve, LeavesTheWidthToTheModel) {
   const auto width_of = [](const std::string& keys) {
     const Recipe recipe = parse(
         "version: 1\ndata: {a: {path: x.txt}}\nstages:\n"
@@ -85,9 +85,7 @@ TEST(Resolve, LeavesTheWidthToTheModelAndAFileOfSizes) {
     return width;
   };
   EXPECT_EQ(width_of(""), prune::kWidthMultipleOfModel);
-  EXPECT_EQ(width_of(", sizing: none.json"), prune::kWidthMultipleOfModel);
-  EXPECT_EQ(width_of(", sizing: none.json, width_multiple: 48"), 48);
-  EXPECT_EQ(width_of(", width_multiple: 48, sizing: \"\""), 48);
+  EXPECT_EQ(width_of(", width_multiple: 48"), 48);
 }
 
 TEST(Resolve, KeysStagesAndSourcesByName) {

@@ -103,26 +103,6 @@ TEST_F(MetricsFile, ThatCannotBeReadIsNoEmptyOne) {
               "is a directory, expected a file");
 }
 
-TEST_F(MetricsFile, TakesOverTheLinesOfAStageFromAnotherFile) {
-  const auto other = directory_ / "other.jsonl";
-  {
-    Metrics of_team(other);
-    for (const auto* stage : {"a", "b"})
-      for (const int step : {1, 2, 3}) of_team.append(line(stage, step));
-  }
-  Metrics metrics(path_);
-  for (const auto* stage : {"a", "c"})
-    for (const int step : {1, 4}) metrics.append(line(stage, step));
-  metrics.take_over(other, "a");
-  metrics.take_over(directory_ / "absent.jsonl", "c");
-  metrics.append(line("a", 5));
-
-  std::string steps;
-  for (const auto& one : read_metrics(path_))
-    steps += one["stage"].get<std::string>() + one["step"].dump() + " ";
-  EXPECT_EQ(steps, "c1 c4 a1 a2 a3 a5 ");
-}
-
 TEST_F(MetricsFile, LeavesDamagedLinesOutWhenReading) {
   std::ofstream(path_) << "{\"step\":1}\n{\"step\":\n[1]\n\n{\"step\":2}\n";
 

@@ -125,7 +125,7 @@ at::Device entered_device(comm::Group& world, bool devices) {
   const auto device = test::torch_device(world.rank());
   const auto accelerator = shard::accelerator_of(device);
   accelerator->enter();
-  world.set_accelerator(accelerator, comm::nccl::library());
+  world.job().set_accelerator(accelerator, comm::nccl::library());
   return device;
 }
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "retort/ops/cuda/kernels.h"
+#include "retort/kernels/cuda/kernels.h"
 
 namespace retort::test {
 
 /// Those of one type of element, of which a thread takes 1 or `width` at a time.
 inline std::vector<std::string> kernel_names(std::int64_t width) {
-  using ops::cuda::instance;
+  using kernels::cuda::instance;
   std::vector<std::string> names;
   for (const std::int64_t of_thread : {std::int64_t{1}, width}) {
     for (const char* name : {"rms_norm", "square_sums", "relative_errors"})

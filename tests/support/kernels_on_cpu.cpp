@@ -1,6 +1,6 @@
-// Takes the place of retort/ops/path.cpp and retort/ops/cuda/launch.cpp in a test program: the kernels for
-// NVIDIA's accelerators are compiled for the CPU, which runs the threads of a block one after the other, each
-// up to the next barrier.
+// Takes the place of retort/ops/path.cpp and retort/kernels/cuda/launch.cpp in a test program: the kernels
+// for NVIDIA's accelerators are compiled for the CPU, which runs the threads of a block one after the other,
+// each up to the next barrier.
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "retort/ops/cuda/arguments.h"
-#include "retort/ops/cuda/kernels.h"
+#include "retort/kernels/cuda/arguments.h"
+#include "retort/kernels/cuda/kernels.h"
 #include "retort/ops/path.h"
 #include "support/kernel_names.h"
 
@@ -135,12 +135,12 @@ void check_aligned(const void* pointer, std::size_t bytes) {
 
 namespace of_float {
 #define SCALAR_IS_BF16 0
-#include "retort/ops/cuda/kernels.cu"
+#include "retort/kernels/cuda/kernels.cu"
 #undef SCALAR_IS_BF16
 }  // namespace of_float
 namespace of_bf16 {
 #define SCALAR_IS_BF16 1
-#include "retort/ops/cuda/kernels.cu"
+#include "retort/kernels/cuda/kernels.cu"
 }  // namespace of_bf16
 
 // ---- Their names
@@ -174,7 +174,7 @@ Kernel kernel(void (*function)(Arguments...)) {
         TEMPLATE(sum_of_squares, 1)                                                                     \
   }
 
-namespace cuda = retort::ops::cuda;
+namespace cuda = retort::kernels::cuda;
 using Kernels = std::map<std::string, Kernel>;
 
 namespace of_float {
@@ -188,21 +188,21 @@ int launched = 0;
 
 }  // namespace
 
-namespace retort::ops {
+namespace retort {
 
-Path path_of(c10::Device) {
+ops::Path ops::path_of(c10::Device) {
   return Path::cuda;
 }
 
-bool cuda::has_kernels(c10::Device) {
+bool kernels::cuda::has_kernels(c10::Device) {
   return true;
 }
-std::string cuda::describe_kernels(c10::Device) {
+std::string kernels::cuda::describe_kernels(c10::Device) {
   return "own kernels, on the CPU";
 }
 
-void cuda::launch(const std::string& name, at::ScalarType type, Grid grid, const at::Tensor&,
-                  void** arguments) {
+void kernels::cuda::launch(const std::string& name, at::ScalarType type, Grid grid, const at::Tensor&,
+                           void** arguments) {
   const auto& kernel = (type == at::kBFloat16 ? of_bf16::kAll : of_float::kAll).at(name);
   ASSERT_EQ(grid.threads % 32, 0) << name;
   blockDim.x = static_cast<unsigned>(grid.threads);
@@ -214,7 +214,7 @@ void cuda::launch(const std::string& name, at::ScalarType type, Grid grid, const
 namespace {
 
 TEST(KernelsOnTheCpu, AreTaken) {
-  EXPECT_EQ(path_of(c10::Device(c10::kCPU)), Path::cuda);
+  EXPECT_EQ(ops::path_of(c10::Device(c10::kCPU)), ops::Path::cuda);
 }
 
 TEST(KernelsOnTheCpu, AreAllThatAreNamed) {
@@ -225,4 +225,4 @@ TEST(KernelsOnTheCpu, AreAllThatAreNamed) {
 }
 
 }  // namespace
-}  // namespace retort::ops
+}  // namespace retort

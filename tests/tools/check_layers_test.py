@@ -118,6 +118,23 @@ class CheckLayers(unittest.TestCase):
     def test_refuses_a_folder_that_declares_no_module(self):
         self.refuses({"retort/stray/file.h": '#include "retort/ops/norm.h"\n'}, "retort/stray declares no retort_module()")
 
+    ROOMS = {"retort/ops/CMakeLists.txt": "retort_module(ops SOURCES norm.cpp DEPENDS io ROOMS cpu cuda TORCH)\n",
+             "retort/ops/cpu/norm.cpp": '#include "retort/ops/norm.h"\n#include "retort/ops/cpu/norm.h"\n',
+             "retort/ops/cuda/norm.cpp": '#include "retort/ops/cpu/norm.h"\n'}
+
+    def test_passes_includes_of_earlier_rooms_and_of_what_lies_beside_them(self):
+        self.assertEqual(run({**CLEAN, **self.ROOMS})[0], 0)
+
+    def test_refuses_an_include_of_a_later_room(self):
+        for place in ("retort/ops/norm.cpp", "retort/ops/cpu/norm.cpp"):
+            self.refuses({**self.ROOMS, place: '#include "retort/ops/cuda/norm.h"\n'},
+                         f"{place}:1: includes retort/ops/cuda/norm.h: room cuda of ops lies above")
+
+    def test_refuses_a_room_that_is_not_named_and_one_that_is_not_there(self):
+        self.refuses({**self.ROOMS, "retort/ops/hip/norm.cpp": ""}, "retort/ops/CMakeLists.txt:1: room hip of ops is missing in ROOMS")
+        self.refuses({**self.ROOMS, "retort/ops/CMakeLists.txt": self.ROOMS["retort/ops/CMakeLists.txt"].replace("cpu", "hip cpu")},
+                     "retort/ops/CMakeLists.txt:1: room hip of ops has no sources")
+
     OPTIONS = {"retort/CMakeLists.txt": CLEAN["retort/CMakeLists.txt"] + "add_subdirectory(top)\n",
                "retort/ops/options.h": "#pragma once\n#include <string>\n#include \"retort/io/options.h\"\n#include \"retort/base/error.h\"\n",
                "retort/top/CMakeLists.txt": "retort_module(top SOURCES top.cpp DEPENDS base OPTIONS ops)\n"}

@@ -25,7 +25,7 @@ std::int64_t largest_block() {
 class MpiGroup final : public WorkerGroup {
  public:
   MpiGroup(std::shared_ptr<MpiRuntime> runtime, MPI_Comm comm, std::string level)
-      : WorkerGroup(runtime->worker(), std::move(level)), runtime_(std::move(runtime)), comm_(comm) {
+      : WorkerGroup(runtime, runtime->worker(), std::move(level)), runtime_(std::move(runtime)), comm_(comm) {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
   }
@@ -42,9 +42,6 @@ class MpiGroup final : public WorkerGroup {
   std::unique_ptr<Group> split(int color, const std::string& level) override;
   std::unique_ptr<CommonBlock> common_block(std::int64_t) override { return {}; }
   bool has_common_memory() const override { return runtime_->arena() != nullptr; }
-  void abort(const std::string&) noexcept override { abort_all_ranks(); }
-  bool abort_is_heard() const override { return false; }
-  void record(std::shared_ptr<Flight> flight) override { runtime_->record(std::move(flight)); }
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
@@ -53,7 +50,7 @@ class MpiGroup final : public WorkerGroup {
   }
   void leave() override { runtime_->watchdog().end(); }
   void look(const CallId& call, Waited& waited, double times) override {
-    const double patience = worker()->patience_seconds() * times, seconds = waited.seconds();
+    const double patience = job().patience_seconds() * times, seconds = waited.seconds();
     if (patience > 0 && seconds >= patience)
       runtime_->end_job(base::join(described(call), " of '", level(), "'"), seconds);
   }
@@ -153,7 +150,7 @@ class MpiGroup final : public WorkerGroup {
 // The members of `comm` as a group that uses the memory of their machine.
 std::unique_ptr<Group> on_one_machine(const std::shared_ptr<MpiRuntime>& runtime, MPI_Comm comm,
                                       const std::string& level) {
-  SharedWorld world{.arena = runtime->arena(), .processes = true, .keeps = runtime};
+  SharedWorld world{.arena = runtime->arena(), .processes = true};
   std::vector<int> members;
   runtime->worker()
       ->post([&] {
@@ -167,7 +164,7 @@ std::unique_ptr<Group> on_one_machine(const std::shared_ptr<MpiRuntime>& runtime
         MPI_Comm_free(&comm);
       })
       .wait();
-  return shared_group(world, runtime->worker(), std::move(members), level);
+  return shared_group(world, runtime, runtime->worker(), std::move(members), level);
 }
 
 std::unique_ptr<Group> MpiGroup::split(int color, const std::string& level) {
@@ -190,8 +187,7 @@ std::unique_ptr<Group> MpiGroup::split(int color, const std::string& level) {
 std::unique_ptr<Group> mpi_world(std::shared_ptr<MpiRuntime> runtime) {
   MPI_Comm own = MPI_COMM_NULL;
   runtime->worker()->post([&] { require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup"); }).wait();
-  if (runtime->arena() && runtime->local_size() == runtime->size())
-    return on_one_machine(runtime, own, "world");
+  if (runtime->is_one_machine()) return on_one_machine(runtime, own, "world");
   return std::make_unique<MpiGroup>(std::move(runtime), own, "world");
 }
 

@@ -91,18 +91,22 @@ MpiRuntime::MpiRuntime(int launched_ranks, LastWords last_words) : last_words_(l
   agree_on_patience();
   worker_ = std::make_shared<Worker>();
   watchdog_ =
-      std::make_unique<Watchdog>([worker = worker_] { return worker->patience_seconds(); },
+      std::make_unique<Watchdog>([this] { return patience_seconds(); },
                                  [this](const std::string& call, double seconds) { end_job(call, seconds); });
 }
 
 void MpiRuntime::record(std::shared_ptr<Flight> flight) {
-  worker_->record(flight);
+  Job::record(flight);
   constexpr double kLeast_seconds = 1;  // hearts beat every 50 ms
   const double patience = least_patience_seconds();
-  if ((arena_ && local_size_ == size_) || patience <= 0) return;
+  if (is_one_machine() || patience <= 0) return;
   neighbour_ = std::make_unique<NeighbourWatch>(std::move(flight), (rank_ + 1) % size_,
                                                 std::max(kLeast_seconds, patience),
                                                 [this](double seconds) { end_silent(seconds); });
+}
+
+void MpiRuntime::abort(const std::string& sentence) noexcept {
+  is_one_machine() ? arena_->abort(sentence) : abort_all_ranks();
 }
 
 // The watch knows who is silent, so no other record is asked.
@@ -131,9 +135,8 @@ void MpiRuntime::end_job(const std::string& call, double seconds) const {
 // storage.
 std::string MpiRuntime::culprit_of(std::string otherwise, const ReadRecords& read) const {
   try {
-    if (const auto flight = worker_->flight())
-      if (const auto found = autopsy(read(*flight), [](const auto&, int) { return true; });
-          found.culprit >= 0)
+    if (const auto own = flight())
+      if (const auto found = autopsy(read(*own), [](const auto&, int) { return true; }); found.culprit >= 0)
         return found.sentence;
   } catch (const std::exception&) {  // on a watch's thread nothing may be thrown
   }
@@ -143,8 +146,8 @@ std::string MpiRuntime::culprit_of(std::string otherwise, const ReadRecords& rea
 // The launcher wakes a rank that was stopped, to end it; that one would miss the others.
 std::string MpiRuntime::said_by_another() const {
   try {
-    if (const auto flight = worker_->flight())
-      for (const auto& record : read_flights(flight->directory()))
+    if (const auto own = flight())
+      for (const auto& record : read_flights(own->directory()))
         if (record.rank != rank_ && (record.state == RankState::ended || record.state == RankState::failed))
           return record.sentence;
   } catch (const std::exception&) {  // on a watch's thread nothing may be thrown
@@ -154,8 +157,7 @@ std::string MpiRuntime::said_by_another() const {
 
 void MpiRuntime::end_all(const std::string& sentence) const {
   const auto before = said_by_another();
-  if (const auto flight = worker_->flight())
-    flight->failed(before.empty() ? sentence : before, /*by_another=*/true);
+  if (const auto own = flight()) own->failed(before.empty() ? sentence : before, /*by_another=*/true);
   if (last_words_ && before.empty()) last_words_(sentence);
   // The worker is within a call that never ends, so nothing else of MPI is called in this process.
   abort_all_ranks();
@@ -180,8 +182,9 @@ MpiRuntime::~MpiRuntime() {
   neighbour_.reset();
   watchdog_.reset();
   // Before the wait for the others, who may still be at work and miss a record that does not change.
-  if (const auto flight = worker_->flight()) flight->finished();
+  if (const auto own = flight()) own->finished();
   worker_.reset();
+  set_accelerator(nullptr, nullptr);
   if (arena_) arena_->leave(local_rank_);
   MPI_Comm_free(&on_node_);
   MPI_Finalize();

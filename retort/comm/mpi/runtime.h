@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "retort/comm/job.h"
 #include "retort/comm/neighbour_watch.h"
 #include "retort/comm/shared/arena.h"
 #include "retort/comm/watchdog.h"
@@ -15,15 +16,13 @@
 
 namespace retort::comm {
 
-class MpiRuntime {
+class MpiRuntime final : public Job {
  public:
   /// Starts MPI.  Ranks of one machine find each other and map memory in common.  Collective.
   /// RETORT_RANKS_PER_NODE takes so many of them as a machine.  `last_words` may be null.  Throws
   /// EnvironmentError.
   MpiRuntime(int launched_ranks, LastWords last_words);
-  ~MpiRuntime();
-  MpiRuntime(const MpiRuntime&) = delete;
-  MpiRuntime& operator=(const MpiRuntime&) = delete;
+  ~MpiRuntime() override;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -37,8 +36,13 @@ class MpiRuntime {
   const std::shared_ptr<Worker>& worker() const { return worker_; }
   /// MPI's calls block: where a rank does not come in the patience of the worker, it says who, and ends all.
   Watchdog& watchdog() { return *watchdog_; }
-  /// Notes the calls of this process there.  A rank of another machine whose record stops is missed.
-  void record(std::shared_ptr<Flight> flight);
+  /// Whether all ranks see one arena, by which they hear of an end.
+  bool is_one_machine() const { return arena_ && local_size_ == size_; }
+  /// A rank of another machine whose record stops is missed.
+  void record(std::shared_ptr<Flight> flight) override;
+  void abort(const std::string& sentence) noexcept override;
+  bool abort_is_heard() const override { return is_one_machine(); }
+  bool claim_last_words() noexcept override { return !is_one_machine() || arena_->claim_last_words(); }
   /// Ends all ranks, because one did not come to this call for so long.
   void end_job(const std::string& call, double seconds) const;
   /// The same, because the record of one has not changed for so long.

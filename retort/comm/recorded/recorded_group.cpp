@@ -57,7 +57,7 @@ class RecordedGroup final : public Group {
   }
   std::unique_ptr<CommonBlock> common_block(std::int64_t) override { return {}; }
   bool has_common_memory() const override { return false; }
-  void abort(const std::string&) noexcept override {}
+  Job& job() const override { return *job_; }
 
  protected:
   Handle start(const Collective& call) override {
@@ -88,6 +88,7 @@ class RecordedGroup final : public Group {
     }
   }
 
+  std::shared_ptr<Job> job_ = lone_job();
   std::shared_ptr<Recording> recording_;
   RecordedRank own_;
   std::int64_t number_ = 0;

@@ -30,7 +30,17 @@ struct Slot {
 };
 static_assert(sizeof(Slot) <= kSlotBytes);
 
-class SharedGroup;
+// Ranks that see one arena.
+class SharedJob final : public Job {
+ public:
+  explicit SharedJob(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
+  void abort(const std::string& sentence) noexcept override { arena_->abort(sentence); }
+  bool abort_is_heard() const override { return true; }
+  bool claim_last_words() noexcept override { return arena_->claim_last_words(); }
+
+ private:
+  std::shared_ptr<Arena> arena_;
+};
 
 // Gives its memory back when the last of its ranks is done with it.
 class SharedBlock final : public CommonBlock {
@@ -56,9 +66,11 @@ class SharedBlock final : public CommonBlock {
 
 class SharedGroup final : public WorkerGroup {
  public:
-  SharedGroup(const SharedWorld& world, std::shared_ptr<Worker> worker, std::vector<int> members,
-              std::string level)
-      : WorkerGroup(std::move(worker), std::move(level)), world_(world), members_(std::move(members)) {}
+  SharedGroup(const SharedWorld& world, std::shared_ptr<Job> job, std::shared_ptr<Worker> worker,
+              std::vector<int> members, std::string level)
+      : WorkerGroup(std::move(job), std::move(worker), std::move(level)),
+        world_(world),
+        members_(std::move(members)) {}
   ~SharedGroup() override {
     worker()->drain();
     close_exchange();
@@ -78,8 +90,6 @@ class SharedGroup final : public WorkerGroup {
   std::unique_ptr<Group> split(int color, const std::string& level) override;
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override;
   bool has_common_memory() const override { return world_.common_blocks; }
-  void abort(const std::string& sentence) noexcept override { world_.arena->abort(sentence); }
-  bool claim_last_words() noexcept override { return world_.arena->claim_last_words(); }
 
  protected:
   void enter(const Collective& call, const CallId& id) override {
@@ -120,7 +130,7 @@ class SharedGroup final : public WorkerGroup {
                         was("it", absent.local_rank)));
     };
     if (const auto missing = arena.missing(members_)) return end_without(*missing, "");
-    const double least = least_patience_seconds(), patience = worker()->patience_seconds();
+    const double least = least_patience_seconds(), patience = job().patience_seconds();
     // Also while steps may take long.
     const bool is_long = world_.processes && waited >= (least > 0 ? least : kPatience_seconds);
     if (const auto stopped = is_long ? arena.stopped(members_) : std::nullopt) {
@@ -156,7 +166,7 @@ class SharedGroup final : public WorkerGroup {
 
   // Where a rank was, as its record says; empty where there is none.
   std::string was(const std::string& who, int local_rank) const {
-    const auto& flight = worker()->flight();
+    const auto& flight = job().flight();
     const auto record =
         flight ? flight_of(flight->directory(), world_.arena->name_of(local_rank)) : std::nullopt;
     return record ? base::join("; ", who, " was ", last_place(*record)) : "";
@@ -308,7 +318,7 @@ std::unique_ptr<Group> SharedGroup::split(int color, const std::string& level) {
   }
   const auto own_control = first == rank() ? world_.arena->take(control_bytes(part.size)) : 0;
   part.control = all_values(own_control)[static_cast<std::size_t>(first)];
-  return std::make_unique<SharedGroup>(part, worker(), std::move(members), level);
+  return std::make_unique<SharedGroup>(part, shared_job(), worker(), std::move(members), level);
 }
 
 std::unique_ptr<CommonBlock> SharedGroup::common_block(std::int64_t bytes) {
@@ -331,14 +341,16 @@ std::int64_t control_bytes(int size) {
 std::unique_ptr<Group> shared_group(const SharedWorld& world) {
   std::vector<int> members;
   for (int rank = 0; rank < world.size; ++rank) members.push_back(rank);
-  auto group = std::make_unique<SharedGroup>(world, std::make_shared<Worker>(), std::move(members), "world");
+  auto group = std::make_unique<SharedGroup>(world, std::make_shared<SharedJob>(world.arena),
+                                             std::make_shared<Worker>(), std::move(members), "world");
   if (world.processes) group->be_present();
   return group;
 }
 
-std::unique_ptr<Group> shared_group(const SharedWorld& world, std::shared_ptr<Worker> worker,
-                                    std::vector<int> members, const std::string& level) {
-  return std::make_unique<SharedGroup>(world, std::move(worker), std::move(members), level);
+std::unique_ptr<Group> shared_group(const SharedWorld& world, std::shared_ptr<Job> job,
+                                    std::shared_ptr<Worker> worker, std::vector<int> members,
+                                    const std::string& level) {
+  return std::make_unique<SharedGroup>(world, std::move(job), std::move(worker), std::move(members), level);
 }
 
 }  // namespace retort::comm

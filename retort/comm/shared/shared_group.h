@@ -16,9 +16,8 @@ struct SharedWorld {
   std::shared_ptr<Arena> arena;
   std::int64_t control = 0;  ///< offset of what control_bytes() says, taken by one rank for all
   int rank = 0, size = 1;
-  bool processes = false;            ///< each rank is a process, which the others miss when it dies
-  bool common_blocks = true;         ///< false: the group has none, like one of several machines
-  std::shared_ptr<void> keeps = {};  ///< what lives at least as long as the group
+  bool processes = false;     ///< each rank is a process, which the others miss when it dies
+  bool common_blocks = true;  ///< false: the group has none, like one of several machines
 };
 
 /// What a group of `size` ranks keeps in the arena, bytes.
@@ -27,9 +26,10 @@ std::int64_t control_bytes(int size);
 /// The group that holds all ranks of a machine.  Its collectives run on a thread of their own.
 std::unique_ptr<Group> shared_group(const SharedWorld& world);
 
-/// As above, on a thread that other groups of this process use too.  `members`: where each rank stands among
-/// those of the machine.  Those joined the arena before.
-std::unique_ptr<Group> shared_group(const SharedWorld& world, std::shared_ptr<Worker> worker,
-                                    std::vector<int> members, const std::string& level);
+/// As above, of a job and on a thread that other groups of this process have too.  `members`: where each rank
+/// stands among those of the machine.  Those joined the arena before.
+std::unique_ptr<Group> shared_group(const SharedWorld& world, std::shared_ptr<Job> job,
+                                    std::shared_ptr<Worker> worker, std::vector<int> members,
+                                    const std::string& level);
 
 }  // namespace retort::comm

@@ -21,30 +21,24 @@ class OwnBlock final : public CommonBlock {
 
 class Single final : public Group {
  public:
-  explicit Single(std::string level) : level_(std::move(level)) {}
+  Single(std::shared_ptr<Job> job, std::string level) : job_(std::move(job)), level_(std::move(level)) {}
   int rank() const override { return 0; }
   int size() const override { return 1; }
   const std::string& level() const override { return level_; }
   int node() const override { return 0; }
   std::unique_ptr<Group> split(int, const std::string& level) override {
-    auto part = std::make_unique<Single>(level);
-    part->accelerator_ = accelerator_;
-    return part;
+    return std::make_unique<Single>(job_, level);
   }
   std::unique_ptr<CommonBlock> common_block(std::int64_t bytes) override {
     return std::make_unique<OwnBlock>(bytes);
   }
   bool has_common_memory() const override { return true; }
-  void abort(const std::string&) noexcept override {}
-  void set_accelerator(std::shared_ptr<Accelerator> accelerator,
-                       std::shared_ptr<const nccl::Library>) override {
-    accelerator_ = std::move(accelerator);
-  }
+  Job& job() const override { return *job_; }
 
  protected:
   Handle start(const Collective& call) override {
     if (call.from.bytes() == 0 || call.from.data == call.to.data) return {};
-    const StagedCall staged(call, accelerator_.get());
+    const StagedCall staged(call, job_->accelerator());
     const auto& here = staged.call();
     std::memmove(here.to.data, here.from.data, static_cast<std::size_t>(here.from.bytes()));
     staged.finish();
@@ -52,14 +46,14 @@ class Single final : public Group {
   }
 
  private:
-  std::shared_ptr<Accelerator> accelerator_;
+  std::shared_ptr<Job> job_;
   std::string level_;
 };
 
 }  // namespace
 
 std::unique_ptr<Group> single_group() {
-  return std::make_unique<Single>("world");
+  return std::make_unique<Single>(lone_job(), "world");
 }
 
 }  // namespace retort::comm

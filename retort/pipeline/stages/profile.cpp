@@ -17,10 +17,6 @@ const calibrate::ProfileOptions& options_of(const Stage& stage) {
   return std::get<calibrate::ProfileOptions>(stage.options);
 }
 
-CalibrationAsked asked_by(const calibrate::ProfileOptions& options) {
-  return {options.calibration_tokens, options.sequence_length, options.seed};
-}
-
 base::Json identity_of(const base::Path& model, const std::vector<calibrate::SourceText>& sources,
                        const calibrate::ProfileOptions& options) {
   return {{"model", model_fingerprint(model)},
@@ -29,20 +25,25 @@ base::Json identity_of(const base::Path& model, const std::vector<calibrate::Sou
           {"seed", options.seed}};
 }
 
-PlacedWeights placed(const Place& place, const Stage& stage, const architecture::Config& model) {
-  const auto asked = asked_by(options_of(stage));
-  const auto tokens = calibration_tokens(stage, asked);
-  const auto panel = std::max(calibrate::kPanelTokens, asked.sequence_length);
-  return placed_weights(place,
-                        {.model = model, .item = calibrate::kProfiledWeights, .plan = [&](bool offloaded) {
-                           return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
-                         }});
+CalibrationAsked asked(const Stage& stage) {
+  return asked_by(options_of(stage), options_of(stage).calibration_tokens);
+}
+
+CalibratedStage profiling(const Place& place, const Stage& stage, const architecture::Config& model) {
+  const auto panel = std::max(calibrate::kPanelTokens, options_of(stage).sequence_length);
+  return calibrated_stage(place, stage, asked(stage), [&](std::int64_t tokens) {
+    return WeightsToPlace{
+        .model = model, .item = calibrate::kProfiledWeights, .plan = [&model, tokens, panel](bool offloaded) {
+          return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
+        }};
+  });
 }
 
 // A machine holds the weights once, and its ranks share what is left.
-base::Json run(const Context& context, const Stage& stage, bool offloaded) {
+base::Json run(const Context& context, const CalibratedStage& profiled) {
+  const auto& stage = profiled.stage;
   const auto& options = options_of(stage);
-  const auto model = calibrated_model(context, stage, asked_by(options), offloaded);
+  const auto model = calibrated_model(context, profiled);
   calibrate::ProfilePlace place{.directory = context.directory.stage_directory(stage.name),
                                 .scratch = context.directory.checkpoints(stage.name),
                                 .identity = {},
@@ -53,20 +54,17 @@ base::Json run(const Context& context, const Stage& stage, bool offloaded) {
 }
 
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  const auto asked = asked_by(options_of(stage));
-  ResolvedStage resolved{.lengths = {asked.length()}, .check = [&stage, asked](const PlanContext& known) {
-                           (void)calibration_text(known, stage, asked);
+  ResolvedStage resolved{.lengths = {asked(stage).length()}, .check = [&stage](const PlanContext& known) {
+                           (void)calibration_text(known, stage, asked(stage));
                          }};
   const auto config = context.models.config(stage.from);
   if (!config) return resolved;
-  const auto weights = placed(context.place, stage, *config);
-  resolved.memory = weights.memory;
-  resolved.work = [&stage, asked, model = *config] {
-    return profiling_work(options_of(stage), model, calibration_tokens(stage, asked));
+  const auto profiled = profiling(context.place, stage, *config);
+  resolved.memory = profiled.weights.memory;
+  resolved.work = [profiled, model = *config] {
+    return profiling_work(options_of(profiled.stage), model, profiled.text_tokens);
   };
-  resolved.run = [&stage, offloaded = weights.offloaded](const Context& running) {
-    return run(running, stage, offloaded);
-  };
+  resolved.run = [profiled](const Context& running) { return run(running, profiled); };
   return resolved;
 }
 

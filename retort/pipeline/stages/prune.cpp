@@ -11,13 +11,12 @@
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
-#include "retort/prune/moves.h"
 #include "retort/prune/options.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
 #include "retort/prune/stepwise.h"
+#include "retort/prune/target.h"
 #include "retort/record/keys.h"
 
 namespace retort::pipeline {
@@ -25,15 +24,9 @@ namespace {
 
 using recipe::Stage;
 
-// What the options mean for the stage's model.
-struct Pruning {
-  const Stage& stage;
-  CalibrationAsked asked;
-  std::int64_t text_tokens;
-  PlacedWeights weights = {};
-
-  const prune::PruneOptions& options() const { return std::get<prune::PruneOptions>(stage.options); }
-};
+const prune::PruneOptions& options_of(const Stage& stage) {
+  return std::get<prune::PruneOptions>(stage.options);
+}
 
 // The profile ranks by all of its text, where the stage itself ranks by what judges nothing.
 void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
@@ -51,7 +44,7 @@ void warn_of_known_documents(const PlanContext& context, const Stage& stage) {
 
 // Before the hours are spent.  A model that is still to be made is taken for one whose blocks are alike.
 void say_where_it_will_load(const PlanContext& context, const Stage& stage) {
-  const auto units = std::get<prune::PruneOptions>(stage.options).units;
+  const auto units = options_of(stage).units;
   const bool alike = units == prune::Units::uniform || units == prune::Units::blocks;
   context.observer.message(
       record::Level::info,
@@ -60,7 +53,7 @@ void say_where_it_will_load(const PlanContext& context, const Stage& stage) {
 }
 
 void check_options(const PlanContext& context, const Stage& stage) {
-  const auto& options = std::get<prune::PruneOptions>(stage.options);
+  const auto& options = options_of(stage);
   base::require<base::UsageError>(
       stage.profile.empty() || !prune::ranking_options(options).uses(calibrate::ChannelRanking::taylor),
       "stage '", stage.name,
@@ -71,31 +64,26 @@ void check_options(const PlanContext& context, const Stage& stage) {
   say_where_it_will_load(context, stage);
 }
 
-PlacedWeights placed(const Place& place, const Pruning& s, const architecture::Config& input) {
-  const auto tokens = prune::most_tokens(s.text_tokens, s.options());
-  const auto batch = std::max(calibrate::kCalibrationBatchTokens, s.asked.sequence_length);
+CalibratedStage pruning(const Place& place, const Stage& stage, const architecture::Config& input) {
+  const auto& options = options_of(stage);
+  const auto asked = asked_by(options, prune::calibration_tokens_of(input, options));
+  const auto batch = std::max(calibrate::kCalibrationBatchTokens, asked.sequence_length);
   const auto memory = memory_of_rank(place, input);
-  return placed_weights(place, {.model = input,
-                                .made_parameters = prune::most_made_parameters(input, s.options()),
-                                .item = prune::kInputWeights,
-                                .plan = [&](bool offloaded) {
-                                  return prune::plan_prune_within(memory, /*may_use_disk=*/true, input,
-                                                                  sizeof(float), tokens, batch, s.options(),
-                                                                  offloaded)
-                                      .memory;
-                                }});
+  return calibrated_stage(place, stage, asked, [&](std::int64_t text_tokens) {
+    const auto tokens = prune::most_tokens(text_tokens, options);
+    return WeightsToPlace{.model = input,
+                          .made_parameters = prune::most_made_parameters(input, options),
+                          .item = prune::kInputWeights,
+                          .plan = [&, tokens](bool offloaded) {
+                            return prune::plan_prune_within(memory, /*may_use_disk=*/true, input,
+                                                            sizeof(float), tokens, batch, options, offloaded)
+                                .memory;
+                          }};
+  });
 }
 
-Pruning pruning(const Place& place, const Stage& stage, const architecture::Config& input) {
-  const auto& options = std::get<prune::PruneOptions>(stage.options);
-  const CalibrationAsked asked{prune::calibration_tokens_of(input, options), options.sequence_length,
-                               options.seed};
-  Pruning resolved{.stage = stage, .asked = asked, .text_tokens = calibration_tokens(stage, asked)};
-  resolved.weights = placed(place, resolved, input);
-  return resolved;
-}
-
-std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context, const Pruning& s,
+std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Context& context,
+                                                                     const CalibratedStage& s,
                                                                      const CalibratedModel& model) {
   const auto& stage = s.stage;
   if (stage.profile.empty()) return {};
@@ -104,7 +92,7 @@ std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Conte
   base::require<base::UsageError>(description.at("identity").at("model") == model_fingerprint(model.path),
                                   "stage '", stage.name, "': profile '", stage.profile,
                                   "' is of another model than '", stage.from, "'; profile this one.");
-  return calibrate::profile_scores(directory, model.weights, prune::ranking_options(s.options()));
+  return calibrate::profile_scores(directory, model.weights, prune::ranking_options(options_of(s.stage)));
 }
 
 // Saves finalists as they come, from number 2.
@@ -118,32 +106,29 @@ std::function<void(const model::Weights&)> saver(const Context& context, const S
   };
 }
 
-prune::PruneResult pruned(const Context& context, const Pruning& s, const CalibratedModel& model) {
+prune::PruneResult pruned(const Context& context, const CalibratedStage& s, const CalibratedModel& model) {
   std::optional<std::vector<calibrate::BlockScores>> scores;
   std::function<void(const model::Weights&)> on_tied;
-  std::optional<eval::OtherMachine> runs_on;
   context.lead([&] {
-    runs_on = other_machine(s.stage, context.dtype, context.place.device);
     scores = scores_of_profile(context, s, model);
     on_tied = saver(context, s.stage, model.path);
   });
   const prune::PruneSetup setup{
       .input = model.weights,
       .sources = model.sources,
-      .options = s.options(),
+      .options = options_of(s.stage),
       .observer = context.observer,
       .place = {.saved_file = context.directory.checkpoints(s.stage.name) / "search.jsonl",
                 .memory = memory_of_rank(context.place, model.weights.config)},
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
-      .runs_on = runs_on ? &*runs_on : nullptr,
       .threads_of_leader = context.threads_of_machine()};
   return setup.options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
 }
 
 // Rank 0 searches, all measure.
-base::Json run(const Context& context, const Pruning& s) {
-  const auto model = calibrated_model(context, s.stage, s.asked, s.weights.offloaded);
+base::Json run(const Context& context, const CalibratedStage& s) {
+  const auto model = calibrated_model(context, s);
   const auto result = pruned(context, s, model);
   base::Json json;
   context.lead([&] {
@@ -152,15 +137,15 @@ base::Json run(const Context& context, const Pruning& s) {
     const auto loads = architecture::where_it_loads(result.report.output);
     json[record::keys::kLoads] = loads;
     context.observer.message(record::Level::info, base::join("prune: the model loads ", loads));
-    json[record::keys::kCalibration] =
-        calibrate::describe(calibrate::split_by_document(model.sources, prune::shares_of(s.options())));
+    json[record::keys::kCalibration] = calibrate::describe(
+        calibrate::split_by_document(model.sources, prune::shares_of(options_of(s.stage))));
   });
   return json;
 }
 
 // How much text is wanted, and what a search needs, follow from the model.
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  const auto& options = std::get<prune::PruneOptions>(stage.options);
+  const auto& options = options_of(stage);
   ResolvedStage resolved{.lengths = {{"sequence_length", options.sequence_length}},
                          .check = [&stage](const PlanContext& known) { check_options(known, stage); }};
   const auto config = context.models.config(stage.from);
@@ -168,12 +153,12 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
   const auto s = pruning(context.place, stage, *config);
   resolved.memory = s.weights.memory;
   resolved.work = [s, input = *config] {
-    const auto work = prune::work_of(input, s.text_tokens, s.options());
+    const auto work = prune::work_of(input, s.text_tokens, options_of(s.stage));
     return StageWork{describe(work), work.least_flops, work.most_flops};
   };
   resolved.check = [s, input = *config](const PlanContext& known) {
     check_options(known, s.stage);
-    prune::require_affordable(input, calibration_text(known, s.stage, s.asked), s.options());
+    prune::require_affordable(input, calibration_text(known, s.stage, s.asked), options_of(s.stage));
   };
   resolved.run = [s](const Context& running) { return run(running, s); };
   return resolved;

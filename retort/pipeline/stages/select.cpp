@@ -1,5 +1,5 @@
-// Stage select: models are distilled for a while with the same text in the same order, the least held-out
-// loss wins, and of those that the held-out documents do not tell apart the fastest.
+// Stage select: models are distilled for a while with the same text in the same order, and the least held-out
+// loss wins.
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -16,9 +16,7 @@
 #include "retort/model/saved_units.h"
 #include "retort/model/weights.h"
 #include "retort/pipeline/scoring.h"
-#include "retort/pipeline/sizing.h"
 #include "retort/pipeline/stages.h"
-#include "retort/pipeline/teams.h"
 #include "retort/pipeline/text_checks.h"
 #include "retort/record/keys.h"
 #include "retort/record/outputs.h"
@@ -139,15 +137,12 @@ std::vector<eval::ModelScores> scores_of(const Context& context, const Stage& st
   return scores;
 }
 
-eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                       const std::optional<eval::OtherMachine>& runs_on) {
+eval::SpeedTable timed(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
   std::vector<architecture::Config> configs;
   for (const auto& contender : contenders) configs.push_back(contender.config);
-  return eval::SpeedTable::of(configs,
-                              {.context = options_of(stage).packing.sequence_length,
-                               .dtype = context.dtype,
-                               .device = context.place.device},
-                              runs_on ? &*runs_on : nullptr);
+  return eval::SpeedTable::measured(configs, {.context = options_of(stage).packing.sequence_length,
+                                              .dtype = context.dtype,
+                                              .device = context.place.device});
 }
 
 base::Json to_json(const Contender& contender, const eval::Standing& standing, base::Json cost) {
@@ -219,14 +214,11 @@ void check(const PlanContext& context, const Stage& stage) {
         record::Level::warning,
         base::join("stage '", stage.name, "': a source has only ", found,
                    " held-out documents in evaluate_tokens; with fewer than ", eval::kLeastDocuments,
-                   " there is no interval, so the least loss alone decides: raise evaluate_tokens or hold "
-                   "out more."));
+                   " nothing says which models are tied: raise evaluate_tokens or hold out more."));
 }
 
-// The largest among the models, of which so many ranks distil one after the other.
-std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanContext context,
-                                          const Stage& stage) {
-  context.place.ranks = ranks;
+// The largest among the models, which are distilled one after the other.
+std::optional<shard::MemoryPlan> plan_for(const PlanContext& context, const Stage& stage) {
   std::optional<shard::MemoryPlan> largest;
   const auto keep = [&](shard::MemoryPlan plan) {
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
@@ -235,62 +227,18 @@ std::optional<shard::MemoryPlan> plan_for(const shard::RankCounts& ranks, PlanCo
     const auto distillation = distillation_of(stage, stage.name, model);
     if (auto plan = kTraining.resolve(context, distillation).memory) keep(std::move(*plan));
     if (const auto config = context.models.config(model))
-      keep(scoring_plan(*config, nullptr, measuring(stage).context, context.place.device, ranks));
+      keep(scoring_plan(*config, nullptr, measuring(stage).context, context.place.device,
+                        context.place.ranks));
   }
   return largest;
 }
 
-// As many as there are contenders and machines for, if each has the memory and the ranks of a shard group.
-std::int64_t teams_for(const PlanContext& context, const Stage& stage, std::int64_t contenders) {
-  const auto& shard = options_of(stage).shard;
-  return count_teams(context.place.ranks, contenders, [&](const shard::RankCounts& ranks) {
-    const auto divides = [&](std::int64_t asked) { return asked <= 0 || ranks.all % asked == 0; };
-    if (!divides(shard.student_ranks) || !divides(shard.teacher_ranks)) return false;
-    const auto plan = plan_for(ranks, context, stage);
-    return plan && plan->total_bytes() <= context.place.bytes_of_rank();
-  });
-}
-
-// At most: with all finalists that its prune stages may keep.
-std::int64_t planned_contenders(const PlanContext& context, const Stage& stage) {
-  std::int64_t contenders = 0;
-  for (const auto& model : stage.models) {
-    const auto* from = context.recipe.find_stage(model);
-    const auto* pruning = from ? std::get_if<prune::PruneOptions>(&from->options) : nullptr;
-    contenders += pruning ? pruning->search.finalists : 1;
-  }
-  return contenders;
-}
-
-// Decided by rank 0; fewer contenders than planned give a team more machines, never fewer.
-std::int64_t agreed_teams(const Context& context, const Stage& stage, std::int64_t contenders) {
-  return std::stoll(comm::led(context.group, [&] {
-    const auto models = KnownModels(context.recipe, record::RunFiles(context.directory.path())).as_made();
-    return std::to_string(teams_for(plan_context(context, models), stage, contenders));
-  }));
-}
-
-void distil_all(const Context& context, const Stage& stage, const std::vector<Contender>& contenders) {
-  const auto teams = agreed_teams(context, stage, std::ssize(contenders));
-  if (teams > 1)
-    context.observer.message(record::Level::info,
-                             base::join("select: ", teams, " teams of ", context.group.size() / teams,
-                                        " ranks distil a model each at the same time"));
-  std::vector<std::string> students;
-  for (const auto& contender : contenders) students.push_back(contender.student);
-  in_teams(context, teams, students,
-           [&](const Context& of_team, std::size_t place) { distil(of_team, stage, contenders[place]); });
-}
-
 // Saves the best and says how all did.
 base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                  const std::vector<eval::ModelScores>& scores,
-                  const std::optional<eval::OtherMachine>& runs_on) {
+                  const std::vector<eval::ModelScores>& scores) {
   const auto standings = eval::standings(scores);
-  const auto table = timed(context, stage, contenders, runs_on);
-  std::vector<double> seconds;
-  for (const auto& contender : contenders) seconds.push_back(table.seconds(contender.config));
-  const auto chosen = eval::chosen(standings, seconds);
+  const auto table = timed(context, stage, contenders);
+  const auto chosen = eval::chosen(standings);
   save(context, stage, contenders[chosen]);
 
   const auto& options = options_of(stage);
@@ -312,41 +260,36 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
 // Collective; what is decided is decided by rank 0.
 base::Json run(const Context& context, const Stage& stage) {
   const auto contenders = contenders_of(context, stage);
-  std::optional<eval::OtherMachine> runs_on;
   context.lead([&] {
-    runs_on = other_machine(stage, context.dtype, context.place.device);
     for (const auto& contender : contenders)
       (void)require_documents(stage, context.recipe.sources(stage),
                               read_model_text(contender.path, contender.config));
   });
-  distil_all(context, stage, contenders);
+  for (const auto& contender : contenders) distil(context, stage, contender);
   const auto scores = scores_of(context, stage, contenders);
   base::Json result;
   context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
-    result = choose(context, stage, contenders, scores, runs_on);
+    result = choose(context, stage, contenders, scores);
   });
   return result;
 }
 
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  const auto teams = teams_for(context, stage, planned_contenders(context, stage));
   return {.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}},
-          .memory = plan_for(ranks_of_team(context.place.ranks, teams), context, stage),
+          .memory = plan_for(context, stage),
           .check = [&stage](const PlanContext& known) { check(known, stage); },
           .run = [&stage](const Context& running) { return run(running, stage); }};
 }
 
 }  // namespace
 
-const StageFunctions kSelecting = {.text_use =
-                                       [](const Stage& stage) {
-                                         return TextUse{
-                                             .learns = true,
-                                             .reads_held_out = options_of(stage).evaluate_every_steps > 0,
-                                             .chooses = true,
-                                             .in_teams = true};
-                                       },
-                                   .resolve = resolve};
+const StageFunctions kSelecting = {
+    .text_use =
+        [](const Stage& stage) {
+          return TextUse{
+              .learns = true, .reads_held_out = options_of(stage).evaluate_every_steps > 0, .chooses = true};
+        },
+    .resolve = resolve};
 
 }  // namespace retort::pipeline

@@ -18,34 +18,20 @@ namespace {
 
 using recipe::Stage;
 
-// What the options mean for the stage's model.
-struct Sparsifying {
-  const Stage& stage;
-  CalibrationAsked asked;
-  std::int64_t text_tokens;
-  PlacedWeights weights = {};
-
-  const sparsify::SparsifyOptions& options() const {
-    return std::get<sparsify::SparsifyOptions>(stage.options);
-  }
-};
-
-PlacedWeights placed(const Place& place, const Sparsifying& s, const architecture::Config& model) {
-  const auto tokens = sparsify::most_tokens(s.options(), s.text_tokens, place.ranks.all);
-  return placed_weights(place,
-                        {.model = model, .item = sparsify::kSparsifiedWeights, .plan = [&](bool offloaded) {
-                           return sparsify::plan_sparsify(model, sizeof(float), tokens, s.options(),
-                                                          /*on_disk=*/true, offloaded);
-                         }});
+const sparsify::SparsifyOptions& options_of(const Stage& stage) {
+  return std::get<sparsify::SparsifyOptions>(stage.options);
 }
 
-Sparsifying sparsifying(const Place& place, const Stage& stage, const architecture::Config& model) {
-  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
-  const CalibrationAsked asked{sparsify::calibration_tokens_of(model, options), options.sequence_length,
-                               options.seed};
-  Sparsifying resolved{.stage = stage, .asked = asked, .text_tokens = calibration_tokens(stage, asked)};
-  resolved.weights = placed(place, resolved, model);
-  return resolved;
+CalibratedStage sparsifying(const Place& place, const Stage& stage, const architecture::Config& model) {
+  const auto& options = options_of(stage);
+  const auto asked = asked_by(options, sparsify::calibration_tokens_of(model, options));
+  return calibrated_stage(place, stage, asked, [&](std::int64_t text_tokens) {
+    const auto tokens = sparsify::most_tokens(options, text_tokens, place.ranks.all);
+    return WeightsToPlace{
+        .model = model, .item = sparsify::kSparsifiedWeights, .plan = [&, tokens](bool offloaded) {
+          return sparsify::plan_sparsify(model, sizeof(float), tokens, options, /*on_disk=*/true, offloaded);
+        }};
+  });
 }
 
 // Everything that the bits of a finished block depend on.
@@ -56,8 +42,8 @@ base::Json identity_of(const Context& context, const Stage& stage, const Calibra
           {"stage", recipe::to_json(context.recipe).at("stages").at(stage.name)}};
 }
 
-base::Json run(const Context& context, const Sparsifying& s) {
-  auto model = calibrated_model(context, s.stage, s.asked, s.weights.offloaded);
+base::Json run(const Context& context, const CalibratedStage& s) {
+  auto model = calibrated_model(context, s);
   sparsify::SparsifyPlace place{.scratch = context.directory.checkpoints(s.stage.name),
                                 .identity = {},
                                 .memory = memory_of_rank(context.place, model.weights.config),
@@ -65,8 +51,8 @@ base::Json run(const Context& context, const Sparsifying& s) {
                                 .writes = model.writes};
   context.lead([&] { place.identity = identity_of(context, s.stage, model); });
   const auto result =
-      sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources), s.options(),
-                         place, context.observer);
+      sparsify::sparsify(std::move(model.weights), calibrate::split_by_document(model.sources),
+                         options_of(s.stage), place, context.observer);
   context.lead([&] {
     save_compressed(context, s.stage, model.path, result.weights);
     base::remove_all(place.scratch);
@@ -76,14 +62,13 @@ base::Json run(const Context& context, const Sparsifying& s) {
 
 // How much text is wanted follows from the model.
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  const auto& options = std::get<sparsify::SparsifyOptions>(stage.options);
-  ResolvedStage resolved{.lengths = {{"sequence_length", options.sequence_length}}};
+  ResolvedStage resolved{.lengths = {{"sequence_length", options_of(stage).sequence_length}}};
   const auto config = context.models.config(stage.from);
   if (!config) return resolved;
   const auto s = sparsifying(context.place, stage, *config);
   resolved.memory = s.weights.memory;
   resolved.work = [s, input = *config] {
-    const auto work = sparsify::work_of(input, s.text_tokens, s.options());
+    const auto work = sparsify::work_of(input, s.text_tokens, options_of(s.stage));
     return StageWork{describe(work), work.flops, work.flops};
   };
   resolved.check = [s](const PlanContext& known) { (void)calibration_text(known, s.stage, s.asked); };

@@ -180,16 +180,18 @@ std::unique_ptr<optim::WeightRule> rule_of(shard::Parameters& student, const mod
 
 // Rank 0 says what a run was made of; hashing is reading all of it.
 void describe(const Context& context, const std::string& name, const base::Path& path, Models& models) {
-  context.lead([&] { models.inputs.push_back(describe_input(name, path)); });
+  if (context.leads()) models.inputs.push_back(describe_input(name, path));
 }
 
 void load_student(const Context& context, const Training& training, Models& models) {
   const auto& options = training.options;
   model::UnitSource source;
-  context.group.agree([&] { source = starting_point(training); });
+  context.group.agree([&] {
+    source = starting_point(training);
+    if (!training.from.empty()) describe(context, training.stage.from, training.from, models);
+  });
   models.lineage = source.lineage;
   models.file_dtype = source.file_dtype;
-  if (!training.from.empty()) describe(context, training.stage.from, training.from, models);
   models.student =
       placed(context, source, shard::Use::trained, options.shard.student_ranks, models.student_groups);
   models.rule = rule_of(*models.student, models.lineage);
@@ -203,10 +205,10 @@ void load_teacher(const Context& context, const Training& training, Models& mode
                                             {stage.from, training.from}, {stage.teacher, training.teacher});
     source = model::open_weights(training.teacher);
     (void)read_model_text(training.teacher, source.config);
+    describe(context, stage.teacher, training.teacher, models);
   });
   if (any_loss(training.losses, &loss::LossTraits::on_hidden_states))
     warn_of_pooling(context, stage, models.lineage, source.config);
-  describe(context, stage.teacher, training.teacher, models);
   models.teacher_weights = placed(context, source, shard::Use::frozen, training.options.shard.teacher_ranks,
                                   models.teacher_groups);
   models.teacher = std::make_unique<shard::ModelTeacher>(*models.teacher_weights);

@@ -1,0 +1,3 @@
+#define RETORT_ISA baseline
+#define RETORT_ISA_NAME "baseline"
+#include "retort/kernels/cpu/vector_kernels_impl.h"

@@ -1,3 +1,0 @@
-#define RETORT_ISA avx2
-#define RETORT_ISA_NAME "avx2"
-#include "retort/ops/cpu/vector_kernels_impl.h"

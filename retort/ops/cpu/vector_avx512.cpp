@@ -1,3 +1,0 @@
-#define RETORT_ISA avx512
-#define RETORT_ISA_NAME "avx512"
-#include "retort/ops/cpu/vector_kernels_impl.h"

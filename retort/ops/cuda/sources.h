@@ -1,9 +1,0 @@
-#pragma once
-// The text of the kernels, which travels in the program.
-
-namespace retort::ops::cuda {
-
-extern const char* const kKernelSource;
-extern const char* const kArgumentsSource;
-
-}  // namespace retort::ops::cuda
