@@ -23,28 +23,6 @@ namespace {
 using base::require;
 using base::UsageError;
 
-void check(const architecture::Config& config, std::span<const std::int32_t> prompt,
-           const GenerateOptions& options) {
-  const auto length = static_cast<std::int64_t>(prompt.size());
-  require<UsageError>(
-      length > 0,
-      "generation: expected a prompt of at least one token, found none; begin with the model's "
-      "begin-of-text token or give a text.");
-  const auto longest = architecture::longest_context(config);
-  require<UsageError>(length <= longest, "generation: the prompt has ", length,
-                      " tokens, but the model was made for at most ", longest, "; shorten it.");
-  require<UsageError>(options.max_new_tokens >= 0,
-                      "generation: expected a number of new tokens of at least 0, found ",
-                      options.max_new_tokens, ".");
-  require<UsageError>(std::isfinite(options.temperature) && options.temperature >= 0,
-                      "generation: expected a temperature of 0 (greedy) or more, found ", options.temperature,
-                      ".");
-  for (const auto id : prompt)
-    require<UsageError>(id >= 0 && id < config.vocab_size, "generation: the prompt holds token ", id,
-                        ", but the model knows only ", config.vocab_size,
-                        "; use the tokenizer that belongs to it.");
-}
-
 // Single rows are multiplied by matrices as they are, where that is as fast as they are read.
 HeadMatrix head_matrix(shard::Parameters& parameters) {
   const shard::AcquiredUnit head(parameters, parameters.layout().head_unit());
@@ -176,11 +154,35 @@ std::int32_t chosen(const at::Tensor& logits_V, const GenerateOptions& options, 
 
 }  // namespace
 
+void check_prompt(const architecture::Config& config, std::span<const std::int32_t> prompt,
+                  std::int64_t max_new_tokens) {
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  require<UsageError>(
+      length > 0,
+      "generation: expected a prompt of at least one token, found none; begin with the model's "
+      "begin-of-text token or give a text.");
+  const auto longest = architecture::longest_context(config);
+  require<UsageError>(length <= longest, "generation: the prompt has ", length,
+                      " tokens, but the model was made for at most ", longest, "; shorten it.");
+  require<UsageError>(max_new_tokens >= 0,
+                      "generation: expected a number of new tokens of at least 0, found ", max_new_tokens,
+                      ".");
+  for (const auto id : prompt)
+    require<UsageError>(id >= 0 && id < config.vocab_size, "generation: the prompt holds token ", id,
+                        ", but the model knows only ", config.vocab_size,
+                        "; use the tokenizer that belongs to it.");
+}
+
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
                     const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
                     std::span<const std::string> packed_layers, comm::Group* group) {
   const auto& config = parameters.config();
-  comm::agree(group, [&] { check(config, prompt, options); });
+  comm::agree(group, [&] {
+    check_prompt(config, prompt, options.max_new_tokens);
+    require<UsageError>(std::isfinite(options.temperature) && options.temperature >= 0,
+                        "generation: expected a temperature of 0 (greedy) or more, found ",
+                        options.temperature, ".");
+  });
   Generation result{.ids = {prompt.begin(), prompt.end()},
                     .prompt_tokens = static_cast<std::int64_t>(prompt.size()),
                     .reason = StopReason::max_new_tokens};

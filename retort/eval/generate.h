@@ -13,13 +13,18 @@
 
 namespace retort::eval {
 
-enum class StopReason { end_of_text, max_new_tokens, context };
+enum class StopReason { end_of_text, max_new_tokens, context, asked };
 
 struct Generation {
   std::vector<std::int32_t> ids;  ///< prompt and answer; the answer includes the token that ended it
   std::int64_t prompt_tokens = 0;
   StopReason reason = StopReason::max_new_tokens;
 };
+
+/// Throws UsageError for a prompt without tokens, longer than architecture::longest_context() or with ids
+/// outside the vocabulary, and for a negative number of new tokens.
+void check_prompt(const architecture::Config& config, std::span<const std::int32_t> prompt,
+                  std::int64_t max_new_tokens);
 
 /// Greedy at temperature 0 (ties: the lower id), else drawn from softmax(logits / temperature) over the ids
 /// that are tokens: the same seed, model and prompt give the same ids.  Stops after any of `stop_ids`. Throws

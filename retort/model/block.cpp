@@ -48,8 +48,9 @@ ops::ScoreRule rule_of(const architecture::AttentionKind& kind) {
 }
 
 at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK,
-                   const std::vector<ops::TwoFourRows>& packed, const at::Tensor& bias_M) {
-  auto y_NM = ops::linear(x_NK, w_MK, packed);
+                   const std::vector<ops::TwoFourRows>& packed, const ops::PackedLinear& apart,
+                   const at::Tensor& bias_M) {
+  auto y_NM = apart.defined() ? ops::linear_apart(x_NK, apart) : ops::linear(x_NK, w_MK, packed);
   return bias_M.defined() ? y_NM.add_(bias_M) : y_NM;
 }
 
@@ -94,7 +95,7 @@ void turn(at::Tensor qkv_NX, const architecture::Attention& shape, const TokenLa
 at::Tensor turned_qkv(const BlockWeights& w, double eps, const at::Tensor& normal_ND,
                       const TokenLayout& layout, BlockActivations* keep) {
   const auto& shape = *w.shape.attention;
-  auto qkv_NX = project(normal_ND, w.qkv_XD, w.packed.qkv, w.qkv_bias_X);
+  auto qkv_NX = project(normal_ND, w.qkv_XD, w.packed.qkv, w.apart.qkv, w.qkv_bias_X);
   const auto heads = split_heads(qkv_NX, shape);
   normalise_heads(heads.q_NHE, w.query_norm_E, eps, keep ? &keep->query_norm : nullptr);
   normalise_heads(heads.k_NKE, w.key_norm_E, eps, keep ? &keep->key_norm : nullptr);
@@ -142,14 +143,14 @@ at::Tensor input_gradient(at::Tensor gnormal_ND, const at::Tensor& x_ND, const a
   return ops::rms_norm_backward(gnormal_ND, x_ND, norm_D, kept.rstd_N, gout_ND, gnorm_D);
 }
 
-// The input of o_proj.  With `cache`, the tokens follow those in it.
+// The input of o_proj.  With `attend`, keys and values of earlier tokens are somewhere else.
 at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, const TokenLayout& layout,
-                    BlockActivations* keep, const BlockHooks* hooks, ops::KeyValueCache* cache = nullptr) {
+                    BlockActivations* keep, const BlockHooks* hooks, const Attend* attend = nullptr) {
   const auto& shape = *w.shape.attention;
   auto norm = normalised(x_ND, w.attention_norm_D, eps);
   call(hooks, Tap::qkv_input, norm.y_ND);
   auto qkv_NX = turned_qkv(w, eps, norm.y_ND, layout, keep);
-  if (cache) return ops::attention_cached(qkv_NX, *cache, rule_of(shape.kind));
+  if (attend) return (*attend)(qkv_NX, rule_of(shape.kind));
   const auto heads = split_heads(qkv_NX, shape);
   auto attention = ops::attention(heads.q_NHE, heads.k_NKE, heads.v_NKE, layout.starts, rule_of(shape.kind));
   auto joined_NY = attention.out_NHE.flatten(1);
@@ -165,15 +166,15 @@ at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, c
 
 at::Tensor attention_output(const BlockWeights& w, double eps, const at::Tensor& joined_NY,
                             const at::Tensor& x_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(joined_NY, w.output_DY, w.packed.output, w.output_bias_D), x_ND, w.shape,
-               w.attention_post_norm_D, eps, keep ? &keep->attention_post_norm : nullptr, hooks);
+  return added(project(joined_NY, w.output_DY, w.packed.output, w.apart.output, w.output_bias_D), x_ND,
+               w.shape, w.attention_post_norm_D, eps, keep ? &keep->attention_post_norm : nullptr, hooks);
 }
 
 at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
                             const TokenLayout& layout, BlockActivations* keep, const BlockHooks* hooks,
-                            ops::KeyValueCache* cache = nullptr) {
+                            const Attend* attend = nullptr) {
   if (!w.shape.attention) return x_ND;
-  return attention_output(w, eps, attended(w, eps, x_ND, layout, keep, hooks, cache), x_ND, keep, hooks);
+  return attention_output(w, eps, attended(w, eps, x_ND, layout, keep, hooks, attend), x_ND, keep, hooks);
 }
 
 bool is_silu(const BlockWeights& w) {
@@ -185,7 +186,7 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
                      const BlockHooks* hooks) {
   auto norm = normalised(mid_ND, w.mlp_norm_D, eps);
   call(hooks, Tap::gate_up_input, norm.y_ND);
-  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.packed.gate_up, w.gate_up_bias_2I);
+  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.packed.gate_up, w.apart.gate_up, w.gate_up_bias_2I);
   auto channels_NI = is_silu(w) ? ops::swiglu(gate_up_N2I) : ops::geglu(gate_up_N2I);
   if (hooks && hooks->channel_mask_I.defined()) channels_NI.mul_(hooks->channel_mask_I);
   call(hooks, Tap::down_input, channels_NI);
@@ -198,13 +199,13 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
 
 at::Tensor mlp_output(const BlockWeights& w, double eps, const at::Tensor& channels_NI,
                       const at::Tensor& mid_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(channels_NI, w.down_DI, w.packed.down, w.down_bias_D), mid_ND, w.shape,
+  return added(project(channels_NI, w.down_DI, w.packed.down, w.apart.down, w.down_bias_D), mid_ND, w.shape,
                w.mlp_post_norm_D, eps, keep ? &keep->mlp_post_norm : nullptr, hooks);
 }
 
 at::Tensor mlp_branch(const BlockWeights& w, double eps, const at::Tensor& mid_ND, BlockActivations* keep,
                       const BlockHooks* hooks) {
-  if (!w.down_DI.defined()) return mid_ND;
+  if (!w.down_DI.defined() && !w.apart.down.defined()) return mid_ND;
   return mlp_output(w, eps, activated(w, eps, mid_ND, keep, hooks), mid_ND, keep, hooks);
 }
 
@@ -296,7 +297,26 @@ ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max
 
 at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
                         const TokenLayout& layout, ops::KeyValueCache& cache) {
-  const auto mid_ND = attention_branch(weights, eps, x_ND, layout, nullptr, nullptr, &cache);
+  const Attend attend = [&](const at::Tensor& qkv_NX, const ops::ScoreRule& rule) {
+    return ops::attention_cached(qkv_NX, cache, rule);
+  };
+  return block_of_texts(weights, eps, x_ND, layout, attend);
+}
+
+void pack_for_texts(BlockWeights& weights) {
+  const auto pack = [](at::Tensor& matrix_MK, ops::PackedLinear& packed) {
+    if (matrix_MK.defined()) packed = ops::PackedLinear(matrix_MK);
+    matrix_MK = at::Tensor();
+  };
+  pack(weights.qkv_XD, weights.apart.qkv);
+  pack(weights.output_DY, weights.apart.output);
+  pack(weights.gate_up_2ID, weights.apart.gate_up);
+  pack(weights.down_DI, weights.apart.down);
+}
+
+at::Tensor block_of_texts(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                          const TokenLayout& layout, const Attend& attend) {
+  const auto mid_ND = attention_branch(weights, eps, x_ND, layout, nullptr, nullptr, &attend);
   return mlp_branch(weights, eps, mid_ND, nullptr, nullptr);
 }
 
@@ -328,8 +348,8 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
     return kept;
   }
   kept.mlp_norm = normalised(kept.mid_ND, weights.mlp_norm_D, eps);
-  kept.gate_up_N2I =
-      project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.packed.gate_up, weights.gate_up_bias_2I);
+  kept.gate_up_N2I = project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.packed.gate_up,
+                             weights.apart.gate_up, weights.gate_up_bias_2I);
   return kept;
 }
 

@@ -20,6 +20,7 @@
 #include "retort/model/tokens.h"
 #include "retort/ops/attention.h"
 #include "retort/ops/elementwise.h"
+#include "retort/ops/packed_linear.h"
 #include "retort/ops/two_four.h"
 
 namespace retort::model {
@@ -36,6 +37,10 @@ struct BlockWeights {
   struct {
     std::vector<ops::TwoFourRows> qkv = {}, output = {}, gate_up = {}, down = {};
   } packed = {};
+  /// The matrices as block_of_texts() multiplies them; undefined until pack_for_texts().
+  struct {
+    ops::PackedLinear qkv = {}, output = {}, gate_up = {}, down = {};
+  } apart = {};
 };
 BlockWeights block_weights(const architecture::Block& shape, const architecture::Unit& unit,
                            const at::Tensor& flat);
@@ -99,5 +104,16 @@ ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max
 /// Forward of new tokens of one sequence; their keys and values join the cache.
 at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
                         const TokenLayout& layout, ops::KeyValueCache& cache);
+
+/// Packs the matrices and forgets the views of them.
+void pack_for_texts(BlockWeights& weights);
+
+/// What queries find in the keys and values of their texts, [N, H E], of rows of queries, keys and values.
+using Attend = std::function<at::Tensor(const at::Tensor& qkv_NX, const ops::ScoreRule& rule)>;
+
+/// Forward of tokens of several texts, which may go on from earlier passes.  On a CPU what a token becomes
+/// does not depend on the other texts: its bits are those that it gets alone.
+at::Tensor block_of_texts(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
+                          const TokenLayout& layout, const Attend& attend);
 
 }  // namespace retort::model

@@ -9,18 +9,20 @@
 namespace retort::model {
 namespace {
 
-// Tokens that stand at consecutive positions, turned as in a document of `length` tokens.
-struct Run {
-  std::int64_t position, count, length;
-};
-
-// Made on the device: a copy from the processor would wait for all that the device was given before.
-at::Tensor positions_of(std::span<const Run> runs, at::Device device) {
+// Made on the device, where a copy would cost more than a few additions.
+at::Tensor positions_of(std::span<const TextPart> runs, at::Device device) {
+  constexpr std::size_t kFewRuns = 32;
+  if (runs.size() > kFewRuns || device.is_cpu()) {
+    std::vector<std::int64_t> positions;
+    for (const auto& run : runs)
+      for (std::int64_t i = 0; i < run.count; ++i) positions.push_back(run.position + i);
+    return index_tensor(positions, device);
+  }
   std::int64_t tokens = 0;
-  for (const Run& run : runs) tokens += run.count;
+  for (const TextPart& run : runs) tokens += run.count;
   const auto positions_N = at::arange(tokens, at::TensorOptions().dtype(at::kLong).device(device));
   std::int64_t begin = 0;
-  for (const Run& run : runs) {
+  for (const TextPart& run : runs) {
     if (run.position != begin) positions_N.narrow(0, begin, run.count).sub_(begin - run.position);
     begin += run.count;
   }
@@ -29,7 +31,7 @@ at::Tensor positions_of(std::span<const Run> runs, at::Device device) {
 
 // Neighbouring runs whose angles are the same make one table.
 ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
-                      std::span<const Run> runs, const at::Tensor& positions_N,
+                      std::span<const TextPart> runs, const at::Tensor& positions_N,
                       RopeFrequencies& frequencies) {
   std::vector<at::Tensor> cos_NE2, sin_NE2;
   std::int64_t begin = 0;
@@ -48,7 +50,7 @@ ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std
 }
 
 TokenLayout layout_of(const architecture::Config& config, std::vector<std::int64_t> starts,
-                      std::span<const Run> runs, at::Device device, RopeFrequencies& frequencies) {
+                      std::span<const TextPart> runs, at::Device device, RopeFrequencies& frequencies) {
   const auto positions_N = positions_of(runs, device);
   TokenLayout layout{std::move(starts), {}};
   for (const auto& block : config.blocks) {
@@ -85,7 +87,7 @@ const Turning* TokenLayout::turning(const architecture::Attention& attention) co
 
 TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
                               at::Device device, RopeFrequencies& frequencies) {
-  std::vector<Run> runs;
+  std::vector<TextPart> runs;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     runs.push_back({0, starts[i + 1] - starts[i], starts[i + 1] - starts[i]});
   return layout_of(config, std::move(starts), runs, device, frequencies);
@@ -99,11 +101,18 @@ TokenLayout make_token_layout(const architecture::Config& config, std::vector<st
 
 TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
                            at::Device device) {
-  std::vector<Run> runs{{0, prompt, prompt}};
+  std::vector<TextPart> runs{{0, prompt, prompt}};
   for (std::int64_t position = prompt; position < count; ++position)
     runs.push_back({position, 1, position + 1});
   RopeFrequencies frequencies;
   return layout_of(config, {0, count}, runs, device, frequencies);
+}
+
+TokenLayout layout_of_parts(const architecture::Config& config, std::span<const TextPart> parts,
+                            at::Device device, RopeFrequencies& frequencies) {
+  std::vector<std::int64_t> starts{0};
+  for (const auto& part : parts) starts.push_back(starts.back() + part.count);
+  return layout_of(config, std::move(starts), parts, device, frequencies);
 }
 
 TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count) {

@@ -51,3 +51,63 @@ struct ProductKernels {
     for (; column < p.columns; column += kCount) all_rows<1>(p, column);
   }
 };
+
+// Products with matrices that are packed in panels of kPanelColumns of their rows: word k of a panel holds
+// one number of each row.  A sum begins with the first input and takes one after the other, whatever rows of
+// x are beside it, so a row of the result has the same bits alone and among others.
+template <typename T>
+struct PanelKernels {
+  using C = typename ComputeOf<T>::type;
+  static constexpr int kCount = VectorOf<C>::kCount, kStep = 2 * kCount;
+  // As many sums as the registers hold beside what is multiplied.
+  static constexpr int kRows = kVectorBytes == 64 ? 8 : 6;
+
+  template <int kR>
+  static void tile(const PanelProduct<T>& p, std::int64_t row, std::int64_t column) {
+    C* const out = p.out + row * p.out_row + column;
+    Two<C> sums[kR];
+    for (int r = 0; r < kR; ++r) sums[r] = p.add ? two_at(out + r * p.out_row) : Two<C>{};
+    const C* x = p.x + row * p.x_row;
+    const T* panel = p.panel + column;
+    for (std::int64_t k = 0; k < p.inner; ++k, panel += kPanelColumns) {
+      const auto w = two_at(panel);
+      if constexpr (kR == 1) __builtin_prefetch(panel + 4096 / sizeof(T));
+      for (int r = 0; r < kR; ++r) {
+        const C factor = x[r * p.x_row + k];
+        sums[r].first += factor * w.first;
+        sums[r].second += factor * w.second;
+      }
+    }
+    for (int r = 0; r < kR; ++r) {
+      std::memcpy(out + r * p.out_row, &sums[r].first, sizeof sums[r].first);
+      std::memcpy(out + r * p.out_row + kCount, &sums[r].second, sizeof sums[r].second);
+    }
+  }
+
+  template <int kR>
+  static void rest(const PanelProduct<T>& p, std::int64_t row, std::int64_t column) {
+    if constexpr (kR > 0) {
+      if (p.rows - row == kR) return tile<kR>(p, row, column);
+      rest<kR - 1>(p, row, column);
+    }
+  }
+
+  static void multiply(const PanelProduct<T>& p) {
+    for (std::int64_t column = 0; column < kPanelColumns; column += kStep) {
+      std::int64_t row = 0;
+      for (; row + kRows <= p.rows; row += kRows) tile<kRows>(p, row, column);
+      rest<kRows - 1>(p, row, column);
+    }
+  }
+
+  // In the order in which two_at() gives them; zeros beyond the last row.
+  static void pack(const T* w_MK, std::int64_t row_elements, std::int64_t rows, std::int64_t inner,
+                   T* panel) {
+    for (std::int64_t column = 0; column < kPanelColumns; ++column) {
+      const auto which = static_cast<int>(column / kCount % 2), lane = static_cast<int>(column % kCount);
+      T* out = panel + column / kStep * kStep + place<T>(which, lane);
+      for (std::int64_t k = 0; k < inner; ++k, out += kPanelColumns)
+        *out = column < rows ? w_MK[column * row_elements + k] : T{};
+    }
+  }
+};

@@ -22,8 +22,9 @@ constexpr std::int64_t part_size(std::int64_t size, std::int64_t count, std::int
 }
 
 /// Copies so many rows and columns; the rows of both lie apart by elements.
-inline void copy_part(const float* from, std::int64_t from_row, float* to, std::int64_t to_row,
-                      std::int64_t rows, std::int64_t columns) {
+template <typename T>
+void copy_part(const T* from, std::int64_t from_row, T* to, std::int64_t to_row, std::int64_t rows,
+               std::int64_t columns) {
   for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, columns, to + r * to_row);
 }
 

@@ -157,4 +157,59 @@ struct RowKernels {
     for (std::int64_t m = 0; m < tokens; ++m) p[m] /= total;
     weighted_sum(p, v_ME, tokens, stride, head_dim, out_E);
   }
+
+  // body(first token, its row, tokens) for each piece of the text that lies in one page.
+  template <typename Body>
+  static void for_pages(const PagedQuery<T>& p, const T* rows, Body body) {
+    for (auto m = p.first; m < p.tokens;) {
+      const auto page = m / p.page_tokens, place = m - page * p.page_tokens;
+      const auto here = p.page_tokens - place, left = p.tokens - m, count = here < left ? here : left;
+      body(m - p.first, rows + (p.pages[page] * p.page_tokens + place) * p.stride, count);
+      m += count;
+    }
+  }
+
+  static void attend_pages(const PagedQuery<T>& query, const Scores& of, C* work, T* out_E) {
+    const auto head_dim = query.head_dim, tokens = query.tokens - query.first, stride = query.stride;
+    C *q = work, *plain = work + head_dim, *p = work + 2 * head_dim;
+    const C scale = C(of.scale), cap = C(of.softcap);
+    for (std::int64_t i = 0; i < head_dim; ++i) plain[i] = load(query.q_E, i) * scale;
+    arrange(plain, head_dim, q);
+    for_pages(query, query.k, [&](std::int64_t first, const T* rows, std::int64_t count) {
+      for (std::int64_t m = 0; m < count; ++m) p[first + m] = dot(rows + m * stride, q, head_dim);
+    });
+    if (cap > 0) bend(p, C(1) / cap, cap, tokens);
+    const C top = max_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });
+    for (std::int64_t m = 0; m < tokens; ++m) p[m] = exponential(p[m] - top);
+    const C total = sum_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });
+    for (std::int64_t m = 0; m < tokens; ++m) p[m] /= total;
+    weighted_sum_of_pages(query, p, out_E);
+  }
+
+  // out = sum over tokens of p * v.
+  static void weighted_sum_of_pages(const PagedQuery<T>& query, const C* p_M, T* out) {
+    const auto count = query.head_dim, stride = query.stride;
+    std::int64_t i = 0;
+    for (; i + kStep <= count; i += kStep) {
+      Two<C> sum = {};
+      for_pages(query, query.v + i, [&](std::int64_t first, const T* rows, std::int64_t here) {
+        for (std::int64_t m = 0; m < here; ++m) {
+          const auto row = two_at(rows + m * stride);
+          sum.first += p_M[first + m] * row.first;
+          sum.second += p_M[first + m] * row.second;
+        }
+      });
+      for (int l = 0; l < VectorOf<C>::kCount; ++l) {
+        store(out, i + place<T>(0, l), sum.first[l]);
+        store(out, i + place<T>(1, l), sum.second[l]);
+      }
+    }
+    for (; i < count; ++i) {
+      C sum = 0;
+      for_pages(query, query.v, [&](std::int64_t first, const T* rows, std::int64_t here) {
+        for (std::int64_t m = 0; m < here; ++m) sum += p_M[first + m] * load(rows, m * stride + i);
+      });
+      store(out, i, sum);
+    }
+  }
 };

@@ -78,12 +78,36 @@ struct SmallProduct {
 /// Elements of the widest vector.
 inline constexpr std::int64_t kProductColumns = 16;
 
+/// out = x W^T, or out += x W^T, for kPanelColumns rows of W, which are packed.
+template <typename T>
+struct PanelProduct {
+  using C = typename ComputeOf<T>::type;
+  const T* panel;
+  const C* x;
+  std::int64_t x_row;
+  C* out;
+  std::int64_t out_row;
+  std::int64_t rows, inner;  ///< of x
+  bool add;
+};
+inline constexpr std::int64_t kPanelColumns = 32;
+
 /// Tiles of packed rows times one vector; `x` has kTwoFourPieceGroups * pieces groups.
 template <typename X>
 struct TwoFourProduct {
   const std::byte* tiles;
   std::int64_t count, pieces;
   const X* x;
+};
+
+/// A query head, and the keys and values of its text in pages of `page_tokens` rows of `stride` elements.
+template <typename T>
+struct PagedQuery {
+  const T *q_E, *k, *v;
+  const std::int32_t* pages;
+  std::int64_t page_tokens;
+  std::int64_t first, tokens;  ///< those that it sees: [first, tokens)
+  std::int64_t stride, head_dim;
 };
 
 struct AdamWStep {
@@ -146,6 +170,8 @@ struct VectorKernels {
   /// tokens are seen.  `work` has room for tokens + 2 head_dim numbers.
   void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
                  std::int64_t stride, std::int64_t head_dim, C* work, T* out_E);
+  /// The same in pages.  `work` has room for tokens - first + 2 head_dim numbers.
+  void (*attend_pages)(const PagedQuery<T>& query, const Scores& of, C* work, T* out_E);
   /// Softmax of rows of scores times `scale`, in their place and not yet divided by sum_R; lse_R gets the
   /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys, of these the last `window`; elsewhere
   /// it gets 0.  Rows lie `stride` apart.
@@ -153,6 +179,11 @@ struct VectorKernels {
                             std::int64_t keys, std::int64_t visible, C* sum_R, C* lse_R);
   /// For matrices that stay in the cache.
   void (*small_product)(const SmallProduct<C>& product);
+  /// A row of the result has the same bits whatever rows are beside it.
+  void (*panel_product)(const PanelProduct<T>& product);
+  /// Writes `rows` (at most kPanelColumns) rows of W, `row_elements` apart, as a panel of `inner` words.
+  void (*pack_panel)(const T* w_MK, std::int64_t row_elements, std::int64_t rows, std::int64_t inner,
+                     T* panel);
 };
 
 /// A tile of attention's backward with keys as rows.  Row r of the queries is token `first_row + r` of the

@@ -425,8 +425,11 @@ struct Kernels {
             RowKernels<T>::matrix_vector,
             two_four_of<T>(),
             RowKernels<T>::attend,
+            RowKernels<T>::attend_pages,
             attention_softmax,
-            ProductKernels<C>::product};
+            ProductKernels<C>::product,
+            PanelKernels<T>::multiply,
+            PanelKernels<T>::pack};
   }
 };
 

@@ -1,0 +1,172 @@
+#include "retort/eval/generate_texts.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "retort/architecture/longest_context.h"
+#include "retort/base/error.h"
+#include "retort/base/index.h"
+#include "retort/comm/lead.h"
+#include "retort/eval/sampling.h"
+
+namespace retort::eval {
+namespace {
+
+using base::to_size;
+
+// Tokens of prompts that begin in one pass, unless a single one is longer.
+constexpr std::int64_t kPromptTokensAtOnce = 2048;
+
+struct LiveText {
+  std::size_t prompt;
+  GrowingText text;
+  std::int64_t prompt_tokens;
+  base::Random random;
+};
+
+// The first prompt has the random numbers of generate().
+std::uint64_t stream_of(std::uint64_t number) {
+  return base::stream_of(number == 0 ? "generation" : base::join("generation ", number));
+}
+
+std::int64_t most_tokens(const architecture::Config& config, const Prompt& prompt,
+                         const TextsOptions& options) {
+  const auto length = std::ssize(prompt.ids);
+  return length + std::min(options.max_new_tokens, architecture::longest_context(config) - length);
+}
+
+struct Choice {
+  std::int32_t id, ends;
+};
+
+class Round {
+ public:
+  Round(shard::Parameters& parameters, std::span<const Prompt> prompts, const TextsOptions& options,
+        const TextsListener& listener, comm::Group* group)
+      : config_(parameters.config()),
+        decoder_(parameters, cache_room_of(parameters.config(), prompts, options)),
+        prompts_(prompts),
+        options_(options),
+        listener_(listener),
+        group_(group) {}
+
+  void run() {
+    while (begin_texts(), !live_.empty()) {
+      std::vector<GrowingText*> texts;
+      for (const auto& live : live_) texts.push_back(&live->text);
+      take(chosen(decoder_.pass(texts)));
+    }
+  }
+
+ private:
+  void begin_texts() {
+    std::int64_t tokens = 0;
+    for (; next_ < prompts_.size() && std::ssize(live_) < options_.texts_at_once; ++next_) {
+      const auto& prompt = prompts_[next_];
+      const auto most = most_tokens(config_, prompt, options_), length = std::ssize(prompt.ids);
+      if (most == length) {
+        end({prompt.ids, length, reason_of_limit(length)}, next_);
+        continue;
+      }
+      if (tokens > 0 && tokens + length > kPromptTokensAtOnce) return;
+      auto live = std::make_unique<LiveText>(
+          LiveText{next_, {prompt.ids, most}, length, {options_.sampling.seed, stream_of(prompt.number)}});
+      if (!decoder_.admit(live->text)) return;
+      live_.push_back(std::move(live));
+      tokens += length;
+    }
+  }
+
+  // By rank 0 where there are several, which may round differently.
+  std::vector<Choice> chosen(const at::Tensor& logits_NV) {
+    std::vector<Choice> choices(live_.size());
+    const auto choose = [&] {
+      for (std::size_t n = 0; n < live_.size(); ++n) choices[n] = choice_of(*live_[n], logits_NV, n);
+    };
+    comm::agree(group_, [&] {
+      if (!group_ || group_->rank() == 0) choose();
+    });
+    if (group_)
+      group_
+          ->broadcast({choices.data(), std::ssize(choices) * static_cast<std::int64_t>(sizeof(Choice)),
+                       comm::Type::bytes},
+                      0)
+          .wait();
+    return choices;
+  }
+
+  Choice choice_of(LiveText& live, const at::Tensor& logits_NV, std::size_t row) const {
+    const auto vocab = to_size(logits_NV.size(1));
+    const std::span<const float> logits_V(logits_NV.const_data_ptr<float>() + row * vocab, vocab);
+    const auto id =
+        next_id(logits_V, live.text.ids, options_.sampling, options_.ids_without_token, live.random);
+    auto answer = std::vector(live.text.ids.begin() + live.prompt_tokens, live.text.ids.end());
+    answer.push_back(id);
+    return {id, listener_.ends && listener_.ends(live.prompt, answer) ? 1 : 0};
+  }
+
+  void take(const std::vector<Choice>& choices) {
+    for (std::size_t n = 0; n < live_.size(); ++n) {
+      auto& live = *live_[n];
+      live.text.ids.push_back(choices[n].id);
+      const bool stops = std::ranges::find(options_.stop_ids, choices[n].id) != options_.stop_ids.end();
+      if (!stops && choices[n].ends == 0 && std::ssize(live.text.ids) < live.text.most_tokens) continue;
+      decoder_.release(live.text);
+      const auto reason = stops                  ? StopReason::end_of_text
+                          : choices[n].ends != 0 ? StopReason::asked
+                                                 : reason_of_limit(live.prompt_tokens);
+      end({std::move(live.text.ids), live.prompt_tokens, reason}, live.prompt);
+      live_[n].reset();
+    }
+    std::erase(live_, nullptr);
+  }
+
+  StopReason reason_of_limit(std::int64_t prompt_tokens) const {
+    const auto room = architecture::longest_context(config_) - prompt_tokens;
+    return room < options_.max_new_tokens ? StopReason::context : StopReason::max_new_tokens;
+  }
+
+  void end(const Generation& generation, std::size_t prompt) const {
+    if (listener_.done && (!group_ || group_->rank() == 0)) listener_.done(prompt, generation);
+  }
+
+  const architecture::Config& config_;
+  TextDecoder decoder_;
+  std::span<const Prompt> prompts_;
+  const TextsOptions& options_;
+  const TextsListener& listener_;
+  comm::Group* group_;
+  std::size_t next_ = 0;
+  std::vector<std::unique_ptr<LiveText>> live_;
+};
+
+}  // namespace
+
+CacheRoom cache_room_of(const architecture::Config& config, std::span<const Prompt> prompts,
+                        const TextsOptions& options) {
+  std::vector<std::int64_t> tokens;
+  for (const auto& prompt : prompts) tokens.push_back(most_tokens(config, prompt, options));
+  std::ranges::sort(tokens, std::greater());
+  tokens.resize(std::min(tokens.size(), to_size(options.texts_at_once)));
+  return {.texts = std::ssize(tokens),
+          .longest_tokens = tokens.empty() ? 0 : tokens.front(),
+          .tokens = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0})};
+}
+
+void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
+                    const TextsOptions& options, const TextsListener& listener, comm::Group* group) {
+  comm::agree(group, [&] {
+    check(options.sampling);
+    base::require<base::UsageError>(options.texts_at_once > 0,
+                                    "generation: expected at least one text at once, found ",
+                                    options.texts_at_once, ".");
+    for (const auto& prompt : prompts) check_prompt(parameters.config(), prompt.ids, options.max_new_tokens);
+  });
+  if (prompts.empty()) return;
+  Round(parameters, prompts, options, listener, group).run();
+}
+
+}  // namespace retort::eval

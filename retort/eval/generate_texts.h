@@ -1,0 +1,46 @@
+#pragma once
+// Many texts go on from their prompts together: where one ends, the next begins in its place.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "retort/comm/group.h"
+#include "retort/eval/generate.h"
+#include "retort/eval/text_decoder.h"
+
+namespace retort::eval {
+
+struct Prompt {
+  std::vector<std::int32_t> ids;
+  std::uint64_t number = 0;  ///< of its random numbers, with the seed
+};
+
+struct TextsOptions {
+  Sampling sampling;
+  std::int64_t max_new_tokens = 64;
+  std::int64_t texts_at_once = 16;
+  std::vector<std::int32_t> stop_ids = {}, ids_without_token = {};
+};
+
+/// What a caller hears; members may be empty.
+struct TextsListener {
+  /// The answer so far, after each token; true ends the text.
+  std::function<bool(std::size_t prompt, std::span<const std::int32_t> answer)> ends = {};
+  /// In the order in which texts end.
+  std::function<void(std::size_t prompt, const Generation& generation)> done = {};
+};
+
+/// Room for keys and values that generate_texts takes.
+CacheRoom cache_room_of(const architecture::Config& config, std::span<const Prompt> prompts,
+                        const TextsOptions& options);
+
+/// Each text gets the ids that it gets alone: to the bit on a CPU; elsewhere as far as the device's products
+/// do not depend on their number of rows.  Throws what generate() throws, and UsageError for sampling out of
+/// range.  `group`: ranks that gather units from each other; rank 0 chooses and listens.  Collective over it.
+void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
+                    const TextsOptions& options, const TextsListener& listener, comm::Group* group = nullptr);
+
+}  // namespace retort::eval

@@ -1,0 +1,114 @@
+#include "retort/eval/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "retort/base/error.h"
+#include "retort/base/index.h"
+
+namespace retort::eval {
+namespace {
+
+using base::to_size;
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+void require_finite(std::span<const float> logits_V) {
+  const bool finite = std::ranges::all_of(logits_V, [](float x) { return std::isfinite(x); });
+  base::require<base::ValidationError>(
+      finite, "generation: the model's logits are not finite; the model is damaged.");
+}
+
+// Logits of ids that the text has become less likely: source CTRL, arXiv 1909.05858, equation 5.
+void penalise(std::span<double> logits_V, std::span<const std::int32_t> ids, double penalty) {
+  std::vector<std::int32_t> once(ids.begin(), ids.end());
+  std::ranges::sort(once);
+  const auto last = std::unique(once.begin(), once.end());
+  for (auto id = once.begin(); id != last; ++id) {
+    auto& logit = logits_V[static_cast<std::size_t>(*id)];
+    logit = logit < 0 ? logit * penalty : logit / penalty;
+  }
+}
+
+struct Candidate {
+  std::int32_t id;
+  double logit, weight = 0;  ///< the weight is not divided by their sum
+};
+
+// By falling logit, of equals the lower id; without those that cannot be chosen.
+std::vector<Candidate> sorted(std::span<const double> logits_V, double temperature) {
+  std::vector<Candidate> candidates;
+  for (std::size_t id = 0; id < logits_V.size(); ++id)
+    if (logits_V[id] != kNever)
+      candidates.push_back({static_cast<std::int32_t>(id), logits_V[id] / temperature});
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::logit);
+  return candidates;
+}
+
+double total(std::span<const Candidate> candidates) {
+  return std::transform_reduce(candidates.begin(), candidates.end(), 0.0, std::plus{},
+                               [](const Candidate& candidate) { return candidate.weight; });
+}
+
+// The most likely ones that together have a share of `top_p`; at least one.
+void keep_top_p(std::vector<Candidate>& candidates, double top_p) {
+  const double limit = top_p * total(candidates);
+  double sum = 0;
+  std::size_t kept = 0;
+  while (kept < candidates.size() && (kept == 0 || sum < limit)) sum += candidates[kept++].weight;
+  candidates.resize(kept);
+}
+
+// Those at least `min_p` times as likely as the first.
+void keep_min_p(std::vector<Candidate>& candidates, double min_p) {
+  const double limit = min_p * candidates.front().weight;
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < limit; });
+}
+
+std::int32_t drawn(std::span<const Candidate> candidates, base::Random& random) {
+  double left = random.next_double() * total(candidates);
+  for (const auto& candidate : candidates)
+    if ((left -= candidate.weight) < 0) return candidate.id;
+  return candidates.back().id;
+}
+
+std::vector<Candidate> candidates_of(std::span<const double> logits_V, const Sampling& sampling) {
+  auto candidates = sorted(logits_V, sampling.temperature);
+  if (sampling.top_k > 0 && to_size(sampling.top_k) < candidates.size())
+    candidates.resize(to_size(sampling.top_k));
+  for (auto& candidate : candidates) candidate.weight = std::exp(candidate.logit - candidates.front().logit);
+  if (sampling.top_p < 1) keep_top_p(candidates, sampling.top_p);
+  if (sampling.min_p > 0) keep_min_p(candidates, sampling.min_p);
+  return candidates;
+}
+
+}  // namespace
+
+std::int32_t next_id(std::span<const float> logits_V, std::span<const std::int32_t> ids,
+                     const Sampling& sampling, std::span<const std::int32_t> ids_without_token,
+                     base::Random& random) {
+  require_finite(logits_V);
+  std::vector<double> logits(logits_V.begin(), logits_V.end());
+  if (sampling.repetition_penalty != 1) penalise(logits, ids, sampling.repetition_penalty);
+  for (const auto id : ids_without_token) logits[static_cast<std::size_t>(id)] = kNever;
+  if (sampling.temperature == 0)
+    return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+  return drawn(candidates_of(logits, sampling), random);
+}
+
+void check(const Sampling& s) {
+  const auto require = [](bool good, const char* what, double found) {
+    base::require<base::UsageError>(good, "generation: expected ", what, ", found ", found, ".");
+  };
+  require(std::isfinite(s.temperature) && s.temperature >= 0, "a temperature of 0 (greedy) or more",
+          s.temperature);
+  require(s.top_p > 0 && s.top_p <= 1, "a top_p above 0 and at most 1", s.top_p);
+  require(s.min_p >= 0 && s.min_p <= 1, "a min_p from 0 to 1", s.min_p);
+  require(s.top_k >= 0, "a top_k of 0 (all) or more", static_cast<double>(s.top_k));
+  require(std::isfinite(s.repetition_penalty) && s.repetition_penalty > 0, "a repetition_penalty above 0",
+          s.repetition_penalty);
+}
+
+}  // namespace retort::eval

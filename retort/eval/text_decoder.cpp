@@ -1,0 +1,213 @@
+#include "retort/eval/text_decoder.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "retort/base/index.h"
+#include "retort/eval/score.h"
+#include "retort/ops/elementwise.h"
+#include "retort/shard/acquired_unit.h"
+
+namespace retort::eval {
+namespace {
+
+using base::to_size;
+
+// Of a text that goes on, read in one pass.
+constexpr std::int64_t kMostAddedTokens = 256;
+
+std::int64_t window_of(const architecture::Block& block) {
+  return block.attention ? block.attention->kind.window.value_or(0) : 0;
+}
+
+at::Tensor wide(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
+}
+
+ops::KeyValuePages pages_of(const architecture::Block& block, std::int64_t pages,
+                            const at::TensorOptions& options) {
+  if (!block.attention) return {};
+  const std::vector<std::int64_t> size = {pages, ops::kPageTokens, block.attention->num_kv_heads,
+                                          block.attention->head_dim};
+  return {at::empty(size, options), at::empty(size, options)};
+}
+
+at::Tensor attention_of_fresh(const at::Tensor& qkv_NX, const ops::KeyValuePages& pages,
+                              const std::vector<std::int64_t>& starts, const ops::ScoreRule& rule) {
+  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
+  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
+  const auto heads = all_NAE.size(1) - 2 * kv_heads;
+  return ops::attention(all_NAE.narrow(1, 0, heads), all_NAE.narrow(1, heads, kv_heads),
+                        all_NAE.narrow(1, heads + kv_heads, kv_heads), starts, rule)
+      .out_NHE.flatten(1);
+}
+
+}  // namespace
+
+TextDecoder::TextDecoder(shard::Parameters& parameters, const CacheRoom& room)
+    : parameters_(parameters), device_(at::kCPU) {
+  const shard::AcquiredUnit embedding(parameters, 0);  // for the type that blocks compute in
+  const auto options = embedding.flat().options();
+  device_ = embedding.flat().device();
+  for (const auto& block : parameters.config().blocks) {
+    const auto window = window_of(block);
+    const auto known = std::ranges::find(pools_, window, &PagePool::window);
+    pool_of_.push_back(to_size(known - pools_.begin()));
+    if (known == pools_.end()) {
+      const auto each = PagePool::pages_of(room.longest_tokens, window, kMostAddedTokens);
+      const auto all = (room.tokens + ops::kPageTokens - 1) / ops::kPageTokens + room.texts;
+      unreserved_.push_back(std::min(all, room.texts * each));
+      pools_.emplace_back(unreserved_.back(), window);
+    }
+    caches_.push_back(pages_of(block, unreserved_[pool_of_.back()], options));
+  }
+  if (!parameters.resident()) return;
+  for (std::size_t block = 0; block < caches_.size(); ++block) weights_.push_back(packed_block(block));
+  pack_head();
+}
+
+bool TextDecoder::admit(GrowingText& text) {
+  std::vector<std::int64_t> left;
+  for (std::size_t pool = 0; pool < pools_.size(); ++pool)
+    left.push_back(unreserved_[pool] -
+                   PagePool::pages_of(text.most_tokens, pools_[pool].window(), kMostAddedTokens));
+  if (std::ranges::any_of(left, [](std::int64_t pages) { return pages < 0; })) return false;
+  unreserved_ = std::move(left);
+  text.pages.assign(pools_.size(), {});
+  text.seen = 0;
+  return true;
+}
+
+void TextDecoder::release(GrowingText& text) {
+  for (std::size_t pool = 0; pool < text.pages.size(); ++pool) {
+    pools_[pool].release(text.pages[pool]);
+    unreserved_[pool] += PagePool::pages_of(text.most_tokens, pools_[pool].window(), kMostAddedTokens);
+  }
+  text.pages.clear();
+}
+
+// Whether the text becomes so long that all of it is turned by other angles.
+bool TextDecoder::outgrows(const GrowingText& text) const {
+  const auto& ropes = parameters_.config().ropes;
+  return text.seen > 0 && std::ranges::any_of(ropes, [&](const architecture::Rope& rope) {
+           return rope.starts_anew && text.seen <= rope.original_context &&
+                  std::ssize(text.ids) > rope.original_context;
+         });
+}
+
+void TextDecoder::lend(GrowingText& text) {
+  const auto tokens = std::ssize(text.ids), first = text.seen > 0 ? text.seen : tokens - 1;
+  for (std::size_t pool = 0; pool < pools_.size(); ++pool) pools_[pool].grow(text.pages[pool], first, tokens);
+}
+
+TextDecoder::Batch TextDecoder::batch_of(std::span<GrowingText* const> texts) {
+  Batch batch;
+  batch.last_rows.resize(texts.size());
+  batch.rows.resize(pools_.size());
+  std::vector<model::TextPart> parts;
+  const auto take = [&](std::size_t which) {
+    auto& text = *texts[which];
+    lend(text);
+    const auto tokens = std::ssize(text.ids);
+    parts.push_back({text.seen, tokens - text.seen, tokens});
+    for (auto token = text.seen; token < tokens; ++token) {
+      batch.ids.push_back(text.ids[to_size(token)]);
+      for (std::size_t pool = 0; pool < pools_.size(); ++pool)
+        batch.rows[pool].push_back({text.pages[pool], token + 1});
+    }
+    batch.last_rows[which] = std::ssize(batch.ids) - 1;
+  };
+  for (std::size_t which = 0; which < texts.size(); ++which)
+    if (texts[which]->seen == 0) {
+      take(which);
+      batch.fresh_starts.push_back(std::ssize(batch.ids));
+    }
+  for (std::size_t which = 0; which < texts.size(); ++which)
+    if (texts[which]->seen > 0) take(which);
+  batch.layout = model::layout_of_parts(parameters_.config(), parts, device_, frequencies_);
+  return batch;
+}
+
+at::Tensor TextDecoder::attended(const Batch& batch, std::size_t block, const at::Tensor& qkv_NX,
+                                 const ops::ScoreRule& rule) const {
+  const auto& pages = caches_[block];
+  const std::span<const ops::PagedText> rows = batch.rows[pool_of_[block]];
+  const auto fresh = batch.fresh_starts.back(), all = qkv_NX.size(0);
+  ops::keep_in_pages(qkv_NX, rows, pages);
+  if (fresh == all) return attention_of_fresh(qkv_NX, pages, batch.fresh_starts, rule);
+  const auto growing_NY = ops::attention_of_texts(qkv_NX.narrow(0, fresh, all - fresh),
+                                                  rows.subspan(to_size(fresh)), pages, rule);
+  if (fresh == 0) return growing_NY;
+  return at::cat(
+      {attention_of_fresh(qkv_NX.narrow(0, 0, fresh), pages, batch.fresh_starts, rule), growing_NY});
+}
+
+model::BlockWeights TextDecoder::packed_block(std::size_t block) {
+  const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
+  const shard::AcquiredUnit acquired(parameters_, unit);
+  if (block + 1 < caches_.size()) parameters_.prefetch(unit + 1);
+  auto weights = model::block_weights(parameters_.config().blocks[block],
+                                      parameters_.layout().units[to_size(unit)], acquired.flat());
+  model::pack_for_texts(weights);
+  return weights;
+}
+
+at::Tensor TextDecoder::hidden_of(const Batch& batch) {
+  const double eps = parameters_.config().rms_norm_eps;
+  auto hidden_ND = embedded(parameters_, model::index_tensor(batch.ids, device_));
+  for (std::size_t block = 0; block < caches_.size(); ++block) {
+    const model::Attend attend = [&](const at::Tensor& qkv_NX, const ops::ScoreRule& rule) {
+      return attended(batch, block, qkv_NX, rule);
+    };
+    hidden_ND = model::block_of_texts(weights_.empty() ? packed_block(block) : weights_[block], eps,
+                                      hidden_ND, batch.layout, attend);
+  }
+  return hidden_ND.index_select(0, model::index_tensor(batch.last_rows, device_));
+}
+
+void TextDecoder::pack_head() {
+  const auto& layout = parameters_.layout();
+  const shard::AcquiredUnit acquired(parameters_, layout.head_unit());
+  const auto head = model::head_weights(layout, acquired.flat());
+  final_norm_D_ = wide(head.norm_D).clone();
+  head_ = ops::PackedLinear(head.matrix_VD);
+}
+
+at::Tensor TextDecoder::logits_of(const at::Tensor& hidden_ND) {
+  if (weights_.empty()) pack_head();
+  const auto& config = parameters_.config();
+  const auto normal_ND = ops::rms_norm(wide(hidden_ND), final_norm_D_, config.rms_norm_eps).y_ND;
+  auto logits_NV = ops::linear_apart(normal_ND, head_);
+  model::bend_logits_(logits_NV, model::logit_rule(config));
+  return logits_NV.to(at::kCPU, at::kFloat).contiguous();
+}
+
+// Of texts that go on with many tokens all but the last ones.
+void TextDecoder::read_up_to_the_last_tokens(std::span<GrowingText* const> texts) {
+  for (auto* text : texts) {
+    if (outgrows(*text)) {
+      for (std::size_t pool = 0; pool < pools_.size(); ++pool) pools_[pool].release(text->pages[pool]);
+      text->seen = 0;
+    }
+    while (text->seen > 0 && std::ssize(text->ids) - text->seen > kMostAddedTokens) {
+      GrowingText piece = *text;
+      piece.ids.resize(to_size(text->seen + kMostAddedTokens));
+      GrowingText* const one[] = {&piece};
+      (void)hidden_of(batch_of(one));
+      text->pages = std::move(piece.pages);
+      text->seen += kMostAddedTokens;
+    }
+  }
+}
+
+at::Tensor TextDecoder::pass(std::span<GrowingText* const> texts) {
+  const c10::InferenceMode mode;  // each operation is found sooner
+  read_up_to_the_last_tokens(texts);
+  const auto logits_NV = logits_of(hidden_of(batch_of(texts)));
+  for (auto* text : texts) text->seen = std::ssize(text->ids);
+  return logits_NV;
+}
+
+}  // namespace retort::eval

@@ -1,0 +1,87 @@
+#include "retort/ops/paged_attention.h"
+
+#include <ATen/ATen.h>
+
+#include "retort/base/error.h"
+#include "retort/ops/cpu/paged_attention.h"
+#include "retort/ops/device/attention.h"
+#include "retort/ops/operation_clock.h"
+#include "retort/ops/path.h"
+
+namespace retort::ops {
+namespace {
+
+std::int32_t page_of(const PagedText& text, std::int64_t token) {
+  return text.pages[static_cast<std::size_t>(token / kPageTokens)];
+}
+
+at::Tensor on_device_of(std::span<const std::int64_t> values, const at::Tensor& like) {
+  const auto host = at::tensor(at::ArrayRef<std::int64_t>(values.data(), values.size()), at::kLong);
+  return host.to(like.device());
+}
+
+// Keys or values of the tokens from `first` on, [M, K, E].
+at::Tensor gathered(const at::Tensor& x_PTKE, const PagedText& text, std::int64_t first) {
+  std::vector<std::int64_t> pages;
+  const auto begin = first / kPageTokens;
+  for (auto page = begin; page * kPageTokens < text.tokens; ++page)
+    pages.push_back(page_of(text, page * kPageTokens));
+  const auto all_MKE = x_PTKE.index_select(0, on_device_of(pages, x_PTKE)).flatten(0, 1);
+  return all_MKE.narrow(0, first - begin * kPageTokens, text.tokens - first);
+}
+
+// One text after the other, by the operations of the device's library.
+at::Tensor composed(const at::Tensor& q_NHE, std::span<const PagedText> texts, const KeyValuePages& pages,
+                    const ScoreRule& rule) {
+  const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
+  auto out_NHE = at::empty(q_NHE.sizes(), q_NHE.options());
+  for (std::size_t n = 0; n < texts.size(); ++n) {
+    const auto row = static_cast<std::int64_t>(n);
+    const auto first = rule.window > 0 ? std::max<std::int64_t>(0, texts[n].tokens - rule.window) : 0;
+    const auto k_MKE = gathered(pages.k_PTKE, texts[n], first);
+    const auto v_MKE = gathered(pages.v_PTKE, texts[n], first);
+    const auto out_HNE = device::composed_attention(heads_first(q_NHE.narrow(0, row, 1)), heads_first(k_MKE),
+                                                    heads_first(v_MKE), k_MKE.size(0) - 1, rule);
+    out_NHE.narrow(0, row, 1).copy_(heads_first(out_HNE));
+  }
+  return out_NHE.flatten(1);
+}
+
+}  // namespace
+
+void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages) {
+  const InOperation timed(Operation::attention);
+  if (path_of(qkv_NX.device()) == Path::cpu) return cpu::keep_in_pages(qkv_NX, texts, pages);
+  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
+  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
+  const auto heads = all_NAE.size(1) - 2 * kv_heads;
+  std::vector<std::int64_t> rows, places;
+  for (std::size_t n = 0; n < texts.size(); ++n) {
+    const auto token = texts[n].tokens - 1;
+    if (const auto page = page_of(texts[n], token); page >= 0) {
+      rows.push_back(static_cast<std::int64_t>(n));
+      places.push_back(page * kPageTokens + token % kPageTokens);
+    }
+  }
+  const auto rows_N = on_device_of(rows, qkv_NX), places_N = on_device_of(places, qkv_NX);
+  const auto keep = [&](const at::Tensor& x_PTKE, std::int64_t first) {
+    x_PTKE.flatten(0, 1).index_copy_(0, places_N, all_NAE.narrow(1, first, kv_heads).index_select(0, rows_N));
+  };
+  keep(pages.k_PTKE, heads);
+  keep(pages.v_PTKE, heads + kv_heads);
+}
+
+at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedText> texts,
+                              const KeyValuePages& pages, const ScoreRule& given) {
+  const InOperation timed(Operation::attention);
+  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
+  const auto rule = given.of_heads(head_dim);
+  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
+  base::ensure(qkv_NX.is_contiguous() && all_NAE.size(0) == std::ssize(texts),
+               "attention_of_texts takes a dense row for each text");
+  const auto q_NHE = all_NAE.narrow(1, 0, all_NAE.size(1) - 2 * kv_heads);
+  if (path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_of_texts(q_NHE, texts, pages, rule);
+  return composed(q_NHE, texts, pages, rule);
+}
+
+}  // namespace retort::ops

@@ -1,0 +1,38 @@
+#pragma once
+// Attention of tokens of many texts, whose keys and values lie in pages of a common memory.
+//
+// Shape legend: N rows, H query heads, K key/value heads, E head_dim, X = (H + 2K) E, P pages of T tokens.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "retort/ops/attention.h"
+
+namespace retort::ops {
+
+inline constexpr std::int64_t kPageTokens = 32;
+
+/// Keys and values of an attention.
+struct KeyValuePages {
+  at::Tensor k_PTKE, v_PTKE;
+};
+
+/// Where a text lies: token t in page `pages[t / kPageTokens]`, at place t % kPageTokens.
+struct PagedText {
+  std::span<const std::int32_t> pages;
+  std::int64_t tokens = 0;  ///< up to the one that asks, which counts
+};
+
+/// Writes the keys and values of rows of queries, keys and values: row n is the last token of `texts[n]`.
+/// What falls into a page below 0 is not kept.
+void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages);
+
+/// Attention of one token of each text, the last, to its text, [N, H E]; its own keys and values are in the
+/// pages.  A row does not depend on the others.
+at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedText> texts,
+                              const KeyValuePages& pages, const ScoreRule& rule = {});
+
+}  // namespace retort::ops

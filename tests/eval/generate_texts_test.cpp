@@ -1,0 +1,192 @@
+// Many texts at once: the ids of each are those that it gets alone, and those of transformers.
+#include "retort/eval/generate_texts.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "retort/base/error.h"
+#include "support/message_of.h"
+#include "support/oracle_case.h"
+#include "support/reference_model.h"
+#include "train/lent_parameters.h"
+
+namespace retort {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+std::unique_ptr<shard::Parameters> parameters_in(const std::filesystem::path& directory) {
+  return shard::resident_parameters(model::load_weights(directory, at::kFloat, at::kCPU), shard::Use::frozen,
+                                    at::kFloat);
+}
+
+std::unique_ptr<shard::Parameters> little(at::ScalarType type = at::kFloat) {
+  return shard::resident_parameters(test::lively_weights(test::config_of({}), 7, type), shard::Use::frozen,
+                                    type);
+}
+
+std::map<std::size_t, eval::Generation> made(shard::Parameters& parameters,
+                                             const std::vector<eval::Prompt>& prompts,
+                                             const eval::TextsOptions& options) {
+  std::map<std::size_t, eval::Generation> result;
+  eval::generate_texts(parameters, prompts, options,
+                       {.done = [&](std::size_t prompt, const auto& generation) {
+                         EXPECT_TRUE(result.emplace(prompt, generation).second);
+                       }});
+  EXPECT_EQ(result.size(), prompts.size());
+  return result;
+}
+
+// Prompts of 1 to 70 ids, of which the pages hold one, some, and parts.
+std::vector<eval::Prompt> prompts_of(std::int64_t vocab, std::int64_t most = 70) {
+  std::vector<eval::Prompt> prompts;
+  for (const std::int64_t length : {1, 5, 31, 32, 33, 2, 64, 70, 3, 40}) {
+    eval::Prompt prompt{.number = prompts.size()};
+    for (std::int64_t i = 0; i < std::min(length, most); ++i)
+      prompt.ids.push_back(static_cast<std::int32_t>((17 * i + 5 * length + 3) % vocab));
+    prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+void expect_alone(shard::Parameters& parameters, const std::vector<eval::Prompt>& prompts,
+                  eval::TextsOptions options) {
+  const auto together = made(parameters, prompts, options);
+  options.texts_at_once = 1;
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    EXPECT_EQ(made(parameters, {prompts[i]}, options).at(0).ids, together.at(i).ids) << i;
+}
+
+TEST(GenerateTexts, GreedyIdsAreThoseOfTransformersForEveryModel) {
+  for (const auto& c : test::oracle_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto parameters = parameters_in(c.directory);
+    const auto& config = parameters->config();
+    auto prompts = prompts_of(config.vocab_size, config.max_position_embeddings / 2);
+    prompts.insert(prompts.begin() + 3, {c.prompt, 99});
+    eval::TextsOptions options{.max_new_tokens = c.new_tokens,
+                               .texts_at_once = 4,
+                               .stop_ids = eval::end_of_text_ids(c.directory, config)};
+    EXPECT_EQ(made(*parameters, prompts, options).at(3).ids, c.greedy);
+    expect_alone(*parameters, prompts, options);
+  }
+}
+
+TEST(GenerateTexts, GoBeyondTheContextOfDynamicPositionsAsTransformersDoes) {
+  const auto folder = test::oracles("eval");
+  const auto expected = test::json_file(folder / "stretched.json");
+  const auto parameters = parameters_in(folder / "stretched");
+  auto prompts = prompts_of(parameters->config().vocab_size, 20);
+  prompts.insert(prompts.begin() + 2, {expected.at("prompt").get<Ids>(), 99});
+  const eval::TextsOptions options{.max_new_tokens = 40, .texts_at_once = 5};
+  EXPECT_EQ(made(*parameters, prompts, options).at(2).ids, expected.at("greedy").get<Ids>());
+  expect_alone(*parameters, prompts, options);
+}
+
+TEST(GenerateTexts, DrawTheSameIdsWhateverIsBesideThem) {
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    SCOPED_TRACE(type);
+    const auto parameters = little(type);
+    const auto prompts = prompts_of(parameters->config().vocab_size, 20);
+    expect_alone(*parameters, prompts,
+                 {.sampling = {.temperature = 1.3, .top_k = 40, .top_p = 0.95, .seed = 3},
+                  .max_new_tokens = 12,
+                  .texts_at_once = 7});
+  }
+}
+
+TEST(GenerateTexts, WithEqualPromptsDrawOtherIds) {
+  const auto parameters = little();
+  const std::vector<eval::Prompt> prompts = {{{3, 4}, 0}, {{3, 4}, 1}, {{3, 4}, 0}};
+  const auto texts = made(*parameters, prompts, {.sampling = {.temperature = 2}, .max_new_tokens = 20});
+  EXPECT_NE(texts.at(0).ids, texts.at(1).ids);
+  EXPECT_EQ(texts.at(0).ids, texts.at(2).ids);
+}
+
+// Parameters whose units are not numbers once they are released.
+TEST(GenerateTexts, ReadNoUnitThatTheyDoNotHold) {
+  const auto resident = little();
+  const auto prompts = prompts_of(resident->config().vocab_size, 20);
+  const eval::TextsOptions options{.max_new_tokens = 6, .texts_at_once = 4};
+  test::LentParameters lent(little(), shard::Use::frozen);
+  const auto expected = made(*resident, prompts, options);
+  for (const auto& [prompt, generation] : made(lent, prompts, options))
+    EXPECT_EQ(generation.ids, expected.at(prompt).ids);
+}
+
+TEST(GenerateTexts, EndWhereTheListenerAsksAndAtStopIds) {
+  const auto parameters = little();
+  const std::vector<eval::Prompt> prompts = {{{3, 4}, 0}, {{5, 6, 7}, 1}};
+  eval::TextsOptions options{.max_new_tokens = 10};
+  const auto all = made(*parameters, prompts, options);
+  EXPECT_EQ(all.at(0).reason, eval::StopReason::max_new_tokens);
+  options.stop_ids = {all.at(0).ids[4]};
+  const auto stopped = made(*parameters, {prompts[0]}, options).at(0);
+  EXPECT_EQ(stopped.ids, Ids(all.at(0).ids.begin(), all.at(0).ids.begin() + 5));
+  EXPECT_EQ(stopped.reason, eval::StopReason::end_of_text);
+  options.stop_ids = {};
+  eval::Generation asked;
+  eval::generate_texts(
+      *parameters, std::span(prompts).first(1), options,
+      {.ends = [](std::size_t, std::span<const std::int32_t> answer) { return answer.size() == 4; },
+       .done = [&](std::size_t, const auto& generation) { asked = generation; }});
+  EXPECT_EQ(asked.ids, Ids(all.at(0).ids.begin(), all.at(0).ids.begin() + 6));
+  EXPECT_EQ(asked.reason, eval::StopReason::asked);
+}
+
+TEST(GenerateTexts, OfMostTokensOfTheContextSayThatItEnded) {
+  const auto parameters = little();
+  const auto longest = parameters->config().max_position_embeddings;
+  const auto texts = made(
+      *parameters,
+      {{Ids(static_cast<std::size_t>(longest - 3), 5), 0}, {Ids(static_cast<std::size_t>(longest), 5), 1}},
+      {.max_new_tokens = 10});
+  for (const std::size_t prompt : {0, 1}) {
+    EXPECT_EQ(std::ssize(texts.at(prompt).ids), longest);
+    EXPECT_EQ(texts.at(prompt).reason, eval::StopReason::context);
+  }
+}
+
+TEST(GenerateTexts, AreRefusedWithBadPromptsOrSampling) {
+  const auto parameters = little();
+  const auto refused = [&](const Ids& prompt, const eval::Sampling& sampling) {
+    const std::vector<eval::Prompt> prompts = {{prompt, 0}};
+    return test::message_of<base::UsageError>(
+        [&] { eval::generate_texts(*parameters, prompts, {.sampling = sampling}, {}); });
+  };
+  EXPECT_NE(refused({}, {}).find("at least one token"), std::string::npos);
+  EXPECT_NE(refused({1 << 20}, {}).find("knows only"), std::string::npos);
+  EXPECT_NE(refused({3}, {.temperature = -1}).find("temperature"), std::string::npos);
+  EXPECT_NE(refused({3}, {.top_p = 0}).find("top_p"), std::string::npos);
+  EXPECT_NE(refused({3}, {.min_p = 2}).find("min_p"), std::string::npos);
+  EXPECT_NE(refused({3}, {.repetition_penalty = 0}).find("repetition_penalty"), std::string::npos);
+}
+
+// A text that goes on with many tokens at once, as a conversation does, is that of all its tokens.
+TEST(TextDecoder, GoesOnWithManyTokens) {
+  const auto parameters = little();
+  const auto longest = parameters->config().max_position_embeddings;
+  Ids ids(static_cast<std::size_t>(longest));
+  std::iota(ids.begin(), ids.end(), 1);
+  for (auto& id : ids) id %= static_cast<std::int32_t>(parameters->config().vocab_size);
+  eval::TextDecoder decoder(*parameters, {.texts = 2, .longest_tokens = longest, .tokens = 2 * longest});
+  eval::GrowingText grown{{ids.begin(), ids.begin() + 3}, longest}, whole{ids, longest};
+  ASSERT_TRUE(decoder.admit(grown));
+  ASSERT_TRUE(decoder.admit(whole));
+  eval::GrowingText third{ids, longest};
+  EXPECT_FALSE(decoder.admit(third));
+  eval::GrowingText* const first[] = {&grown};
+  (void)decoder.pass(first);
+  grown.ids = ids;
+  eval::GrowingText* const both[] = {&whole, &grown};
+  const auto logits_NV = decoder.pass(both);
+  EXPECT_TRUE(at::allclose(logits_NV[0], logits_NV[1], 1e-4, 1e-4));
+  decoder.release(grown);
+  EXPECT_TRUE(decoder.admit(third));
+}
+
+}  // namespace
+}  // namespace retort
