@@ -34,7 +34,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "Run the stages of a recipe; started again, go on where it stopped", declare_run},
     {"eval", "Perplexity, bits per byte and likeness to a teacher on text", declare_eval},
-    {"generate", "Let a model continue a text", declare_generate},
+    {"generate", "Let a model continue texts", declare_generate},
+    {"chat", "Talk with a model", declare_chat},
     {"tokenize", "Text to token ids", declare_tokenize},
     {"detokenize", "Token ids to text", declare_detokenize},
     {"info", "What a model, checkpoint or run is", declare_info},

@@ -26,7 +26,7 @@ struct RenderOptions {
   /// An object; its keys are names in the template, for example enable_thinking.
   base::Json variables = base::Json::object();
   /// What strftime_now tells; the machine's local time where it is not given.
-  std::optional<std::tm> now;
+  std::optional<std::tm> now = {};
 };
 
 /// First byte and the byte behind.

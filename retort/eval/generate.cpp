@@ -11,7 +11,6 @@
 #include "retort/base/error.h"
 #include "retort/base/random.h"
 #include "retort/eval/held_head.h"
-#include "retort/io/files_inside.h"
 #include "retort/model/block.h"
 #include "retort/model/sparsity.h"
 #include "retort/ops/path.h"
@@ -205,31 +204,6 @@ Generation generate(shard::Parameters& parameters, std::span<const std::int32_t>
     unseen = std::span<const std::int32_t>(&result.ids.back(), 1);
   }
   return result;
-}
-
-std::vector<std::int32_t> end_of_text_ids(const base::Path& directory, const architecture::Config& config) {
-  constexpr const char* kGenerationConfig = "generation_config.json";
-  const auto path = directory / kGenerationConfig;
-  if (!io::entry_exists(path)) return config.eos_token_ids;
-  const auto fail = [&](const std::string& reason) {
-    throw base::ModelError(base::join(path.string(), ": ", reason, "; correct it or remove the file."));
-  };
-  base::Json json;
-  try {
-    json = base::parse_json(base::read_file(io::resolve_inside(directory, kGenerationConfig)));
-  } catch (const base::JsonFault& fault) {
-    fail(base::join("not JSON at byte ", fault.byte, " (", fault.reason, ")"));
-  }
-  if (!json.is_object()) fail("expected an object");
-  const auto found = json.find("eos_token_id");
-  if (found == json.end() || found->is_null()) return config.eos_token_ids;
-  std::vector<std::int32_t> ids;
-  for (const auto& id : found->is_array() ? *found : base::Json::array({*found})) {
-    if (!id.is_number_integer() || id < 0 || id >= config.vocab_size)
-      fail("eos_token_id is not an id of the vocabulary");
-    ids.push_back(id.get<std::int32_t>());
-  }
-  return ids;
 }
 
 }  // namespace retort::eval

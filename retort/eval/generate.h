@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "retort/base/files.h"
 #include "retort/comm/group.h"
 #include "retort/eval/options.h"
 #include "retort/shard/parameters.h"
@@ -35,9 +34,5 @@ void check_prompt(const architecture::Config& config, std::span<const std::int32
 Generation generate(shard::Parameters& parameters, std::span<const std::int32_t> prompt,
                     const GenerateOptions& options, std::span<const std::int32_t> stop_ids,
                     std::span<const std::string> packed_layers = {}, comm::Group* group = nullptr);
-
-/// End-of-text ids of a model directory: those of generation_config.json where it names any, else of the
-/// configuration. Throws ModelError when that file is not what it should be.
-std::vector<std::int32_t> end_of_text_ids(const base::Path& directory, const architecture::Config& config);
 
 }  // namespace retort::eval

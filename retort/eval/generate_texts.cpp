@@ -156,6 +156,18 @@ CacheRoom cache_room_of(const architecture::Config& config, std::span<const Prom
           .tokens = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0})};
 }
 
+std::int64_t longest_prompt(std::span<const Prompt> prompts) {
+  std::int64_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids));
+  return longest;
+}
+
+std::int64_t tokens_at_once(std::span<const Prompt> prompts, const TextsOptions& options) {
+  std::int64_t all = 0;
+  for (const auto& prompt : prompts) all += std::ssize(prompt.ids);
+  return std::min(all, std::max(kPromptTokensAtOnce, longest_prompt(prompts))) + options.texts_at_once;
+}
+
 void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
                     const TextsOptions& options, const TextsListener& listener, comm::Group* group) {
   comm::agree(group, [&] {

@@ -37,6 +37,10 @@ struct TextsListener {
 CacheRoom cache_room_of(const architecture::Config& config, std::span<const Prompt> prompts,
                         const TextsOptions& options);
 
+std::int64_t longest_prompt(std::span<const Prompt> prompts);
+/// Tokens that go through a block together, at most.
+std::int64_t tokens_at_once(std::span<const Prompt> prompts, const TextsOptions& options);
+
 /// Each text gets the ids that it gets alone: to the bit on a CPU; elsewhere as far as the device's products
 /// do not depend on their number of rows.  Throws what generate() throws, and UsageError for sampling out of
 /// range.  `group`: ranks that gather units from each other; rank 0 chooses and listens.  Collective over it.

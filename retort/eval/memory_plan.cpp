@@ -4,7 +4,10 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/eval/text_decoder.h"
 #include "retort/ops/attention.h"
+#include "retort/ops/packed_linear.h"
 #include "retort/ops/work_memory.h"
 
 namespace retort::eval {
@@ -126,6 +129,69 @@ shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64
        {"logits", 4 * config.vocab_size * 8}},
       "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
   if (packed_bytes > 0) plan.items.push_back({"2:4 layers without zeros", packed_bytes});
+  return plan;
+}
+
+namespace {
+
+// Weights in the order of products, where they are a copy: at most all of them.
+std::int64_t packed_bytes_of(const architecture::Config& config, std::int64_t item_bytes, ops::Path path) {
+  if (path != ops::Path::cpu) return 0;
+  std::int64_t bytes = 0;
+  const auto layout = architecture::make_layout(config);
+  for (const auto& unit : layout.units)
+    for (const auto& tensor : unit.tensors)
+      if (tensor.is_matrix())
+        bytes += ops::packed_linear_bytes(tensor.rows(), tensor.numel / tensor.rows(), item_bytes);
+  return bytes;
+}
+
+std::int64_t paged_bytes(const architecture::Config& config, std::int64_t item_bytes, const CacheRoom& room) {
+  std::int64_t bytes = 0;
+  for (const auto& block : config.blocks)
+    if (block.attention)
+      bytes += 2 * TextDecoder::pages_of(room, block.attention->kind.window.value_or(0)) * ops::kPageTokens *
+               block.attention->num_kv_heads * block.attention->head_dim * item_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+namespace {
+
+shard::MemoryPlan plan_of_texts(const architecture::Config& config, std::int64_t item_bytes,
+                                const CacheRoom& room, std::int64_t tokens, std::int64_t longest,
+                                ops::Path path) {
+  return {
+      {{"model weights", weight_bytes(config, item_bytes)},
+       {"weights in the order of products", packed_bytes_of(config, item_bytes, path)},
+       {"keys and values", paged_bytes(config, item_bytes, room)},
+       {"work of a block", ops::product_work_bytes(path, item_bytes) + position_bytes(config, tokens) +
+                               2 * tokens * config.hidden_size * wide(item_bytes) +
+                               shard::block_forward_bytes(config, tokens, longest, wide(item_bytes), path)},
+       {"logits", room.texts * config.vocab_size * 4 + config.vocab_size * 32}},
+      ""};
+}
+
+}  // namespace
+
+shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t item_bytes,
+                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path) {
+  const auto room = cache_room_of(config, prompts, options);
+  auto plan = plan_of_texts(config, item_bytes, room, tokens_at_once(prompts, options),
+                            longest_prompt(prompts), path);
+  plan.advice =
+      base::join("make fewer than ", room.texts,
+                 " texts at once (--batch), shorten the prompts, ask for fewer new tokens, or use a "
+                 "machine with more");
+  return plan;
+}
+
+shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,
+                            ops::Path path) {
+  auto plan = plan_of_texts(config, item_bytes, {.texts = 1, .longest_tokens = tokens, .tokens = tokens},
+                            tokens, tokens, path);
+  plan.advice = "lower --context, or use a machine with more";
   return plan;
 }
 

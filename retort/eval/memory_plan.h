@@ -3,6 +3,7 @@
 
 #include "retort/architecture/config.h"
 #include "retort/eval/evaluate.h"
+#include "retort/eval/generate_texts.h"
 #include "retort/ops/path.h"
 #include "retort/shard/memory_plan.h"
 
@@ -29,6 +30,14 @@ std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item
 shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
                                   std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
                                   std::int64_t packed_bytes);
+
+/// Of generate_texts().
+shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t item_bytes,
+                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path);
+
+/// Of a conversation of so many tokens.
+shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,
+                            ops::Path path);
 
 /// The copy of the head that generation makes: on a CPU none, elsewhere it is widened for single rows too.
 std::int64_t generation_head_bytes(const architecture::Config& config, std::int64_t item_bytes,

@@ -26,8 +26,8 @@ at::Tensor wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
 }
 
-ops::KeyValuePages pages_of(const architecture::Block& block, std::int64_t pages,
-                            const at::TensorOptions& options) {
+ops::KeyValuePages empty_pages(const architecture::Block& block, std::int64_t pages,
+                               const at::TensorOptions& options) {
   if (!block.attention) return {};
   const std::vector<std::int64_t> size = {pages, ops::kPageTokens, block.attention->num_kv_heads,
                                           block.attention->head_dim};
@@ -56,16 +56,20 @@ TextDecoder::TextDecoder(shard::Parameters& parameters, const CacheRoom& room)
     const auto known = std::ranges::find(pools_, window, &PagePool::window);
     pool_of_.push_back(to_size(known - pools_.begin()));
     if (known == pools_.end()) {
-      const auto each = PagePool::pages_of(room.longest_tokens, window, kMostAddedTokens);
-      const auto all = (room.tokens + ops::kPageTokens - 1) / ops::kPageTokens + room.texts;
-      unreserved_.push_back(std::min(all, room.texts * each));
+      unreserved_.push_back(pages_of(room, window));
       pools_.emplace_back(unreserved_.back(), window);
     }
-    caches_.push_back(pages_of(block, unreserved_[pool_of_.back()], options));
+    caches_.push_back(empty_pages(block, unreserved_[pool_of_.back()], options));
   }
   if (!parameters.resident()) return;
   for (std::size_t block = 0; block < caches_.size(); ++block) weights_.push_back(packed_block(block));
   pack_head();
+}
+
+std::int64_t TextDecoder::pages_of(const CacheRoom& room, std::int64_t window) {
+  const auto each = PagePool::pages_of(room.longest_tokens, window, kMostAddedTokens);
+  const auto all = (room.tokens + ops::kPageTokens - 1) / ops::kPageTokens + room.texts;
+  return std::min(all, room.texts * each);
 }
 
 bool TextDecoder::admit(GrowingText& text) {

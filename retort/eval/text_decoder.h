@@ -41,6 +41,9 @@ class TextDecoder {
   /// gather units from each other.
   TextDecoder(shard::Parameters& parameters, const CacheRoom& room);
 
+  /// Pages of each attention that sees `window` tokens, 0: all.
+  static std::int64_t pages_of(const CacheRoom& room, std::int64_t window);
+
   /// Takes a text in if there is room for `most_tokens` of it.
   bool admit(GrowingText& text);
   void release(GrowingText& text);

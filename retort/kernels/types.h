@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 namespace retort::kernels {
 
@@ -41,6 +42,19 @@ struct Attention {
 struct KeyValueCache {
   at::Tensor k_MKE, v_MKE;  ///< dense, with room for M tokens
   std::int64_t tokens = 0;  ///< that are in it
+};
+
+inline constexpr std::int64_t kPageTokens = 32;
+
+/// Keys and values of many texts in P pages of T tokens.
+struct KeyValuePages {
+  at::Tensor k_PTKE, v_PTKE;
+};
+
+/// Where a text lies: token t in page `pages[t / kPageTokens]`, at place t % kPageTokens.
+struct PagedText {
+  std::span<const std::int32_t> pages;
+  std::int64_t tokens = 0;  ///< up to the one that asks, which counts
 };
 
 // ---- Norms, rotation and gates

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "retort/base/error.h"
-#include "retort/ops/cpu/paged_attention.h"
-#include "retort/ops/device/attention.h"
+#include "retort/kernels/cpu/paged_attention.h"
+#include "retort/kernels/device/attention.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/path.h"
 
@@ -40,8 +40,9 @@ at::Tensor composed(const at::Tensor& q_NHE, std::span<const PagedText> texts, c
     const auto first = rule.window > 0 ? std::max<std::int64_t>(0, texts[n].tokens - rule.window) : 0;
     const auto k_MKE = gathered(pages.k_PTKE, texts[n], first);
     const auto v_MKE = gathered(pages.v_PTKE, texts[n], first);
-    const auto out_HNE = device::composed_attention(heads_first(q_NHE.narrow(0, row, 1)), heads_first(k_MKE),
-                                                    heads_first(v_MKE), k_MKE.size(0) - 1, rule);
+    const auto out_HNE =
+        kernels::device::composed_attention(heads_first(q_NHE.narrow(0, row, 1)), heads_first(k_MKE),
+                                            heads_first(v_MKE), k_MKE.size(0) - 1, rule);
     out_NHE.narrow(0, row, 1).copy_(heads_first(out_HNE));
   }
   return out_NHE.flatten(1);
@@ -51,7 +52,7 @@ at::Tensor composed(const at::Tensor& q_NHE, std::span<const PagedText> texts, c
 
 void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages) {
   const InOperation timed(Operation::attention);
-  if (path_of(qkv_NX.device()) == Path::cpu) return cpu::keep_in_pages(qkv_NX, texts, pages);
+  if (path_of(qkv_NX.device()) == Path::cpu) return kernels::cpu::keep_in_pages(qkv_NX, texts, pages);
   const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
   const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
   const auto heads = all_NAE.size(1) - 2 * kv_heads;
@@ -80,7 +81,8 @@ at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedTex
   base::ensure(qkv_NX.is_contiguous() && all_NAE.size(0) == std::ssize(texts),
                "attention_of_texts takes a dense row for each text");
   const auto q_NHE = all_NAE.narrow(1, 0, all_NAE.size(1) - 2 * kv_heads);
-  if (path_of(qkv_NX.device()) == Path::cpu) return cpu::attention_of_texts(q_NHE, texts, pages, rule);
+  if (path_of(qkv_NX.device()) == Path::cpu)
+    return kernels::cpu::attention_of_texts(q_NHE, texts, pages, rule);
   return composed(q_NHE, texts, pages, rule);
 }
 

@@ -13,18 +13,9 @@
 
 namespace retort::ops {
 
-inline constexpr std::int64_t kPageTokens = 32;
-
-/// Keys and values of an attention.
-struct KeyValuePages {
-  at::Tensor k_PTKE, v_PTKE;
-};
-
-/// Where a text lies: token t in page `pages[t / kPageTokens]`, at place t % kPageTokens.
-struct PagedText {
-  std::span<const std::int32_t> pages;
-  std::int64_t tokens = 0;  ///< up to the one that asks, which counts
-};
+using kernels::KeyValuePages;
+using kernels::kPageTokens;
+using kernels::PagedText;
 
 /// Writes the keys and values of rows of queries, keys and values: row n is the last token of `texts[n]`.
 /// What falls into a page below 0 is not kept.

@@ -1,19 +1,15 @@
-// What `retort eval` and `retort generate` do with a single model.
+// What `retort eval` does with a single model.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "retort/architecture/hf_config.h"
-#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/output_file.h"
 #include "retort/eval/evaluate.h"
-#include "retort/eval/generate.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
-#include "retort/model/lineage.h"
-#include "retort/model/sparsity.h"
 #include "retort/model/weights.h"
 #include "retort/ops/path.h"
 #include "retort/ops/tensor_allocator.h"
@@ -143,62 +139,12 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
   return eval::to_json(context, windowing, request.teacher, {scores});
 }
 
-// The 2:4 layers that generation packs: all of the model's, or none where memory does not suffice for them
-// too.  Refuses a generation that does not fit without them.
-std::vector<std::string> packed_layers(const GenerateRequest& request, const architecture::Config& config,
-                                       std::int64_t prompt_tokens, at::Device device, at::ScalarType dtype,
-                                       record::Observer& observer) {
-  const auto room = std::max<std::int64_t>(0, architecture::longest_context(config) - prompt_tokens);
-  const auto layout = architecture::make_layout(config);
-  const auto item_bytes = static_cast<std::int64_t>(at::elementSize(dtype));
-  const auto plan = [&](std::span<const std::string> layers) {
-    return eval::plan_generation(config, item_bytes, prompt_tokens, std::min(request.max_new_tokens, room),
-                                 ops::path_of(device), model::packed_bytes(layout, layers, item_bytes));
-  };
-  const auto available = available_bytes(request.model.available_memory, device);
-  auto layers = model::packed_layers(model::read_lineage(request.model.model, config), device, dtype);
-  if (plan(layers).total_bytes() > available) layers.clear();
-  require_memory(plan(layers), available, observer);
-  return layers;
-}
-
-base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
-  ops::install_tensor_allocator();
-  const auto device = model::parse_device(request.model.device);
-  settle_float32_products(device, observer);
-  const auto config = inspect_model(request.model.model, observer);
-  const auto dtype = model::parse_scoring_dtype(request.model.dtype, device);
-  const auto text = read_model_text(request.model.model, config);
-  const auto prompt = text.prompt_ids(request.prompt, request.bos);
-  const auto packed = packed_layers(request, config, std::ssize(prompt), device, dtype, observer);
-  const auto parameters = load(request.model.model, dtype, device);
-  const auto generation =
-      eval::generate(*parameters, prompt,
-                     {.max_new_tokens = request.max_new_tokens,
-                      .temperature = request.temperature,
-                      .seed = request.seed,
-                      .ids_without_token = text.ids_without_token(config.vocab_size)},
-                     eval::end_of_text_ids(request.model.model, parameters->config()), packed);
-  const std::span<const std::int32_t> answer(generation.ids.begin() + generation.prompt_tokens,
-                                             generation.ids.end());
-  return {{"ids", generation.ids},
-          {"prompt", request.prompt},
-          {"text", text.tokenizer.decode(generation.ids)},
-          {"answer", text.tokenizer.decode(answer)}};
-}
-
 }  // namespace
 
 base::Json evaluate(const EvalRequest& request, record::Observer& observer) {
   base::Json scores;
   translate_torch_errors([&] { scores = evaluate_model(request, observer); });
   return scores;
-}
-
-base::Json generate(const GenerateRequest& request, record::Observer& observer) {
-  base::Json generation;
-  translate_torch_errors([&] { generation = generate_text(request, observer); });
-  return generation;
 }
 
 }  // namespace retort::pipeline

@@ -2,7 +2,8 @@
 
 extern "C" const retort::pipeline::Library* retort_library() {
   static constexpr retort::pipeline::Library kLibrary{
-      &retort::pipeline::run, &retort::pipeline::evaluate, &retort::pipeline::generate,
-      &retort::pipeline::bench_gemm, &retort::pipeline::bench_kernels};
+      &retort::pipeline::run,           &retort::pipeline::evaluate, &retort::pipeline::generate,
+      &retort::pipeline::generate_file, &retort::pipeline::chat,     &retort::pipeline::bench_gemm,
+      &retort::pipeline::bench_kernels};
   return &kLibrary;
 }

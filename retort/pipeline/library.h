@@ -2,6 +2,7 @@
 // The door of libretort.so for a program that loads it only when something is computed.  The program itself
 // links the layers that need no torch, so that its help and its error messages need not wait for torch.
 
+#include "retort/pipeline/chat.h"
 #include "retort/pipeline/pipeline.h"
 
 namespace retort::pipeline {
@@ -11,6 +12,8 @@ struct Library {
   RunOutcome (*run)(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer);
   base::Json (*evaluate)(const EvalRequest& request, record::Observer& observer);
   base::Json (*generate)(const GenerateRequest& request, record::Observer& observer);
+  base::Json (*generate_file)(const GenerateFileRequest& request, record::Observer& observer);
+  void (*chat)(const ChatRequest& request, ChatPartner& partner, record::Observer& observer);
   base::Json (*bench_gemm)(const BenchRequest& request, record::Observer& observer);
   base::Json (*bench_kernels)(const BenchRequest& request, record::Observer& observer);
 };

@@ -3,6 +3,7 @@
 // stopped.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,16 +64,38 @@ struct EvalRequest {
 /// The result of `retort eval`: an evaluation with one model, as JSON.
 base::Json evaluate(const EvalRequest& request, record::Observer& observer);
 
+/// How tokens are drawn; what is not said is as generation_config.json of the model has it, else greedy.
+struct SamplingRequest {
+  std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
+  std::optional<std::int64_t> top_k = {};
+  std::uint64_t seed = 0;
+};
+
+/// How texts are made.
+struct TextRequest {
+  SamplingRequest sampling = {};
+  std::int64_t max_new_tokens = 64;
+  std::int64_t texts_at_once = 16;
+  std::vector<std::string> stop = {};  ///< texts that end an answer, which does not hold them
+  bool bos = true;                     ///< begin-of-text token before a prompt
+};
+
 struct GenerateRequest {
   ModelRequest model;
+  TextRequest text;
   std::string prompt;
-  std::int64_t max_new_tokens = 64;
-  double temperature = 0;
-  bool bos = true;  ///< begin-of-text token before the prompt
-  std::uint64_t seed = 0;
 };
 /// {"ids": prompt and answer, "prompt", "text": prompt and answer, "answer"}
 base::Json generate(const GenerateRequest& request, record::Observer& observer);
+
+struct GenerateFileRequest {
+  ModelRequest model;
+  TextRequest text;
+  base::Path prompts, out;
+};
+/// Writes a line for each prompt, in their order; goes on where an earlier call with the same request ended:
+/// docs/formats/answers.md.  {"texts", "made", "new_tokens", "seconds", "sampling"}
+base::Json generate_file(const GenerateFileRequest& request, record::Observer& observer);
 
 /// Seconds that `retort bench` takes without being asked, about.
 inline constexpr double kBenchSeconds = 120;

@@ -1,5 +1,6 @@
 // Continuations against transformers, sampling, and where generation ends.
 #include "retort/eval/generate.h"
+#include "retort/eval/generation_config.h"
 
 #include <gtest/gtest.h>
 

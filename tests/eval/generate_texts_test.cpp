@@ -1,5 +1,6 @@
 // Many texts at once: the ids of each are those that it gets alone, and those of transformers.
 #include "retort/eval/generate_texts.h"
+#include "retort/eval/generation_config.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

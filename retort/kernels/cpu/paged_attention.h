@@ -1,9 +1,13 @@
 #pragma once
 // Attention on a CPU to keys and values in pages.
 
-#include "retort/ops/paged_attention.h"
+#include <ATen/core/Tensor.h>
 
-namespace retort::ops::cpu {
+#include <span>
+
+#include "retort/kernels/types.h"
+
+namespace retort::kernels::cpu {
 
 /// As ops::keep_in_pages.
 void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages);
@@ -12,4 +16,4 @@ void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, c
 at::Tensor attention_of_texts(const at::Tensor& q_NHE, std::span<const PagedText> texts,
                               const KeyValuePages& pages, const ScoreRule& rule);
 
-}  // namespace retort::ops::cpu
+}  // namespace retort::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace retort::ops::cpu {
+namespace retort::kernels::cpu {
 
 /// Numbers in the panels of M x K weights; the last panel is filled up.
 std::int64_t panel_elements(std::int64_t outputs, std::int64_t inputs);
@@ -17,4 +17,4 @@ at::Tensor packed_panels(const at::Tensor& w_MK);
 /// x w^T, [N, M] in the type of x.
 at::Tensor panel_product(const at::Tensor& x_NK, const at::Tensor& panels, std::int64_t outputs);
 
-}  // namespace retort::ops::cpu
+}  // namespace retort::kernels::cpu

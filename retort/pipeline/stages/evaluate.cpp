@@ -5,6 +5,7 @@
 #include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate.h"
+#include "retort/eval/generation_config.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/path.h"

@@ -1,0 +1,208 @@
+// What `retort generate` does with a model: one text, or a file of them.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "retort/architecture/longest_context.h"
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/base/machine.h"
+#include "retort/chat/encode.h"
+#include "retort/chat/template_files.h"
+#include "retort/eval/generate_texts.h"
+#include "retort/eval/generation_config.h"
+#include "retort/eval/memory_plan.h"
+#include "retort/model/dtype.h"
+#include "retort/model/weights.h"
+#include "retort/ops/path.h"
+#include "retort/ops/tensor_allocator.h"
+#include "retort/pipeline/context.h"
+#include "retort/pipeline/float32_products.h"
+#include "retort/pipeline/inspect_model.h"
+#include "retort/pipeline/pipeline.h"
+#include "retort/pipeline/prompts.h"
+#include "retort/pipeline/sampling.h"
+#include "retort/pipeline/torch_errors.h"
+
+namespace retort::pipeline {
+namespace {
+
+base::Json to_json(const eval::Sampling& s) {
+  return {{"temperature", s.temperature},
+          {"top_k", s.top_k},
+          {"top_p", s.top_p},
+          {"min_p", s.min_p},
+          {"repetition_penalty", s.repetition_penalty},
+          {"seed", s.seed}};
+}
+
+const char* word_of(eval::StopReason reason) {
+  switch (reason) {
+    case eval::StopReason::end_of_text:
+      return "end of text";
+    case eval::StopReason::context:
+      return "context";
+    case eval::StopReason::asked:
+      return "stop text";
+    case eval::StopReason::max_new_tokens:
+      break;
+  }
+  return "max new tokens";
+}
+
+// A model that is about to be loaded, and how it makes texts.
+class Generator {
+ public:
+  Generator(const ModelRequest& model, const TextRequest& request, record::Observer& observer)
+      : request_(request),
+        model_(model),
+        observer_(observer),
+        device_(model::parse_device(model.device)),
+        config_(inspect_model(model.model, observer)),
+        dtype_(model::parse_scoring_dtype(model.dtype, device_)),
+        text_(read_model_text(model.model, config_)) {
+    ops::install_tensor_allocator();
+    settle_float32_products(device_, observer);
+    options_ = {.sampling = sampling_of(request.sampling, model.model),
+                .max_new_tokens = request.max_new_tokens,
+                .texts_at_once = request.texts_at_once,
+                .stop_ids = eval::end_of_text_ids(model.model, config_),
+                .ids_without_token = text_.ids_without_token(config_.vocab_size)};
+  }
+
+  const eval::TextsOptions& options() const { return options_; }
+  const text::Tokenizer& tokenizer() const { return text_.tokenizer; }
+
+  std::vector<std::int32_t> ids_of(const base::Json& line) {
+    if (line.contains("prompt")) return text_.prompt_ids(line.at("prompt").get<std::string>(), request_.bos);
+    const auto conversation = chat::read_conversation(line, "messages");
+    if (!template_)
+      template_ = chat::choose_template(chat::find_templates(model_.model), !conversation.tools.is_null());
+    return chat::encode_conversation(*template_, text_.tokenizer, conversation,
+                                     {.add_generation_prompt = true})
+        .ids;
+  }
+
+  // Refuses, before the model is loaded, what does not fit.
+  void generate(std::span<const eval::Prompt> prompts, eval::TextsListener listener) {
+    for (const auto& prompt : prompts) eval::check_prompt(config_, prompt.ids, options_.max_new_tokens);
+    const auto plan = plan_of(prompts);
+    observer_.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
+    shard::require_fits(plan, available_bytes(model_.available_memory, device_));
+    if (!request_.stop.empty())
+      listener.ends = [this](std::size_t, std::span<const std::int32_t> answer) { return stops(answer); };
+    const auto parameters = shard::resident_parameters(model::load_weights(model_.model, dtype_, device_),
+                                                       shard::Use::frozen, dtype_);
+    eval::generate_texts(*parameters, prompts, options_, listener);
+  }
+
+  // Up to the text that ends it.
+  std::string answer_of(std::span<const std::int32_t> ids) const {
+    auto answer = text_.tokenizer.decode(ids);
+    for (const auto& stop : request_.stop) answer = answer.substr(0, answer.find(stop));
+    return answer;
+  }
+
+ private:
+  shard::MemoryPlan plan_of(std::span<const eval::Prompt> prompts) const {
+    return eval::plan_texts(config_, static_cast<std::int64_t>(at::elementSize(dtype_)), prompts, options_,
+                            ops::path_of(device_));
+  }
+
+  bool stops(std::span<const std::int32_t> answer) const {
+    const auto text = text_.tokenizer.decode(answer);
+    return std::ranges::any_of(request_.stop,
+                               [&](const std::string& stop) { return text.find(stop) != text.npos; });
+  }
+
+  const TextRequest& request_;
+  const ModelRequest& model_;
+  record::Observer& observer_;
+  at::Device device_;
+  architecture::Config config_;
+  at::ScalarType dtype_;
+  ModelText text_;
+  eval::TextsOptions options_;
+  std::optional<chat::ChatTemplate> template_;
+};
+
+base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
+  Generator generator(request.model, request.text, observer);
+  const std::vector<eval::Prompt> prompts = {{generator.ids_of({{"prompt", request.prompt}}), 0}};
+  eval::Generation made;
+  generator.generate(prompts, {.done = [&](std::size_t, const auto& generation) { made = generation; }});
+  const auto answer = std::span(made.ids).subspan(static_cast<std::size_t>(made.prompt_tokens));
+  return {{"ids", made.ids},
+          {"prompt", request.prompt},
+          {"text", generator.tokenizer().decode(made.ids)},
+          {"answer", generator.answer_of(answer)}};
+}
+
+// What the answers depend on besides the prompts.
+std::string settings_of(const GenerateFileRequest& request, const eval::TextsOptions& options) {
+  const base::Json all = {{"model", weight_checksums(request.model.model)},
+                          {"dtype", request.model.dtype},
+                          {"device", request.model.device},
+                          {"sampling", to_json(options.sampling)},
+                          {"max_new_tokens", options.max_new_tokens},
+                          {"stop", request.text.stop},
+                          {"bos", request.text.bos}};
+  const auto text = all.dump();
+  base::Hasher hash;
+  hash.update(text.data(), text.size());
+  return hash.hex().substr(0, 16);
+}
+
+base::Json line_of(const base::Json& asked, const eval::Generation& made, const Generator& generator) {
+  const auto answer = std::span(made.ids).subspan(static_cast<std::size_t>(made.prompt_tokens));
+  const char* key = asked.contains("prompt") ? "prompt" : "messages";
+  return {{key, asked.at(key)},
+          {"answer", generator.answer_of(answer)},
+          {"answer_ids", std::vector<std::int32_t>(answer.begin(), answer.end())},
+          {"prompt_tokens", made.prompt_tokens},
+          {"ended_by", word_of(made.reason)}};
+}
+
+base::Json generate_lines(const GenerateFileRequest& request, record::Observer& observer) {
+  const auto lines = read_prompts(request.prompts);
+  Generator generator(request.model, request.text, observer);
+  std::vector<eval::Prompt> prompts;
+  for (const auto& line : lines) prompts.push_back({generator.ids_of(line), prompts.size()});
+  AnswerFile answers(request.out, lines, settings_of(request, generator.options()));
+  const auto first = answers.count();
+  if (first > 0)
+    observer.message(record::Level::info, base::join(request.out.string(), ": goes on behind ", first,
+                                                     " answers of ", lines.size()));
+  std::int64_t tokens = 0, ended = static_cast<std::int64_t>(first);
+  const double start = base::monotonic_seconds();
+  const auto done = [&](std::size_t prompt, const eval::Generation& made) {
+    answers.add(first + prompt, line_of(lines[first + prompt], made, generator));
+    tokens += std::ssize(made.ids) - made.prompt_tokens;
+    observer.progress("generate: texts", ++ended, std::ssize(lines));
+  };
+  if (first < lines.size()) generator.generate(std::span(prompts).subspan(first), {.done = done});
+  answers.finish();
+  const double seconds = base::monotonic_seconds() - start;
+  return {{"texts", lines.size()},
+          {"made", lines.size() - first},
+          {"new_tokens", tokens},
+          {"seconds", seconds},
+          {"sampling", to_json(generator.options().sampling)}};
+}
+
+}  // namespace
+
+base::Json generate(const GenerateRequest& request, record::Observer& observer) {
+  base::Json generation;
+  translate_torch_errors([&] { generation = generate_text(request, observer); });
+  return generation;
+}
+
+base::Json generate_file(const GenerateFileRequest& request, record::Observer& observer) {
+  base::Json result;
+  translate_torch_errors([&] { result = generate_lines(request, observer); });
+  return result;
+}
+
+}  // namespace retort::pipeline
