@@ -15,7 +15,7 @@ namespace {
 // Rows of x that stay in the cache while a panel goes by, and words of a panel that do while rows go by.
 constexpr std::int64_t kBlockRows = 96, kBlockInner = 1024;
 // Multiplications of a task, below which handing it over takes longer.
-constexpr std::int64_t kLeastMultiplications = 1 << 15;
+constexpr std::int64_t kLeastPanelMultiplications = 1 << 15;
 
 bool holds_bfloat16_numbers(const at::Tensor& w_MK) {
   return w_MK.scalar_type() == at::kFloat &&
@@ -39,7 +39,7 @@ class Product {
   void run() const {
     const auto panels = ceil_div(outputs_, kPanelColumns), blocks = ceil_div(rows_, kBlockRows);
     const auto work = std::max<std::int64_t>(1, std::min(rows_, kBlockRows) * inputs_ * kPanelColumns);
-    for_ranges(panels * blocks, std::max<std::int64_t>(1, kLeastMultiplications / work),
+    for_ranges(panels * blocks, std::max<std::int64_t>(1, kLeastPanelMultiplications / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (auto task = begin; task < end; ++task) one(task % panels, task / panels);
                });
