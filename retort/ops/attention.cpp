@@ -5,18 +5,17 @@
 #include <algorithm>
 
 #include "retort/kernels/cpu/attention.h"
-#include "retort/kernels/cuda/attention.h"
 #include "retort/kernels/device/attention.h"
+#include "retort/kernels/tables.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
-
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  return choose(q_NHE, kernels::cpu::attention, kernels::device::attention, kernels::cuda::attention)(
-      q_NHE, k_NKE, v_NKE, starts, rule.of_heads(q_NHE.size(2)));
+  return choose(q_NHE, kernels::kAttention)
+      .attention(q_NHE, k_NKE, v_NKE, starts, rule.of_heads(q_NHE.size(2)));
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
@@ -24,9 +23,9 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);
-  choose(q_NHE, kernels::cpu::attention_backward, kernels::device::attention_backward,
-         kernels::cuda::attention_backward)(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE,
-                                            gv_NKE, rule.of_heads(q_NHE.size(2)));
+  choose(q_NHE, kernels::kAttention)
+      .attention_backward(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE, gv_NKE,
+                          rule.of_heads(q_NHE.size(2)));
 }
 
 namespace {

@@ -2,14 +2,17 @@
 
 #include <ATen/ATen.h>
 
-#include "retort/kernels/cpu/logit_losses.h"
-#include "retort/kernels/cuda/logit_losses.h"
-#include "retort/kernels/device/logit_losses.h"
+#include "retort/kernels/tables.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
 
 namespace retort::ops {
 namespace {
+
+// Of a path that has some.
+const kernels::LogitLossKernels& logit_losses_of(Path path) {
+  return path == Path::cpu ? kernels::cpu::kLogitLosses : kernels::cuda::kLogitLosses;
+}
 
 // Whether a term compares with a teacher's logits.
 bool has_teacher(LogitTermKind kind) {
@@ -26,15 +29,7 @@ bool has_teacher(LogitTermKind kind) {
 }  // namespace
 
 bool has_logit_losses(Path path, std::int64_t item_bytes, std::int64_t terms) {
-  switch (path) {
-    case Path::cpu:
-      return true;
-    case Path::cuda:
-      return kernels::cuda::has_logit_losses(item_bytes, terms);
-    case Path::device:
-      return false;
-  }
-  return false;
+  return path != Path::device && logit_losses_of(path).has_logit_losses(item_bytes, terms);
 }
 
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
@@ -50,23 +45,20 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
   const auto path = path_of(student_NV.device());
   base::ensure(has_logit_losses(path, student_NV.element_size(), std::ssize(terms)),
                "logit_losses is asked where it has no kernels");
-  const auto kernels = path == Path::cpu ? kernels::cpu::logit_losses : kernels::cuda::logit_losses;
-  return kernels(student_NV, teacher_NK, targets_N, terms, grad_NV);
+  return logit_losses_of(path).logit_losses(student_NV, teacher_NK, targets_N, terms, grad_NV);
 }
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("square_sums takes dense rows of one type", student_ND, teacher_ND);
-  return choose(student_ND, kernels::cpu::square_sums, kernels::device::square_sums,
-                kernels::device::square_sums)(student_ND, teacher_ND);
+  return choose(student_ND, kernels::kHiddenLosses).square_sums(student_ND, teacher_ND);
 }
 
 void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_ND, const at::Tensor& factor,
                        at::Tensor out_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("scaled_difference takes dense rows of one type", student_ND, teacher_ND, out_ND);
-  choose(student_ND, kernels::cpu::scaled_difference, kernels::device::scaled_difference,
-         kernels::device::scaled_difference)(student_ND, teacher_ND, factor, out_ND);
+  choose(student_ND, kernels::kHiddenLosses).scaled_difference(student_ND, teacher_ND, factor, out_ND);
 }
 
 namespace {
@@ -99,10 +91,9 @@ at::Tensor relative_errors(const at::Tensor& student_ND, const at::Tensor& teach
                            at::Tensor grad_ND) {
   const InOperation timed(Operation::hidden_losses);
   ensure_alike("relative_errors takes dense rows of one type", student_ND, teacher_ND, grad_ND);
-  const bool has_kernel = student_ND.scalar_type() != at::kDouble && student_ND.numel() > 0;
-  const auto in_kernels = has_kernel ? kernels::cuda::relative_errors : errors_of_segments;
-  return choose(student_ND, errors_of_segments, errors_of_segments, in_kernels)(student_ND, teacher_ND,
-                                                                                bounds, of, grad_ND);
+  const auto& errors = choose(
+      student_ND, kernels::PerPath{errors_of_segments, errors_of_segments, kernels::cuda::relative_errors});
+  return errors(student_ND, teacher_ND, bounds, of, grad_ND);
 }
 
 }  // namespace retort::ops

@@ -1,21 +1,22 @@
 #pragma once
-// The dispatch of an operation, and what both of its bodies rely on.  For the .cpp files of ops/ only.
+// The dispatch of an operation, and what it asks of its arguments.  For the .cpp files of ops/ only.
 
 #include <ATen/core/Tensor.h>
 
 #include "retort/base/error.h"
-#include "retort/kernels/types.h"
+#include "retort/kernels/tables.h"
 #include "retort/ops/path.h"
 
 namespace retort::ops {
 
 using kernels::statistics_type;
 
-/// The body that serves x.
+/// The one for the path of x.  No kernel for CUDA takes float64, or a tensor without elements.
 template <typename Body>
-Body* choose(const at::Tensor& x, Body* cpu, Body* device, Body* cuda) {
+const Body& choose(const at::Tensor& x, const kernels::PerPath<Body>& of) {
   const auto path = path_of(x.device());
-  return path == Path::cpu ? cpu : path == Path::cuda ? cuda : device;
+  if (path == Path::cpu) return of.cpu;
+  return path == Path::cuda && x.scalar_type() != at::kDouble && x.numel() > 0 ? of.cuda : of.device;
 }
 
 /// Throws InternalError unless `others` are dense, as x is, and of its type and device.

@@ -2,9 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "retort/kernels/cpu/optimizer_step.h"
-#include "retort/kernels/cuda/optimizer_step.h"
-#include "retort/kernels/device/optimizer_step.h"
+#include "retort/kernels/tables.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
 
@@ -31,14 +29,13 @@ void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::T
   require_range("adamw_", "the first moment", m, at::kFloat, count);
   require_range("adamw_", "the second moment", v, at::kFloat, count);
   if (copy.defined()) require_range("adamw_", "the copy", copy, at::kBFloat16, count);
-  choose(p, kernels::cpu::adamw_, kernels::device::adamw_, kernels::cuda::adamw_)(p, g, m, v, copy, settings);
+  choose(p, kernels::kOptimizer).adamw_(p, g, m, v, copy, settings);
 }
 
 at::Tensor sum_of_squares(const at::Tensor& x) {
   const InOperation timed(Operation::optimizer);
   require_range("sum_of_squares", "the range", x, at::kFloat, x.numel());
-  return choose(x, kernels::cpu::sum_of_squares, kernels::device::sum_of_squares,
-                kernels::cuda::sum_of_squares)(x);
+  return choose(x, kernels::kOptimizer).sum_of_squares(x);
 }
 
 }  // namespace retort::ops

@@ -10,7 +10,7 @@
 #include "retort/kernels/cpu/attention_parts.h"
 #include "retort/kernels/cpu/attention_unit.h"
 #include "retort/kernels/cpu/tiles.h"
-#include "retort/kernels/types.h"
+#include "retort/kernels/tables.h"
 
 namespace retort::kernels::cpu {
 namespace {
@@ -82,8 +82,6 @@ class HeadAttention {
   std::int64_t loaded_begin_ = -1, loaded_head_ = -1;
 };
 
-}  // namespace
-
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
@@ -110,5 +108,9 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
     });
   return result;
 }
+
+}  // namespace
+
+const AttentionKernels kAttention{.attention = attention, .attention_backward = attention_backward};
 
 }  // namespace retort::kernels::cpu

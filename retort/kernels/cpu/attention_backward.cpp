@@ -13,7 +13,6 @@
 #include "retort/kernels/cpu/attention_unit.h"
 #include "retort/kernels/cpu/dispatch.h"
 #include "retort/kernels/cpu/tiles.h"
-#include "retort/kernels/types.h"
 
 namespace retort::kernels::cpu {
 namespace {

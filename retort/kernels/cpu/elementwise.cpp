@@ -1,11 +1,10 @@
-#include "retort/kernels/cpu/elementwise.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/Dispatch.h>
 
 #include <bit>
 
 #include "retort/kernels/cpu/dispatch.h"
-#include "retort/kernels/types.h"
 
 namespace retort::kernels::cpu {
 namespace {
@@ -14,8 +13,6 @@ constexpr std::int64_t kRowsPerTask = 16;
 // Partial sums over tokens are made over pieces of this many rows and then added in order: the same bits for
 // any number of threads.
 constexpr std::int64_t kRowsPerPiece = 256;
-
-}  // namespace
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
   RmsNorm result{at::empty_like(x_ND),
@@ -68,14 +65,15 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
   });
 }
 
-namespace {
+enum class Gate { silu, gelu };
 
-at::Tensor gated(const at::Tensor& gate_up_N2I, bool gelu) {
+template <Gate kGate>
+at::Tensor gated(const at::Tensor& gate_up_N2I) {
   const auto width = gate_up_N2I.size(1) / 2;
   auto out_NI = at::empty({gate_up_N2I.size(0), width}, gate_up_N2I.options());
   with_element(gate_up_N2I, [&](auto element) {
     using T = typename decltype(element)::type;
-    const auto forward = gelu ? kernels<T>().geglu_forward : kernels<T>().swiglu_forward;
+    const auto forward = kGate == Gate::gelu ? kernels<T>().geglu_forward : kernels<T>().swiglu_forward;
     at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
       forward(data<T>(gate_up_N2I) + begin * 2 * width, end - begin, width, data<T>(out_NI) + begin * width);
     });
@@ -83,12 +81,13 @@ at::Tensor gated(const at::Tensor& gate_up_N2I, bool gelu) {
   return out_NI;
 }
 
-GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I, bool gelu) {
+template <Gate kGate>
+GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
   const auto width = gate_up_N2I.size(1) / 2;
   GluGrad result{gate_up_N2I, at::empty_like(gout_NI)};
   with_element(gate_up_N2I, [&](auto element) {
     using T = typename decltype(element)::type;
-    const auto backward = gelu ? kernels<T>().geglu_backward : kernels<T>().swiglu_backward;
+    const auto backward = kGate == Gate::gelu ? kernels<T>().geglu_backward : kernels<T>().swiglu_backward;
     at::parallel_for(0, gate_up_N2I.size(0), kRowsPerTask, [&](std::int64_t begin, std::int64_t end) {
       auto* gate_up = data<T>(gate_up_N2I) + begin * 2 * width;
       backward(data<T>(gout_NI) + begin * width, gate_up, end - begin, width, gate_up,
@@ -96,22 +95,6 @@ GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I, bool 
     });
   });
   return result;
-}
-
-}  // namespace
-
-at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
-  return gated(gate_up_N2I, false);
-}
-at::Tensor geglu(const at::Tensor& gate_up_N2I) {
-  return gated(gate_up_N2I, true);
-}
-
-GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return gated_backward_(gout_NI, std::move(gate_up_N2I), false);
-}
-GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return gated_backward_(gout_NI, std::move(gate_up_N2I), true);
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {
@@ -145,5 +128,17 @@ void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Te
     });
   });
 }
+
+}  // namespace
+
+const ElementwiseKernels kElementwise{.rms_norm = rms_norm,
+                                      .rms_norm_backward = rms_norm_backward,
+                                      .apply_rotary = apply_rotary,
+                                      .swiglu = gated<Gate::silu>,
+                                      .geglu = gated<Gate::gelu>,
+                                      .swiglu_backward_ = gated_backward_<Gate::silu>,
+                                      .geglu_backward_ = gated_backward_<Gate::gelu>,
+                                      .accumulate = accumulate,
+                                      .accumulate_rounded = accumulate_rounded};
 
 }  // namespace retort::kernels::cpu

@@ -1,4 +1,4 @@
-#include "retort/kernels/cpu/logit_losses.h"
+#include "retort/kernels/tables.h"
 
 #include <vector>
 
@@ -44,8 +44,6 @@ LogitRows<T> rows_from(const at::Tensor& student_NV, const at::Tensor& teacher_N
   of.shared = teacher_NK.size(1);
   return of;
 }
-
-}  // namespace
 
 at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_NK,
                         const at::Tensor& targets_N, const std::vector<LogitTerm>& terms,
@@ -100,5 +98,12 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
     });
   });
 }
+
+}  // namespace
+
+const LogitLossKernels kLogitLosses{.has_logit_losses = [](std::int64_t, std::int64_t) { return true; },
+                                    .logit_losses = logit_losses};
+
+const HiddenLossKernels kHiddenLosses{.square_sums = square_sums, .scaled_difference = scaled_difference};
 
 }  // namespace retort::kernels::cpu

@@ -1,11 +1,10 @@
-#include "retort/kernels/cpu/logit_scores.h"
+#include "retort/kernels/tables.h"
 
 #include <cmath>
 #include <type_traits>
 #include <vector>
 
 #include "retort/kernels/cpu/dispatch.h"
-#include "retort/kernels/types.h"
 
 namespace retort::kernels::cpu {
 namespace {
@@ -71,8 +70,6 @@ struct Row {
   }
 };
 
-}  // namespace
-
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
                         const at::Tensor& targets_N, std::int64_t num_tokens) {
   const auto scores = empty_scores(student_NV, teacher_NV.defined());
@@ -126,5 +123,9 @@ std::pair<at::Tensor, at::Tensor> sums_without(const at::Tensor& logits_NV, cons
   });
   return {sums_N1, least_N1};
 }
+
+}  // namespace
+
+const ScoreKernels kScores{.score_chunk = score_chunk, .sums_without = sums_without};
 
 }  // namespace retort::kernels::cpu

@@ -1,4 +1,4 @@
-#include "retort/kernels/cpu/optimizer_step.h"
+#include "retort/kernels/tables.h"
 
 #include <cmath>
 #include <vector>
@@ -6,6 +6,7 @@
 #include "retort/kernels/cpu/dispatch.h"
 
 namespace retort::kernels::cpu {
+namespace {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const AdamWSettings& s) {
@@ -39,5 +40,9 @@ at::Tensor sum_of_squares(const at::Tensor& x) {
   for (const double value : partial) total += value;
   return at::scalar_tensor(total, at::kDouble);
 }
+
+}  // namespace
+
+const OptimizerKernels kOptimizer{.adamw_ = adamw_, .sum_of_squares = sum_of_squares};
 
 }  // namespace retort::kernels::cpu

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "retort/kernels/cuda/segments.h"
-#include "retort/kernels/device/attention.h"
+#include "retort/kernels/tables.h"
 
 namespace retort::kernels::cuda {
 namespace {
@@ -23,8 +23,7 @@ bool is_padded_little(const Segments& segments, std::int64_t tokens) {
 }
 
 bool has_kernel(const at::Tensor& q_NHE, const Segments& segments, const ScoreRule& rule) {
-  return q_NHE.is_cuda() && rule.softcap == 0 && q_NHE.scalar_type() != at::kDouble &&
-         has_attention(q_NHE.size(2)) && q_NHE.size(0) > 0 &&
+  return q_NHE.is_cuda() && rule.softcap == 0 && has_attention(q_NHE.size(2)) &&
          (is_flash(q_NHE) || is_padded_little(segments, q_NHE.size(0)));
 }
 
@@ -45,16 +44,11 @@ void add_heads(const at::Tensor& g_1NHE, at::Tensor g_NKE) {
   g_NKE.copy_(g_1NHE.view({g_1NHE.size(1), g_NKE.size(1), groups, g_1NHE.size(3)}).sum(2));
 }
 
-}  // namespace
-
-bool has_attention(std::int64_t head_dim) {
-  return head_dim % 8 == 0 && head_dim <= 256;
-}
-
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const auto segments = segments_of(starts, q_NHE.device());
-  if (!has_kernel(q_NHE, segments, rule)) return device::attention(q_NHE, k_NKE, v_NKE, starts, rule);
+  if (!has_kernel(q_NHE, segments, rule))
+    return device::kAttention.attention(q_NHE, k_NKE, v_NKE, starts, rule);
   const auto& [bounds_S, longest] = segments;
   if (is_flash(q_NHE)) {
     auto result = at::_flash_attention_forward(q_NHE, k_NKE, v_NKE, bounds_S, bounds_S, longest, longest, 0.0,
@@ -69,8 +63,6 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
       /*compute_log_sumexp=*/true, rule.scale, {}, of_window(rule, rule.window));
   return {std::get<0>(result).squeeze(0), std::get<1>(result)};
 }
-
-namespace {
 
 // Gradients of queries, keys and values.
 struct Gradients {
@@ -140,21 +132,28 @@ void efficient_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
   add_heads(std::get<2>(gradients), to.v_NKE);
 }
 
-}  // namespace
-
+// The order in which gradients are added is the kernel's, and may differ from run to run.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule) {
   const auto segments = segments_of(starts, q_NHE.device());
   if (!has_kernel(q_NHE, segments, rule) || !forward.lse_HN.defined())
-    return device::attention_backward(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE, gk_NKE, gv_NKE,
-                                      rule);
+    return device::kAttention.attention_backward(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, gq_NHE,
+                                                 gk_NKE, gv_NKE, rule);
   const Gradients to{gq_NHE, gk_NKE, gv_NKE};
   if (is_flash(q_NHE))
     flash_backward(gout_NHE, q_NHE, k_NKE, v_NKE, forward, starts, to, rule);
   else
     efficient_backward(gout_NHE, q_NHE, k_NKE, v_NKE, forward, segments, to, rule);
 }
+
+}  // namespace
+
+bool has_attention(std::int64_t head_dim) {
+  return head_dim % 8 == 0 && head_dim <= 256;
+}
+
+const AttentionKernels kAttention{.attention = attention, .attention_backward = attention_backward};
 
 }  // namespace retort::kernels::cuda

@@ -5,9 +5,7 @@
 // What no fused kernel knows goes to device/: soft caps, float64, heads whose width is no multiple of 8
 // or above 256.
 
-#include <vector>
-
-#include "retort/kernels/types.h"
+#include <cstdint>
 
 namespace retort::kernels::cuda {
 
@@ -17,14 +15,5 @@ inline constexpr std::int64_t kMostPadding = 2;
 
 /// Whether the library's kernels know heads of this width.
 bool has_attention(std::int64_t head_dim);
-
-Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts, const ScoreRule& rule);
-
-/// The order in which gradients are added is the kernel's, and may differ from run to run.
-void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
-                        const at::Tensor& v_NKE, const Attention& forward,
-                        const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
-                        at::Tensor gv_NKE, const ScoreRule& rule);
 
 }  // namespace retort::kernels::cuda

@@ -6,24 +6,17 @@
 #include <optional>
 
 #include "retort/kernels/cuda/kernels.h"
-#include "retort/kernels/device/elementwise.h"
+#include "retort/kernels/tables.h"
 
 namespace retort::kernels::cuda {
 namespace {
-
-bool has_kernel(const at::Tensor& x) {
-  return x.scalar_type() != at::kDouble && x.numel() > 0;
-}
 
 // Threads of a block that walks along a row.
 int threads_of_row(std::int64_t packs, std::int64_t most) {
   return static_cast<int>(std::clamp<std::int64_t>((packs + 31) / 32 * 32, 32, most));
 }
 
-}  // namespace
-
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
-  if (!has_kernel(x_ND) || w_D.scalar_type() != x_ND.scalar_type()) return device::rms_norm(x_ND, w_D, eps);
   const auto rows = x_ND.size(0), dim = x_ND.size(1);
   RmsNorm result{at::empty_like(x_ND), at::empty({rows}, x_ND.options().dtype(at::kFloat))};
   const auto width = pack_width(x_ND, w_D, result.y_ND);
@@ -32,8 +25,6 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
       w_D.const_data_ptr(), dim, static_cast<float>(eps));
   return result;
 }
-
-namespace {
 
 // How the backward of a norm is spread over a device.
 struct NormGrid {
@@ -58,20 +49,11 @@ std::optional<NormGrid> norm_grid(std::int64_t rows, std::int64_t dim, std::int6
   return {};
 }
 
-}  // namespace
-
-bool has_norm_backward(std::int64_t dim, std::int64_t item_bytes) {
-  const auto width = dim * item_bytes % 16 == 0 ? 16 / item_bytes : 1;
-  return dim <= width * kMostPacks * kMostNormThreads;
-}
-
 at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, const at::Tensor& w_D,
                              const at::Tensor& rstd_N, const at::Tensor& residual_ND, at::Tensor& gw_D) {
   const auto rows = x_ND.size(0), dim = x_ND.size(1);
-  std::optional<NormGrid> of;
-  if (has_kernel(x_ND) && w_D.scalar_type() == x_ND.scalar_type())
-    of = norm_grid(rows, dim, pack_width(x_ND, gy_ND, w_D, residual_ND));
-  if (!of) return device::rms_norm_backward(gy_ND, x_ND, w_D, rstd_N, residual_ND, gw_D);
+  const auto of = norm_grid(rows, dim, pack_width(x_ND, gy_ND, w_D, residual_ND));
+  if (!of) return device::kElementwise.rms_norm_backward(gy_ND, x_ND, w_D, rstd_N, residual_ND, gw_D);
   auto gx_ND = at::empty_like(x_ND);
   const auto gw_BD = at::empty({of->grid.blocks, dim}, gw_D.options());
   run(instance("rms_norm_backward", of->width, of->packs_of_thread), x_ND.scalar_type(), of->grid, x_ND,
@@ -85,7 +67,6 @@ at::Tensor rms_norm_backward(const at::Tensor& gy_ND, const at::Tensor& x_ND, co
 
 void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, const Rotary& rotary,
                   double sign) {
-  if (!has_kernel(x_NX)) return device::apply_rotary(x_NX, heads, head_dim, rotary, sign);
   const auto cosine = rotary.cos_NE2.contiguous(), sine = rotary.sin_NE2.contiguous();
   const auto rows = x_NX.size(0), pairs = cosine.size(1);
   run("apply_rotary<1>", x_NX.scalar_type(), shared_grid(rows * heads * pairs), x_NX, x_NX.mutable_data_ptr(),
@@ -93,47 +74,49 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
       static_cast<float>(sign));
 }
 
-namespace {
+// Names of types in kernels.cu.
+constexpr char kSilu[] = "Silu", kGelu[] = "Gelu";
 
-at::Tensor gated(const char* gate, const at::Tensor& gate_up_N2I) {
+template <const char* kGate>
+at::Tensor gated(const at::Tensor& gate_up_N2I) {
   const auto rows = gate_up_N2I.size(0), width = gate_up_N2I.size(1) / 2;
   auto out_NI = at::empty({rows, width}, gate_up_N2I.options());
   const auto pack = pack_width(gate_up_N2I.narrow(1, width, width), gate_up_N2I, out_NI);
-  run(instance("glu", pack, gate), out_NI.scalar_type(), shared_grid(rows * width / pack), out_NI,
+  run(instance("glu", pack, kGate), out_NI.scalar_type(), shared_grid(rows * width / pack), out_NI,
       out_NI.mutable_data_ptr(), gate_up_N2I.const_data_ptr(), rows, width);
   return out_NI;
 }
 
-GluGrad gated_backward_(const char* gate, const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
+template <const char* kGate>
+GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
   const auto rows = gout_NI.size(0), width = gout_NI.size(1);
   auto out_NI = at::empty_like(gout_NI);
   const auto pack = pack_width(gate_up_N2I.narrow(1, width, width), gate_up_N2I, gout_NI, out_NI);
-  run(instance("glu_backward", pack, gate), out_NI.scalar_type(), shared_grid(rows * width / pack), out_NI,
+  run(instance("glu_backward", pack, kGate), out_NI.scalar_type(), shared_grid(rows * width / pack), out_NI,
       out_NI.mutable_data_ptr(), gate_up_N2I.mutable_data_ptr(), gout_NI.const_data_ptr(), rows, width);
   return {std::move(gate_up_N2I), out_NI};
 }
 
 }  // namespace
 
-at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
-  return has_kernel(gate_up_N2I) ? gated("Silu", gate_up_N2I) : device::swiglu(gate_up_N2I);
-}
-at::Tensor geglu(const at::Tensor& gate_up_N2I) {
-  return has_kernel(gate_up_N2I) ? gated("Gelu", gate_up_N2I) : device::geglu(gate_up_N2I);
+bool has_norm_backward(std::int64_t dim, std::int64_t item_bytes) {
+  const auto width = dim * item_bytes % 16 == 0 ? 16 / item_bytes : 1;
+  return dim <= width * kMostPacks * kMostNormThreads;
 }
 
-GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return has_kernel(gate_up_N2I) ? gated_backward_("Silu", gout_NI, std::move(gate_up_N2I))
-                                 : device::swiglu_backward_(gout_NI, std::move(gate_up_N2I));
-}
-GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return has_kernel(gate_up_N2I) ? gated_backward_("Gelu", gout_NI, std::move(gate_up_N2I))
-                                 : device::geglu_backward_(gout_NI, std::move(gate_up_N2I));
-}
-
-// The library's kernels add numbers of two types in one pass.
-void accumulate(const at::Tensor& x, at::Tensor sum) {
-  sum.add_(x);
-}
+const ElementwiseKernels kElementwise{
+    .rms_norm = rms_norm,
+    .rms_norm_backward = rms_norm_backward,
+    .apply_rotary = apply_rotary,
+    .swiglu = gated<kSilu>,
+    .geglu = gated<kGelu>,
+    .swiglu_backward_ = gated_backward_<kSilu>,
+    .geglu_backward_ = gated_backward_<kGelu>,
+    // The library's kernels add numbers of two types in one pass.
+    .accumulate = [](const at::Tensor& x, at::Tensor sum) { sum.add_(x); },
+    .accumulate_rounded =
+        [](const at::Tensor& x_CC, const at::Tensor& unit_C, at::Tensor sum_CC) {
+          device::kElementwise.accumulate_rounded(x_CC, unit_C, sum_CC);
+        }};
 
 }  // namespace retort::kernels::cuda

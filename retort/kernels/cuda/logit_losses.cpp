@@ -1,5 +1,3 @@
-#include "retort/kernels/cuda/logit_losses.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "retort/kernels/cuda/arguments.h"
 #include "retort/kernels/cuda/kernels.h"
 #include "retort/kernels/cuda/segments.h"
+#include "retort/kernels/tables.h"
 
 namespace retort::kernels::cuda {
 namespace {
@@ -40,8 +39,6 @@ LogitTerms arguments_of(const std::vector<LogitTerm>& terms) {
   return all;
 }
 
-}  // namespace
-
 bool has_logit_losses(std::int64_t item_bytes, std::int64_t terms) {
   return item_bytes < 8 && terms <= kMostTerms;
 }
@@ -70,6 +67,10 @@ at::Tensor logit_losses(const at::Tensor& student_NV, const at::Tensor& teacher_
       shape, arguments_of(terms));
   return values_LN.sum(1);
 }
+
+}  // namespace
+
+const LogitLossKernels kLogitLosses{.has_logit_losses = has_logit_losses, .logit_losses = logit_losses};
 
 at::Tensor relative_errors(const at::Tensor& student_ND, const at::Tensor& teacher_ND,
                            const std::vector<std::int64_t>& bounds, const RelativeError& of,

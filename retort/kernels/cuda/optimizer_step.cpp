@@ -1,4 +1,4 @@
-#include "retort/kernels/cuda/optimizer_step.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/ATen.h>
 
@@ -8,10 +8,10 @@
 #include "retort/kernels/cuda/kernels.h"
 
 namespace retort::kernels::cuda {
+namespace {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const AdamWSettings& s) {
-  if (p.numel() == 0) return;
   const double step = static_cast<double>(s.step);
   const double correction1 = 1 - std::pow(s.beta1, step), correction2 = 1 - std::pow(s.beta2, step);
   const auto narrowed = [](double x) { return static_cast<float>(x); };
@@ -36,5 +36,9 @@ at::Tensor sum_of_squares(const at::Tensor& x) {
   run("sum_of_squares<1>", at::kFloat, grid, x, of_blocks.mutable_data_ptr(), x.const_data_ptr(), x.numel());
   return of_blocks.sum();
 }
+
+}  // namespace
+
+const OptimizerKernels kOptimizer{.adamw_ = adamw_, .sum_of_squares = sum_of_squares};
 
 }  // namespace retort::kernels::cuda

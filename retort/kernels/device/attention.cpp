@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include "retort/kernels/types.h"
+#include "retort/kernels/tables.h"
 
 namespace retort::kernels::device {
 namespace {
@@ -78,21 +78,6 @@ struct KeyGradients {
   }
 };
 
-}  // namespace
-
-at::Tensor composed_attention(const at::Tensor& q_HRE, const at::Tensor& k_KME, const at::Tensor& v_KME,
-                              std::int64_t first_query, const ScoreRule& rule) {
-  const auto groups = q_HRE.size(-3) / k_KME.size(-3);
-  const auto k = k_KME.repeat_interleave(groups, -3), v = v_KME.repeat_interleave(groups, -3);
-  auto scores = (at::matmul(q_HRE, k.transpose(-2, -1)) * rule.scale).to(statistics_type(q_HRE));
-  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
-  const auto ones = at::ones({q_HRE.size(-2), k.size(-2)}, scores.options().dtype(at::kBool));
-  auto hidden = ones.triu(first_query + 1);
-  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(first_query - rule.window));
-  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
-  return at::matmul(weights.to(v.scalar_type()), v);
-}
-
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   Attention result{at::empty(q_NHE.sizes(), q_NHE.options()), {}};
@@ -142,5 +127,22 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
     gv_NKE.narrow(0, begin, length).copy_(sums->gv_LKE);
   }
 }
+
+}  // namespace
+
+at::Tensor composed_attention(const at::Tensor& q_HRE, const at::Tensor& k_KME, const at::Tensor& v_KME,
+                              std::int64_t first_query, const ScoreRule& rule) {
+  const auto groups = q_HRE.size(-3) / k_KME.size(-3);
+  const auto k = k_KME.repeat_interleave(groups, -3), v = v_KME.repeat_interleave(groups, -3);
+  auto scores = (at::matmul(q_HRE, k.transpose(-2, -1)) * rule.scale).to(statistics_type(q_HRE));
+  if (rule.softcap > 0) scores = at::tanh(scores / rule.softcap) * rule.softcap;
+  const auto ones = at::ones({q_HRE.size(-2), k.size(-2)}, scores.options().dtype(at::kBool));
+  auto hidden = ones.triu(first_query + 1);
+  if (rule.window > 0) hidden = hidden.logical_or(ones.tril(first_query - rule.window));
+  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+  return at::matmul(weights.to(v.scalar_type()), v);
+}
+
+const AttentionKernels kAttention{.attention = attention, .attention_backward = attention_backward};
 
 }  // namespace retort::kernels::device

@@ -1,11 +1,11 @@
-#include "retort/kernels/device/elementwise.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/ATen.h>
 
 #include "retort/kernels/device/pieces.h"
-#include "retort/kernels/types.h"
 
 namespace retort::kernels::device {
+namespace {
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& w_D, double eps) {
   const auto type = statistics_type(x_ND);
@@ -63,8 +63,6 @@ void apply_rotary(at::Tensor x_NX, std::int64_t heads, std::int64_t head_dim, co
   });
 }
 
-namespace {
-
 // An activation of a gate: the value, and the gradient from that of the value.
 struct Gate {
   at::Tensor (*value)(const at::Tensor& gate);
@@ -78,41 +76,27 @@ const Gate kGelu{[](const at::Tensor& gate) { return at::gelu(gate, "tanh"); },
                    return at::gelu_backward(gradient, gate, "tanh");
                  }};
 
-at::Tensor gated(const at::Tensor& gate_up_N2I, const Gate& of) {
+template <const Gate& kGate>
+at::Tensor gated(const at::Tensor& gate_up_N2I) {
   const auto halves = gate_up_N2I.chunk(2, -1);
-  return of.value(halves[0]).mul_(halves[1]);
+  return kGate.value(halves[0]).mul_(halves[1]);
 }
 
-GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I, const Gate& of) {
+template <const Gate& kGate>
+GluGrad gated_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
   const auto width = gout_NI.size(1);
   auto out_NI = at::empty_like(gout_NI);
   for_each_piece(gout_NI.size(0), width, [&](std::int64_t begin, std::int64_t count) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, count); };
     auto gate = part(gate_up_N2I).narrow(1, 0, width), up = part(gate_up_N2I).narrow(1, width, width);
-    auto out = part(out_NI), value = of.value(gate);
+    auto out = part(out_NI), value = kGate.value(gate);
     at::mul_out(out, value, up);
     const auto gvalue = part(gout_NI) * up;
     up.copy_(value.mul_(part(gout_NI)));
     value = at::Tensor();
-    gate.copy_(of.backward(gvalue, gate));
+    gate.copy_(kGate.backward(gvalue, gate));
   });
   return {gate_up_N2I, out_NI};
-}
-
-}  // namespace
-
-at::Tensor swiglu(const at::Tensor& gate_up_N2I) {
-  return gated(gate_up_N2I, kSilu);
-}
-at::Tensor geglu(const at::Tensor& gate_up_N2I) {
-  return gated(gate_up_N2I, kGelu);
-}
-
-GluGrad swiglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return gated_backward_(gout_NI, std::move(gate_up_N2I), kSilu);
-}
-GluGrad geglu_backward_(const at::Tensor& gout_NI, at::Tensor gate_up_N2I) {
-  return gated_backward_(gout_NI, std::move(gate_up_N2I), kGelu);
 }
 
 void accumulate(const at::Tensor& x, at::Tensor sum) {
@@ -130,5 +114,17 @@ void accumulate_rounded(const at::Tensor& x_CC, const at::Tensor& unit_C, at::Te
     sum_CC.narrow(0, begin, count).add_((x_CC.narrow(0, begin, count) + rounding).sub_(rounding));
   });
 }
+
+}  // namespace
+
+const ElementwiseKernels kElementwise{.rms_norm = rms_norm,
+                                      .rms_norm_backward = rms_norm_backward,
+                                      .apply_rotary = apply_rotary,
+                                      .swiglu = gated<kSilu>,
+                                      .geglu = gated<kGelu>,
+                                      .swiglu_backward_ = gated_backward_<kSilu>,
+                                      .geglu_backward_ = gated_backward_<kGelu>,
+                                      .accumulate = accumulate,
+                                      .accumulate_rounded = accumulate_rounded};
 
 }  // namespace retort::kernels::device

@@ -1,9 +1,8 @@
-#include "retort/kernels/device/logit_losses.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/ATen.h>
 
 #include "retort/kernels/device/pieces.h"
-#include "retort/kernels/types.h"
 
 namespace retort::kernels::device {
 namespace {
@@ -18,8 +17,6 @@ at::Tensor difference(const at::Tensor& student_RD, const at::Tensor& teacher_RD
   const auto type = statistics_type(student_RD);
   return student_RD.to(type) - teacher_RD.to(type);
 }
-
-}  // namespace
 
 SquareSums square_sums(const at::Tensor& student_ND, const at::Tensor& teacher_ND) {
   const auto zero = [&] { return at::zeros({}, student_ND.options().dtype(at::kDouble)); };
@@ -39,5 +36,9 @@ void scaled_difference(const at::Tensor& student_ND, const at::Tensor& teacher_N
     part(out_ND).copy_(difference(part(student_ND), part(teacher_ND)).mul_(factor));
   });
 }
+
+}  // namespace
+
+const HiddenLossKernels kHiddenLosses{.square_sums = square_sums, .scaled_difference = scaled_difference};
 
 }  // namespace retort::kernels::device

@@ -1,4 +1,4 @@
-#include "retort/kernels/device/logit_scores.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/ATen.h>
 
@@ -6,9 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "retort/kernels/types.h"
-
 namespace retort::kernels::device {
+namespace {
 
 ChunkScores score_chunk(const at::Tensor& student_NV, const at::Tensor& teacher_NV,
                         const at::Tensor& targets_N, std::int64_t num_tokens) {
@@ -46,5 +45,9 @@ std::pair<at::Tensor, at::Tensor> sums_without(const at::Tensor& logits_NV, cons
   const auto others_NV = logits.scatter(1, ids_NK.to(at::kLong), -std::numeric_limits<double>::infinity());
   return {others_NV.logsumexp(-1, /*keepdim=*/true), logits.amin(-1, /*keepdim=*/true)};
 }
+
+}  // namespace
+
+const ScoreKernels kScores{.score_chunk = score_chunk, .sums_without = sums_without};
 
 }  // namespace retort::kernels::device

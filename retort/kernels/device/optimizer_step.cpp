@@ -1,4 +1,4 @@
-#include "retort/kernels/device/optimizer_step.h"
+#include "retort/kernels/tables.h"
 
 #include <ATen/ATen.h>
 
@@ -7,6 +7,7 @@
 #include "retort/kernels/device/pieces.h"
 
 namespace retort::kernels::device {
+namespace {
 
 void adamw_(at::Tensor p, const at::Tensor& g, at::Tensor m, at::Tensor v, at::Tensor copy,
             const AdamWSettings& s) {
@@ -31,5 +32,9 @@ at::Tensor sum_of_squares(const at::Tensor& x) {
   });
   return total;
 }
+
+}  // namespace
+
+const OptimizerKernels kOptimizer{.adamw_ = adamw_, .sum_of_squares = sum_of_squares};
 
 }  // namespace retort::kernels::device
