@@ -14,6 +14,7 @@
 #include "retort/prune/saved_lines.h"
 #include "retort/prune/saved_search.h"
 #include "retort/prune/search_methods.h"
+#include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
 
 namespace retort::prune {
@@ -159,15 +160,19 @@ PruneResult prune_searched(const PruneSetup& setup,
                            const std::function<void(const model::Weights&)>& on_tied) {
   const auto start = std::chrono::steady_clock::now();
   ResolvedPlan plan;
-  comm::agree(setup.group, [&] { plan = resolved(setup, kSearchBatchTokens); });
+  const bool steps = setup.options.stepwise();
+  comm::agree(setup.group, [&] {
+    plan = resolved(setup, steps ? calibrate::kCalibrationBatchTokens : kSearchBatchTokens);
+  });
   const auto evaluator = evaluator_of_candidates(setup, plan);
   PruneResult result;
   comm::agree(setup.group, [&] {
     SharedEvaluator shared(setup, evaluator);
     if (!setup.leads()) return shared.serve();
-    result = led_search(setup, plan, evaluator, shared, on_tied);
+    result = steps ? prune_stepwise(setup, plan, evaluator, shared)
+                   : led_search(setup, plan, evaluator, shared, on_tied);
     result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    log_outcome(setup, result.report);
+    if (!steps) log_outcome(setup, result.report);
   });
   return result;
 }

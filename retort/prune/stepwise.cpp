@@ -1,6 +1,5 @@
 #include "retort/prune/stepwise.h"
 
-#include <chrono>
 #include <cmath>
 #include <iomanip>
 #include <map>
@@ -18,9 +17,7 @@
 #include "retort/prune/make.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/part_scores.h"
-#include "retort/prune/plan.h"
 #include "retort/prune/saved_lines.h"
-#include "retort/prune/shared_evaluator.h"
 #include "retort/record/keys.h"
 #include "retort/record/stopped.h"
 #include "retort/search/greedy.h"
@@ -194,22 +191,14 @@ class Stepwise {
 
 }  // namespace
 
-PruneResult prune_stepwise(const PruneSetup& setup) {
-  const auto start = std::chrono::steady_clock::now();
-  ResolvedPlan plan;
-  comm::agree(setup.group, [&] { plan = resolved(setup, calibrate::kCalibrationBatchTokens); });
-  const auto evaluator = evaluator_of_candidates(setup, plan);
-  PruneResult result;
-  comm::agree(setup.group, [&] {
-    SharedEvaluator shared(setup, evaluator);
-    if (!setup.leads()) return shared.serve();
-    Stepwise stepwise(setup, plan, evaluator, shared);
-    const auto kept = stepwise.result();
-    result = make_result(setup, plan, evaluator, {kept, {}, shared.document_sums(kept, KlOver::vocabulary)});
-    result.report.course = std::move(stepwise).decisions();
-    result.report.speed = speed_of(setup, {result.weights.config});
-    result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  });
+PruneResult prune_stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+                           SharedEvaluator& shared) {
+  Stepwise stepwise(setup, plan, evaluator, shared);
+  const auto kept = stepwise.result();
+  auto result =
+      make_result(setup, plan, evaluator, {kept, {}, shared.document_sums(kept, KlOver::vocabulary)});
+  result.report.course = std::move(stepwise).decisions();
+  result.report.speed = speed_of(setup, {result.weights.config});
   return result;
 }
 

@@ -7,17 +7,17 @@
 // the widest narrowing that does, even by several multiples, and the least loss increase wins: parameters
 // below the target are worth nothing.  So the result lies at or below the target.
 
+#include "retort/prune/plan.h"
 #include "retort/prune/result.h"
 #include "retort/prune/setup.h"
+#include "retort/prune/shared_evaluator.h"
 
 namespace retort::prune {
 
 /// Channels are ranked by the score of the options on the calibration text, again after each step, where no
-/// scores are given.  Throws UsageError for an unreachable target, DataError for unusable text,
-/// ValidationError for activations that are not finite and for a sliced model whose output differs from the
-/// masked one's; MemoryError before the search; StoppedError when the observer asks to stop.  With the saved
-/// file of an interrupted run the same candidates are not evaluated again.  Where the setup has a group it is
-/// collective, and only rank 0 has a result.
-PruneResult prune_stepwise(const PruneSetup& setup);
+/// scores are given.  With the saved file of an interrupted run the same candidates are not evaluated again.
+/// On rank 0; the caller adds the time.  Throws as prune_searched().
+PruneResult prune_stepwise(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
+                           SharedEvaluator& shared);
 
 }  // namespace retort::prune

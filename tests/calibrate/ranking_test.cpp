@@ -12,7 +12,7 @@
 #include "retort/compress/surgery.h"
 #include "retort/prune/part_scores.h"
 #include "retort/prune/plan.h"
-#include "retort/prune/stepwise.h"
+#include "retort/prune/searched.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/stepwise_options.h"
@@ -131,8 +131,8 @@ TEST(Ranking, PlantedScalesChangeNoDecision) {
     options.compensate = options.blocks = false;
     record::Observer observer;
     const auto domains = test::random_domains(40);
-    EXPECT_EQ(prune::prune_stepwise({plain, domains, options, observer}).report.kept,
-              prune::prune_stepwise({other, domains, options, observer}).report.kept);
+    EXPECT_EQ(prune::prune_searched({plain, domains, options, observer}).report.kept,
+              prune::prune_searched({other, domains, options, observer}).report.kept);
   }
   // Those that do not claim it are told apart by the same model.
   EXPECT_NE(order_of(scores_of(plain, ChannelRanking::activation)[0].channels),
@@ -182,7 +182,7 @@ TEST(Ranking, DecisionsCountTheInactiveChannelsThatAreLeft) {
   options.width_multiple = 2;
   options.compensate = options.blocks = false;
   record::Observer observer;
-  const auto report = prune::prune_stepwise({model, test::random_domains(40), options, observer}).report;
+  const auto report = prune::prune_searched({model, test::random_domains(40), options, observer}).report;
   const auto& decisions = std::get<std::vector<prune::Decision>>(report.course);
   ASSERT_GE(decisions.size(), 3U);
   EXPECT_EQ(decisions[0].inactive_channels, 3);

@@ -7,7 +7,6 @@
 
 #include "retort/base/error.h"
 #include "retort/prune/searched.h"
-#include "retort/prune/stepwise.h"
 #include "retort/record/stopped.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
@@ -85,7 +84,7 @@ TEST(NotFinite, ACandidateOfStepwiseGreedyLoses) {
   Listener observer;
   const auto run = [&](const char* file, record::Observer& of) {
     return without_times(
-        to_json(prune::prune_stepwise(
+        to_json(prune::prune_searched(
                     {input, test::random_domains(40, 2), options, of, {.saved_file = directory / file}})
                     .report));
   };
@@ -149,7 +148,7 @@ TEST(NotFinite, TheModelItselfIsRefused) {
   stepwise.target.parameters_fraction = 0.8;
   stepwise.width_multiple = 4;
   EXPECT_SAYS(message([&] {
-                prune::prune_stepwise({input, text(), stepwise, observer});
+                prune::prune_searched({input, text(), stepwise, observer});
               }),
               "losses on 'first'");
   EXPECT_SAYS(message([&] {

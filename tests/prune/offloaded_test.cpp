@@ -7,7 +7,6 @@
 #include "retort/calibrate/state_bytes.h"
 #include "retort/ops/device_memory.h"
 #include "retort/prune/searched.h"
-#include "retort/prune/stepwise.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 
@@ -46,9 +45,7 @@ class Offloaded : public testing::TestWithParam<bool> {
     const prune::PruneSetup setup{input, text_, options, observer};
     std::vector<std::string> hashes;
     const auto result =
-        options.stepwise()
-            ? prune::prune_stepwise(setup)
-            : prune::prune_searched(setup, [&](const auto& tied) { hashes.push_back(tied.content_hash()); });
+        prune::prune_searched(setup, [&](const auto& tied) { hashes.push_back(tied.content_hash()); });
     hashes.push_back(result.weights.content_hash());
     return {result.report.kept, result.report.evaluation.mean.objective, hashes,
             ops::peak_tensor_bytes(device_)};

@@ -8,7 +8,7 @@
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/prune/make.h"
-#include "retort/prune/stepwise.h"
+#include "retort/prune/searched.h"
 #include "support/models_for_tests.h"
 #include "support/random_text.h"
 #include "support/stepwise_options.h"
@@ -116,7 +116,7 @@ TEST(PruneLog, SaysTheLossIncreaseOfEachStep) {
   const auto input = test::tiny_model(test::tiny_config(4, 24));
   const auto sources = test::random_domains(40, 2);
   const auto options = options_of(0.7);
-  const auto json = to_json(prune::prune_stepwise({input, sources, options, listener}).report);
+  const auto json = to_json(prune::prune_searched({input, sources, options, listener}).report);
   const auto& decisions = json.at("decisions");
   ASSERT_EQ(listener.lines.size(), decisions.size() + 3);
   for (std::size_t step = 0; step < decisions.size(); ++step) {

@@ -13,7 +13,6 @@
 #include "retort/ops/tensor_allocator.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/plan.h"
-#include "retort/prune/stepwise.h"
 #include "retort/prune/target.h"
 #include "retort/record/stopped.h"
 #include "retort/search/greedy.h"
@@ -148,7 +147,7 @@ TEST(SearchedModel, RanksFindWhatOneFinds) {
                                     .observer = observer,
                                     .place = {directory / "search.jsonl"},
                                     .group = group};
-      return options.stepwise() ? prune::prune_stepwise(setup) : prune_searched(setup);
+      return prune_searched(setup);
     };
     if (units == Units::uniform) options.search.method = SearchMethod::greedy;  // the stepwise one
     const auto expected = found(nullptr);

@@ -1,4 +1,4 @@
-#include "retort/prune/stepwise.h"
+#include "retort/prune/searched.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace retort {
 namespace {
 
 using architecture::Kept;
-using prune::prune_stepwise;
+using prune::prune_searched;
 using prune::PruneOptions;
 
 PruneOptions options_for(double fraction) {
@@ -154,7 +154,7 @@ TEST(Stepwise, TakesTheStepsOfABruteForceSearch) {
     for (const double fraction : {0.85, 0.4}) {
       const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
       const auto sources = test::random_domains(input.config.vocab_size, 2);
-      const auto result = prune_stepwise({input, sources, plain(fraction), observer});
+      const auto result = prune_searched({input, sources, plain(fraction), observer});
       const auto expected =
           BruteForce(input, sources, options_for(fraction)).run(result.report.parameters_target);
       EXPECT_EQ(result.report.kept, expected) << seed << " " << fraction;
@@ -175,7 +175,7 @@ TEST(Stepwise, MeasuresCloseLeadersByTheWholeVocabulary) {
     for (const double fraction : {0.985, 0.95}) {
       const auto input = flat_model(seed);
       const auto sources = test::random_domains(3000, 2);
-      const auto report = to_json(prune_stepwise({input, sources, plain(fraction), observer}).report);
+      const auto report = to_json(prune_searched({input, sources, plain(fraction), observer}).report);
       EXPECT_EQ(kept(report),
                 BruteForce(input, sources, options_for(fraction)).run(report["parameters_target"]))
           << seed << " " << fraction;
@@ -206,7 +206,7 @@ TEST(Stepwise, TakesTheBetterOneWhereTheLowerBoundFavoursAnother) {
       return std::min_element(values.begin(), values.end()) - values.begin();
     };
     ASSERT_NE(least(bounds), least(exact)) << seed;
-    const auto report = to_json(prune_stepwise({input, sources, options, observer}).report);
+    const auto report = to_json(prune_searched({input, sources, options, observer}).report);
     ASSERT_EQ(report["decisions"].size(), 1U);
     EXPECT_EQ(report["decisions"][0]["block"], least(exact)) << seed;
     EXPECT_TRUE(report["decisions"][0]["exact"]);
@@ -219,7 +219,7 @@ TEST(Stepwise, GoesOnAfterEveryEvaluationOfCloseLeaders) {
   const test::TemporaryDirectory directory;
   const auto run = [&](const std::string& file, record::Observer& observer) {
     return untimed(
-        to_json(prune_stepwise({input, sources, options_for(0.95), observer, {directory / file}}).report));
+        to_json(prune_searched({input, sources, options_for(0.95), observer, {directory / file}}).report));
   };
   record::Observer patient;
   const auto expected = run("whole.jsonl", patient);
@@ -240,7 +240,7 @@ TEST(Stepwise, ReachesEveryTargetWithAUniformModel) {
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto before = architecture::num_parameters(input.config);
   for (const double fraction : {0.97, 0.9, 0.75, 0.5, 0.4}) {
-    const auto result = prune_stepwise({input, test::random_domains(40, 2), options_for(fraction), observer});
+    const auto result = prune_searched({input, test::random_domains(40, 2), options_for(fraction), observer});
     const auto after = architecture::num_parameters(result.weights.config);
     EXPECT_LE(static_cast<double>(after), fraction * static_cast<double>(before));
     EXPECT_TRUE(result.weights.config.uniform());
@@ -255,7 +255,7 @@ TEST(Stepwise, ReportsEveryDecisionWithItsCandidates) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config(4, 24));
   const auto report =
-      to_json(prune_stepwise({input, test::random_domains(40, 2), options_for(0.5), observer}).report);
+      to_json(prune_searched({input, test::random_domains(40, 2), options_for(0.5), observer}).report);
   auto parameters = report["parameters_before"].get<std::int64_t>();
   double before = 0;
   ASSERT_GE(report["decisions"].size(), 2u);
@@ -287,8 +287,8 @@ TEST(Stepwise, TwoPrunesComposeTheirLineages) {
   record::Observer observer;
   const auto original = test::tiny_model(test::tiny_config(5, 24));
   const auto sources = test::random_domains(40, 2);
-  const auto once = prune_stepwise({original, sources, plain(0.7), observer});
-  const auto twice = prune_stepwise({once.weights, sources, plain(0.7), observer});
+  const auto once = prune_searched({original, sources, plain(0.7), observer});
+  const auto twice = prune_searched({once.weights, sources, plain(0.7), observer});
   const auto& lineage = twice.weights.lineage;
   EXPECT_EQ(lineage.teacher_blocks, 5);
   const auto direct = compress::sliced(original, lineage.kept);
@@ -303,18 +303,18 @@ TEST(Stepwise, StopsAtBlocksOrChannelsWhenOnlyThoseMayGo) {
   auto options = options_for(0.7);
   options.blocks = false;
   EXPECT_EQ(
-      prune_stepwise({input, test::random_domains(40, 2), options, observer}).weights.config.blocks.size(),
+      prune_searched({input, test::random_domains(40, 2), options, observer}).weights.config.blocks.size(),
       4u);
   options = options_for(0.7);
   options.channels = false;
-  const auto result = prune_stepwise({input, test::random_domains(40, 2), options, observer});
+  const auto result = prune_searched({input, test::random_domains(40, 2), options, observer});
   EXPECT_EQ(architecture::mlp_width(result.weights.config.blocks[0]), 24);
 }
 
 TEST(Stepwise, AnUnreachableTargetIsRefusedBeforeAnyWork) {
   record::Observer observer;
   const auto input = test::tiny_model(test::tiny_config());
-  EXPECT_THROW(prune_stepwise({input, {}, options_for(0.01), observer}), base::UsageError);
+  EXPECT_THROW(prune_searched({input, {}, options_for(0.01), observer}), base::UsageError);
 }
 
 // The loss increase of its decisions is that of the evaluator that compensates, where the text can judge
@@ -325,7 +325,7 @@ TEST(Stepwise, ComparesCandidatesAfterCompensation) {
   auto options = options_for(0.9);
   options.blocks = options.heads = false;
   record::Observer observer;
-  const auto report = to_json(prune_stepwise({input, sources, options, observer}).report);
+  const auto report = to_json(prune_searched({input, sources, options, observer}).report);
   EXPECT_TRUE(report.at("compared_after_compensation").get<bool>());
   const auto& last = report.at("decisions").back();
   const auto candidate = architecture::kept_from_json(report.at("kept"));
@@ -342,7 +342,7 @@ TEST(Stepwise, GoesOnWhereItWasStopped) {
   const test::TemporaryDirectory directory;
   const auto report = [&](const char* file, record::Observer& observer) {
     auto json =
-        to_json(prune_stepwise({input, sources, options_for(0.5), observer, {directory / file}}).report);
+        to_json(prune_searched({input, sources, options_for(0.5), observer, {directory / file}}).report);
     EXPECT_GT(json.at("memory_planned_bytes").get<std::int64_t>(), 0);
     return untimed(std::move(json));
   };
@@ -362,7 +362,7 @@ TEST(Stepwise, IsTheSameEveryTime) {
   const auto input = test::tiny_model(test::tiny_config(4, 24), 1, at::kFloat);
   const auto report = [&] {
     return untimed(
-        to_json(prune_stepwise({input, test::random_domains(40, 2), options_for(0.5), observer}).report));
+        to_json(prune_searched({input, test::random_domains(40, 2), options_for(0.5), observer}).report));
   };
   EXPECT_EQ(report().dump(), report().dump());
 }

@@ -14,7 +14,7 @@
 #include "retort/model/forward.h"
 #include "retort/model/sparsity.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/prune/stepwise.h"
+#include "retort/prune/searched.h"
 #include "retort/record/stopped.h"
 #include "retort/sparsify/damage.h"
 #include "retort/sparsify/plan.h"
@@ -451,7 +451,7 @@ TEST(Sparsify, AfterPruningTheLineageHasBoth) {
   auto pruning = test::stepwise_options();
   pruning.target.parameters_fraction = 0.7;
   pruning.width_multiple = 4;
-  const auto pruned = prune::prune_stepwise({dense_model(), test::random_domains(40), pruning, observer});
+  const auto pruned = prune::prune_searched({dense_model(), test::random_domains(40), pruning, observer});
   const auto result = sparsify(pruned.weights, test::random_domains(40), {}, observer);
   auto kept = result.weights.lineage.kept;
   for (auto& block : kept.blocks) std::sort(block.channels.begin(), block.channels.end());

@@ -15,7 +15,6 @@
 #include "retort/prune/options.h"
 #include "retort/prune/plan.h"
 #include "retort/prune/searched.h"
-#include "retort/prune/stepwise.h"
 #include "retort/prune/target.h"
 #include "retort/record/keys.h"
 
@@ -123,7 +122,7 @@ prune::PruneResult pruned(const Context& context, const CalibratedStage& s, cons
       .given = scores ? &*scores : nullptr,
       .group = &context.group,
       .threads_of_leader = context.threads_of_machine()};
-  return setup.options.stepwise() ? prune::prune_stepwise(setup) : prune::prune_searched(setup, on_tied);
+  return prune::prune_searched(setup, on_tied);
 }
 
 // Rank 0 searches, all measure.
