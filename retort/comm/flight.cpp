@@ -163,6 +163,12 @@ void Flight::flush() noexcept {
   ::msync(file_, sizeof(FlightFile), MS_SYNC);
 }
 
+bool is_flight_name(const std::string& name) {
+  const std::string_view prefix = kFilePrefix;
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789", prefix.size()) == name.npos;
+}
+
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank) {
   auto number = std::to_string(rank);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');

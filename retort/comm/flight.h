@@ -107,6 +107,8 @@ std::string last_place(const FlightRecord& record);
 /// "; at the same time rank 2, rank 3": what follows on the sentence of a rank that ended.  Names eight, and
 /// says how many more there are; empty for none.
 std::string at_the_same_time(const std::vector<std::string>& others);
+/// Whether a file of this name is a rank's.
+bool is_flight_name(const std::string& name);
 /// The file of a rank.
 std::filesystem::path flight_path(const std::filesystem::path& directory, int rank);
 

@@ -74,8 +74,22 @@ bool is_open(const RunFiles& run, const RunStart& start, const std::string& key)
   });
 }
 
-/// A recipe that changed half-way would give a result that no recipe describes.
-void require_same_recipe(const RunFiles& run, const RunStart& start) {
+/// Throws UsageError unless recipe.yaml, which is written beside a damaged recipe.json, is the given recipe.
+std::string require_same_words(const RunFiles& run, const RunStart& start) {
+  std::error_code ignored;
+  base::require<base::UsageError>(std::filesystem::is_regular_file(run.recipe_yaml_path(), ignored) &&
+                                      base::read_file(run.recipe_yaml_path()) == start.recipe_yaml,
+                                  run.recipe_path().string(),
+                                  ": is damaged, and recipe.yaml beside it is not the given recipe; give ",
+                                  "the recipe that the run was started with, or choose another --run-dir.");
+  return base::join(run.recipe_path().string(),
+                    ": is damaged; recipe.yaml beside it is the given recipe, so the run goes on and writes ",
+                    "it again.");
+}
+
+/// A recipe that changed half-way would give a result that no recipe describes.  Returns a warning where
+/// recipe.json was damaged, else nothing.
+std::string require_same_recipe(const RunFiles& run, const RunStart& start) try {
   const auto recorded = run.recipe();
   auto keys = differing_keys(recorded, start.recipe);
   std::erase_if(keys, [&](const auto& key) {
@@ -84,6 +98,18 @@ void require_same_recipe(const RunFiles& run, const RunStart& start) {
   base::require<base::UsageError>(
       keys.empty(), run.path().string(), ": this run was started with another recipe; it differs in ",
       listed(keys), "; choose another --run-dir or restore ", keys.size() == 1 ? "it." : "them.");
+  return {};
+} catch (const base::DataError&) {
+  return require_same_words(run, start);
+}
+
+// Null where it is damaged.
+Json recipe_or_null(const RunFiles& run) {
+  try {
+    return run.recipe();
+  } catch (const base::DataError&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -116,7 +142,7 @@ RunDirectory RunDirectory::open(const Path& path, const RunStart& start) {
 void RunDirectory::check(const Path& path, const RunStart& start) {
   require_own_or_empty(path);
   const RunFiles run(path);
-  if (run.holds_run()) require_same_recipe(run, start);
+  if (run.holds_run()) (void)require_same_recipe(run, start);
 }
 
 // A log: what it said is lost where it is damaged, and the run goes on.
@@ -145,13 +171,15 @@ void RunDirectory::enter(const RunStart& start) {
   mark_as_own(path());
   if (!lock_->warning().empty()) warnings_.push_back(lock_->warning());
   resumed_ = holds_run();
-  if (resumed_) require_same_recipe(*this, start);
+  if (resumed_)
+    if (auto warning = require_same_recipe(*this, start); !warning.empty())
+      warnings_.push_back(std::move(warning));
   base::remove_leftovers(path());
   for (const Path& folder : folders()) {
     base::make_directories(folder);
     base::remove_leftovers(folder);
   }
-  const bool differs = resumed_ && recipe() != start.recipe;
+  const bool differs = resumed_ && recipe_or_null(*this) != start.recipe;
   if (differs) {  // a crash leaves no file in words beside an object that says something else
     base::remove_all(recipe_yaml_path());
     write_json(recipe_path(), start.recipe);

@@ -1,13 +1,40 @@
 #include "retort/record/scratch.h"
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <system_error>
+
 #include "retort/base/json_file.h"
 
 namespace retort::record {
 namespace {
 
 constexpr const char* kIdentity = "identity.json";
+// Names of what stages keep to go on with; behind these a number follows.
+constexpr std::array kFiles = {kIdentity, "search.jsonl", "profile.json"};
+constexpr std::array kNumbered = {"step-", "hidden-", "block-", "measured-", "sparse-"};
+
+bool is_of_stages(const std::string& name) {
+  const auto is_numbered = [&](std::string_view prefix) {
+    return name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= '0' &&
+           name[prefix.size()] <= '9';
+  };
+  return std::ranges::count(kFiles, name) > 0 || std::ranges::any_of(kNumbered, is_numbered);
+}
 
 }  // namespace
+
+void remove_ours(const base::Path& directory, const std::function<bool(const std::string& name)>& is_ours) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(directory, ignored))) return;
+  std::vector<base::Path> ours;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    if (is_ours(entry.path().filename().string())) ours.push_back(entry.path());
+  for (const auto& path : ours) base::remove_all(path);
+  std::filesystem::remove(directory, ignored);  // one that holds anything stays
+}
 
 bool is_scratch_of(const base::Path& scratch, const base::Json& identity) {
   std::error_code ignored;
@@ -25,11 +52,16 @@ void enter_scratch(const base::Path& scratch, const base::Json& identity,
   auto directories = results;
   directories.push_back(scratch);
   for (const auto& directory : directories) {
-    if (!same) base::remove_all(directory);
+    if (!same) remove_ours(directory, is_of_stages);
     base::make_directories(directory);
     base::remove_leftovers(directory);
   }
   if (!same) base::write_file_atomically(scratch / kIdentity, identity.dump() + "\n");
+}
+
+void remove_scratch(const base::Path& scratch) {
+  base::remove_leftovers(scratch);
+  remove_ours(scratch, is_of_stages);
 }
 
 }  // namespace retort::record

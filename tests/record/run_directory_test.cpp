@@ -183,14 +183,33 @@ TEST_F(Run, ClearsWhatAKilledProcessLeft) {
   EXPECT_FALSE(std::filesystem::exists(path_ / "stages" / ".a.json.unfinished-123"));
 }
 
-TEST_F(Run, NamesADamagedFile) {
-  RunDirectory::open(path_, start_of(kRecipe));
+TEST_F(Run, GoesOnWithoutADamagedRecipeWhereItsWordsAreThoseGiven) {
+  RunDirectory::open(path_, start_of(kRecipe)).write_result("a", Json::object());
+  for (const std::string& damaged : {std::string("{\"version\":"), std::string(), std::string("[]"),
+                                     std::string("{\"stages\": {\"a\": 3}}"), std::string("\0{", 2)}) {
+    std::ofstream(path_ / "recipe.json") << damaged;
+    EXPECT_NO_THROW(RunDirectory::check(path_, start_of(kRecipe))) << damaged;
+
+    const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
+    ASSERT_EQ(run.warnings().size(), 1U) << damaged;
+    EXPECT_SAYS(run.warnings().front(), "recipe.json: is damaged; recipe.yaml beside it is the given recipe");
+    EXPECT_TRUE(run.finished("a"));
+    EXPECT_EQ(run.recipe(), kRecipe);
+  }
+}
+
+TEST_F(Run, IsRefusedWhereADamagedRecipeMayHaveBeenAnother) {
+  RunDirectory::open(path_, start_of(kRecipe)).write_result("a", Json::object());
   std::ofstream(path_ / "recipe.json") << "{\"version\":";
+  auto other = start_of(kRecipe);
+  other.recipe_yaml = "version: 1 # another\n";
+  const auto refused = [&] {
+    return message_of([&] { RunDirectory::open(path_, other); }, base::ExitCode::usage);
+  };
 
-  const std::string message =
-      message_of([&] { RunDirectory::open(path_, start_of(kRecipe)); }, base::ExitCode::data);
-
-  EXPECT_NE(message.find("recipe.json: byte 11"), std::string::npos) << message;
+  EXPECT_SAYS(refused(), "recipe.json: is damaged, and recipe.yaml beside it is not the given recipe");
+  std::filesystem::remove(path_ / "recipe.yaml");
+  EXPECT_SAYS(refused(), "choose another --run-dir");
 }
 
 TEST_F(Run, LosesADamagedLogAndNothingElse) {

@@ -20,6 +20,7 @@
 #include "retort/pipeline/text_checks.h"
 #include "retort/record/keys.h"
 #include "retort/record/outputs.h"
+#include "retort/record/scratch.h"
 
 namespace retort::pipeline {
 namespace {
@@ -94,7 +95,7 @@ bool distilled_before(const Context& context, const std::string& student, const 
   auto again = result ? record::wrong_with_outputs(context.directory, student, record::Look::contents)
                       : context.directory.result_path(student).string() + " is damaged";
   if (result && result->value(keys::kStartedFrom, base::Json()) != identity)
-    base::remove_all(context.directory.checkpoints(student));
+    record::remove_scratch(context.directory.checkpoints(student));
   else if (again.empty())
     return true;
   else  // its checkpoints belong to this identity, or are refused
