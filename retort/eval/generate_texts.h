@@ -14,12 +14,12 @@
 namespace retort::eval {
 
 struct Prompt {
-  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> ids = {};
   std::uint64_t number = 0;  ///< of its random numbers, with the seed
 };
 
 struct TextsOptions {
-  Sampling sampling;
+  Sampling sampling = {};
   std::int64_t max_new_tokens = 64;
   std::int64_t texts_at_once = 16;
   std::vector<std::int32_t> stop_ids = {}, ids_without_token = {};

@@ -62,7 +62,8 @@ TextDecoder::TextDecoder(shard::Parameters& parameters, const CacheRoom& room)
     caches_.push_back(empty_pages(block, unreserved_[pool_of_.back()], options));
   }
   if (!parameters.resident()) return;
-  for (std::size_t block = 0; block < caches_.size(); ++block) weights_.push_back(packed_block(block));
+  for (std::size_t block = 0; block < caches_.size(); ++block)
+    with_weights(block, [&](const model::BlockWeights& weights) { weights_.push_back(weights); });
   pack_head();
 }
 
@@ -148,14 +149,16 @@ at::Tensor TextDecoder::attended(const Batch& batch, std::size_t block, const at
       {attention_of_fresh(qkv_NX.narrow(0, 0, fresh), pages, batch.fresh_starts, rule), growing_NY});
 }
 
-model::BlockWeights TextDecoder::packed_block(std::size_t block) {
+void TextDecoder::with_weights(std::size_t block,
+                               const std::function<void(const model::BlockWeights&)>& act) {
+  if (block < weights_.size()) return act(weights_[block]);
   const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
   const shard::AcquiredUnit acquired(parameters_, unit);
   if (block + 1 < caches_.size()) parameters_.prefetch(unit + 1);
   auto weights = model::block_weights(parameters_.config().blocks[block],
                                       parameters_.layout().units[to_size(unit)], acquired.flat());
   model::pack_for_texts(weights);
-  return weights;
+  act(weights);
 }
 
 at::Tensor TextDecoder::hidden_of(const Batch& batch) {
@@ -165,8 +168,9 @@ at::Tensor TextDecoder::hidden_of(const Batch& batch) {
     const model::Attend attend = [&](const at::Tensor& qkv_NX, const ops::ScoreRule& rule) {
       return attended(batch, block, qkv_NX, rule);
     };
-    hidden_ND = model::block_of_texts(weights_.empty() ? packed_block(block) : weights_[block], eps,
-                                      hidden_ND, batch.layout, attend);
+    with_weights(block, [&](const model::BlockWeights& weights) {
+      hidden_ND = model::block_of_texts(weights, eps, hidden_ND, batch.layout, attend);
+    });
   }
   return hidden_ND.index_select(0, model::index_tensor(batch.last_rows, device_));
 }

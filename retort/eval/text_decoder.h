@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,7 +23,7 @@ namespace retort::eval {
 
 /// A text and what a decoder remembers of it.
 struct GrowingText {
-  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> ids = {};
   std::int64_t most_tokens = 0;                       ///< that it may get
   std::int64_t seen = 0;                              ///< tokens whose keys and values are kept
   std::vector<std::vector<std::int32_t>> pages = {};  ///< by pool
@@ -71,7 +72,8 @@ class TextDecoder {
   at::Tensor attended(const Batch& batch, std::size_t block, const at::Tensor& qkv_NX,
                       const ops::ScoreRule& rule) const;
   at::Tensor logits_of(const at::Tensor& hidden_ND);
-  model::BlockWeights packed_block(std::size_t block);
+  /// Packs the weights of a block where they do not stay in memory; `act` may use them while it runs.
+  void with_weights(std::size_t block, const std::function<void(const model::BlockWeights&)>& act);
   void pack_head();
 
   shard::Parameters& parameters_;

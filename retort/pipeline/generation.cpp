@@ -94,8 +94,13 @@ class Generator {
       listener.ends = [this](std::size_t, std::span<const std::int32_t> answer) { return stops(answer); };
     const auto parameters = shard::resident_parameters(model::load_weights(model_.model, dtype_, device_),
                                                        shard::Use::frozen, dtype_);
+    const double start = base::monotonic_seconds();
     eval::generate_texts(*parameters, prompts, options_, listener);
+    seconds_ = base::monotonic_seconds() - start;
   }
+
+  // From the loaded model to the last token.
+  double seconds() const { return seconds_; }
 
   // Up to the text that ends it.
   std::string answer_of(std::span<const std::int32_t> ids) const {
@@ -125,6 +130,7 @@ class Generator {
   ModelText text_;
   eval::TextsOptions options_;
   std::optional<chat::ChatTemplate> template_;
+  double seconds_ = 0;
 };
 
 base::Json generate_text(const GenerateRequest& request, record::Observer& observer) {
@@ -175,7 +181,6 @@ base::Json generate_lines(const GenerateFileRequest& request, record::Observer& 
     observer.message(record::Level::info, base::join(request.out.string(), ": goes on behind ", first,
                                                      " answers of ", lines.size()));
   std::int64_t tokens = 0, ended = static_cast<std::int64_t>(first);
-  const double start = base::monotonic_seconds();
   const auto done = [&](std::size_t prompt, const eval::Generation& made) {
     answers.add(first + prompt, line_of(lines[first + prompt], made, generator));
     tokens += std::ssize(made.ids) - made.prompt_tokens;
@@ -183,11 +188,10 @@ base::Json generate_lines(const GenerateFileRequest& request, record::Observer& 
   };
   if (first < lines.size()) generator.generate(std::span(prompts).subspan(first), {.done = done});
   answers.finish();
-  const double seconds = base::monotonic_seconds() - start;
   return {{"texts", lines.size()},
           {"made", lines.size() - first},
           {"new_tokens", tokens},
-          {"seconds", seconds},
+          {"seconds", generator.seconds()},
           {"sampling", to_json(generator.options().sampling)}};
 }
 

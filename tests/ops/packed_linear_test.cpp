@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "ops/kernel_tables.h"
 #include "tests/support/tolerance.h"
 
 namespace retort {
