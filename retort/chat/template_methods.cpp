@@ -205,11 +205,14 @@ Value in_other_case(const MethodCall& call) {
 }
 
 // What a field of format() names: {} the next argument, {1} by its place, {name}.
-Value field(const MethodCall& call, const std::string& name, std::size_t& next) {
+Value field(const MethodCall& call, const std::string& name, std::size_t& next, bool& by_place_seen) {
   const bool by_place =
       !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (name.empty() || (by_place && name.size() < 6)) {
     const auto at = name.empty() ? next++ : static_cast<std::size_t>(std::stoul(name));
+    if ((by_place && next > 0) || (name.empty() && by_place_seen))
+      throw TemplateFault{"format numbers some of its fields and others not"};
+    by_place_seen |= by_place;
     if (at >= call.arguments.positional.size())
       throw TemplateFault{"format takes more arguments than it is given"};
     return call.arguments.positional[at];
@@ -222,6 +225,7 @@ Value field(const MethodCall& call, const std::string& name, std::size_t& next) 
 Value formatted(const MethodCall& call) {
   std::string out;
   std::size_t next = 0;
+  bool by_place_seen = false;
   std::string_view rest = call.text;
   while (!rest.empty()) {
     const auto at = rest.find_first_of("{}");
@@ -236,7 +240,8 @@ Value formatted(const MethodCall& call) {
     const auto end = rest.find('}');
     if (rest.front() == '}' || end == rest.npos)
       throw TemplateFault{"format has a bracket without the other"};
-    const auto text = to_text(field(call, std::string(rest.substr(1, end - 1)), next), call.budget);
+    const auto text =
+        to_text(field(call, std::string(rest.substr(1, end - 1)), next, by_place_seen), call.budget);
     out += text;
     rest.remove_prefix(end + 1);
   }

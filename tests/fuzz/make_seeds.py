@@ -3,6 +3,7 @@
 this checkout, so a run needs nothing else.  usage: make_seeds.py DIRECTORY
 """
 
+import ast
 import base64
 import gzip
 import json
@@ -237,7 +238,18 @@ def cursor():
     yield dumps({"taken": 1, "sequences": 2, "offset_tokens": 3, "sources": [source]})
 
 
-TARGETS = [safetensors, weight_index, config, tokenizer, sentencepiece, tekken, gguf, recipe, text, run_directory, flights, lineage, cursor]
+def chat_template():
+    """Those of the oracle, whose module needs packages that are not here."""
+    tree = ast.parse((ROOT / "tests/oracles/chat.py").read_text())
+    found = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}
+    for template in ast.literal_eval(found["TEMPLATES"]).values():
+        yield template.encode()
+    for line in ast.literal_eval(found["EXPRESSIONS"]).split("\n"):
+        yield b"{{ " + line.encode() + b" }}"
+    yield b"{% for m in messages %}{{ m.content }}{% endfor %}\n%%\n" + dumps([{"role": "user", "content": "x"}])
+
+
+TARGETS = [chat_template, safetensors, weight_index, config, tokenizer, sentencepiece, tekken, gguf, recipe, text, run_directory, flights, lineage, cursor]
 
 
 def words():
