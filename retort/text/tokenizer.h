@@ -41,6 +41,9 @@ class Tokenizer {
   /// In a SentencePiece vocabulary U+2581 stands for a space and <0xNN> for a byte.
   std::optional<std::string> token_bytes(std::int32_t id) const;
 
+  /// Whether decode() leaves an id out with the special tokens; false where it names no token.
+  bool is_special(std::int32_t id) const;
+
   /// What the post-processor puts before and after one sequence.
   std::vector<std::int32_t> special_prefix() const;
   std::vector<std::int32_t> special_suffix() const;
