@@ -35,7 +35,8 @@ PlacedWeights placed(const Place& place, const Stage& stage, const architecture:
   const auto panel = std::max(calibrate::kPanelTokens, asked.sequence_length);
   return placed_weights(place,
                         {.model = model, .item = calibrate::kProfiledWeights, .plan = [&](bool offloaded) {
-                           return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
+                           return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded,
+                                                          ops::path_of(place.device));
                          }});
 }
 

@@ -9,6 +9,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
+#include "retort/record/scratch.h"
 #include "retort/sparsify/options.h"
 #include "retort/sparsify/plan.h"
 #include "retort/sparsify/sparsify.h"
@@ -32,11 +33,11 @@ struct Sparsifying {
 
 PlacedWeights placed(const Place& place, const Sparsifying& s, const architecture::Config& model) {
   const auto tokens = sparsify::most_tokens(s.options(), s.text_tokens, place.ranks.all);
-  return placed_weights(place,
-                        {.model = model, .item = sparsify::kSparsifiedWeights, .plan = [&](bool offloaded) {
-                           return sparsify::plan_sparsify(model, sizeof(float), tokens, s.options(),
-                                                          /*on_disk=*/true, offloaded);
-                         }});
+  return placed_weights(
+      place, {.model = model, .item = sparsify::kSparsifiedWeights, .plan = [&](bool offloaded) {
+                return sparsify::plan_sparsify(model, sizeof(float), tokens, s.options(),
+                                               /*on_disk=*/true, offloaded, ops::path_of(place.device));
+              }});
 }
 
 Sparsifying sparsifying(const Place& place, const Stage& stage, const architecture::Config& model) {
@@ -69,7 +70,7 @@ base::Json run(const Context& context, const Sparsifying& s) {
                          place, context.observer);
   context.lead([&] {
     save_compressed(context, s.stage, model.path, result.weights);
-    base::remove_all(place.scratch);
+    record::remove_scratch(place.scratch);
   });
   return result.report;
 }
