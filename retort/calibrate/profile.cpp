@@ -138,7 +138,8 @@ void Pass::state_plan() {
   std::int64_t longest = 0, tokens = 0, result = 0;
   for (const auto& panel : panels_) longest = std::max(longest, panel.tokens), tokens += panel.tokens;
   for (const auto& block : config.blocks) result += statistics_bytes(config, block);
-  plan_ = plan_profile(config, item, tokens, longest, weights_.offload != nullptr);
+  plan_ = plan_profile(config, item, tokens, longest, weights_.offload != nullptr,
+                       ops::path_of(weights_.options().device()));
   observer_.message(record::Level::info, base::join("profile: memory:\n", shard::describe(plan_)));
   observer_.message(record::Level::info,
                     base::join("profile: on disk ", bytes(result), ", and hidden states of ",
@@ -262,7 +263,7 @@ void Pass::finish(const ProfileResult& result) const {
     description["files"][profile_file_name(block)] =
         base::hash_file(place_.directory / profile_file_name(block));
   base::write_file_atomically(place_.directory / kProfileDescription, description.dump(1) + "\n");
-  base::remove_all(place_.scratch);
+  record::remove_scratch(place_.scratch);
 }
 
 ProfileResult Pass::run() {
@@ -298,25 +299,27 @@ ProfileResult Pass::read_back() const {
 }  // namespace
 
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded) {
-  std::int64_t largest = 0, added = 0, activations = 0;
+                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded,
+                               ops::Path path) {
+  // On accelerators the buckets of magnitudes and the places of these, beside the magnitudes.
+  const std::int64_t of_value = path == ops::Path::cpu ? 2 * item_bytes : 28;
+  std::int64_t largest = 0, added = 0, widest_of_all = 0;
   for (const auto& block : config.blocks) {
     largest = std::max(largest, statistics_bytes(config, block));
     std::int64_t widest = 0;
     for (const auto tap : kTaps) widest = std::max(widest, features(config, block, tap));
     // A panel's product, and its histogram beside the sum of both.
     added = std::max(added, widest * widest * item_bytes + 2 * widest * kBuckets * 8);
-    const auto& heads = block.attention;
-    const auto projected = std::max(
-        heads ? (heads->num_heads + 2 * heads->num_kv_heads) * heads->head_dim : 0, 3 * mlp_width(block));
-    // Magnitudes, their buckets and the places of these, beside what the block computes.
-    activations = std::max(activations, panel_tokens * (item_bytes * projected + 28 * widest));
+    widest_of_all = std::max(widest_of_all, widest);
   }
+  // What the block computes, and of the inputs of a layer their magnitudes and the squares of these.
+  const auto activations = shard::block_forward_bytes(config, panel_tokens, panel_tokens, item_bytes, path) +
+                           panel_tokens * widest_of_all * of_value;
   const auto hidden = panel_tokens * config.hidden_size * item_bytes;
   return {{planned_weights(kProfiledWeights, config, item_bytes, offloaded ? OnDevice::block : OnDevice::all),
            {"statistics of two blocks", 2 * largest},
            {"what a panel adds", added},
-           {"activations of a panel", activations + 4 * hidden},
+           {"activations of a panel", activations + hidden},
            {"panels to be written", static_cast<std::int64_t>(kQueue) * hidden},
            {"the text", text_tokens * kTextBytes}},
           "use a machine with more, or prune without a profile"};

@@ -31,9 +31,10 @@ inline constexpr std::string_view kProfiledWeights = "weights";  ///< in its pla
 
 /// Plans the memory of a pass whose longest panel has `panel_tokens`.  Only the text itself grows
 /// with `text_tokens`.  `offloaded`: the weights lie in the memory of the machine, the rest on an
-/// accelerator.
+/// accelerator.  Operations take `path`.
 shard::MemoryPlan plan_profile(const architecture::Config& config, std::int64_t item_bytes,
-                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded);
+                               std::int64_t text_tokens, std::int64_t panel_tokens, bool offloaded,
+                               ops::Path path);
 
 struct ProfilePlace {
   base::Path directory;          ///< folder of the result

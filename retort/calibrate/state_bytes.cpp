@@ -6,11 +6,13 @@
 #include "retort/architecture/layout.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
+#include "retort/calibrate/top_k_reference.h"
 
 namespace retort::calibrate {
 namespace {
 
-constexpr std::int64_t kLogitMatrices = 6;  // of rows x vocabulary: both models' logits and their differences
+// Of rows x vocabulary: both models' logits and their differences.  The loops of a CPU hold the first two.
+constexpr std::int64_t kLogitMatricesOnDevice = 6;
 
 }  // namespace
 
@@ -56,8 +58,10 @@ std::int64_t activation_bytes(const architecture::Config& config, std::int64_t i
   return tokens * (most + 6 * config.hidden_size) * item_bytes;
 }
 
-std::int64_t logit_bytes(const architecture::Config& config, std::int64_t rows) {
-  return kLogitMatrices * rows * config.vocab_size * 4;
+std::int64_t logit_bytes(const architecture::Config& config, std::int64_t rows, ops::Path path) {
+  if (path != ops::Path::cpu) return kLogitMatricesOnDevice * rows * config.vocab_size * 4;
+  const auto top_k = 4 * std::min(kTopK, config.vocab_size);  // ids of 64 bits, and values twice
+  return rows * 4 * (config.vocab_size + std::max(config.vocab_size, top_k) + 3 * config.hidden_size);
 }
 
 }  // namespace retort::calibrate

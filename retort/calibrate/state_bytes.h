@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "retort/architecture/config.h"
+#include "retort/ops/path.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::calibrate {
@@ -31,7 +32,8 @@ std::int64_t bytes_together(const architecture::Config& config, std::int64_t ite
 std::int64_t activation_bytes(const architecture::Config& config, std::int64_t item_bytes,
                               std::int64_t tokens);
 
-/// Bytes of the logits of two models for `rows` tokens, and of their differences.
-std::int64_t logit_bytes(const architecture::Config& config, std::int64_t rows);
+/// Bytes of comparing `rows` tokens by logits: those of two models, or of one beside kept distributions, with
+/// the hidden states that they are made of; on accelerators also their log-softmaxes and differences.
+std::int64_t logit_bytes(const architecture::Config& config, std::int64_t rows, ops::Path path);
 
 }  // namespace retort::calibrate

@@ -53,6 +53,9 @@ class CompensatedLayers {
                     const CompensationOptions& options, const Memory& memory, record::Observer& observer,
                     comm::Group* group = nullptr);
 
+  /// Of the room for the last weights.
+  std::int64_t used_bytes() const { return known_.bytes(); }
+
   /// `layer`: output or down.  The layer's weight with 0 in the columns that are not in `kept`, rising.
   /// Undefined: leave it as it is, because no held-out error falls or the layer is sparse.  Equal for equal
   /// `kept`, whatever was asked before: a bounded memory of the last ones only saves time.  Throws

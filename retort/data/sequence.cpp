@@ -28,9 +28,10 @@ DocumentTokens encode_document(std::string_view text, const PackingOptions& pack
   DocumentTokens document{.ids = encode(text)};
   document.text_end = document.ids.size();
   if (const auto bos = begin_of_text(packing.bos, special); bos >= 0) {
-    document.ids.insert(document.ids.begin(), bos);
-    ++document.text_begin;
-    ++document.text_end;
+    const bool is_written = !document.ids.empty() && document.ids.front() == bos;  // in the text already
+    if (!is_written) document.ids.insert(document.ids.begin(), bos);
+    document.text_begin = 1;
+    document.text_end = document.ids.size();
   }
   if (packing.eos) document.ids.push_back(special.eos);
   return document;

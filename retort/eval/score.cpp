@@ -72,7 +72,7 @@ HeadScorer::HeadScorer(const architecture::Config& config, const architecture::L
     : eps_(config.rms_norm_eps), rule_(model::logit_rule(config)) {
   const auto head = model::head_weights(layout, head_unit_flat);
   head_ = {widened(head.norm_D), matrix == HeadMatrix::widened ? widened(head.matrix_VD) : head.matrix_VD};
-  num_tokens_ = num_tokens > 0 ? num_tokens : vocab_size();
+  num_tokens_ = num_tokens > 0 ? std::min(num_tokens, vocab_size()) : vocab_size();
 }
 
 at::Tensor HeadScorer::logits(const at::Tensor& hidden_RD) const {

@@ -17,6 +17,9 @@ class RecentTensors {
  public:
   explicit RecentTensors(std::int64_t most_bytes) : most_bytes_(most_bytes) {}
 
+  /// Of what it holds.
+  std::int64_t bytes() const { return bytes_; }
+
   /// Empty when it is not there; a tensor that was kept undefined is found undefined.
   std::optional<at::Tensor> find(const Key& key) {
     const auto found = places_.find(key);

@@ -67,6 +67,7 @@ void* BlockPool::take(std::size_t size) {
   in_use_bytes_ += capacity;
   if (in_use_bytes_ + waiting_bytes_ > limit_bytes_)
     shrink_waiting(limit_bytes_ > in_use_bytes_ ? limit_bytes_ - in_use_bytes_ : 0);
+  peak_bytes_ = std::max(peak_bytes_, in_use_bytes_ + waiting_bytes_);
   return place.begin;
 }
 
@@ -96,6 +97,16 @@ std::size_t BlockPool::in_use_bytes() const {
 std::size_t BlockPool::waiting_bytes() const {
   const std::lock_guard lock(mutex_);
   return waiting_bytes_;
+}
+
+std::size_t BlockPool::peak_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return peak_bytes_;
+}
+
+void BlockPool::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_bytes_ = in_use_bytes_ + waiting_bytes_;
 }
 
 std::size_t BlockPool::from_system_bytes() const {

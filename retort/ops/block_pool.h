@@ -36,6 +36,9 @@ class BlockPool {
   /// Bytes of blocks, and of free pieces that keep their memory.
   std::size_t in_use_bytes() const;
   std::size_t waiting_bytes() const;
+  /// The most that both were together since the last reset.
+  std::size_t peak_bytes() const;
+  void reset_peak();
   /// Bytes that were ever asked of the system, again where they had gone back.
   std::size_t from_system_bytes() const;
 
@@ -79,7 +82,7 @@ class BlockPool {
   Holes holes_;
   std::unordered_map<void*, Block> blocks_;
   std::uint64_t given_ = 0;
-  std::size_t in_use_bytes_ = 0, waiting_bytes_ = 0, from_system_bytes_ = 0;
+  std::size_t in_use_bytes_ = 0, waiting_bytes_ = 0, peak_bytes_ = 0, from_system_bytes_ = 0;
   std::size_t limit_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 

@@ -108,6 +108,10 @@ std::int64_t peak_tensor_bytes() {
 }
 void reset_peak_tensor_bytes() {
   peak_bytes.store(live_bytes.load());
+  block_pool().reset_peak();
+}
+std::int64_t peak_held_bytes() {
+  return static_cast<std::int64_t>(block_pool().peak_bytes());
 }
 
 void count_common_bytes(std::int64_t bytes) {
@@ -121,6 +125,12 @@ std::int64_t tensor_bytes_from_system() {
 
 std::int64_t process_base_bytes() {
   return base_bytes;
+}
+
+// The heap has the tensors that the pool has not.
+std::int64_t bytes_beside_tensors() {
+  const auto of_pool = tensor_bytes_from_system();
+  return std::max<std::int64_t>(0, resident_bytes() - std::max(of_pool, live_tensor_bytes()));
 }
 
 std::int64_t process_peak_bytes() {

@@ -26,10 +26,15 @@ void count_common_bytes(std::int64_t bytes);
 /// Bytes that big tensors ever asked of the system: where it stays, they take only what others gave back.
 std::int64_t tensor_bytes_from_system();
 
+/// The most since the last reset of big tensors with the blocks that wait for reuse.
+std::int64_t peak_held_bytes();
+
 /// Peak resident memory of the process, bytes.
 std::int64_t process_peak_bytes();
 /// What of it was there at the first install_tensor_allocator(): libraries and what they keep.  No plan of
 /// tensors has it.  0 before.
 std::int64_t process_base_bytes();
+/// What the process has now beside tensors, and blocks that wait for reuse: libraries, text, tables.
+std::int64_t bytes_beside_tensors();
 
 }  // namespace retort::ops

@@ -73,9 +73,25 @@ std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
   return std::max<std::int64_t>(0, found - found / kHoles - kProgramBytes);
 }
 
+namespace {
+
+void require_rows(const text::Tokenizer& tokenizer, std::int64_t rows, const std::vector<std::int32_t>& ids) {
+  if (tokenizer.vocab_size() <= rows) return;
+  for (const auto id : ids)
+    base::require<base::DataError>(
+        id < rows, "text: expected tokens with a row in the model, found ",
+        io::quote(tokenizer.id_to_token(id)), " (id ", id, " of ", rows,
+        " rows); take it out of the text, or give the model rows with resize_token_embeddings of "
+        "transformers.");
+}
+
+}  // namespace
+
 data::Encode ModelText::encode() const {
-  return [tokenizer = tokenizer](std::string_view text) {
-    return tokenizer.encode(text, /*add_special_tokens=*/false);
+  return [tokenizer = tokenizer, rows = rows](std::string_view text) {
+    auto ids = tokenizer.encode(text, /*add_special_tokens=*/false);
+    require_rows(tokenizer, rows, ids);
+    return ids;
   };
 }
 
@@ -93,15 +109,18 @@ std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos)
   auto ids = tokenizer.encode(text, /*add_special_tokens=*/true);
   if (bos && special.bos >= 0 && (ids.empty() || ids.front() != special.bos))
     ids.insert(ids.begin(), special.bos);
+  require_rows(tokenizer, rows, ids);
   return ids;
 }
 
 ModelText read_model_text(const base::Path& directory, const architecture::Config& config) {
-  ModelText text{text::Tokenizer::from_file(directory), {}};
+  ModelText text{text::Tokenizer::from_file(directory), {}, config.vocab_size};
   const std::string lacking = text::which_lacks_a_row(text.tokenizer, config.vocab_size);
   base::require<base::ModelError>(lacking.empty(), directory.string(), ": ", lacking, ".");
   if (!config.bos_token_ids.empty()) text.special.bos = config.bos_token_ids.front();
   if (!config.eos_token_ids.empty()) text.special.eos = config.eos_token_ids.front();
+  for (const auto id : {text.special.bos, text.special.eos})
+    if (id >= 0) require_rows(text.tokenizer, text.rows, {id});
   return text;
 }
 

@@ -69,15 +69,19 @@ std::int64_t available_bytes(const AvailableMemory& asked, at::Device device);
 struct ModelText {
   text::Tokenizer tokenizer;
   data::SpecialTokens special;
+  std::int64_t rows = 0;  ///< of the model's embedding
 
+  /// Throws DataError for text that holds a special token without a row.
   data::Encode encode() const;
   /// Those below `vocab_size`, the rows of a model's head, that name no token.
   std::vector<std::int32_t> ids_without_token(std::int64_t vocab_size) const;
   /// Ids of a prompt: with what the post-processor adds, and the begin-of-text token in front, which models
-  /// are trained with even where the tokenizer adds none.  Throws UsageError for text that is not UTF-8.
+  /// are trained with even where the tokenizer adds none.  Throws UsageError for text that is not UTF-8,
+  /// DataError as encode().
   std::vector<std::int32_t> prompt_ids(std::string_view text, bool bos = true) const;
 };
-/// Throws ModelError when the tokenizer has ids beyond the model's vocabulary.
+/// Throws ModelError when the tokenizer has ids beyond the model's vocabulary, but for special tokens that
+/// only text with their names gives.
 ModelText read_model_text(const base::Path& directory, const architecture::Config& config);
 
 /// Checksums of a model's weight files, by name.

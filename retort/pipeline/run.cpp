@@ -35,6 +35,7 @@
 #include "retort/record/keys.h"
 #include "retort/record/own_directory.h"
 #include "retort/record/provenance.h"
+#include "retort/record/scratch.h"
 #include "retort/record/stop_file.h"
 #include "retort/record/stopped.h"
 #include "retort/report/report.h"
@@ -85,25 +86,46 @@ base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run
   return resolved;
 }
 
+// Says what a search left of its room, and of a process that is a tenth above the plan, why.
+std::string why_off(const base::Json& result) {
+  constexpr double kMuch = 0.1;
+  const auto bytes = [&](record::Key key) { return result.value(std::string(key), std::int64_t{0}); };
+  const auto human = [](std::int64_t count) { return base::human_bytes(static_cast<std::uint64_t>(count)); };
+  std::string why;
+  if (const auto unused = bytes(keys::kMemoryUnusedBytes); unused > 0)
+    why +=
+        base::join("; ", human(unused), " of the plan were room for candidates that the search did not fill");
+  const auto planned = bytes(keys::kProcessPlannedBytes), peak = bytes(keys::kProcessPeakBytes);
+  const auto waiting = ops::peak_held_bytes() - bytes(keys::kPeakTensorBytes);
+  if (planned > 0 && static_cast<double>(peak) > (1 + kMuch) * static_cast<double>(planned))
+    why += base::join("; above the plan are ", waiting > 0 ? human(waiting) + " that wait for tensors, " : "",
+                      "earlier stages, and what libraries took as they were used");
+  return why;
+}
+
 void say_memory(const Context& context, const recipe::Stage& stage, const base::Json& result) {
   const auto human = [&](record::Key key) { return base::human_bytes(result.at(key).get<std::uint64_t>()); };
-  const auto planned = result.contains(keys::kMemoryPlannedBytes)
-                           ? base::join(" (planned ", human(keys::kMemoryPlannedBytes), ")")
-                           : std::string();
+  const auto planned = [&](record::Key key, const char* of) {
+    return result.contains(key) ? base::join(" (planned ", human(key), of, ")") : std::string();
+  };
   context.observer.message(
       record::Level::info,
-      base::join(stage.name, ": peak of tensors ", human(keys::kPeakTensorBytes), planned,
-                 ", of the process so far ", human(keys::kProcessPeakBytes), ", libraries included"));
+      base::join(stage.name, ": peak of tensors ", human(keys::kPeakTensorBytes),
+                 planned(keys::kMemoryPlannedBytes, ""), ", of the process so far ",
+                 human(keys::kProcessPeakBytes),
+                 planned(keys::kProcessPlannedBytes, " with libraries and text"), why_off(result)));
 }
 
 void write_result(const Context& context, const recipe::Stage& stage, base::Json result,
-                  const base::Json& inputs, double seconds, const Exchanged& exchanged) {
+                  const base::Json& inputs, double seconds, const Exchanged& exchanged, std::int64_t beside) {
   result[keys::kInputFiles] = inputs;
   if (!result.contains(keys::kSeconds)) result[keys::kSeconds] = seconds;
   if (!result.contains(keys::kCollectives) && context.group.size() > 1)
     result[keys::kCollectives] = exchanged.json();
   result[keys::kPeakTensorBytes] = ops::peak_tensor_bytes(context.place.device);
   result[keys::kProcessPeakBytes] = ops::process_peak_bytes();
+  if (result.contains(keys::kMemoryPlannedBytes) && context.place.device.is_cpu())
+    result[keys::kProcessPlannedBytes] = result.at(keys::kMemoryPlannedBytes).get<std::int64_t>() + beside;
   const auto model = context.directory.model_directory(stage.name);
   if (std::filesystem::exists(model))
     result[keys::kParameters] = architecture::num_parameters(architecture::read_config(model));
@@ -111,8 +133,9 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
   say_memory(context, stage, result);
 }
 
-// False: stopped on request.
-bool work_on(const Context& context, const recipe::Stage& stage, const CheckedStages& checked) {
+// `beside`: what the process had beside tensors before the first stage.  False: stopped on request.
+bool work_on(const Context& context, const recipe::Stage& stage, const CheckedStages& checked,
+             std::int64_t beside) {
   const double start = base::monotonic_seconds();
   base::Json result, inputs;
   context.lead([&] {
@@ -132,7 +155,8 @@ bool work_on(const Context& context, const recipe::Stage& stage, const CheckedSt
     return false;
   }
   context.lead([&] {
-    write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged);
+    write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged,
+                 beside);
   });
   return true;
 }
@@ -153,6 +177,7 @@ void finish(const Context& context, RunOutcome& outcome) {
 
 RunOutcome work_through(const Context& context, const RunRequest& request, const CheckedStages& checked) {
   RunOutcome outcome{.finished = true, .stage = {}, .summary = {}, .report = {}};
+  const auto beside = ops::bytes_beside_tensors();
   const auto& stages = context.recipe.stages;
   for (const auto& stage : stages) {
     if (!request.only_stage.empty() && stage.name != request.only_stage) continue;
@@ -271,7 +296,7 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
     const auto before = comm::autopsy(comm::read_flights(flights));
     if (!before.clean)
       observer.message(record::Level::warning, base::join("the run before ended early: ", before.sentence));
-    base::remove_all(flights);
+    record::remove_ours(flights, comm::is_flight_name);
     base::make_directories(flights);
   });
   group.agree([&] {

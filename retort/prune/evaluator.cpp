@@ -225,6 +225,10 @@ std::int64_t Evaluator::tokens() const {
   return calibrate::num_tokens(batches_);
 }
 
+std::int64_t Evaluator::bytes_of_candidates() const {
+  return cache_.bytes() + (compensated_ ? compensated_->used_bytes() : 0);
+}
+
 std::vector<double> Evaluator::piece_weights(std::int64_t rounds) const {
   std::vector<double> targets(source_names_.size(), 0), weights;
   std::vector<std::size_t> sources;

@@ -99,6 +99,8 @@ class Evaluator {
   Compared as_compared(const architecture::Kept& candidate) const;
   bool after_compensation() const { return compensated_ != nullptr; }
   std::int64_t tokens() const;
+  /// What it keeps of candidates: their hidden states and their weights.  It never becomes less.
+  std::int64_t bytes_of_candidates() const;
   /// The text as it passes the model.
   const std::vector<calibrate::Batch>& batches() const { return batches_; }
 

@@ -174,7 +174,9 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
                      .compared_after_compensation = evaluator.after_compensation(),
                      .sources = evaluator.source_names(),
                      .evaluation = {},
-                     .memory_planned_bytes = plan.memory_bytes};
+                     .memory_planned_bytes = plan.memory_bytes,
+                     .memory_unused_bytes =
+                         std::max<std::int64_t>(0, plan.candidates_bytes - evaluator.bytes_of_candidates())};
   const Evaluator judge(setup.input, plan.text.judging,
                         {.weights = setup.options.objective,
                          .cache_bytes = 0,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -24,15 +25,15 @@
 namespace retort::prune {
 namespace {
 
-constexpr std::int64_t kHiddenStreams =
-    4;  // of a prune stage: the input's outputs, and the three models of its compensation
+// Of a layer that is ranked: counts of the inputs of its block, and what is cut of them.
+constexpr std::int64_t kRankingHistograms = 8;
 // Where the options do not say how much calibration text there is.
 constexpr std::int64_t kFittedTokensOfAnInput = 24, kUnfittedTokens = 24'576;
 // Of a search over a space, where the options do not say what it may spend.
 constexpr std::int64_t kUsualBudget = 400'000, kLeastBudgets = 3;
 // In matrices of columns x columns: sums of fit and guard for all and for kept inputs, the damped ones and
-// their factor; without compensation a ranking's products.
-constexpr std::int64_t kFitSquares = 6, kRankingSquares = 2;  // obs inverts, as a fit does
+// their factor; obs inverts, as a fit does.
+constexpr std::int64_t kFitSquares = 6;
 
 // The most inputs of a layer that compensation may fit.
 std::int64_t widest_fitted(const architecture::Config& config, const PruneOptions& options) {
@@ -178,6 +179,159 @@ TokenRange searched_tokens(const PruneOptions& options, const PruneWork& work) {
   return {least, options.search.method == SearchMethod::influence ? least : std::max(least, most)};
 }
 
+// The bytes of a prune stage's phases.  Each gives back what it holds before the next one begins; what all
+// of them have beside it is in plan_prune.
+struct PruneSizes {
+  const architecture::Config& config;
+  std::int64_t item;
+  const TextTokens& text;
+  std::int64_t batch_tokens;
+  const PruneOptions& options;
+  bool on_disk;
+  ops::Path path;
+
+  std::int64_t widest() const;
+  std::int64_t head_dim() const;
+  bool compensates() const { return options.compensate && options.narrows(); }
+  // Hidden states of so many tokens, or of the two batches at hand.
+  std::int64_t states_of(std::int64_t tokens) const {
+    return (on_disk ? std::min(tokens, 2 * batch_tokens) : tokens) * config.hidden_size * item;
+  }
+  std::int64_t activations(bool offloaded) const {
+    return calibrate::activation_bytes(config, item, batch_tokens) +
+           calibrate::bytes_together(config, item, batch_tokens, std::max(text.choosing, text.judging),
+                                     offloaded);
+  }
+  static std::int64_t fit(std::int64_t columns) { return kFitSquares * columns * columns * 8; }
+  std::int64_t widest_inverted() const;
+  // Of a batch that candidates are compared on.
+  std::int64_t compared_logits() const {
+    const auto rows = options.stepwise()
+                          ? batch_tokens
+                          : std::min(batch_tokens, std::max(kSearchBatchTokens, options.sequence_length));
+    return calibrate::logit_bytes(config, std::min(chunk_rows(config.vocab_size), rows), path);
+  }
+  std::int64_t weights_of_steps() const;
+  std::int64_t weights_of_candidates() const;
+  std::vector<shard::MemoryItem> ranking(bool offloaded) const;
+  std::vector<shard::MemoryItem> search(bool offloaded) const;
+  std::vector<shard::MemoryItem> making(bool offloaded) const;
+  std::vector<shard::MemoryItem> largest_phase(bool offloaded) const;
+};
+
+std::int64_t PruneSizes::widest() const {
+  std::int64_t widest = config.hidden_size;
+  for (const auto& block : config.blocks) {
+    const auto& heads = block.attention;
+    widest = std::max({widest, mlp_width(block), heads ? heads->num_heads * heads->head_dim : 0});
+  }
+  return widest;
+}
+
+std::int64_t PruneSizes::head_dim() const {
+  std::int64_t largest = 0;
+  for (const auto& block : config.blocks)
+    largest = std::max(largest, block.attention ? block.attention->head_dim : 0);
+  return largest;
+}
+
+// The most inputs of a layer that is ranked by obs.
+std::int64_t PruneSizes::widest_inverted() const {
+  const auto ranked = ranking_options(options);
+  const bool obs = ranked.ranking == calibrate::ChannelRanking::obs;
+  std::int64_t widest = obs && options.hidden ? config.hidden_size : 0;
+  for (const auto& block : config.blocks) {
+    if (obs) widest = std::max(widest, mlp_width(block));
+    if (const auto& heads = block.attention;
+        heads && ranked.at(model::Tap::output_input) == calibrate::ChannelRanking::obs)
+      widest = std::max(widest, heads->num_heads * heads->head_dim);
+  }
+  return widest;
+}
+
+// A stepwise search ranks anew in every step, and so has new weights of every layer.  A step removes less of
+// what is left than of the whole.
+std::int64_t PruneSizes::weights_of_steps() const {
+  const auto target = target_parameters(config, options);
+  const ModelSpace space(config, options, target, {});
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), columns = 0;
+  for (const auto& unit : space.space().units) smallest = std::min(smallest, unit.removed[1]);
+  for (const auto& block : config.blocks) {
+    const auto& heads = block.attention;
+    columns += mlp_width(block) + (heads ? heads->num_heads * heads->head_dim : 0);
+  }
+  const auto left = static_cast<double>(target) / static_cast<double>(architecture::num_parameters(config));
+  const auto steps =
+      std::ceil(static_cast<double>(space.space().least_removed) / (left * static_cast<double>(smallest)));
+  return (static_cast<std::int64_t>(steps) + 1) * columns * config.hidden_size * item;
+}
+
+// Of every layer one for each width that it may have.
+std::int64_t PruneSizes::weights_of_candidates() const {
+  if (options.hidden || options.width_multiple <= 0) return std::numeric_limits<std::int64_t>::max();
+  if (options.stepwise()) return weights_of_steps();
+  std::int64_t bytes = 0;
+  const auto add = [&](std::int64_t columns, std::int64_t parts) {
+    bytes += parts * columns * config.hidden_size * item;
+  };
+  for (const auto& block : config.blocks) {
+    if (options.channels)
+      add(mlp_width(block), (mlp_width(block) + options.width_multiple - 1) / options.width_multiple);
+    if (const auto& heads = block.attention; heads && options.takes_heads())
+      add(heads->num_heads * heads->head_dim, heads->num_kv_heads);
+  }
+  return bytes;
+}
+
+// All text passes in memory, and a model that is left by a step is ranked as one of its own.
+std::vector<shard::MemoryItem> PruneSizes::ranking(bool offloaded) const {
+  const auto models = options.stepwise() && !offloaded ? architecture::num_parameters(config) : 0;
+  return {{"weights as they get", models * item},
+          {"hidden states", text.all * config.hidden_size * item},
+          {"statistics of a block, and fits",
+           fit(widest_inverted()) + kRankingHistograms * widest() * calibrate::kBuckets * 8},
+          {"gradients", gradient_bytes(config, item, batch_tokens, options)},
+          {"activations of a batch", activations(offloaded) + 2 * batch_tokens * widest() * item}};
+}
+
+std::vector<shard::MemoryItem> PruneSizes::search(bool offloaded) const {
+  const auto fits = wants_after_compensation(options) ? fit(widest()) : 0;
+  const auto states = (offloaded ? 2 : 1) * 2 * batch_tokens * config.hidden_size * item;
+  return {{"activations of a batch, or its logits",
+           std::max({activations(offloaded), compared_logits() + states, fits})}};
+}
+
+// The models that are made, both on their way through the text with what each block is fitted to.
+std::vector<shard::MemoryItem> PruneSizes::making(bool offloaded) const {
+  const auto made = offloaded ? 2 * calibrate::weight_bytes(config, item, calibrate::OnDevice::block_and_head)
+                              : most_made_parameters(config, options) * item;
+  const auto states = compensates() ? 2 * states_of(text.all) + states_of(text.choosing) : 0;
+  const auto inner =
+      compensates() ? (on_disk ? std::min(text.all, batch_tokens) : text.all) * widest() * item : 0;
+  const auto head_rows = std::min(compress::CompensationOptions{}.head_rows, batch_tokens);
+  const auto logits = std::max(calibrate::logit_bytes(config, head_rows, path), compared_logits());
+  return {
+      {offloaded ? "copies of blocks and heads of models that are made" : "weights as they get", made},
+      {on_disk ? "hidden states, most of them on disk" : "hidden states", states + states_of(text.judging)},
+      {"distributions of the text that judges",
+       calibrate::top_k_bytes(text.judging, config.vocab_size, item)},
+      {"fits and activations, or logits",
+       std::max(inner + (compensates() ? fit(widest()) : 0) + activations(offloaded),
+                logits + 2 * batch_tokens * config.hidden_size * item)}};
+}
+
+std::vector<shard::MemoryItem> PruneSizes::largest_phase(bool offloaded) const {
+  const auto total = [](const std::vector<shard::MemoryItem>& items) {
+    std::int64_t bytes = 0;
+    for (const auto& part : items) bytes += part.bytes;
+    return bytes;
+  };
+  auto largest = making(offloaded);
+  for (auto& other : {ranking(offloaded), search(offloaded)})
+    if (total(other) > total(largest)) largest = other;
+  return largest;
+}
+
 }  // namespace
 
 std::int64_t calibration_tokens_of(const architecture::Config& config, const PruneOptions& options) {
@@ -272,67 +426,46 @@ TextTokens most_tokens(std::int64_t all, const PruneOptions& options) {
   return {all, most(shares.choosing), most(shares.judging)};
 }
 
-// The model that is fitted, as it is and as it was; beside them the best one, while others that are tied with
-// it are made.  A step ranks what is left as a model of its own, before the first one all of it.
+// The model that is made; where it is fitted, also as it was; beside them the best one, while others that are
+// tied with it are made.  A step ranks what is left as a model of its own, before the first one all of it.
 std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options) {
-  const std::int64_t models = !options.stepwise() && options.search.finalists > 1 ? 3 : 2;
+  const std::int64_t fitted = options.compensate && options.narrows() ? 2 : 1;
+  const std::int64_t models = fitted + (!options.stepwise() && options.search.finalists > 1 ? 1 : 0);
   return std::max(models * target_parameters(config, options),
                   options.stepwise() ? architecture::num_parameters(config) : 0);
 }
 
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
-                             const HiddenStates& states, bool offloaded) {
-  const bool on_disk = states.on_disk;
-  const auto hidden = config.hidden_size * item_bytes;
-  std::int64_t widest = config.hidden_size, head_dim = 0;
-  for (const auto& block : config.blocks) {
-    const auto& heads = block.attention;
-    widest = std::max({widest, mlp_width(block), heads ? heads->num_heads * heads->head_dim : 0});
-    head_dim = std::max(head_dim, heads ? heads->head_dim : 0);
-  }
+                             const HiddenStates& states, bool offloaded, ops::Path path) {
+  const PruneSizes sizes{config, item_bytes, text, batch_tokens, options, states.on_disk, path};
   const bool fits = wants_after_compensation(options);
-  const bool inverts = options.compensate || ranking_options(options).uses(calibrate::ChannelRanking::obs);
   const auto fitted = fits ? compress::compensated_bytes(config, item_bytes) : compress::CompensatedBytes{};
-  const auto streams = kHiddenStreams * (on_disk ? 2 * batch_tokens : text.all) + (on_disk ? text.all : 0);
-  const auto inner =
-      options.compensate && options.narrows() ? widest * (on_disk ? batch_tokens : text.all) : 0;
-  const auto rows = std::min(
-      std::max(chunk_rows(config.vocab_size), compress::CompensationOptions{}.head_rows), batch_tokens);
   const auto weights = offloaded ? calibrate::OnDevice::block_and_head : calibrate::OnDevice::all;
-  return {{calibrate::planned_weights(kInputWeights, config, item_bytes, weights),
-           offloaded
-               ? shard::MemoryItem{"copies of blocks and heads of models that are made",
-                                   2 * calibrate::weight_bytes(config, item_bytes, weights)}
-               : shard::MemoryItem{"weights as they get", most_made_parameters(config, options) * item_bytes},
-           {on_disk ? "hidden states, most of them on disk" : "hidden states",
-            streams * hidden + inner * item_bytes},
-           {"hidden states shared by candidates",
-            std::min(states.cache_bytes,
-                     kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text.choosing))},
-           {"distributions and positions of the text",
-            calibrate::top_k_bytes(text.choosing + text.judging, config.vocab_size, item_bytes) +
-                text.all * (head_dim * 4 + 64)},
-           {"sums for compensation", fitted.sums},
-           {"weights of recent candidates", fitted.weights},
-           {"work on a layer", (inverts ? kFitSquares : kRankingSquares) * widest * widest * 8 +
-                                   3 * widest * calibrate::kBuckets * 8},
-           {"gradients", gradient_bytes(config, item_bytes, batch_tokens, options)},
-           {"activations of a batch",
-            calibrate::activation_bytes(config, item_bytes, batch_tokens) +
-                calibrate::bytes_together(config, item_bytes, batch_tokens,
-                                          std::max(text.choosing, text.judging), offloaded)},
-           {"logits", calibrate::logit_bytes(config, rows)}},
-          base::join("lower calibration_tokens or sequence_length, ",
-                     fits ? "set search.after_compensation: false, " : "", "or use a machine with more")};
+  shard::MemoryPlan plan{
+      {calibrate::planned_weights(kInputWeights, config, item_bytes, weights),
+       {"outputs, distributions and positions of the text",
+        sizes.states_of(text.choosing) +
+            calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) +
+            (text.all + text.choosing) * (sizes.head_dim() * 4 + 64)},
+       {kSharedStates,
+        std::min(states.cache_bytes,
+                 kCachedCandidates * calibrate::bytes_of_states(config, item_bytes, text.choosing))},
+       {"sums for compensation", fitted.sums},
+       {kRecentWeights, fits ? std::min(fitted.weights, sizes.weights_of_candidates()) : 0}},
+      base::join("lower calibration_tokens or sequence_length, ",
+                 fits ? "set search.after_compensation: false, " : "", "or use a machine with more")};
+  auto items = sizes.largest_phase(offloaded);
+  std::move(items.begin(), items.end(), std::back_inserter(plan.items));
+  return plan;
 }
 
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
-                            const PruneOptions& options, bool offloaded) {
+                            const PruneOptions& options, bool offloaded, ops::Path path) {
   HiddenStates states;
   const auto plan = [&] {
-    return plan_prune(config, item_bytes, text, batch_tokens, options, states, offloaded);
+    return plan_prune(config, item_bytes, text, batch_tokens, options, states, offloaded, path);
   };
   const auto excess = [&] {
     return memory_bytes > 0 ? std::max<std::int64_t>(plan().total_bytes() - memory_bytes, 0) : 0;
@@ -364,8 +497,9 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   const auto scratch = setup.place.saved_file.parent_path();
   const auto memory = setup.place.memory;
   const auto text = tokens_of(split);
-  const auto [states, plan] = plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(),
-                                                text, longest, options, input.offload != nullptr);
+  const auto [states, plan] =
+      plan_prune_within(memory, !scratch.empty(), input.config, input.item_bytes(), text, longest, options,
+                        input.offload != nullptr, ops::path_of(input.options().device()));
   setup.observer.message(record::Level::info, "prune: memory, at most:\n" + shard::describe(plan));
   setup.observer.message(record::Level::info,
                          "prune: " + describe(work_of(input.config, text.all, options, search)) + ".");
@@ -383,7 +517,8 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
                          .scratch = scratch,
                          .hidden_scratch = states.on_disk ? scratch : base::Path(),
                          .observer = &setup.observer},
-          .memory_bytes = plan.total_bytes()};
+          .memory_bytes = plan.total_bytes(),
+          .candidates_bytes = plan.bytes_of(kSharedStates) + plan.bytes_of(kRecentWeights)};
 }
 
 Evaluator evaluator_of_candidates(const PruneSetup& setup, const ResolvedPlan& plan) {

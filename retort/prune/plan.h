@@ -21,6 +21,9 @@ struct HiddenStates {
 
 /// The plan's item of what all ranks of a machine hold between them.
 inline constexpr const char* kInputWeights = "weights as they come";
+/// Its items that a search fills as far as it gets.
+inline constexpr const char *kSharedStates = "hidden states shared by candidates",
+                            *kRecentWeights = "weights of recent candidates";
 
 /// Tokens of all sources, and of what candidates are compared and the result is judged on.
 struct TextTokens {
@@ -34,10 +37,10 @@ TextTokens most_tokens(std::int64_t all, const PruneOptions& options);
 std::int64_t most_made_parameters(const architecture::Config& config, const PruneOptions& options);
 
 /// Plans a stage with `batch_tokens` in the longest batch.  `offloaded`: weights are in the memory of the
-/// machine, the rest on an accelerator.  Throws UsageError for an impossible target.
+/// machine, the rest on an accelerator.  Operations take `path`.  Throws UsageError for an impossible target.
 shard::MemoryPlan plan_prune(const architecture::Config& config, std::int64_t item_bytes,
                              const TextTokens& text, std::int64_t batch_tokens, const PruneOptions& options,
-                             const HiddenStates& states, bool offloaded);
+                             const HiddenStates& states, bool offloaded, ops::Path path);
 
 /// Tokens of calibration text where the options say none: 24 fitted ones for each input of the widest layer
 /// that is fitted, and never fewer than 32,768; 24,576 where nothing is fitted.
@@ -58,7 +61,7 @@ struct PrunePlan {
 /// reads.
 PrunePlan plan_prune_within(std::int64_t memory_bytes, bool may_use_disk, const architecture::Config& config,
                             std::int64_t item_bytes, const TextTokens& text, std::int64_t batch_tokens,
-                            const PruneOptions& options, bool offloaded);
+                            const PruneOptions& options, bool offloaded, ops::Path path);
 
 /// What a search over a space passes through its model.
 struct SearchTokens {
@@ -92,8 +95,9 @@ struct ResolvedPlan {
   std::int64_t budget_tokens = 0;  ///< of a search over a space; 0: no limit
   calibrate::TextSplit text;
   calibrate::RankingOptions ranking;
-  EvaluatorOptions evaluation;    ///< how candidates are compared, but for what compensation is fitted to
-  std::int64_t memory_bytes = 0;  ///< most that the stage needs
+  EvaluatorOptions evaluation;        ///< how candidates are compared, but for what compensation is fitted to
+  std::int64_t memory_bytes = 0;      ///< most that the stage needs
+  std::int64_t candidates_bytes = 0;  ///< of them, what a search may keep of candidates
 };
 /// Probes of each unit that a search learns from, at least, and the part of the text that they are on.
 inline constexpr std::int32_t kLeastProbes = 2;

@@ -94,6 +94,7 @@ struct PruneReport {
   Believed believed = {};
   std::optional<compress::CompensationOutcome> compensation = {};
   std::int64_t memory_planned_bytes = 0;
+  std::int64_t memory_unused_bytes = 0;  ///< of them, room for candidates that the search did not fill
   std::variant<std::vector<Decision>, SearchCourse> course = {};  ///< of the stepwise search, or of another
   eval::SpeedTable speed = {};  ///< has the parts of the input, the output and the finalists
   double seconds = 0;

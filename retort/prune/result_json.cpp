@@ -104,6 +104,7 @@ base::Json to_json(const PruneReport& report) {
   json[keys::kBelieved] = to_json(report.believed);
   json[keys::kParametersTarget] = report.parameters_target;
   json[keys::kMemoryPlannedBytes] = report.memory_planned_bytes;
+  json[keys::kMemoryUnusedBytes] = report.memory_unused_bytes;
   if (search) {
     json.update(to_json(*search, report.sources));
   } else {

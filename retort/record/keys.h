@@ -71,6 +71,8 @@ inline constexpr Key kWhat{"what"};
 inline constexpr Key kBytes{"bytes"};
 inline constexpr Key kPeakTensorBytes{"peak_tensor_bytes"};
 inline constexpr Key kProcessPeakBytes{"process_peak_bytes"};
+inline constexpr Key kProcessPlannedBytes{"process_planned_bytes"};
+inline constexpr Key kMemoryUnusedBytes{"memory_unused_bytes"};
 
 // Loss increase and what is said beside it.
 inline constexpr Key kObjective{"objective"};

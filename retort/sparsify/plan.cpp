@@ -116,9 +116,11 @@ std::string describe(const SparsifyWork& work) {
 
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
                                 const TextTokens& text, const SparsifyOptions& options, bool on_disk,
-                                bool offloaded) {
+                                bool offloaded, ops::Path path) {
   const auto layout = architecture::make_layout(config);
-  std::int64_t squares = 0, work = 0;
+  std::int64_t squares = 0, work = 0, restored = 0;
+  for (const auto& unit : layout.units)
+    if (unit.kind == architecture::Unit::Kind::block) restored = std::max(restored, unit.size);
   for (const auto* layer : chosen_tensors(layout, options)) {
     const std::int64_t cols = layer->cols(),
                        wide = cols <= calibrate::kDoubleColumns || item_bytes == 8 ? 8 : 4;
@@ -129,19 +131,28 @@ shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t
   const auto at_hand = (on_disk ? 2 * text.batch : text.fitted) + text.choosing + text.judging;
   const auto chosen_by =
       options.share < 1 ? calibrate::top_k_bytes(text.choosing, config.vocab_size, item_bytes) : 0;
-  return {
+  const auto together = calibrate::bytes_together(config, item_bytes, text.batch,
+                                                  std::max(text.choosing, text.judging), offloaded);
+  const auto passing = calibrate::activation_bytes(config, item_bytes, text.batch) + together;
+  // Logits are made once a batch is through the blocks; of the model that a layer alone is sparse in, beside
+  // the layer's Hessians.
+  const auto scoring = calibrate::logit_bytes(config, std::min(kDamageRows, text.batch), path) +
+                       2 * text.batch * hidden + together;
+  const auto on_layer = std::max({work, passing, options.share < 1 ? scoring : 0});
+  shard::MemoryPlan plan{
       {calibrate::planned_weights(kSparsifiedWeights, config, item_bytes,
                                   offloaded ? calibrate::OnDevice::block_and_head : calibrate::OnDevice::all),
        {on_disk ? "hidden states, most of them on disk" : "hidden states", at_hand * hidden},
-       {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)},
-       {"Hessians and factor", squares},
-       {"work on a layer", work},
-       {"activations of a batch",
-        calibrate::activation_bytes(config, item_bytes, text.batch) +
-            calibrate::bytes_together(config, item_bytes, text.batch, std::max(text.choosing, text.judging),
-                                      offloaded)},
-       {"logits", calibrate::logit_bytes(config, std::min(kDamageRows, text.batch))}},
+       {"outputs or distributions of the model as it came", std::max(chosen_by, text.judging * hidden)}},
       "lower calibration_tokens, leave the widest layers out, or use a machine with more"};
+  if (squares + on_layer < scoring) {
+    plan.items.push_back({"logits", scoring});
+  } else {
+    plan.items.push_back({"Hessians and factor", squares});
+    plan.items.push_back({"work on a layer, or activations", on_layer});
+  }
+  if (options.share < 1) plan.items.push_back({"the weights that a layer had", restored * item_bytes});
+  return plan;
 }
 
 }  // namespace retort::sparsify

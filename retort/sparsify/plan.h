@@ -46,9 +46,9 @@ std::string describe(const SparsifyWork& work);
 inline constexpr std::string_view kSparsifiedWeights = "weights";
 
 /// `on_disk`: hidden states of the text that is fitted to are in a file; `offloaded`: the weights are in the
-/// memory of the machine, the rest on an accelerator.
+/// memory of the machine, the rest on an accelerator.  Operations take `path`.
 shard::MemoryPlan plan_sparsify(const architecture::Config& config, std::int64_t item_bytes,
                                 const TextTokens& text, const SparsifyOptions& options, bool on_disk,
-                                bool offloaded);
+                                bool offloaded, ops::Path path);
 
 }  // namespace retort::sparsify

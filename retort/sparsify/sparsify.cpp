@@ -107,7 +107,7 @@ Planned plan(const model::Weights& weights, const TextTokens& tokens, const Spar
              const SparsifyPlace& place, record::Observer& observer) {
   const auto planned = [&](bool on_disk) {
     return plan_sparsify(weights.config, weights.item_bytes(), tokens, options, on_disk,
-                         weights.offload != nullptr);
+                         weights.offload != nullptr, ops::path_of(weights.options().device()));
   };
   auto plan = planned(false);
   const bool on_disk = place.memory > 0 && plan.total_bytes() > place.memory && !place.scratch.empty();

@@ -2,8 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <random>
 
 namespace retort::text {
+
+MergeTable::Factors MergeTable::drawn() {
+  static const Factors once = [] {
+    std::random_device device;
+    const auto odd = [&] { return (std::uint64_t{device()} << 32 | device()) | 1; };
+    return Factors{odd(), odd()};
+  }();
+  return once;
+}
 
 MergeTable::MergeTable(std::size_t expected) {
   const std::size_t size = std::bit_ceil(std::max<std::size_t>(expected * 2, 16));

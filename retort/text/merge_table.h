@@ -6,7 +6,8 @@
 
 namespace retort::text {
 
-/// Pair of tokens -> (rank, token): a hash table with open addressing.
+/// Pair of tokens -> (rank, token): a hash table with open addressing.  Its hash is drawn anew by each
+/// process, so that no file can bring pairs that all share a slot.
 class MergeTable {
  public:
   static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
@@ -40,14 +41,22 @@ class MergeTable {
     return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
   }
   std::size_t slot_of(std::uint64_t key) const {
-    std::uint64_t mixed = key ^ key >> 29;
-    mixed *= 0x9E3779B97F4A7C15ULL;
-    std::size_t slot = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93ULL >> shift_;
+    // Any two pairs share a slot with a probability of at most 2 / slots, whatever they are.  Source:
+    // Dietzfelbinger et al. 1997, "A reliable randomized algorithm for the closest-pair problem".
+    std::uint64_t mixed = key * factors_.first;
+    mixed ^= mixed >> 32;
+    std::size_t slot = mixed * factors_.second >> shift_;
     while (slots_[slot].key != key && slots_[slot].key != kEmptyKey) slot = (slot + 1) & (slots_.size() - 1);
     return slot;
   }
 
+  struct Factors {
+    std::uint64_t first, second;  // odd
+  };
+  static Factors drawn();
+
   std::vector<Slot> slots_;
+  Factors factors_ = drawn();
   int shift_ = 0;
   std::size_t size_ = 0;
 };

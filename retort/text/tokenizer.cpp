@@ -199,6 +199,11 @@ std::optional<std::string> Tokenizer::token_bytes(std::int32_t id) const {
   return replace_all(entry.token, "\u2581", " ");
 }
 
+bool Tokenizer::is_special(std::int32_t id) const {
+  const auto index = static_cast<std::size_t>(id);
+  return id >= 0 && index < state_->entries.size() && state_->entries[index].special;
+}
+
 std::vector<std::int32_t> Tokenizer::special_prefix() const {
   return state_->post_processor.prefix;
 }

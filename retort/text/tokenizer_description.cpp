@@ -107,15 +107,32 @@ bool is_cut_otherwise(const std::vector<std::string>& steps, const std::string& 
          std::ranges::find(steps, "Split (tekken)") == steps.end();
 }
 
+// The largest id of a kind that an embedding of so many rows has no row for; -1: none.
+std::int32_t last_without_row(const Tokenizer& tokenizer, std::int64_t rows, bool special) {
+  if (rows == 0) return -1;
+  for (auto id = tokenizer.vocab_size() - 1; id >= rows; --id)
+    if (const auto at = static_cast<std::int32_t>(id);
+        tokenizer.token_bytes(at) && tokenizer.is_special(at) == special)
+      return at;
+  return -1;
+}
+
 }  // namespace
 
 std::string which_lacks_a_row(const Tokenizer& tokenizer, std::int64_t rows) {
-  const std::int64_t ids = tokenizer.vocab_size();
-  if (rows == 0 || ids <= rows) return {};
-  return base::join("the tokenizer has ", ids, " ids, the model ", rows, " rows, so that ",
-                    io::quote(tokenizer.id_to_token(static_cast<std::int32_t>(ids - 1))), " (id ", ids - 1,
+  const auto last = last_without_row(tokenizer, rows, /*special=*/false);
+  if (last < 0) return {};
+  return base::join("the tokenizer has ", tokenizer.vocab_size(), " ids, the model ", rows, " rows, so that ",
+                    io::quote(tokenizer.id_to_token(last)), " (id ", last,
                     ") has none; take such tokens out of the tokenizer's files, or give the model rows with "
                     "resize_token_embeddings of transformers");
+}
+
+std::string special_without_row(const Tokenizer& tokenizer, std::int64_t rows) {
+  const auto last = last_without_row(tokenizer, rows, /*special=*/true);
+  if (last < 0) return {};
+  return base::join("the special token ", io::quote(tokenizer.id_to_token(last)), " (id ", last,
+                    ") has no row among the model's ", rows, ", so text that holds it is refused");
 }
 
 TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHabits& habits) {
@@ -135,6 +152,8 @@ TokenizerDescription describe_tokenizer(const fs::path& path, const TokenizerHab
         description.file, ", which Retort follows: some texts have other ids there."));
   if (const auto lacking = which_lacks_a_row(tokenizer, habits.rows); !lacking.empty())
     description.notes.push_back(lacking + ".");
+  if (const auto special = special_without_row(tokenizer, habits.rows); !special.empty())
+    description.notes.push_back(special + ".");
   const std::string version = text_of(config, "transformers_version");
   if (habits.cuts_by_tekken && is_cut_otherwise(description.steps, version, tokenizer.vocab_size()))
     description.notes.emplace_back(

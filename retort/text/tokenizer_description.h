@@ -25,8 +25,10 @@ struct TokenizerHabits {
 };
 
 /// Which token has no row in an embedding of so many rows, and what to do, without a full stop; empty where
-/// all have one.
+/// all have one.  Special tokens are none of those: text gives them only where it holds their names.
 std::string which_lacks_a_row(const Tokenizer& tokenizer, std::int64_t rows);
+/// The first special token without a row, as a sentence without a full stop; empty where all have one.
+std::string special_without_row(const Tokenizer& tokenizer, std::int64_t rows);
 
 /// Of a model directory or a GGUF file.  Throws what Tokenizer::from_file throws.
 TokenizerDescription describe_tokenizer(const std::filesystem::path& path,

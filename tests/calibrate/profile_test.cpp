@@ -332,10 +332,11 @@ TEST(Profile, NeedsTheMemoryThatItStatesWhateverTheAmountOfText) {
                        {.attention = architecture::Attention{8, 4, 16}, .mlp = architecture::DenseMlp{512}});
   const auto weights = test::tiny_model(config, 1, at::kFloat);
   // The text is here already.
-  const auto planned =
-      calibrate::plan_profile(config, sizeof(float), 0, calibrate::kPanelTokens, /*offloaded=*/false)
-          .total_bytes();
-  EXPECT_EQ(calibrate::plan_profile(config, sizeof(float), 1000, calibrate::kPanelTokens, /*offloaded=*/false)
+  const auto planned = calibrate::plan_profile(config, sizeof(float), 0, calibrate::kPanelTokens,
+                                               /*offloaded=*/false, ops::path_of(weights.options().device()))
+                           .total_bytes();
+  EXPECT_EQ(calibrate::plan_profile(config, sizeof(float), 1000, calibrate::kPanelTokens, /*offloaded=*/false,
+                                    ops::path_of(weights.options().device()))
                 .total_bytes(),
             planned + 8000);
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
@@ -347,7 +348,7 @@ TEST(Profile, NeedsTheMemoryThatItStatesWhateverTheAmountOfText) {
     profile(weights, domains, made.place(), observer);
     const auto needed = ops::peak_tensor_bytes() - before;
     EXPECT_LT(needed, planned) << sequences;
-    EXPECT_GT(needed, planned / 3) << sequences;
+    EXPECT_GT(needed, planned * 9 / 10) << sequences;
   }
   const Place made;
   record::Observer observer;

@@ -113,6 +113,52 @@ TEST(MeasuredText, ThatIsNotUtf8IsSkippedAndCountedAloudWhenAsked) {
   EXPECT_SAYS(skipping.err, "tuned: 2 bad lines or documents of data.text were skipped");
 }
 
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+// The text of a calibration stage is read before the run, and by the stage.
+TEST(MeasuredText, OfCalibrationIsSkippedAndCountedAloudOnce) {
+  const TinyProject project;
+  copy_model(project, "m");
+  project.write("text.txt", base::read_file(project.path("text.txt")) + "caf\xE9\n\nno\xEBl\n\n");
+  for (const char* kind : {"profile", "sparsify"}) {
+    project.write_recipe(
+        {base::join("{name: ", kind, ", kind: ", kind,
+                    ", from: ./m, data: [text], calibration_tokens: 2k, sequence_length: 64}")});
+    const auto skipping =
+        project.run({"run", "recipe.yaml", "--run-dir", kind, "--set", "data.text.skip_bad_lines=true"});
+    EXPECT_EQ(skipping.code, 0) << skipping.err;
+    EXPECT_EQ(count(skipping.err, "of data.text were skipped"), 1U) << skipping.err;
+  }
+}
+
+// As fine-tuning programs leave a model: a padding token that was added, and an embedding that has no row for
+// it.
+TEST(MeasuredText, MayBeThatOfAModelThatLacksTheRowOfASpecialToken) {
+  const TinyProject project;
+  copy_model(project, "m");
+  copy_model(project, "padded");
+  auto tokenizer = base::Json::parse(base::read_file(project.path("padded/tokenizer.json")));
+  auto token = tokenizer.at("added_tokens").at(0);
+  token.update({{"id", 4096}, {"content", "[PAD]"}, {"special", true}});
+  tokenizer["added_tokens"].push_back(token);
+  project.write("padded/tokenizer.json", tokenizer.dump());
+  const auto nll_of = [&](const char* model) {
+    return evaluated(project.run({"eval", model, "--text", "text.txt", "--context", "64", "--json"}))
+        .at("nll");
+  };
+  EXPECT_EQ(nll_of("padded"), nll_of("m"));
+  EXPECT_SAYS(project.run({"info", "padded"}).out,
+              "the special token \"[PAD]\" (id 4096) has no row among the model's 4096");
+  project.write("text.txt", base::read_file(project.path("text.txt")) + "\n\nand [PAD] in writing\n\n");
+  const auto refused = project.run({"eval", "padded", "--text", "text.txt", "--context", "64"});
+  EXPECT_EQ(refused.code, 3) << refused.err;
+  EXPECT_SAYS(refused.err, "found \"[PAD]\" (id 4096 of 4096 rows)");
+}
+
 TEST(MeasuredText, HasNoByteOrderMark) {
   const TinyProject project;
   copy_model(project, "m");

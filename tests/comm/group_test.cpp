@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <new>
 #include <thread>
 
 namespace retort {
@@ -246,6 +247,23 @@ TEST(SharedGroup, WhatAllHaveDealtWithIsNoFailureOfTheJob) {
     group.barrier();
   });
   EXPECT_TRUE(comm::autopsy(comm::read_flights(directory.path())).clean);
+}
+
+// An allocation that fails in one rank is told to all by what to do, and not as a bug of Retort.
+TEST(SharedGroup, ARankWithoutMemoryIsAnErrorOfAll) {
+  test::on_ranks(3, [](Group& group) {
+    const auto short_of_memory = [&] {
+      if (group.rank() == 1) throw std::bad_alloc();
+    };
+    try {
+      group.agree(short_of_memory);
+      ADD_FAILURE() << "no error in rank " << group.rank();
+    } catch (const base::MemoryError& error) {
+      EXPECT_SAYS(std::string(error.what()), "out of memory");
+    }
+    group.recovered();
+    group.barrier();
+  });
 }
 
 TEST(SharedGroup, RankZeroActsForAll) {

@@ -373,6 +373,28 @@ TEST_F(SequenceStreamTest, RefusesASourceOfWhichNothingCanBeLearned) {
   EXPECT_NO_THROW(taken(Bos::never, true));
 }
 
+// Texts that were made by a chat form begin with the token in writing.
+TEST(Document, ThatBeginsWithAWrittenBeginOfTextGetsNoSecondOne) {
+  const Encode encode = [](std::string_view text) {
+    Ids ids;
+    for (const char c : text) ids.push_back(c == '|' ? kSpecial.bos : kFirstByteId + c);
+    return ids;
+  };
+  const auto encoded = [&](std::string_view text, Bos bos) {
+    return encode_document(text, {.bos = bos}, encode, kSpecial);
+  };
+  for (const auto bos : {Bos::automatic, Bos::always}) {
+    const auto plain = encoded("ab", bos), written = encoded("|ab", bos);
+    EXPECT_EQ(written.ids, plain.ids);
+    EXPECT_EQ(written.text_begin, 1U) << "the written one is no target of a metric";
+    EXPECT_EQ(written.text_end, plain.text_end);
+    EXPECT_EQ(encoded("|", bos).ids, encoded("", bos).ids);
+    EXPECT_EQ(encoded("||ab", bos).ids, encode("||ab")) << "what else is written stays";
+  }
+  EXPECT_EQ(encoded("|ab", Bos::never).ids, encode("|ab"));
+  EXPECT_EQ(encoded("|ab", Bos::never).text_begin, 0U);
+}
+
 TEST_F(SequenceStreamTest, RefusesWhatARecipeCannotMean) {
   auto sources = two_sources();
   const auto refused = [](const std::vector<SourceOptions>& tested, const PackingOptions& packing,

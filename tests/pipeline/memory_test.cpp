@@ -130,6 +130,12 @@ TEST_F(RunMemory, OfAnEvaluateStageIsPlannedAndPrinted) {
   run(recipe, test::run_in(project_.run_directory()), listener_);
   const auto result = record::RunFiles(project_.run_directory()).result("measured");
   EXPECT_GE(result.at("memory_planned_bytes"), result.at("peak_tensor_bytes"));
+  // Libraries and text take tens of megabytes beside tensors.
+  EXPECT_GT(result.at("process_planned_bytes").get<std::int64_t>(),
+            result.at("memory_planned_bytes").get<std::int64_t>() + (std::int64_t{10} << 20));
+  EXPECT_LE(result.at("process_planned_bytes").get<std::int64_t>() -
+                result.at("memory_planned_bytes").get<std::int64_t>(),
+            ops::process_peak_bytes());
 }
 
 TEST_F(RunMemory, OfAnEvaluateStageThatDoesNotFitIsRefused) {

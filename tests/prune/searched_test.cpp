@@ -524,7 +524,9 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
     EXPECT_EQ(text.all, 2 * 40 * 64);
     EXPECT_LE(text.choosing, prune::most_tokens(text.all, options).choosing);
     EXPECT_LE(text.judging, prune::most_tokens(text.all, options).judging);
-    return prune::plan_prune(config, 4, text, 2048, options, states, /*offloaded=*/false).total_bytes();
+    return prune::plan_prune(config, 4, text, 2048, options, states, /*offloaded=*/false,
+                             ops::path_of(weights.options().device()))
+        .total_bytes();
   };
   const auto expect_same_bits_within = [&](const std::vector<std::int64_t>& plans) {
     base::Json expected;
@@ -540,9 +542,12 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
                                 .report);
       const auto needed = ops::peak_tensor_bytes() - before;
       EXPECT_LT(needed, needs);
-      EXPECT_GT(needed, needs / 4);
+      // But for room for candidates, which this search does not fill.
+      EXPECT_GT(needed,
+                0.8 * static_cast<double>(needs - report.at("memory_unused_bytes").get<std::int64_t>()));
       EXPECT_EQ(report.at("memory_planned_bytes").get<std::int64_t>(), needs);
-      for (const auto* other : {"memory_planned_bytes", "seconds", "speed", "cost", "cost_before"})
+      for (const auto* other :
+           {"memory_planned_bytes", "memory_unused_bytes", "seconds", "speed", "cost", "cost_before"})
         report.erase(other);
       for (auto& finalist : report["finalists"]) finalist.erase("seconds");
       if (expected.is_null()) expected = report;

@@ -525,7 +525,7 @@ std::int64_t planned(const model::Weights& weights, const calibrate::TextSplit& 
       tokens.batch = std::max(tokens.batch, place.tokens);
     }
   return sparsify::plan_sparsify(weights.config, weights.units.front().element_size(), tokens, options,
-                                 on_disk, /*offloaded=*/false)
+                                 on_disk, /*offloaded=*/false, ops::path_of(weights.options().device()))
       .total_bytes();
 }
 
@@ -552,7 +552,7 @@ TEST(Sparsify, NeedsTheMemoryThatItStates) {
     EXPECT_EQ(result.report.at("memory_planned_bytes").get<std::int64_t>(), needs);
     const auto needed = ops::peak_tensor_bytes() - before;
     EXPECT_LT(needed, needs) << share << on_disk;
-    EXPECT_GT(needed, needs / 3) << share << on_disk;
+    EXPECT_GT(needed, needs * 8 / 10) << share << on_disk;
   }
 }
 

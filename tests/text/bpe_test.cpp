@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
@@ -168,6 +169,39 @@ Model random_model(const Kind& kind, int merges, base::Random& random) {
   model.options.fuse_unk = kind.fuse_unk;
   add_random_merges(model, parts, merges, random);
   return model;
+}
+
+// Undoes x ^= x >> 32 and a product by an odd number.
+std::uint64_t unmixed(std::uint64_t x) {
+  return x ^ x >> 32;
+}
+std::uint64_t divided(std::uint64_t product, std::uint64_t odd) {
+  std::uint64_t inverse = odd;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - odd * inverse;
+  return product * inverse;
+}
+
+double seconds_to_fill(const std::vector<std::uint64_t>& keys) {
+  const auto start = std::chrono::steady_clock::now();
+  MergeTable table(keys.size());
+  for (const auto key : keys)
+    table.set(static_cast<std::int32_t>(key >> 32), static_cast<std::int32_t>(key), {.rank = 1, .token = 1});
+  EXPECT_EQ(table.size(), keys.size());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Pairs that all share one slot of a hash with well-known factors, as a file can bring them.
+TEST(Merges, PairsThatCollideByAKnownHashTakeNoLongerThanOthers) {
+  constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15ULL, kSecond = 0xD6E8FEB86659FD93ULL;
+  std::vector<std::uint64_t> colliding, others;
+  base::Random random(1, 0);
+  for (std::uint64_t i = 1; i <= 30'000; ++i) {
+    auto key = divided(unmixed(divided(i, kSecond)), kFirst);
+    key ^= key >> 29 ^ key >> 58;
+    colliding.push_back(key);
+    others.push_back(random.next_u64());
+  }
+  EXPECT_LT(seconds_to_fill(colliding), 20 * seconds_to_fill(others) + 0.02);
 }
 
 TEST(Bpe, GivesTheTokensOfAPlainLoop) {

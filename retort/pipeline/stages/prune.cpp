@@ -17,6 +17,7 @@
 #include "retort/prune/searched.h"
 #include "retort/prune/target.h"
 #include "retort/record/keys.h"
+#include "retort/record/scratch.h"
 
 namespace retort::pipeline {
 namespace {
@@ -97,7 +98,9 @@ std::optional<std::vector<calibrate::BlockScores>> scores_of_profile(const Conte
 // Saves finalists as they come, from number 2.
 std::function<void(const model::Weights&)> saver(const Context& context, const Stage& stage,
                                                  const base::Path& path) {
-  base::remove_all(context.finalist_path(stage.name, 2).parent_path());  // of an earlier attempt
+  record::remove_ours(context.finalist_path(stage.name, 2).parent_path(), [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == name.npos;
+  });
   const auto provenance =
       provenance_of(stage, at::kFloat, base::Json::array({describe_input(stage.from, path)}));
   return [=, &context, number = std::size_t{2}](const model::Weights& weights) mutable {

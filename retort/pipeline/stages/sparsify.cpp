@@ -9,6 +9,7 @@
 #include "retort/model/weights.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
+#include "retort/record/scratch.h"
 #include "retort/sparsify/options.h"
 #include "retort/sparsify/plan.h"
 #include "retort/sparsify/sparsify.h"
@@ -55,7 +56,7 @@ base::Json run(const Context& context, const CalibratedStage& s) {
                          options_of(s.stage), place, context.observer);
   context.lead([&] {
     save_compressed(context, s.stage, model.path, result.weights);
-    base::remove_all(place.scratch);
+    record::remove_scratch(place.scratch);
   });
   return result.report;
 }

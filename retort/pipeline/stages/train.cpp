@@ -204,6 +204,7 @@ void load_teacher(const Context& context, const Training& training, Models& mode
     models.num_tokens = require_same_tokens(base::join("stage '", stage.name, "'"),
                                             {stage.from, training.from}, {stage.teacher, training.teacher});
     source = model::open_weights(training.teacher);
+    models.num_tokens = std::min(models.num_tokens, source.config.vocab_size);  // special tokens lack rows
     (void)read_model_text(training.teacher, source.config);
     describe(context, stage.teacher, training.teacher, models);
   });
