@@ -189,7 +189,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request, const
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.job().at(0, base::join("stage ", stage.name));
-    in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked); });
+    in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked, beside); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;

@@ -46,6 +46,9 @@ class Tokenizer {
   /// In a SentencePiece vocabulary U+2581 stands for a space and <0xNN> for a byte.
   std::optional<std::string> token_bytes(std::int32_t id) const;
 
+  /// Whether decode() leaves an id out with the special tokens; false where it names no token.
+  bool is_special(std::int32_t id) const;
+
   /// Tokens that are looked for in text before the model sees it, in the order of the file.
   std::vector<AddedToken> added_tokens() const;
 

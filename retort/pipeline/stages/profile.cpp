@@ -5,6 +5,7 @@
 
 #include "retort/calibrate/options.h"
 #include "retort/calibrate/profile.h"
+#include "retort/ops/path.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 
@@ -32,10 +33,12 @@ CalibrationAsked asked(const Stage& stage) {
 CalibratedStage profiling(const Place& place, const Stage& stage, const architecture::Config& model) {
   const auto panel = std::max(calibrate::kPanelTokens, options_of(stage).sequence_length);
   return calibrated_stage(place, stage, asked(stage), [&](std::int64_t tokens) {
-    return WeightsToPlace{
-        .model = model, .item = calibrate::kProfiledWeights, .plan = [&model, tokens, panel](bool offloaded) {
-          return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded);
-        }};
+    return WeightsToPlace{.model = model,
+                          .item = calibrate::kProfiledWeights,
+                          .plan = [&model, tokens, panel, &place](bool offloaded) {
+                            return calibrate::plan_profile(model, sizeof(float), tokens, panel, offloaded,
+                                                           ops::path_of(place.device));
+                          }};
   });
 }
 

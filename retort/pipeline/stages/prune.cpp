@@ -10,6 +10,7 @@
 #include "retort/calibrate/profile_file.h"
 #include "retort/calibrate/split_text.h"
 #include "retort/model/weights.h"
+#include "retort/ops/path.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/prune/options.h"
@@ -76,7 +77,8 @@ CalibratedStage pruning(const Place& place, const Stage& stage, const architectu
                           .item = prune::kInputWeights,
                           .plan = [&, tokens](bool offloaded) {
                             return prune::plan_prune_within(memory, /*may_use_disk=*/true, input,
-                                                            sizeof(float), tokens, batch, options, offloaded)
+                                                            sizeof(float), tokens, batch, options, offloaded,
+                                                            ops::path_of(place.device))
                                 .memory;
                           }};
   });

@@ -7,6 +7,7 @@
 #include "retort/base/files.h"
 #include "retort/base/units.h"
 #include "retort/model/weights.h"
+#include "retort/ops/path.h"
 #include "retort/pipeline/calibration_text.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/scratch.h"
@@ -30,7 +31,8 @@ CalibratedStage sparsifying(const Place& place, const Stage& stage, const archit
     const auto tokens = sparsify::most_tokens(options, text_tokens, place.ranks.all);
     return WeightsToPlace{
         .model = model, .item = sparsify::kSparsifiedWeights, .plan = [&, tokens](bool offloaded) {
-          return sparsify::plan_sparsify(model, sizeof(float), tokens, options, /*on_disk=*/true, offloaded);
+          return sparsify::plan_sparsify(model, sizeof(float), tokens, options, /*on_disk=*/true, offloaded,
+                                         ops::path_of(place.device));
         }};
   });
 }
