@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "retort/base/error.h"
+#include "retort/eval/memory_plan.h"
+#include "retort/ops/tensor_allocator.h"
 #include "support/message_of.h"
 #include "support/oracle_case.h"
 #include "support/reference_model.h"
@@ -166,6 +168,23 @@ TEST(GenerateTexts, AreRefusedWithBadPromptsOrSampling) {
   EXPECT_NE(refused({3}, {.top_p = 0}).find("top_p"), std::string::npos);
   EXPECT_NE(refused({3}, {.min_p = 2}).find("min_p"), std::string::npos);
   EXPECT_NE(refused({3}, {.repetition_penalty = 0}).find("repetition_penalty"), std::string::npos);
+}
+
+// The plan counts at most what is taken, and not much more than that.
+TEST(GenerateTexts, TakeTheMemoryOfTheirPlan) {
+  ops::install_tensor_allocator();
+  const auto parameters = little();
+  const auto& config = parameters->config();
+  const auto prompts = prompts_of(config.vocab_size, 20);
+  const eval::TextsOptions options{.max_new_tokens = 12, .texts_at_once = 4};
+  const auto plan = eval::plan_texts(config, 4, prompts, options, ops::Path::cpu);
+  const auto planned = plan.total_bytes() - plan.bytes_of("model weights");
+  ops::reset_peak_tensor_bytes();
+  const auto before = ops::peak_tensor_bytes();
+  (void)made(*parameters, prompts, options);
+  const auto taken = ops::peak_tensor_bytes() - before;
+  EXPECT_LE(taken, planned);
+  EXPECT_GE(taken, planned / 4);
 }
 
 // A text that goes on with many tokens at once, as a conversation does, is that of all its tokens.

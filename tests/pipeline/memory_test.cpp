@@ -236,7 +236,7 @@ class Commands : public RunMemory {
     GenerateRequest request;
     request.model.model = project_.path("model");
     request.prompt = "word";
-    request.max_new_tokens = max_new_tokens;
+    request.text.max_new_tokens = max_new_tokens;
     return request;
   }
 };
@@ -270,31 +270,23 @@ TEST_F(Commands, GenerationThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
   const auto message = test::message_of<base::MemoryError>([&] { generate(request, listener_); });
   EXPECT_SAYS(message, "keys and values");
   EXPECT_SAYS(message, "ask for fewer new tokens");
-  request.max_new_tokens = 4;
+  request.text.max_new_tokens = 4;
   EXPECT_EQ(generate(request, listener_).at("prompt"), "word");
 }
 
-// Layers that are 2:4 are packed where memory has room for both forms of them.
-TEST_F(Commands, GenerationPacksSparseLayersWhereTheyFit) {
-  if (!ops::packs_two_four(at::kCPU, at::kFloat)) return;  // nothing is packed there
-  const auto recipe = project_.recipe_of({sparse_of("MODEL")}, "dtype: fp32\n");
-  ASSERT_TRUE(run(recipe, test::run_in(project_.run_directory()), listener_).finished);
-  auto request = generation(8);
-  request.model.model = project_.run_directory() / "models/sparse";
-  request.model.dtype = "fp32";
-  const auto made = [&](std::int64_t bytes) {
-    request.model.available_memory = [bytes] { return bytes; };
-    listener_.said.clear();
-    const auto text = generate(request, listener_).at("text");
-    EXPECT_SAYS(listener_.said, "keys and values");
-    return std::pair(text, listener_.said);
-  };
-  const auto [with_room, packed] = made(kPlenty);
-  EXPECT_SAYS(packed, "2:4 layers without zeros");
-  const auto config = architecture::read_config(request.model.model);
-  const auto [without, dense] = made(eval::plan_generation(config, 4, 8, 8, ops::Path::cpu, 0).total_bytes());
-  EXPECT_EQ(dense.find("2:4"), dense.npos) << dense;
-  EXPECT_EQ(with_room, without);
+TEST_F(Commands, TextsThatDoNotFitTogetherAreRefusedWithWhatToDo) {
+  project_.save_model("model", std::int64_t{1} << 14);
+  std::string lines;
+  for (int i = 0; i < 64; ++i) lines += "{\"prompt\": \"word\"}\n";
+  base::write_file_atomically(project_.path("prompts.jsonl"), lines);
+  GenerateFileRequest request{.model = {.model = project_.path("model")},
+                              .text = {.max_new_tokens = 4096, .texts_at_once = 64},
+                              .prompts = project_.path("prompts.jsonl"),
+                              .out = project_.path("out.jsonl")};
+  request.model.available_memory = [] { return std::int64_t{1} << 24; };
+  const auto message = test::message_of<base::MemoryError>([&] { generate_file(request, listener_); });
+  EXPECT_SAYS(message, "keys and values");
+  EXPECT_SAYS(message, "make fewer than 64 texts at once (--batch)");
 }
 
 // Weights of 4 bytes for each of the parameters, and 50 bytes for the rest.
