@@ -101,7 +101,8 @@ Value indented(const FilterCall& call) {
   if (call.value.text() == nullptr || call.value.is_safe())
     throw TemplateFault{"the filter \"indent\" takes a text, found " + type_name(call.value)};
   const auto width = indent_of(parameters, 0).value_or("    ");
-  const auto lines = lines_of(*call.value.text() + "\n", false);
+  const std::string text = *call.value.text() + "\n";  // as Jinja, so that an empty text has a line
+  const auto lines = lines_of(text, false);
   std::string out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     call.budget.make(lines[i].size() + width.size() + 1);

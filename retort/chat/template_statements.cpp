@@ -195,10 +195,12 @@ void Interpreter::set_special(const Statement& statement, const std::string& nam
   const Signature& signature = statement.signature;
   Map others;
   Value caller = Value::undefined("there is no caller");
-  for (const auto& [given, value] : arguments.named) {
+  for (const auto& argument : arguments.named) {
+    const auto& given = argument.first;
+    const Value& value = argument.second;
     const auto& parameters = signature.parameters;
     const auto at = std::find_if(parameters.begin(), parameters.end(),
-                                 [&, &given = given](NameId id) { return syntax_.names[id] == given; });
+                                 [&](NameId id) { return syntax_.names[id] == given; });
     if (at != parameters.end() && at - parameters.begin() >= std::ssize(arguments.positional)) continue;
     if (signature.uses_caller && given == "caller")
       caller = value;

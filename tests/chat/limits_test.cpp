@@ -1,7 +1,7 @@
 // What a template may not do: other constructs, and work without an end.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 
 #include "retort/base/error.h"
@@ -47,19 +47,19 @@ TEST(ChatTemplate, RefusesDeepSyntaxWithoutRunningOutOfStack) {
     for (int i = 0; i < count; ++i) text += part;
     return text;
   };
-  EXPECT_SAYS(refusal("{{ " + repeated("(", 100000) + " }}"), "200 deep");
-  EXPECT_SAYS(refusal("{{ " + repeated("[", 100000) + " }}"), "200 deep");
+  EXPECT_SAYS(refusal("{{ " + repeated("(", 100000) + "1" + repeated(")", 100000) + " }}"), "200 deep");
+  EXPECT_SAYS(refusal("{{ " + repeated("[", 100000) + repeated("]", 100000) + " }}"), "200 deep");
   EXPECT_SAYS(refusal("{{ " + repeated("not ", 100000) + "x }}"), "200 deep");
   EXPECT_SAYS(refusal("{{ " + repeated("-", 100000) + "1 }}"), "200 deep");
   EXPECT_SAYS(refusal("{{ 1" + repeated(" + 1", 100000) + " }}"), "200 deep");
   EXPECT_SAYS(refusal("{{ x" + repeated(".a", 100000) + " }}"), "200 deep");
   EXPECT_SAYS(refusal("{{ x" + repeated("|trim", 100000) + " }}"), "200 deep");
   EXPECT_SAYS(refusal(repeated("{% if x %}", 50000)), "200 deep");
-  EXPECT_SAYS(refusal("{% set " + repeated("(", 100000) + "x %}"), "200 deep");
+  EXPECT_SAYS(refusal("{% set " + repeated("(", 100000) + "x" + repeated(")", 100000) + " %}"), "200 deep");
 }
 
 TEST(ChatTemplate, EndsSoonWhateverItDoes) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = std::clock();  // of the processor, since other programs may run beside
   const std::string nested =
       "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor "
       "%}{% endfor %}";
@@ -76,7 +76,7 @@ TEST(ChatTemplate, EndsSoonWhateverItDoes) {
       failure("{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}"),
       "200 deep");
   EXPECT_SAYS(failure("{{ 9223372036854775807 + 1 }}"), "64 bits");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
+  EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 30);
 }
 
 TEST(ChatTemplate, KeepsNothingOfNamespacesThatHoldEachOther) {
@@ -102,7 +102,7 @@ TEST(Conversation, RefusesMessagesWithoutRoles) {
         [&] { (void)read_conversation(base::Json::parse(json), "chats.jsonl:3"); });
   };
   EXPECT_SAYS(refused("[{\"content\": \"x\"}]"), "chats.jsonl:3: message 1 has no text \"role\"");
-  EXPECT_SAYS(refused("[{\"role\": \"user\", \"content\": 1}]"), "message 1 has the content 1");
+  EXPECT_SAYS(refused("[{\"role\": \"user\", \"content\": 1}]"), "message 1 has the content \"1\"");
   EXPECT_SAYS(refused("[]"), "no message");
   EXPECT_SAYS(refused("{\"x\": 1}"), "expected a conversation");
   EXPECT_SAYS(refused("{\"messages\": [{\"role\": \"user\"}], \"tools\": 1}"), "\"tools\" is no list");

@@ -46,7 +46,7 @@ TEST_F(TemplateFiles, ListHasOneForTools) {
   EXPECT_EQ(chosen(true), "b");
   EXPECT_EQ(chosen(true, "rag"), "c");
   EXPECT_SAYS(message_of<base::ModelError>([&] { (void)chosen(false, "x"); }),
-              "\"default\", \"tool_use\", \"rag\"");
+              "\"default\", \"tool_use\" and \"rag\"");
 }
 
 TEST_F(TemplateFiles, JinjaFilesComeFirst) {
