@@ -23,7 +23,6 @@ class Outputs : public testing::Test {
     write("models/a/model.safetensors", std::string(5000, 'w'));
     write("models/a/config.json", "{}");
     write("stages/a/finalists/2/config.json", "{}");
-    write("stages/a/metrics.jsonl", "{}");
     write("stages/a.documents.jsonl", "{}");
     write("models/b/config.json", "{}");
     RunDirectory::opened_by_another(run_.path()).write_result("a", {{"kind", "prune"}, {"parameters", 3}});
