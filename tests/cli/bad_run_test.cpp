@@ -165,7 +165,7 @@ TEST_F(BadRun, SettingsThatNoModelCanMeet) {
   project_.write_recipe({"{name: s, kind: sparsify, from: ./m" + enough + ", layers: [knee_proj]}"});
   expect_run_refused({}, 2, "knee_proj");
   expect_run_refused({"--set", "memory_bytes=1M", "--set", "stages.s.layers=[down_proj]"}, 6,
-                     "Hessians and factor");
+                     "lower calibration_tokens, leave the widest layers out");
   expect_run_refused({"--set", "stages.s.calibration_tokens=9M"}, 3, "source 'text' has only");
   expect_run_refused({"--set", "stages.s.calibration_tokens=64"}, 3, "calibration text 'text': found ");
   project_.write_recipe({"{name: s, kind: evaluate, models: [./m], data: [text], context: 6400}"});

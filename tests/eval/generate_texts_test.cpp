@@ -70,11 +70,12 @@ TEST(GenerateTexts, GreedyIdsAreThoseOfTransformersForEveryModel) {
     const auto parameters = parameters_in(c.directory);
     const auto& config = parameters->config();
     auto prompts = prompts_of(config.vocab_size, config.max_position_embeddings / 2);
-    prompts.insert(prompts.begin() + 3, {c.prompt, 99});
+    prompts.resize(3);
+    prompts.insert(prompts.begin() + 1, {c.prompt, 99});
     eval::TextsOptions options{.max_new_tokens = c.new_tokens,
-                               .texts_at_once = 4,
+                               .texts_at_once = 3,
                                .stop_ids = eval::end_of_text_ids(c.directory, config)};
-    EXPECT_EQ(made(*parameters, prompts, options).at(3).ids, c.greedy);
+    EXPECT_EQ(made(*parameters, prompts, options).at(1).ids, c.greedy);
     expect_alone(*parameters, prompts, options);
   }
 }

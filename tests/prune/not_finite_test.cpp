@@ -70,7 +70,8 @@ class Listener : public record::Observer {
 };
 
 base::Json without_times(base::Json report) {
-  for (const auto* key : {"seconds", "speed", "cost", "cost_before"}) report.erase(key);
+  for (const auto* key : {"memory_unused_bytes", "seconds", "speed", "cost", "cost_before"})
+    report.erase(key);
   return report;
 }
 
