@@ -67,6 +67,9 @@ int guarded(const Action& action) try {
   return static_cast<int>(code);
 } catch (const base::Error& error) {
   return fail(error.code(), base::join("error: ", error.what()));
+} catch (const std::bad_alloc&) {  // there was no memory for the sentence either
+  spare_memory = std::string();
+  return fail(base::ExitCode::memory, base::join("error: ", base::out_of_memory()));
 } catch (const std::exception& error) {
   return fail(base::ExitCode::internal,
               base::join("internal error, please report it: ", first_line(error.what())));
