@@ -316,21 +316,6 @@ TEST_F(Ranks, TwoThatAreKilledAtOnceAreBothNamed) {
               base::join("; at the same time rank 2 on ", base::host_name(), " (process ", killed[0], ")."));
 }
 
-// The system gives it no more addresses, as within ulimit -v: to no thread that writes, no buffer, no
-// checkpoint.
-TEST_F(Ranks, OneThatGetsNoMemoryEndsAllWithASentence) {
-  project_.write_recipe({train_of(60)});
-  const auto ended = disturb(12, [](Running&, pid_t rank) {
-    const rlimit none{1 << 20, 1 << 20};
-    EXPECT_EQ(::prlimit(rank, RLIMIT_AS, &none, nullptr), 0);
-  });
-  EXPECT_TRUE(ended.code == 5 || ended.code == 6) << ended.code << ended.err;
-  EXPECT_SAYS(ended.err, "ulimit -v");
-  EXPECT_EQ(ended.err.find("internal error"), std::string::npos) << ended.err;
-  const auto next = project_.run({"run", "recipe.yaml", "--run-dir", "run", "--ranks", "3"});
-  EXPECT_EQ(next.code, 0) << next.err;
-}
-
 TEST_F(Ranks, OneThatIsStoppedEndsAllAndIsNamed) {
   project_.write_recipe({train_of(400)});
   const auto ended = disturb(12, [](Running& running, pid_t rank) {
