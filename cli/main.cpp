@@ -24,6 +24,8 @@ std::vector<std::string> arguments;
 
 // Given back where memory has run out, so that there is some to say so.
 std::string spare_memory(std::size_t{1} << 16, ' ');
+/// Made before it is needed, for when there is no memory to make one.
+std::string without_memory = "error: out of memory; raise the limit of this process (ulimit -v).";
 
 struct Command {
   const char* name;
@@ -124,6 +126,9 @@ base::ExitCode parse_and_run(int argc, char** argv) {
   } catch (const base::Error& error) {
     code = error.code();
     sentence = base::join("error: ", error.what());
+  } catch (const std::bad_alloc&) {
+    code = base::ExitCode::memory;
+    sentence.swap(without_memory);
   } catch (const std::exception& error) {
     sentence = base::join("internal error, please report it: ", first_line(error.what()));
   } catch (...) {
