@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
 
 #include "cli/command.h"
 #include "cli/cut_files.h"
@@ -23,9 +24,10 @@ namespace {
 std::vector<std::string> arguments;
 
 // Given back where memory has run out, so that there is some to say so.
-std::string spare_memory(std::size_t{1} << 16, ' ');
-/// Made before it is needed, for when there is no memory to make one.
+auto spare_memory = std::make_unique<char[]>(std::size_t{1} << 16);
+// Made before they are needed, for when there is no memory to make one.
 std::string without_memory = "error: out of memory; raise the limit of this process (ulimit -v).";
+std::string without_reason = "internal error, please report it: the program ended itself";
 
 struct Command {
   const char* name;
@@ -70,7 +72,7 @@ int guarded(const Action& action) try {
 } catch (const base::Error& error) {
   return fail(error.code(), base::join("error: ", error.what()));
 } catch (const std::bad_alloc&) {  // there was no memory for the sentence either
-  spare_memory = std::string();
+  spare_memory.reset();
   return fail(base::ExitCode::memory, base::join("error: ", base::out_of_memory()));
 } catch (const std::exception& error) {
   return fail(base::ExitCode::internal,
@@ -117,9 +119,10 @@ base::ExitCode parse_and_run(int argc, char** argv) {
 
 /// Where no caller catches what is thrown: in a thread of its own, or while a library is loaded.
 [[noreturn]] void end_uncaught() {
-  spare_memory = std::string();
+  spare_memory.reset();
   auto code = base::ExitCode::internal;
-  std::string sentence = "internal error, please report it: the program ended itself";
+  std::string sentence;
+  sentence.swap(without_reason);
   try {
     if (const auto thrown = std::current_exception())
       base::as_errors([&] { std::rethrow_exception(thrown); });

@@ -266,7 +266,7 @@ TEST_F(Commands, EvalThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
 TEST_F(Commands, GenerationThatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {
   project_.save_model("model", std::int64_t{1} << 20);
   auto request = generation(1'000'000);
-  request.model.available_memory = [] { return std::int64_t{1} << 28; };
+  request.model.available_memory = [] { return std::int64_t{1} << 27; };
   const auto message = test::message_of<base::MemoryError>([&] { generate(request, listener_); });
   EXPECT_SAYS(message, "keys and values");
   EXPECT_SAYS(message, "ask for fewer new tokens");
