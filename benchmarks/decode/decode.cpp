@@ -1,6 +1,6 @@
-// How fast `retort generate` makes tokens, beside the rates at which this machine reads memory.  Every token
-// reads each weight once, so such a rate is the bound: that of memory, or of the cache where the weights stay
-// in it.  Prints one JSON object.
+// How fast `retort generate` makes the tokens of one text, beside the rates at which this machine reads
+// memory.  Every token reads each weight once, so such a rate is the bound: that of memory, or of the cache
+// where the weights stay in it.  Prints one JSON object.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -14,10 +14,10 @@
 #include "retort/base/json.h"
 #include "retort/base/machine.h"
 #include "retort/base/random.h"
-#include "retort/eval/generate.h"
+#include "retort/eval/generate_texts.h"
 #include "retort/model/dtype.h"
-#include "retort/model/sparsity.h"
 #include "retort/ops/tensor_allocator.h"
+#include "retort/shard/acquired_unit.h"
 
 namespace {
 
@@ -29,30 +29,31 @@ constexpr std::int64_t kReadBytes = std::int64_t{1} << 30;
 struct Settings {
   std::string model, dtype = "fp32", prompts;
   std::int64_t prompt_tokens = 64, new_tokens = 64, rounds = 5;
-  bool pack = true;
 };
 
-struct Subject {
-  std::unique_ptr<shard::Parameters> parameters;
-  std::vector<std::string> packed;  ///< layers of which tokens read no zeros
-};
-
-Subject subject_of(const Settings& s, at::ScalarType dtype) {
-  auto weights = model::load_weights(s.model, dtype, at::kCPU);
-  auto packed = s.pack ? model::packed_layers(weights.lineage, at::kCPU, dtype) : std::vector<std::string>();
-  return {shard::resident_parameters(std::move(weights), shard::Use::frozen, dtype), std::move(packed)};
+std::unique_ptr<shard::Parameters> loaded(const Settings& s, at::ScalarType dtype) {
+  return shard::resident_parameters(model::load_weights(s.model, dtype, at::kCPU), shard::Use::frozen, dtype);
 }
 
-// Weights of which a token reads every value: all, but of an embedding that is no head only one row, and of
-// packed layers what is left without their zeros.
-std::int64_t read_bytes_per_token(const architecture::Config& config, const architecture::Layout& layout,
-                                  std::span<const std::string> packed, std::int64_t item_bytes) {
+// Whether float32 weights are bfloat16 numbers, as which they are packed.
+bool holds_bfloat16_numbers(const at::Tensor& flat) {
+  return flat.scalar_type() == at::kFloat &&
+         flat.view(at::kInt).bitwise_and(0xffff).count_nonzero().item<std::int64_t>() == 0;
+}
+
+// Weights of which a token reads every value: all, but of an embedding that is no head only one row.
+std::int64_t read_bytes_per_token(shard::Parameters& parameters) {
+  const auto& config = parameters.config();
   auto numel = architecture::num_parameters(config);
   if (!config.tie_word_embeddings) numel -= config.vocab_size * config.hidden_size;
-  for (const auto& unit : layout.units)
-    for (const auto& tensor : unit.tensors)
-      if (std::ranges::find(packed, tensor.name) != packed.end()) numel -= tensor.numel;
-  return numel * item_bytes + model::packed_bytes(layout, packed, item_bytes);
+  bool narrow = true;
+  std::int64_t item_bytes = 0;
+  for (std::int64_t unit = 0; unit < std::ssize(parameters.layout().units); ++unit) {
+    const shard::AcquiredUnit acquired(parameters, unit);
+    narrow = narrow && holds_bfloat16_numbers(acquired.flat());
+    item_bytes = acquired.flat().element_size();
+  }
+  return numel * (narrow ? 2 : item_bytes);
 }
 
 std::uint64_t sum_of_words(const std::uint64_t* words, std::int64_t count) {
@@ -94,25 +95,32 @@ std::vector<std::int32_t> random_prompt(const architecture::Config& config, std:
   return ids;
 }
 
-double seconds_to_generate(Subject& subject, const std::vector<std::int32_t>& prompt,
+std::vector<std::int32_t> continued(shard::Parameters& parameters, const std::vector<std::int32_t>& prompt,
+                                    std::int64_t new_tokens) {
+  std::vector<std::int32_t> ids;
+  const std::vector<eval::Prompt> prompts = {{prompt, 0}};
+  eval::generate_texts(parameters, prompts, {.max_new_tokens = new_tokens},
+                       {.done = [&](std::size_t, const auto& made) { ids = made.ids; }});
+  return ids;
+}
+
+double seconds_to_generate(shard::Parameters& parameters, const std::vector<std::int32_t>& prompt,
                            std::int64_t new_tokens) {
   const double start = base::monotonic_seconds();
-  (void)eval::generate(*subject.parameters, prompt, {.max_new_tokens = new_tokens}, {}, subject.packed);
+  (void)continued(parameters, prompt, new_tokens);
   return base::monotonic_seconds() - start;
 }
 
-base::Json measure(const Settings& s, Subject& subject, at::ScalarType dtype) {
-  const auto& config = subject.parameters->config();
-  const auto bytes = read_bytes_per_token(config, subject.parameters->layout(), subject.packed,
-                                          static_cast<std::int64_t>(at::elementSize(dtype)));
+base::Json measure(const Settings& s, shard::Parameters& parameters, at::ScalarType dtype) {
+  const auto bytes = read_bytes_per_token(parameters);
   const auto words = at::zeros({std::max(bytes, kReadBytes) / 8}, at::kLong);
-  const auto prompt = random_prompt(config, s.prompt_tokens);
+  const auto prompt = random_prompt(parameters.config(), s.prompt_tokens);
   double memory = 0, same_size = 0, first = std::numeric_limits<double>::infinity(), all = first;
   for (std::int64_t round = 0; round < s.rounds; ++round) {
     memory = std::max(memory, read_rate(words, kReadBytes));
     same_size = std::max(same_size, read_rate(words, bytes));
-    first = std::min(first, seconds_to_generate(subject, prompt, 1));
-    all = std::min(all, seconds_to_generate(subject, prompt, s.new_tokens + 1));
+    first = std::min(first, seconds_to_generate(parameters, prompt, 1));
+    all = std::min(all, seconds_to_generate(parameters, prompt, s.new_tokens + 1));
   }
   const double rate = static_cast<double>(s.new_tokens) / (all - first);
   return {{"dtype", model::dtype_name(dtype)},
@@ -129,12 +137,10 @@ base::Json measure(const Settings& s, Subject& subject, at::ScalarType dtype) {
 }
 
 // Greedy continuations of the prompts, to compare two builds.
-base::Json continued(const Settings& s, Subject& subject) {
+base::Json answers_of(const Settings& s, shard::Parameters& parameters) {
   auto answers = base::Json::array();
   for (const auto& prompt : base::parse_json(base::read_file(s.prompts)))
-    answers.push_back(eval::generate(*subject.parameters, prompt.get<std::vector<std::int32_t>>(),
-                                     {.max_new_tokens = s.new_tokens}, {}, subject.packed)
-                          .ids);
+    answers.push_back(continued(parameters, prompt.get<std::vector<std::int32_t>>(), s.new_tokens));
   return answers;
 }
 
@@ -150,13 +156,12 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", s.rounds, "of all in turn; the fastest counts")->capture_default_str();
   app.add_option("--continue", s.prompts,
                  "a JSON file with lists of ids: print their greedy continuations and measure nothing");
-  app.add_flag("!--zeros-too", s.pack, "read 2:4 layers as if they were dense");
   CLI11_PARSE(app, argc, argv);
   try {
     ops::install_tensor_allocator();
     const auto dtype = model::parse_compute_dtype(s.dtype);
-    auto subject = subject_of(s, dtype);
-    const auto result = s.prompts.empty() ? measure(s, subject, dtype) : continued(s, subject);
+    const auto parameters = loaded(s, dtype);
+    const auto result = s.prompts.empty() ? measure(s, *parameters, dtype) : answers_of(s, *parameters);
     std::cout << result.dump(s.prompts.empty() ? 1 : -1) << "\n";
   } catch (const base::Error& error) {
     std::cerr << "decode: " << error.what() << "\n";

@@ -1,7 +1,5 @@
 #include "retort/bench/kernel_work.h"
 
-#include "retort/ops/two_four.h"
-
 namespace retort::bench {
 namespace {
 
@@ -49,8 +47,8 @@ Work attention_backward_work(const architecture::Attention& shape, std::int64_t 
   return {0, 10 * attended_features(shape, tokens)};
 }
 
-Work attention_cached_work(const architecture::Attention& shape, std::int64_t tokens,
-                           std::int64_t item_bytes) {
+Work paged_attention_work(const architecture::Attention& shape, std::int64_t tokens,
+                          std::int64_t item_bytes) {
   return moved(item_bytes * shape.head_dim * (2 * tokens * shape.num_kv_heads + shape.num_heads),
                item_bytes * shape.head_dim * shape.num_heads);
 }
@@ -69,10 +67,6 @@ Work adamw_work(std::int64_t parameters, std::int64_t item_bytes) {
 
 Work decode_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes) {
   return moved(item_bytes * (rows * columns + columns), item_bytes * rows);
-}
-
-Work two_four_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes) {
-  return moved(ops::two_four_bytes(rows, columns, item_bytes) + item_bytes * columns, item_bytes * rows);
 }
 
 }  // namespace retort::bench

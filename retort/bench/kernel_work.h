@@ -32,8 +32,7 @@ Work attention_work(const architecture::Attention& shape, std::int64_t tokens);
 /// 10 E operations: scores again, and four gradients.
 Work attention_backward_work(const architecture::Attention& shape, std::int64_t tokens);
 /// One new token: the keys and values of `tokens` in.
-Work attention_cached_work(const architecture::Attention& shape, std::int64_t tokens,
-                           std::int64_t item_bytes);
+Work paged_attention_work(const architecture::Attention& shape, std::int64_t tokens, std::int64_t item_bytes);
 
 /// Logits in, their gradient out.
 Work cross_entropy_work(std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes);
@@ -44,7 +43,4 @@ Work kl_divergence_work(std::int64_t rows, std::int64_t vocab, std::int64_t item
 Work adamw_work(std::int64_t parameters, std::int64_t item_bytes);
 /// One token times a weight [rows, columns].
 Work decode_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes);
-/// The same of a 2:4 weight without its zeros.
-Work two_four_product_work(std::int64_t rows, std::int64_t columns, std::int64_t item_bytes);
-
 }  // namespace retort::bench

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "retort/base/error.h"
 #include "retort/bench/memory_rate.h"
@@ -14,7 +15,8 @@
 #include "retort/ops/logit_losses.h"
 #include "retort/ops/matrix_product.h"
 #include "retort/ops/optimizer_step.h"
-#include "retort/ops/two_four.h"
+#include "retort/ops/packed_linear.h"
+#include "retort/ops/paged_attention.h"
 
 namespace retort::bench {
 namespace {
@@ -45,6 +47,7 @@ struct Sizes {
 // written to memory that no cache holds either.
 struct Set {
   std::vector<at::Tensor> in, out;
+  ops::PackedLinear packed = {};  ///< where the operation wants weights so
 };
 
 struct Kernel {
@@ -149,17 +152,20 @@ class KernelList {
            const auto& in = set.in;
            ops::attention_backward(in[5], in[0], in[1], in[2], {in[3], in[4]}, starts, in[6], in[7], in[8]);
          }});
-    kernels_.push_back({"attention_cached",
-                        shape_of("1 to ", n, " x ", queries, "/", keys, " heads of ", dim),
-                        attention_cached_work(heads, n, item), 2 * n * keys * dim * item,
-                        [=, this] {
-                          return std::vector{tensor({1, (queries + 2 * keys) * dim}), tensor({n, keys, dim}),
-                                             tensor({n, keys, dim})};
-                        },
-                        [=](Set& set) {
-                          ops::KeyValueCache cache{set.in[1], set.in[2], n - 1};
-                          set.out = {ops::attention_cached(set.in[0], cache)};
-                        }});
+    const auto pages = (n + ops::kPageTokens - 1) / ops::kPageTokens;
+    std::vector<std::int32_t> order(static_cast<std::size_t>(pages));
+    std::iota(order.begin(), order.end(), 0);
+    kernels_.push_back(
+        {"paged_attention", shape_of("1 to ", n, " x ", queries, "/", keys, " heads of ", dim),
+         paged_attention_work(heads, n, item), 2 * n * keys * dim * item,
+         [=, this] {
+           const auto page_rows = [&] { return tensor({pages, ops::kPageTokens, keys, dim}); };
+           return std::vector{tensor({1, (queries + 2 * keys) * dim}), page_rows(), page_rows()};
+         },
+         [=](Set& set) {
+           const ops::PagedText text[] = {{order, n}};
+           set.out = {ops::attention_of_texts(set.in[0], text, {set.in[1], set.in[2]})};
+         }});
   }
 
   void add_head() {
@@ -208,25 +214,12 @@ class KernelList {
                         [=, this] {
                           return std::vector{tensor({1, d}), tensor({rows, d})};
                         },
-                        [](Set& set) { set.out = {ops::linear(set.in[0], set.in[1])}; }});
-    add_two_four_product(rows);
-  }
-
-  void add_two_four_product(std::int64_t rows) {
-    const auto d = s_.hidden, item = s_.item_bytes;
-    if (d % 4 != 0 || !ops::packs_two_four(options_.device(), at::typeMetaToScalarType(options_.dtype())))
-      return;
-    kernels_.push_back({"decode_product_two_four", shape_of("1 x ", d, " by ", d, " x ", rows),
-                        two_four_product_work(rows, d, item),
-                        rows * d * item + ops::two_four_bytes(rows, d, item),
-                        [=, this] {
-                          const auto w = tensor({rows, d});
-                          w.view({rows, d / 4, 4}).narrow(2, 2, 2).zero_();
-                          return std::vector{tensor({1, d}), w, ops::two_four_rows(w, 0, rows).packed};
-                        },
                         [](Set& set) {
-                          const ops::TwoFourRows packed[] = {{0, set.in[1].size(0), set.in[2]}};
-                          set.out = {ops::linear(set.in[0], set.in[1], packed)};
+                          if (!set.packed.defined()) {  // in the first run, which is not timed
+                            set.packed = ops::PackedLinear(set.in[1]);
+                            set.in[1] = at::Tensor();
+                          }
+                          set.out = {ops::linear_apart(set.in[0], set.packed)};
                         }});
   }
 

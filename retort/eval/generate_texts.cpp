@@ -27,7 +27,6 @@ struct LiveText {
   base::Random random;
 };
 
-// The first prompt has the random numbers of generate().
 std::uint64_t stream_of(std::uint64_t number) {
   return base::stream_of(number == 0 ? "generation" : base::join("generation ", number));
 }
@@ -44,10 +43,10 @@ struct Choice {
 
 class Round {
  public:
-  Round(shard::Parameters& parameters, std::span<const Prompt> prompts, const TextsOptions& options,
+  Round(TextWeights& weights, std::span<const Prompt> prompts, const TextsOptions& options,
         const TextsListener& listener, comm::Group* group)
-      : config_(parameters.config()),
-        decoder_(parameters, cache_room_of(parameters.config(), prompts, options)),
+      : config_(weights.config()),
+        decoder_(weights, cache_room_of(weights.config(), prompts, options)),
         prompts_(prompts),
         options_(options),
         listener_(listener),
@@ -64,6 +63,7 @@ class Round {
  private:
   void begin_texts() {
     std::int64_t tokens = 0;
+    std::vector<GrowingText*> begun;
     for (; next_ < prompts_.size() && std::ssize(live_) < options_.texts_at_once; ++next_) {
       const auto& prompt = prompts_[next_];
       const auto most = most_tokens(config_, prompt, options_), length = std::ssize(prompt.ids);
@@ -72,11 +72,13 @@ class Round {
         continue;
       }
       if (tokens > 0 && tokens + length > kPromptTokensAtOnce) return;
+      if (decoder_.gains_by_waiting(prompt.ids, begun)) return;
       auto live = std::make_unique<LiveText>(
           LiveText{next_, {prompt.ids, most}, length, {options_.sampling.seed, stream_of(prompt.number)}});
       if (!decoder_.admit(live->text)) return;
+      begun.push_back(&live->text);
+      tokens += length - live->text.seen;
       live_.push_back(std::move(live));
-      tokens += length;
     }
   }
 
@@ -146,6 +148,25 @@ class Round {
 
 }  // namespace
 
+void check_prompt(const architecture::Config& config, std::span<const std::int32_t> prompt,
+                  std::int64_t max_new_tokens) {
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  base::require<base::UsageError>(
+      length > 0,
+      "generation: expected a prompt of at least one token, found none; begin with the model's "
+      "begin-of-text token or give a text.");
+  const auto longest = architecture::longest_context(config);
+  base::require<base::UsageError>(length <= longest, "generation: the prompt has ", length,
+                                  " tokens, but the model was made for at most ", longest, "; shorten it.");
+  base::require<base::UsageError>(max_new_tokens >= 0,
+                                  "generation: expected a number of new tokens of at least 0, found ",
+                                  max_new_tokens, ".");
+  for (const auto id : prompt)
+    base::require<base::UsageError>(id >= 0 && id < config.vocab_size, "generation: the prompt holds token ",
+                                    id, ", but the model knows only ", config.vocab_size,
+                                    "; use the tokenizer that belongs to it.");
+}
+
 CacheRoom cache_room_of(const architecture::Config& config, std::span<const Prompt> prompts,
                         const TextsOptions& options) {
   std::vector<std::int64_t> tokens;
@@ -169,17 +190,24 @@ std::int64_t tokens_at_once(std::span<const Prompt> prompts, const TextsOptions&
   return std::min(all, std::max(kPromptTokensAtOnce, longest_prompt(prompts))) + options.texts_at_once;
 }
 
-void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
-                    const TextsOptions& options, const TextsListener& listener, comm::Group* group) {
+void generate_texts(TextWeights& weights, std::span<const Prompt> prompts, const TextsOptions& options,
+                    const TextsListener& listener, comm::Group* group) {
   comm::agree(group, [&] {
     check(options.sampling);
     base::require<base::UsageError>(options.texts_at_once > 0,
                                     "generation: expected at least one text at once, found ",
                                     options.texts_at_once, ".");
-    for (const auto& prompt : prompts) check_prompt(parameters.config(), prompt.ids, options.max_new_tokens);
+    for (const auto& prompt : prompts) check_prompt(weights.config(), prompt.ids, options.max_new_tokens);
   });
   if (prompts.empty()) return;
-  Round(parameters, prompts, options, listener, group).run();
+  Round(weights, prompts, options, listener, group).run();
+}
+
+void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
+                    const TextsOptions& options, const TextsListener& listener, comm::Group* group) {
+  if (prompts.empty()) return;
+  TextWeights weights(parameters);
+  generate_texts(weights, prompts, options, listener, group);
 }
 
 }  // namespace retort::eval

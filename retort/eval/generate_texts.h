@@ -8,10 +8,23 @@
 #include <vector>
 
 #include "retort/comm/group.h"
-#include "retort/eval/generate.h"
+#include "retort/eval/options.h"
 #include "retort/eval/text_decoder.h"
 
 namespace retort::eval {
+
+enum class StopReason { end_of_text, max_new_tokens, context, asked };
+
+struct Generation {
+  std::vector<std::int32_t> ids;  ///< prompt and answer; the answer includes the token that ended it
+  std::int64_t prompt_tokens = 0;
+  StopReason reason = StopReason::max_new_tokens;
+};
+
+/// Throws UsageError for a prompt without tokens, longer than architecture::longest_context() or with ids
+/// outside the vocabulary, and for a negative number of new tokens.
+void check_prompt(const architecture::Config& config, std::span<const std::int32_t> prompt,
+                  std::int64_t max_new_tokens);
 
 struct Prompt {
   std::vector<std::int32_t> ids = {};
@@ -42,8 +55,12 @@ std::int64_t longest_prompt(std::span<const Prompt> prompts);
 std::int64_t tokens_at_once(std::span<const Prompt> prompts, const TextsOptions& options);
 
 /// Each text gets the ids that it gets alone: to the bit on a CPU; elsewhere as far as the device's products
-/// do not depend on their number of rows.  Throws what generate() throws, and UsageError for sampling out of
-/// range.  `group`: ranks that gather units from each other; rank 0 chooses and listens.  Collective over it.
+/// do not depend on their number of rows.  Throws what check_prompt() throws, UsageError for sampling out of
+/// range, and ValidationError for logits that are not finite.  `group`: ranks that gather units from each
+/// other; rank 0 chooses and listens.  Collective over it.
+void generate_texts(TextWeights& weights, std::span<const Prompt> prompts, const TextsOptions& options,
+                    const TextsListener& listener, comm::Group* group = nullptr);
+/// Of TextWeights that live as long as the call.
 void generate_texts(shard::Parameters& parameters, std::span<const Prompt> prompts,
                     const TextsOptions& options, const TextsListener& listener, comm::Group* group = nullptr);
 

@@ -11,16 +11,15 @@ bool is_widened(at::ScalarType type) {
 
 }  // namespace
 
-HeldHead::HeldHead(shard::Parameters& parameters, std::int64_t num_tokens, HeadMatrix matrix)
+HeldHead::HeldHead(shard::Parameters& parameters, std::int64_t num_tokens)
     : HeldHead(parameters,
                std::make_shared<const shard::AcquiredUnit>(parameters, parameters.layout().head_unit()),
-               num_tokens, matrix) {}
+               num_tokens) {}
 
 HeldHead::HeldHead(shard::Parameters& parameters, std::shared_ptr<const shard::AcquiredUnit> unit,
-                   std::int64_t num_tokens, HeadMatrix matrix)
-    : HeadScorer(parameters.config(), parameters.layout(), unit->flat(), num_tokens, matrix),
-      unit_(std::move(unit)) {
-  if (matrix == HeadMatrix::widened && is_widened(unit_->flat().scalar_type())) unit_.reset();
+                   std::int64_t num_tokens)
+    : HeadScorer(parameters.config(), parameters.layout(), unit->flat(), num_tokens), unit_(std::move(unit)) {
+  if (is_widened(unit_->flat().scalar_type())) unit_.reset();
 }
 
 }  // namespace retort::eval

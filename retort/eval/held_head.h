@@ -11,13 +11,12 @@ namespace retort::eval {
 /// A scorer that keeps the head unit of its parameters acquired, unless it reads a copy of its own.
 class HeldHead : public HeadScorer {
  public:
-  /// `parameters` outlive it.  `num_tokens`, `matrix`: as of HeadScorer.
-  explicit HeldHead(shard::Parameters& parameters, std::int64_t num_tokens = 0,
-                    HeadMatrix matrix = HeadMatrix::widened);
+  /// `parameters` outlive it.  `num_tokens`: as of HeadScorer.
+  explicit HeldHead(shard::Parameters& parameters, std::int64_t num_tokens = 0);
 
  private:
   HeldHead(shard::Parameters& parameters, std::shared_ptr<const shard::AcquiredUnit> unit,
-           std::int64_t num_tokens, HeadMatrix matrix);
+           std::int64_t num_tokens);
 
   std::shared_ptr<const shard::AcquiredUnit> unit_;  ///< null: HeadScorer has widened what it reads
 };

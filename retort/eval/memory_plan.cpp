@@ -51,8 +51,8 @@ shard::MemoryPlan plan_scoring(const architecture::Config& model, const architec
   auto work = shard::block_forward_bytes(model, tokens, context, item_bytes, path);
   if (two) work = std::max(work, shard::block_forward_bytes(*teacher, tokens, context, item_bytes, path));
   shard::MemoryPlan plan{{}, "lower the context, or use a machine with more"};
-  plan.items.push_back({"model weights", weight_bytes(model, item_bytes)});
-  if (two) plan.items.push_back({"teacher weights", weight_bytes(*teacher, item_bytes)});
+  plan.items.push_back({kModelWeights, weight_bytes(model, item_bytes)});
+  if (two) plan.items.push_back({kTeacherWeights, weight_bytes(*teacher, item_bytes)});
   if (const auto heads =
           head_copy_bytes(model, item_bytes) + (two ? head_copy_bytes(*teacher, item_bytes) : 0))
     plan.items.push_back({"heads in float32", heads});
@@ -80,11 +80,6 @@ std::int64_t gathered_bytes(const architecture::Config& model, const architectur
   return std::max(own + held(other), shard::gathered_to_score(other, holds_head) + held(layout)) * item_bytes;
 }
 
-std::int64_t generation_head_bytes(const architecture::Config& config, std::int64_t item_bytes,
-                                   ops::Path path) {
-  return path == ops::Path::cpu ? 0 : head_copy_bytes(config, item_bytes);
-}
-
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
                             std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path) {
   const auto scoring = logits_bytes(1, false, std::min(head_rows, tokens), model.vocab_size,
@@ -94,55 +89,34 @@ std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item
          std::max(scoring, shard::block_forward_bytes(model, tokens, sequence_tokens, item_bytes, path));
 }
 
-std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t item_bytes,
-                             std::int64_t tokens) {
-  std::int64_t bytes = 0;
-  for (const auto& block : config.blocks)
-    if (block.attention)
-      bytes += 2 * ops::cache_room(tokens, block.attention->kind.window.value_or(0)) *
-               block.attention->num_kv_heads * block.attention->head_dim * item_bytes;
+namespace {
+
+struct UnitBytes {
+  std::int64_t all = 0, largest = 0;
+  void add(std::int64_t bytes) {
+    all += bytes;
+    largest = std::max(largest, bytes);
+  }
+};
+
+// Of the units behind the first one, which holds the embedding.
+UnitBytes units_behind_the_embedding(const architecture::Layout& layout, std::int64_t item_bytes) {
+  UnitBytes bytes;
+  for (std::size_t unit = 1; unit < layout.units.size(); ++unit)
+    bytes.add(layout.units[unit].size * item_bytes);
   return bytes;
 }
 
-shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
-                                  std::int64_t packed_bytes) {
-  const auto all = prompt_tokens + new_tokens;
-  std::int64_t attention = 0;
-  for (const auto& block : config.blocks) {
-    if (!block.attention) continue;
-    const ops::AttentionSizes sizes{.segment = std::min(all, block.attention->kind.window.value_or(all)),
-                                    .tokens = all,
-                                    .heads = block.attention->num_heads,
-                                    .queries = block.attention->num_heads * block.attention->head_dim};
-    attention = std::max(attention, ops::attention_cached_work_bytes(path, sizes, item_bytes));
-  }
-  const auto head = generation_head_bytes(config, item_bytes, path);
-  const auto hidden = 2 * prompt_tokens * config.hidden_size * item_bytes;
-  shard::MemoryPlan plan{
-      {{"model weights", weight_bytes(config, item_bytes) + head},
-       {"keys and values", key_value_bytes(config, item_bytes, all)},
-       {"positions", position_bytes(config, all)},
-       {"work of a block",
-        ops::product_work_bytes(path, item_bytes) + hidden + attention +
-            shard::block_forward_bytes(config, prompt_tokens, prompt_tokens, item_bytes, path)},
-       {"logits", 4 * config.vocab_size * 8}},
-      "shorten the prompt, ask for fewer new tokens, or use a machine with more"};
-  if (packed_bytes > 0) plan.items.push_back({"2:4 layers without zeros", packed_bytes});
-  return plan;
-}
-
-namespace {
-
-// Weights in the order of products, where they are a copy: at most all of them.
-std::int64_t packed_bytes_of(const architecture::Config& config, std::int64_t item_bytes, ops::Path path) {
-  if (path != ops::Path::cpu) return 0;
-  std::int64_t bytes = 0;
-  const auto layout = architecture::make_layout(config);
-  for (const auto& unit : layout.units)
+// In the order of products, on a CPU, where that is a copy.
+UnitBytes packed_units(const architecture::Layout& layout, std::int64_t item_bytes) {
+  UnitBytes bytes;
+  for (const auto& unit : layout.units) {
+    std::int64_t of_unit = 0;
     for (const auto& tensor : unit.tensors)
       if (tensor.is_matrix())
-        bytes += ops::packed_linear_bytes(tensor.rows(), tensor.numel / tensor.rows(), item_bytes);
+        of_unit += ops::packed_linear_bytes(tensor.rows(), tensor.numel / tensor.rows(), item_bytes);
+    bytes.add(of_unit);
+  }
   return bytes;
 }
 
@@ -155,20 +129,41 @@ std::int64_t paged_bytes(const architecture::Config& config, std::int64_t item_b
   return bytes;
 }
 
-}  // namespace
-
-namespace {
+// Of a text that goes on with several tokens.
+std::int64_t attention_of_end_bytes(const architecture::Config& config, std::int64_t item_bytes,
+                                    std::int64_t tokens, ops::Path path) {
+  std::int64_t most = 0;
+  for (const auto& block : config.blocks) {
+    if (!block.attention) continue;
+    const auto& heads = *block.attention;
+    const ops::AttentionSizes sizes{.segment = tokens,
+                                    .heads = heads.num_heads,
+                                    .queries = heads.num_heads * heads.head_dim,
+                                    .keys = heads.num_kv_heads * heads.head_dim};
+    most = std::max(most, ops::attention_of_end_work_bytes(path, sizes, item_bytes));
+  }
+  return most;
+}
 
 shard::MemoryPlan plan_of_texts(const architecture::Config& config, std::int64_t item_bytes,
                                 const CacheRoom& room, std::int64_t tokens, std::int64_t longest,
-                                ops::Path path) {
+                                ops::Path path, WeightsFrom from) {
+  const auto layout = architecture::make_layout(config);
+  const auto behind = units_behind_the_embedding(layout, item_bytes);
+  const bool copies = path == ops::Path::cpu;
+  const auto packed = copies ? packed_units(layout, item_bytes) : UnitBytes();
+  // A unit of a file goes when its copy is made; so one of them and the embedding are there unpacked.
+  const auto unpacked = copies && from == WeightsFrom::file
+                            ? layout.units.front().size * item_bytes + behind.largest
+                            : weight_bytes(config, item_bytes);
   return {
-      {{"model weights", weight_bytes(config, item_bytes)},
-       {"weights in the order of products", packed_bytes_of(config, item_bytes, path)},
+      {{kModelWeights, unpacked},
+       {"weights in the order of products", from == WeightsFrom::ranks ? packed.largest : packed.all},
        {"keys and values", paged_bytes(config, item_bytes, room)},
        {"work of a block", ops::product_work_bytes(path, item_bytes) + position_bytes(config, tokens) +
                                2 * tokens * config.hidden_size * wide(item_bytes) +
-                               shard::block_forward_bytes(config, tokens, longest, wide(item_bytes), path)},
+                               shard::block_forward_bytes(config, tokens, longest, wide(item_bytes), path) +
+                               attention_of_end_bytes(config, item_bytes, longest, path)},
        {"logits", room.texts * config.vocab_size * 4 + config.vocab_size * 32}},
       ""};
 }
@@ -176,10 +171,11 @@ shard::MemoryPlan plan_of_texts(const architecture::Config& config, std::int64_t
 }  // namespace
 
 shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t item_bytes,
-                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path) {
+                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path,
+                             WeightsFrom from) {
   const auto room = cache_room_of(config, prompts, options);
   auto plan = plan_of_texts(config, item_bytes, room, tokens_at_once(prompts, options),
-                            longest_prompt(prompts), path);
+                            longest_prompt(prompts), path, from);
   plan.advice =
       base::join("make fewer than ", room.texts,
                  " texts at once (--batch), shorten the prompts, ask for fewer new tokens, or use a "
@@ -190,7 +186,7 @@ shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t it
 shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,
                             ops::Path path) {
   auto plan = plan_of_texts(config, item_bytes, {.texts = 1, .longest_tokens = tokens, .tokens = tokens},
-                            tokens, tokens, path);
+                            tokens, tokens, path, WeightsFrom::file);
   plan.advice = "lower --context, or use a machine with more";
   return plan;
 }

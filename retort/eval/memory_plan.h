@@ -9,6 +9,9 @@
 
 namespace retort::eval {
 
+/// Items of the plans.
+inline constexpr auto kModelWeights = "model weights", kTeacherWeights = "teacher weights";
+
 /// Of evaluate_source in windows of `context` tokens, where operations take `path`.  `teacher` may be null,
 /// or the model itself, which is then loaded once.
 shard::MemoryPlan plan_scoring(const architecture::Config& model, const architecture::Config* teacher,
@@ -25,26 +28,16 @@ std::int64_t gathered_bytes(const architecture::Config& model, const architectur
 std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item_bytes, std::int64_t tokens,
                             std::int64_t sequence_tokens, std::int64_t head_rows, ops::Path path);
 
-/// Of generate() with room for `new_tokens` behind the prompt; `packed_bytes`: model::packed_bytes of its
-/// packed layers.
-shard::MemoryPlan plan_generation(const architecture::Config& config, std::int64_t item_bytes,
-                                  std::int64_t prompt_tokens, std::int64_t new_tokens, ops::Path path,
-                                  std::int64_t packed_bytes);
+/// Where TextWeights come from: a file, weights that stay in memory, or ranks that hold parts of them.
+enum class WeightsFrom { file, memory, ranks };
 
 /// Of generate_texts().
 shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t item_bytes,
-                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path);
+                             std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path,
+                             WeightsFrom from);
 
-/// Of a conversation of so many tokens.
+/// Of a conversation of so many tokens, by weights from a file.
 shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,
                             ops::Path path);
-
-/// The copy of the head that generation makes: on a CPU none, elsewhere it is widened for single rows too.
-std::int64_t generation_head_bytes(const architecture::Config& config, std::int64_t item_bytes,
-                                   ops::Path path);
-
-/// Keys and values of `tokens` tokens, bytes.
-std::int64_t key_value_bytes(const architecture::Config& config, std::int64_t item_bytes,
-                             std::int64_t tokens);
 
 }  // namespace retort::eval

@@ -39,11 +39,4 @@ struct Sampling {
   std::uint64_t seed = 0;
 };
 
-struct GenerateOptions {
-  std::int64_t max_new_tokens = 64;
-  double temperature = 0;  ///< 0: greedy
-  std::uint64_t seed = 0;
-  std::vector<std::int32_t> ids_without_token = {};  ///< rows of the head that are never chosen
-};
-
 }  // namespace retort::eval

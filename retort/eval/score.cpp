@@ -68,10 +68,10 @@ void ScoreSums::add(const ScoreSums& other) {
 }
 
 HeadScorer::HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-                       const at::Tensor& head_unit_flat, std::int64_t num_tokens, HeadMatrix matrix)
+                       const at::Tensor& head_unit_flat, std::int64_t num_tokens)
     : eps_(config.rms_norm_eps), rule_(model::logit_rule(config)) {
   const auto head = model::head_weights(layout, head_unit_flat);
-  head_ = {widened(head.norm_D), matrix == HeadMatrix::widened ? widened(head.matrix_VD) : head.matrix_VD};
+  head_ = {widened(head.norm_D), widened(head.matrix_VD)};
   num_tokens_ = num_tokens > 0 ? std::min(num_tokens, vocab_size()) : vocab_size();
 }
 

@@ -29,10 +29,6 @@ struct ScoreSums {
   void add(const ScoreSums& other);
 };
 
-/// A matrix in bfloat16 is widened once, for products of many rows; or it stays, for those of single rows,
-/// which are bound by what they read.  The logits are the same up to rounding in float32.
-enum class HeadMatrix { widened, as_it_is };
-
 /// Final norm and head product in float32 whatever the compute type (float64 for float64): logits of bfloat16
 /// are too coarse for a KL.
 class HeadScorer {
@@ -40,8 +36,7 @@ class HeadScorer {
   /// `head_unit_flat` is the flat buffer of layout.head_unit(); it may be released afterwards if it was
   /// widened.  `num_tokens`: the first rows that are tokens, 0: all; the others are padding.
   HeadScorer(const architecture::Config& config, const architecture::Layout& layout,
-             const at::Tensor& head_unit_flat, std::int64_t num_tokens = 0,
-             HeadMatrix matrix = HeadMatrix::widened);
+             const at::Tensor& head_unit_flat, std::int64_t num_tokens = 0);
   at::Tensor logits(const at::Tensor& hidden_RD) const;
   std::int64_t vocab_size() const { return head_.matrix_VD.size(0); }
   std::int64_t num_tokens() const { return num_tokens_; }

@@ -6,9 +6,6 @@
 #include <algorithm>
 
 #include "retort/base/index.h"
-#include "retort/eval/score.h"
-#include "retort/ops/elementwise.h"
-#include "retort/shard/acquired_unit.h"
 
 namespace retort::eval {
 namespace {
@@ -22,16 +19,27 @@ std::int64_t window_of(const architecture::Block& block) {
   return block.attention ? block.attention->kind.window.value_or(0) : 0;
 }
 
-at::Tensor wide(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
-}
-
 ops::KeyValuePages empty_pages(const architecture::Block& block, std::int64_t pages,
                                const at::TensorOptions& options) {
   if (!block.attention) return {};
   const std::vector<std::int64_t> size = {pages, ops::kPageTokens, block.attention->num_kv_heads,
                                           block.attention->head_dim};
   return {at::empty(size, options), at::empty(size, options)};
+}
+
+// Whether keys do not depend on what follows them, and all of a text's pages are held.
+bool shares_beginnings(const architecture::Config& config) {
+  const auto sees_all = [](const architecture::Block& block) { return window_of(block) == 0; };
+  const auto keeps_angles = [](const architecture::Rope& rope) {
+    return !rope.starts_anew && rope.kind != architecture::Rope::Kind::dynamic;
+  };
+  return std::ranges::all_of(config.blocks, sees_all) && std::ranges::all_of(config.ropes, keeps_angles);
+}
+
+// Whole pages, behind which a token is left.
+std::span<const std::int32_t> shareable(std::span<const std::int32_t> ids) {
+  const auto pages = ids.empty() ? 0 : (ids.size() - 1) / ops::kPageTokens;
+  return ids.first(pages * ops::kPageTokens);
 }
 
 at::Tensor attention_of_fresh(const at::Tensor& qkv_NX, const ops::KeyValuePages& pages,
@@ -46,12 +54,9 @@ at::Tensor attention_of_fresh(const at::Tensor& qkv_NX, const ops::KeyValuePages
 
 }  // namespace
 
-TextDecoder::TextDecoder(shard::Parameters& parameters, const CacheRoom& room)
-    : parameters_(parameters), device_(at::kCPU) {
-  const shard::AcquiredUnit embedding(parameters, 0);  // for the type that blocks compute in
-  const auto options = embedding.flat().options();
-  device_ = embedding.flat().device();
-  for (const auto& block : parameters.config().blocks) {
+TextDecoder::TextDecoder(TextWeights& weights, const CacheRoom& room)
+    : weights_(weights), device_(weights.options().device()) {
+  for (const auto& block : weights.config().blocks) {
     const auto window = window_of(block);
     const auto known = std::ranges::find(pools_, window, &PagePool::window);
     pool_of_.push_back(to_size(known - pools_.begin()));
@@ -59,12 +64,8 @@ TextDecoder::TextDecoder(shard::Parameters& parameters, const CacheRoom& room)
       unreserved_.push_back(pages_of(room, window));
       pools_.emplace_back(unreserved_.back(), window);
     }
-    caches_.push_back(empty_pages(block, unreserved_[pool_of_.back()], options));
+    caches_.push_back(empty_pages(block, unreserved_[pool_of_.back()], weights.options()));
   }
-  if (!parameters.resident()) return;
-  for (std::size_t block = 0; block < caches_.size(); ++block)
-    with_weights(block, [&](const model::BlockWeights& weights) { weights_.push_back(weights); });
-  pack_head();
 }
 
 std::int64_t TextDecoder::pages_of(const CacheRoom& room, std::int64_t window) {
@@ -82,7 +83,27 @@ bool TextDecoder::admit(GrowingText& text) {
   unreserved_ = std::move(left);
   text.pages.assign(pools_.size(), {});
   text.seen = 0;
+  text.begun = false;
+  if (!shares_beginnings(weights_.config()) || pools_.empty()) return true;
+  text.pages[0] = pools_[0].beginning_of(shareable(text.ids));
+  pools_[0].share(text.pages[0]);
+  text.seen = std::ssize(text.pages[0]) * ops::kPageTokens;
   return true;
+}
+
+bool TextDecoder::gains_by_waiting(std::span<const std::int32_t> ids,
+                                   std::span<GrowingText* const> texts) const {
+  if (!shares_beginnings(weights_.config()) || pools_.empty()) return false;
+  const auto begins = shareable(ids);
+  const auto known = std::ssize(pools_[0].beginning_of(begins)) * ops::kPageTokens;
+  return std::ranges::any_of(texts, [&](const GrowingText* text) {
+    const auto [end, other] = std::ranges::mismatch(begins, text->ids);
+    return (end - begins.begin()) / ops::kPageTokens * ops::kPageTokens > known;
+  });
+}
+
+void TextDecoder::remember(const GrowingText& text) {
+  if (shares_beginnings(weights_.config()) && !pools_.empty()) pools_[0].remember(text.pages[0], text.ids);
 }
 
 void TextDecoder::release(GrowingText& text) {
@@ -95,7 +116,7 @@ void TextDecoder::release(GrowingText& text) {
 
 // Whether the text becomes so long that all of it is turned by other angles.
 bool TextDecoder::outgrows(const GrowingText& text) const {
-  const auto& ropes = parameters_.config().ropes;
+  const auto& ropes = weights_.config().ropes;
   return text.seen > 0 && std::ranges::any_of(ropes, [&](const architecture::Rope& rope) {
            return rope.starts_anew && text.seen <= rope.original_context &&
                   std::ssize(text.ids) > rope.original_context;
@@ -129,9 +150,19 @@ TextDecoder::Batch TextDecoder::batch_of(std::span<GrowingText* const> texts) {
       take(which);
       batch.fresh_starts.push_back(std::ssize(batch.ids));
     }
+  // The last token of a prompt is read as others of it are.
+  const auto adds = [](const GrowingText& text) {
+    return text.seen > 0 && (!text.begun || std::ssize(text.ids) - text.seen > 1);
+  };
+  batch.added_starts = {std::ssize(batch.ids)};
   for (std::size_t which = 0; which < texts.size(); ++which)
-    if (texts[which]->seen > 0) take(which);
-  batch.layout = model::layout_of_parts(parameters_.config(), parts, device_, frequencies_);
+    if (adds(*texts[which])) {
+      take(which);
+      batch.added_starts.push_back(std::ssize(batch.ids));
+    }
+  for (std::size_t which = 0; which < texts.size(); ++which)
+    if (texts[which]->seen > 0 && !adds(*texts[which])) take(which);
+  batch.layout = model::layout_of_parts(weights_.config(), parts, device_, frequencies_);
   return batch;
 }
 
@@ -139,57 +170,34 @@ at::Tensor TextDecoder::attended(const Batch& batch, std::size_t block, const at
                                  const ops::ScoreRule& rule) const {
   const auto& pages = caches_[block];
   const std::span<const ops::PagedText> rows = batch.rows[pool_of_[block]];
-  const auto fresh = batch.fresh_starts.back(), all = qkv_NX.size(0);
+  const auto fresh = batch.fresh_starts.back(), single = batch.added_starts.back(), all = qkv_NX.size(0);
   ops::keep_in_pages(qkv_NX, rows, pages);
-  if (fresh == all) return attention_of_fresh(qkv_NX, pages, batch.fresh_starts, rule);
-  const auto growing_NY = ops::attention_of_texts(qkv_NX.narrow(0, fresh, all - fresh),
-                                                  rows.subspan(to_size(fresh)), pages, rule);
-  if (fresh == 0) return growing_NY;
-  return at::cat(
-      {attention_of_fresh(qkv_NX.narrow(0, 0, fresh), pages, batch.fresh_starts, rule), growing_NY});
-}
-
-void TextDecoder::with_weights(std::size_t block,
-                               const std::function<void(const model::BlockWeights&)>& act) {
-  if (block < weights_.size()) return act(weights_[block]);
-  const auto unit = architecture::Layout::block_unit(static_cast<std::int64_t>(block));
-  const shard::AcquiredUnit acquired(parameters_, unit);
-  if (block + 1 < caches_.size()) parameters_.prefetch(unit + 1);
-  auto weights = model::block_weights(parameters_.config().blocks[block],
-                                      parameters_.layout().units[to_size(unit)], acquired.flat());
-  model::pack_for_texts(weights);
-  act(weights);
+  std::vector<at::Tensor> parts;
+  if (fresh > 0)
+    parts.push_back(attention_of_fresh(qkv_NX.narrow(0, 0, fresh), pages, batch.fresh_starts, rule));
+  for (std::size_t i = 0; i + 1 < batch.added_starts.size(); ++i) {
+    const auto first = batch.added_starts[i], end = batch.added_starts[i + 1];
+    parts.push_back(
+        ops::attention_of_end(qkv_NX.narrow(0, first, end - first), rows[to_size(end - 1)], pages, rule));
+  }
+  if (single < all)
+    parts.push_back(ops::attention_of_texts(qkv_NX.narrow(0, single, all - single),
+                                            rows.subspan(to_size(single)), pages, rule));
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
 at::Tensor TextDecoder::hidden_of(const Batch& batch) {
-  const double eps = parameters_.config().rms_norm_eps;
-  auto hidden_ND = embedded(parameters_, model::index_tensor(batch.ids, device_));
+  const double eps = weights_.config().rms_norm_eps;
+  auto hidden_ND = weights_.embedded(model::index_tensor(batch.ids, device_));
   for (std::size_t block = 0; block < caches_.size(); ++block) {
     const model::Attend attend = [&](const at::Tensor& qkv_NX, const ops::ScoreRule& rule) {
       return attended(batch, block, qkv_NX, rule);
     };
-    with_weights(block, [&](const model::BlockWeights& weights) {
+    weights_.with_block(block, [&](const model::BlockWeights& weights) {
       hidden_ND = model::block_of_texts(weights, eps, hidden_ND, batch.layout, attend);
     });
   }
   return hidden_ND.index_select(0, model::index_tensor(batch.last_rows, device_));
-}
-
-void TextDecoder::pack_head() {
-  const auto& layout = parameters_.layout();
-  const shard::AcquiredUnit acquired(parameters_, layout.head_unit());
-  const auto head = model::head_weights(layout, acquired.flat());
-  final_norm_D_ = wide(head.norm_D).clone();
-  head_ = ops::PackedLinear(head.matrix_VD);
-}
-
-at::Tensor TextDecoder::logits_of(const at::Tensor& hidden_ND) {
-  if (weights_.empty()) pack_head();
-  const auto& config = parameters_.config();
-  const auto normal_ND = ops::rms_norm(wide(hidden_ND), final_norm_D_, config.rms_norm_eps).y_ND;
-  auto logits_NV = ops::linear_apart(normal_ND, head_);
-  model::bend_logits_(logits_NV, model::logit_rule(config));
-  return logits_NV.to(at::kCPU, at::kFloat).contiguous();
 }
 
 // Of texts that go on with many tokens all but the last ones.
@@ -213,8 +221,12 @@ void TextDecoder::read_up_to_the_last_tokens(std::span<GrowingText* const> texts
 at::Tensor TextDecoder::pass(std::span<GrowingText* const> texts) {
   const c10::InferenceMode mode;  // each operation is found sooner
   read_up_to_the_last_tokens(texts);
-  const auto logits_NV = logits_of(hidden_of(batch_of(texts)));
-  for (auto* text : texts) text->seen = std::ssize(text->ids);
+  const auto logits_NV = weights_.logits(hidden_of(batch_of(texts))).to(at::kCPU, at::kFloat).contiguous();
+  for (auto* text : texts) {
+    if (std::ssize(text->ids) - text->seen > 1) remember(*text);
+    text->seen = std::ssize(text->ids);
+    text->begun = true;
+  }
   return logits_NV;
 }
 

@@ -12,12 +12,9 @@
 #include <vector>
 
 #include "retort/eval/page_pool.h"
-#include "retort/model/block.h"
-#include "retort/model/head.h"
+#include "retort/eval/text_weights.h"
 #include "retort/model/tokens.h"
-#include "retort/ops/packed_linear.h"
 #include "retort/ops/paged_attention.h"
-#include "retort/shard/parameters.h"
 
 namespace retort::eval {
 
@@ -26,6 +23,7 @@ struct GrowingText {
   std::vector<std::int32_t> ids = {};
   std::int64_t most_tokens = 0;                       ///< that it may get
   std::int64_t seen = 0;                              ///< tokens whose keys and values are kept
+  bool begun = false;                                 ///< a pass has read it
   std::vector<std::vector<std::int32_t>> pages = {};  ///< by pool
 };
 
@@ -38,54 +36,53 @@ struct CacheRoom {
 
 class TextDecoder {
  public:
-  /// Packs the weights where they are resident.  `parameters` outlive it.  Collective over the ranks that
-  /// gather units from each other.
-  TextDecoder(shard::Parameters& parameters, const CacheRoom& room);
+  /// `weights` outlive it.
+  TextDecoder(TextWeights& weights, const CacheRoom& room);
 
   /// Pages of each attention that sees `window` tokens, 0: all.
   static std::int64_t pages_of(const CacheRoom& room, std::int64_t window);
 
-  /// Takes a text in if there is room for `most_tokens` of it.
+  /// Takes a text in if there is room for `most_tokens` of it.  What it begins with is seen already as far as
+  /// earlier texts began so: whole pages, but not its last token.
   bool admit(GrowingText& text);
   void release(GrowingText& text);
+  /// Whether `ids` would begin with more that is seen, after a pass of `texts`, than now.
+  bool gains_by_waiting(std::span<const std::int32_t> ids, std::span<GrowingText* const> texts) const;
 
   /// Logits [N, V] after the last id of each text, float32 on the host.  Ids that a text has beyond those
   /// seen are read: the whole prompt at first, later what was added.  On a CPU a row is what the text gets
-  /// alone, to the bit.  Collective as the constructor.
+  /// alone, to the bit.  Collective as those of TextWeights.
   at::Tensor pass(std::span<GrowingText* const> texts);
 
  private:
-  /// What goes through the blocks together: fresh texts first.
+  /// What goes through the blocks together: fresh texts, those that go on with several tokens, those with
+  /// one.
   struct Batch {
     std::vector<std::int32_t> ids;
     std::vector<std::int64_t> last_rows;  ///< by text, as given
     std::vector<std::int64_t> fresh_starts{0};
+    std::vector<std::int64_t>
+        added_starts;  ///< of texts that go on with several tokens; last: the first of one
     std::vector<std::vector<ops::PagedText>> rows;  ///< by pool
     model::TokenLayout layout;
   };
 
   bool outgrows(const GrowingText& text) const;
+  void remember(const GrowingText& text);
   void read_up_to_the_last_tokens(std::span<GrowingText* const> texts);
   void lend(GrowingText& text);
   Batch batch_of(std::span<GrowingText* const> texts);
   at::Tensor hidden_of(const Batch& batch);
   at::Tensor attended(const Batch& batch, std::size_t block, const at::Tensor& qkv_NX,
                       const ops::ScoreRule& rule) const;
-  at::Tensor logits_of(const at::Tensor& hidden_ND);
-  /// Packs the weights of a block where they do not stay in memory; `act` may use them while it runs.
-  void with_weights(std::size_t block, const std::function<void(const model::BlockWeights&)>& act);
-  void pack_head();
 
-  shard::Parameters& parameters_;
+  TextWeights& weights_;
   at::Device device_;
   model::RopeFrequencies frequencies_;
   std::vector<PagePool> pools_;
-  std::vector<std::int64_t> unreserved_;      ///< pages, by pool
-  std::vector<std::size_t> pool_of_;          ///< by block
-  std::vector<ops::KeyValuePages> caches_;    ///< by block
-  std::vector<model::BlockWeights> weights_;  ///< of all blocks, where they stay in memory
-  at::Tensor final_norm_D_;
-  ops::PackedLinear head_;
+  std::vector<std::int64_t> unreserved_;    ///< pages, by pool
+  std::vector<std::size_t> pool_of_;        ///< by block
+  std::vector<ops::KeyValuePages> caches_;  ///< by block
 };
 
 }  // namespace retort::eval

@@ -1,8 +1,7 @@
 #pragma once
 // What operations take and give: the interfaces in ops/ and all bodies in kernels/ share these types.
 //
-// Shape legend: N tokens, H query heads, K key/value heads, E head_dim, D hidden, I width of an MLP,
-// M tokens of a cache.
+// Shape legend: N tokens, H query heads, K key/value heads, E head_dim, D hidden, I width of an MLP.
 
 #include <ATen/core/Tensor.h>
 
@@ -36,12 +35,6 @@ struct ScoreRule {
 struct Attention {
   at::Tensor out_NHE;
   at::Tensor lse_HN;  ///< log of the sum of exponentials of the scaled scores, float32 (float64)
-};
-
-/// Keys and values of the last tokens of a text.
-struct KeyValueCache {
-  at::Tensor k_MKE, v_MKE;  ///< dense, with room for M tokens
-  std::int64_t tokens = 0;  ///< that are in it
 };
 
 inline constexpr std::int64_t kPageTokens = 32;
@@ -111,14 +104,6 @@ struct AdamWSettings {
   double lr, beta1, beta2, eps, weight_decay;
   std::int64_t step;          ///< from 1
   double gradient_scale = 1;  ///< multiplies the gradient: clipping
-};
-
-// ---- Weights
-
-/// Rows of a linear layer's weights, packed.
-struct TwoFourRows {
-  std::int64_t first = 0, count = 0;  ///< which of the layer's rows they are
-  at::Tensor packed = {};             ///< bytes
 };
 
 }  // namespace retort::kernels

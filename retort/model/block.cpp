@@ -47,10 +47,9 @@ ops::ScoreRule rule_of(const architecture::AttentionKind& kind) {
   return {.scale = kind.scale.value_or(0), .softcap = kind.softcap, .window = kind.window.value_or(0)};
 }
 
-at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK,
-                   const std::vector<ops::TwoFourRows>& packed, const ops::PackedLinear& apart,
+at::Tensor project(const at::Tensor& x_NK, const at::Tensor& w_MK, const ops::PackedLinear& apart,
                    const at::Tensor& bias_M) {
-  auto y_NM = apart.defined() ? ops::linear_apart(x_NK, apart) : ops::linear(x_NK, w_MK, packed);
+  auto y_NM = apart.defined() ? ops::linear_apart(x_NK, apart) : ops::linear(x_NK, w_MK);
   return bias_M.defined() ? y_NM.add_(bias_M) : y_NM;
 }
 
@@ -95,7 +94,7 @@ void turn(at::Tensor qkv_NX, const architecture::Attention& shape, const TokenLa
 at::Tensor turned_qkv(const BlockWeights& w, double eps, const at::Tensor& normal_ND,
                       const TokenLayout& layout, BlockActivations* keep) {
   const auto& shape = *w.shape.attention;
-  auto qkv_NX = project(normal_ND, w.qkv_XD, w.packed.qkv, w.apart.qkv, w.qkv_bias_X);
+  auto qkv_NX = project(normal_ND, w.qkv_XD, w.apart.qkv, w.qkv_bias_X);
   const auto heads = split_heads(qkv_NX, shape);
   normalise_heads(heads.q_NHE, w.query_norm_E, eps, keep ? &keep->query_norm : nullptr);
   normalise_heads(heads.k_NKE, w.key_norm_E, eps, keep ? &keep->key_norm : nullptr);
@@ -166,8 +165,8 @@ at::Tensor attended(const BlockWeights& w, double eps, const at::Tensor& x_ND, c
 
 at::Tensor attention_output(const BlockWeights& w, double eps, const at::Tensor& joined_NY,
                             const at::Tensor& x_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(joined_NY, w.output_DY, w.packed.output, w.apart.output, w.output_bias_D), x_ND,
-               w.shape, w.attention_post_norm_D, eps, keep ? &keep->attention_post_norm : nullptr, hooks);
+  return added(project(joined_NY, w.output_DY, w.apart.output, w.output_bias_D), x_ND, w.shape,
+               w.attention_post_norm_D, eps, keep ? &keep->attention_post_norm : nullptr, hooks);
 }
 
 at::Tensor attention_branch(const BlockWeights& w, double eps, const at::Tensor& x_ND,
@@ -186,7 +185,7 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
                      const BlockHooks* hooks) {
   auto norm = normalised(mid_ND, w.mlp_norm_D, eps);
   call(hooks, Tap::gate_up_input, norm.y_ND);
-  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.packed.gate_up, w.apart.gate_up, w.gate_up_bias_2I);
+  auto gate_up_N2I = project(norm.y_ND, w.gate_up_2ID, w.apart.gate_up, w.gate_up_bias_2I);
   auto channels_NI = is_silu(w) ? ops::swiglu(gate_up_N2I) : ops::geglu(gate_up_N2I);
   if (hooks && hooks->channel_mask_I.defined()) channels_NI.mul_(hooks->channel_mask_I);
   call(hooks, Tap::down_input, channels_NI);
@@ -199,7 +198,7 @@ at::Tensor activated(const BlockWeights& w, double eps, const at::Tensor& mid_ND
 
 at::Tensor mlp_output(const BlockWeights& w, double eps, const at::Tensor& channels_NI,
                       const at::Tensor& mid_ND, BlockActivations* keep, const BlockHooks* hooks) {
-  return added(project(channels_NI, w.down_DI, w.packed.down, w.apart.down, w.down_bias_D), mid_ND, w.shape,
+  return added(project(channels_NI, w.down_DI, w.apart.down, w.down_bias_D), mid_ND, w.shape,
                w.mlp_post_norm_D, eps, keep ? &keep->mlp_post_norm : nullptr, hooks);
 }
 
@@ -287,22 +286,6 @@ at::Tensor block_forward(const BlockWeights& weights, double eps, const at::Tens
   return mlp_branch(weights, eps, mid_ND, keep, hooks);
 }
 
-ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
-                              const at::TensorOptions& options) {
-  if (!shape.attention) return {};
-  const auto room = ops::cache_room(max_tokens, shape.attention->kind.window.value_or(0));
-  const std::vector<std::int64_t> size = {room, shape.attention->num_kv_heads, shape.attention->head_dim};
-  return {at::empty(size, options), at::empty(size, options), 0};
-}
-
-at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
-                        const TokenLayout& layout, ops::KeyValueCache& cache) {
-  const Attend attend = [&](const at::Tensor& qkv_NX, const ops::ScoreRule& rule) {
-    return ops::attention_cached(qkv_NX, cache, rule);
-  };
-  return block_of_texts(weights, eps, x_ND, layout, attend);
-}
-
 void pack_for_texts(BlockWeights& weights) {
   const auto pack = [](at::Tensor& matrix_MK, ops::PackedLinear& packed) {
     if (matrix_MK.defined()) packed = ops::PackedLinear(matrix_MK);
@@ -312,6 +295,11 @@ void pack_for_texts(BlockWeights& weights) {
   pack(weights.output_DY, weights.apart.output);
   pack(weights.gate_up_2ID, weights.apart.gate_up);
   pack(weights.down_DI, weights.apart.down);
+  for (auto* vector :
+       {&weights.attention_norm_D, &weights.qkv_bias_X, &weights.query_norm_E, &weights.key_norm_E,
+        &weights.output_bias_D, &weights.attention_post_norm_D, &weights.mlp_norm_D, &weights.gate_up_bias_2I,
+        &weights.down_bias_D, &weights.mlp_post_norm_D})
+    if (vector->defined()) *vector = vector->clone();
 }
 
 at::Tensor block_of_texts(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
@@ -348,8 +336,8 @@ BlockActivations block_activations(const BlockWeights& weights, double eps, cons
     return kept;
   }
   kept.mlp_norm = normalised(kept.mid_ND, weights.mlp_norm_D, eps);
-  kept.gate_up_N2I = project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.packed.gate_up,
-                             weights.apart.gate_up, weights.gate_up_bias_2I);
+  kept.gate_up_N2I =
+      project(kept.mlp_norm.y_ND, weights.gate_up_2ID, weights.apart.gate_up, weights.gate_up_bias_2I);
   return kept;
 }
 

@@ -21,7 +21,6 @@
 #include "retort/ops/attention.h"
 #include "retort/ops/elementwise.h"
 #include "retort/ops/packed_linear.h"
-#include "retort/ops/two_four.h"
 
 namespace retort::model {
 
@@ -33,10 +32,6 @@ struct BlockWeights {
              output_DY = {}, output_bias_D = {}, attention_post_norm_D = {};
   at::Tensor mlp_norm_D = {}, gate_up_2ID = {}, gate_up_bias_2I = {}, down_DI = {}, down_bias_D = {},
              mlp_post_norm_D = {};
-  /// Rows of the matrices without their zeros, for single tokens (pack_sparse_rows in sparsity.h).
-  struct {
-    std::vector<ops::TwoFourRows> qkv = {}, output = {}, gate_up = {}, down = {};
-  } packed = {};
   /// The matrices as block_of_texts() multiplies them; undefined until pack_for_texts().
   struct {
     ops::PackedLinear qkv = {}, output = {}, gate_up = {}, down = {};
@@ -96,16 +91,7 @@ at::Tensor block_backward(const BlockWeights& weights, const at::Tensor& x_ND, B
                           const at::Tensor& gout_ND, const TokenLayout& layout,
                           const BlockWeights& gradients);
 
-/// An empty cache of a block for a text of `max_tokens`, of the options' type; smaller where the block has a
-/// window, and nothing where it has no attention.
-ops::KeyValueCache make_cache(const architecture::Block& shape, std::int64_t max_tokens,
-                              const at::TensorOptions& options);
-
-/// Forward of new tokens of one sequence; their keys and values join the cache.
-at::Tensor block_decode(const BlockWeights& weights, double eps, const at::Tensor& x_ND,
-                        const TokenLayout& layout, ops::KeyValueCache& cache);
-
-/// Packs the matrices and forgets the views of them.
+/// Packs the matrices and copies the vectors: on a CPU no view of the flat buffer is left.
 void pack_for_texts(BlockWeights& weights);
 
 /// What queries find in the keys and values of their texts, [N, H E], of rows of queries, keys and values.

@@ -75,39 +75,4 @@ at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& linea
   return mask;
 }
 
-std::vector<std::string> packed_layers(const Lineage& lineage, at::Device device, at::ScalarType dtype) {
-  return lineage.pattern == "2:4" && ops::packs_two_four(device, dtype) ? lineage.sparse_layers
-                                                                        : std::vector<std::string>();
-}
-
-std::int64_t packed_bytes(const architecture::Layout& layout, std::span<const std::string> layers,
-                          std::int64_t item_bytes) {
-  std::int64_t bytes = 0;
-  for (const auto& unit : layout.units)
-    for (const auto& tensor : unit.tensors)
-      if (among(layers, tensor.name)) bytes += ops::two_four_bytes(tensor.rows(), tensor.cols(), item_bytes);
-  return bytes;
-}
-
-void pack_sparse_rows(BlockWeights& weights, const architecture::Unit& unit,
-                      std::span<const std::string> layers) {
-  using architecture::Role;
-  const auto pack = [&](const at::Tensor& matrix_MK, std::initializer_list<Role> roles,
-                        std::vector<ops::TwoFourRows>& packed) {
-    std::int64_t row = 0;
-    for (const auto role : roles) {
-      const auto* tensor = unit.find(role);
-      if (!tensor) continue;
-      if (among(layers, tensor->name))
-        if (auto rows = ops::two_four_rows(matrix_MK, row, tensor->rows()); rows.packed.defined())
-          packed.push_back(std::move(rows));
-      row += tensor->rows();
-    }
-  };
-  pack(weights.qkv_XD, {Role::query, Role::key, Role::value}, weights.packed.qkv);
-  pack(weights.output_DY, {Role::output}, weights.packed.output);
-  pack(weights.gate_up_2ID, {Role::gate, Role::up}, weights.packed.gate_up);
-  pack(weights.down_DI, {Role::down}, weights.packed.down);
-}
-
 }  // namespace retort::model

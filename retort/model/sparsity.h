@@ -13,8 +13,6 @@
 
 namespace retort::model {
 
-struct BlockWeights;
-
 /// At most `kept` non-zeros among each `group` neighbouring columns of a row; 2:4 is the one that hardware
 /// knows.
 struct Pattern {
@@ -38,14 +36,5 @@ void check_pattern(const architecture::Layout& layout, const Lineage& lineage, s
 /// may be non-zero; undefined where no sparse layer lies among them.
 at::Tensor mask_of_part(const architecture::Layout& layout, const Lineage& lineage, std::size_t unit,
                         std::int64_t begin, const at::Tensor& values);
-
-/// Layers of which single tokens read no zeros: those that are 2:4, where operations pack them.
-std::vector<std::string> packed_layers(const Lineage& lineage, at::Device device, at::ScalarType dtype);
-/// What their packed rows take beside the weights, bytes.
-std::int64_t packed_bytes(const architecture::Layout& layout, std::span<const std::string> layers,
-                          std::int64_t item_bytes);
-/// Packs the rows of a block's matrices that are in `layers`.  A layer that is not 2:4 stays as it is.
-void pack_sparse_rows(BlockWeights& weights, const architecture::Unit& unit,
-                      std::span<const std::string> layers);
 
 }  // namespace retort::model

@@ -99,29 +99,11 @@ TokenLayout make_token_layout(const architecture::Config& config, std::vector<st
   return make_token_layout(config, std::move(starts), device, frequencies);
 }
 
-TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
-                           at::Device device) {
-  std::vector<TextPart> runs{{0, prompt, prompt}};
-  for (std::int64_t position = prompt; position < count; ++position)
-    runs.push_back({position, 1, position + 1});
-  RopeFrequencies frequencies;
-  return layout_of(config, {0, count}, runs, device, frequencies);
-}
-
 TokenLayout layout_of_parts(const architecture::Config& config, std::span<const TextPart> parts,
                             at::Device device, RopeFrequencies& frequencies) {
   std::vector<std::int64_t> starts{0};
   for (const auto& part : parts) starts.push_back(starts.back() + part.count);
   return layout_of(config, std::move(starts), parts, device, frequencies);
-}
-
-TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count) {
-  TokenLayout part{{0, count}, {}};
-  const auto of = [&](const at::Tensor& x) { return x.defined() ? x.narrow(0, position, count) : x; };
-  for (const auto& [key, turning] : layout.turnings)
-    part.turnings.emplace(
-        key, Turning{{of(turning.rotary.cos_NE2), of(turning.rotary.sin_NE2)}, of(turning.query_factor_N)});
-  return part;
 }
 
 namespace {

@@ -57,11 +57,6 @@ TokenLayout make_token_layout(const architecture::Config& config, std::vector<st
 /// The same of a batch that is the only one.
 TokenLayout make_token_layout(const architecture::Config& config, std::vector<std::int64_t> starts,
                               at::Device device);
-/// One segment of `count` tokens that grows: the first `prompt` come together, then one after the other, each
-/// turned as in a document that ends with it.
-TokenLayout growing_layout(const architecture::Config& config, std::int64_t prompt, std::int64_t count,
-                           at::Device device);
-
 /// Tokens of one text: `count` of them, the first at `position`, turned as in a document of `length` tokens.
 struct TextPart {
   std::int64_t position, count, length;
@@ -69,9 +64,6 @@ struct TextPart {
 /// Of parts of several texts, one after the other; each is a segment.
 TokenLayout layout_of_parts(const architecture::Config& config, std::span<const TextPart> parts,
                             at::Device device, RopeFrequencies& frequencies);
-
-/// `count` tokens of a layout that is one segment, from the one at `position`; views of its tables.
-TokenLayout part_of(const TokenLayout& layout, std::int64_t position, std::int64_t count);
 
 /// int64 tensor on a device.
 at::Tensor index_tensor(std::span<const std::int64_t> values, at::Device device);

@@ -13,7 +13,6 @@
 namespace retort::ops {
 
 using kernels::Attention;
-using kernels::KeyValueCache;
 using kernels::ScoreRule;
 
 /// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time grows
@@ -29,13 +28,5 @@ void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, con
                         const at::Tensor& v_NKE, const Attention& forward,
                         const std::vector<std::int64_t>& starts, at::Tensor gq_NHE, at::Tensor gk_NKE,
                         at::Tensor gv_NKE, const ScoreRule& rule = {});
-
-/// Room that a cache needs for a text: twice the window, so that moving its end to the front is seldom.
-std::int64_t cache_room(std::int64_t text_tokens, std::int64_t window);
-
-/// Attention of the next N tokens to the text up to each of them, [N, H E].  `qkv_NX` has rows of queries,
-/// keys and values after each other.  With a window the cache forgets what no later token sees.  It has room
-/// for N more, unless these are the first and there is a window.
-at::Tensor attention_cached(const at::Tensor& qkv_NX, KeyValueCache& cache, const ScoreRule& rule = {});
 
 }  // namespace retort::ops

@@ -6,7 +6,6 @@
 
 #include "retort/base/error.h"
 #include "retort/kernels/cpu/amx_product.h"
-#include "retort/kernels/cpu/matrix_vector.h"
 #include "retort/kernels/cpu/onednn_product.h"
 #include "retort/kernels/cpu/packed_product.h"
 #include "retort/kernels/device/pieces.h"
@@ -57,11 +56,6 @@ at::Tensor product_by_rows(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   return product_NM;
 }
 
-bool suits_matrix_vector(const at::Tensor& x_NK, const at::Tensor& w_MK) {
-  return path_of(x_NK.device()) == Path::cpu && x_NK.size(0) == 1 && x_NK.is_contiguous() &&
-         w_MK.is_contiguous();
-}
-
 }  // namespace
 
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
@@ -82,15 +76,8 @@ bool widens_bf16_results() {
 #endif
 }
 
-at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed) {
-  const InOperation timed(Operation::product);
-  const auto type = x_NK.scalar_type();
-  base::ensure(w_MK.scalar_type() == type || (type == at::kFloat && w_MK.scalar_type() == at::kBFloat16),
-               "linear takes weights of its input's type, or bfloat16 under float32");
-  base::ensure(packed.empty() || w_MK.scalar_type() == type,
-               "packed weights have the type of linear's input");
-  if (suits_matrix_vector(x_NK, w_MK)) return kernels::cpu::matrix_vector(x_NK, w_MK, packed);
-  return matrix_product(x_NK, w_MK.to(type).t());
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK) {
+  return matrix_product(x_NK, w_MK.t());
 }
 
 void add_transposed_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Tensor& b_NK) {

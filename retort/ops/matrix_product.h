@@ -6,9 +6,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
-
-#include "retort/ops/two_four.h"
 
 namespace retort::ops {
 
@@ -24,11 +21,8 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 bool widens_bf16_results();
 inline constexpr std::int64_t kWidenedResultBytes = std::int64_t{1} << 20;
 
-/// x w^T: a linear layer, whose weights have a row for each output.  On a CPU one row of x is multiplied at
-/// the rate at which the weights are read.  w may be bfloat16 where x is float32, and counts as if widened.
-/// `packed` holds rows of w in their order, all of x's type: one row of x is multiplied by them in place of
-/// those of w, with sums in another order.
-at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK, std::span<const TwoFourRows> packed = {});
+/// x w^T: a linear layer, whose weights have a row for each output.
+at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);
 
 /// sum += a^T b, accumulated in the sum's type: the gradient of a linear layer's weights.  A product of
 /// bfloat16 is not rounded before it is added, but on an accelerator without kernels of Retort's own.

@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "retort/base/error.h"
+#include "retort/kernels/cpu/attention.h"
 #include "retort/kernels/cpu/paged_attention.h"
 #include "retort/kernels/device/attention.h"
 #include "retort/ops/operation_clock.h"
@@ -15,18 +18,29 @@ std::int32_t page_of(const PagedText& text, std::int64_t token) {
   return text.pages[static_cast<std::size_t>(token / kPageTokens)];
 }
 
+at::Tensor queries_of(const at::Tensor& qkv_NX, const KeyValuePages& pages) {
+  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, pages.k_PTKE.size(3)});
+  return all_NAE.narrow(1, 0, all_NAE.size(1) - 2 * pages.k_PTKE.size(2));
+}
+
 at::Tensor on_device_of(std::span<const std::int64_t> values, const at::Tensor& like) {
   const auto host = at::tensor(at::ArrayRef<std::int64_t>(values.data(), values.size()), at::kLong);
   return host.to(like.device());
 }
 
-// Keys or values of the tokens from `first` on, [M, K, E].
+// Keys or values of the tokens from `first` on, [M, K, E]; zeros where a page is not held.
 at::Tensor gathered(const at::Tensor& x_PTKE, const PagedText& text, std::int64_t first) {
   std::vector<std::int64_t> pages;
   const auto begin = first / kPageTokens;
-  for (auto page = begin; page * kPageTokens < text.tokens; ++page)
-    pages.push_back(page_of(text, page * kPageTokens));
-  const auto all_MKE = x_PTKE.index_select(0, on_device_of(pages, x_PTKE)).flatten(0, 1);
+  std::int64_t missing = 0;  // they lie at the beginning
+  for (auto page = begin; page * kPageTokens < text.tokens; ++page) {
+    const auto held = page_of(text, page * kPageTokens);
+    if (held < 0) ++missing;
+    pages.push_back(std::max(held, 0));
+  }
+  const auto all_MTKE = x_PTKE.index_select(0, on_device_of(pages, x_PTKE));
+  all_MTKE.narrow(0, 0, missing).zero_();
+  const auto all_MKE = all_MTKE.flatten(0, 1);
   return all_MKE.narrow(0, first - begin * kPageTokens, text.tokens - first);
 }
 
@@ -75,15 +89,37 @@ void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, c
 at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedText> texts,
                               const KeyValuePages& pages, const ScoreRule& given) {
   const InOperation timed(Operation::attention);
-  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
-  const auto rule = given.of_heads(head_dim);
-  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
-  base::ensure(qkv_NX.is_contiguous() && all_NAE.size(0) == std::ssize(texts),
+  const auto rule = given.of_heads(pages.k_PTKE.size(3));
+  base::ensure(qkv_NX.is_contiguous() && qkv_NX.size(0) == std::ssize(texts),
                "attention_of_texts takes a dense row for each text");
-  const auto q_NHE = all_NAE.narrow(1, 0, all_NAE.size(1) - 2 * kv_heads);
+  const auto q_NHE = queries_of(qkv_NX, pages);
   if (path_of(qkv_NX.device()) == Path::cpu)
     return kernels::cpu::attention_of_texts(q_NHE, texts, pages, rule);
   return composed(q_NHE, texts, pages, rule);
+}
+
+at::Tensor attention_of_end(const at::Tensor& qkv_NX, const PagedText& text, const KeyValuePages& pages,
+                            const ScoreRule& given) {
+  const InOperation timed(Operation::attention);
+  const auto rule = given.of_heads(pages.k_PTKE.size(3));
+  const auto q_NHE = queries_of(qkv_NX, pages);
+  const auto rows = q_NHE.size(0), before = text.tokens - rows;
+  if (path_of(qkv_NX.device()) == Path::cpu)
+    return kernels::cpu::attention_of_end(q_NHE, gathered(pages.k_PTKE, text, 0),
+                                          gathered(pages.v_PTKE, text, 0), rule)
+        .flatten(1);
+  const auto first = rule.window > 0 ? std::max<std::int64_t>(0, before + 1 - rule.window) : 0;
+  const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
+  const auto k_KME = heads_first(gathered(pages.k_PTKE, text, first)),
+             v_KME = heads_first(gathered(pages.v_PTKE, text, first));
+  std::vector<at::Tensor> pieces;
+  for (std::int64_t row = 0; row < rows; row += kEndRows) {
+    const auto count = std::min(kEndRows, rows - row), seen = before - first + row + count;
+    pieces.push_back(heads_first(kernels::device::composed_attention(
+        heads_first(q_NHE.narrow(0, row, count)), k_KME.narrow(1, 0, seen), v_KME.narrow(1, 0, seen),
+        seen - count, rule)));
+  }
+  return at::cat(pieces).flatten(1);
 }
 
 }  // namespace retort::ops

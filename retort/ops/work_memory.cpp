@@ -11,6 +11,7 @@
 #include "retort/kernels/device/attention.h"
 #include "retort/kernels/device/pieces.h"
 #include "retort/ops/matrix_product.h"
+#include "retort/ops/paged_attention.h"
 
 namespace retort::ops {
 namespace {
@@ -129,10 +130,14 @@ std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, 
   return path == Path::cpu ? 0 : (teacher ? 5 : 1) * rows * vocab * std::max<std::int64_t>(4, item_bytes);
 }
 
-// Keys and values for every query head, and three rows of scores with a mask.
-std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
-  if (path == Path::cpu) return 0;
-  return s.segment * (2 * s.queries * item_bytes + 3 * s.heads * std::max<std::int64_t>(4, item_bytes) + 1);
+// Keys and values out of their pages; on a CPU queries and outputs as long, elsewhere scores of a piece of
+// rows, a mask, and keys and values for every query head.
+std::int64_t attention_of_end_work_bytes(Path path, const AttentionSizes& s, std::int64_t item_bytes) {
+  const auto gathered = 2 * s.segment * s.keys * item_bytes;
+  if (path == Path::cpu) return gathered + 2 * s.segment * s.queries * item_bytes;
+  const auto rows = std::min(s.segment, kEndRows);
+  return gathered + s.segment * (2 * s.queries * item_bytes +
+                                 rows * (3 * s.heads * std::max<std::int64_t>(4, item_bytes) + 1));
 }
 
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,

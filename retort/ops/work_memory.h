@@ -41,8 +41,8 @@ std::int64_t attention_backward_work_bytes(Path path, const AttentionSizes& size
 std::int64_t score_work_bytes(Path path, std::int64_t rows, std::int64_t vocab, std::int64_t item_bytes,
                               bool teacher);
 
-/// Of attention_cached of one token to `sizes.segment` tokens.
-std::int64_t attention_cached_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
+/// Of attention_of_end to `sizes.segment` tokens.
+std::int64_t attention_of_end_work_bytes(Path path, const AttentionSizes& sizes, std::int64_t item_bytes);
 
 /// Of accumulate to a float32 matrix, or wider.
 std::int64_t accumulate_work_bytes(Path path, std::int64_t rows, std::int64_t columns,

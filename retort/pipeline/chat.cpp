@@ -46,10 +46,9 @@ class Conversation {
     const auto plan = eval::plan_chat(config_, static_cast<std::int64_t>(at::elementSize(dtype)), room_,
                                       ops::path_of(device));
     shard::require_fits(plan, available_bytes(model.available_memory, device));
-    parameters_ = shard::resident_parameters(model::load_weights(model.model, dtype, device),
-                                             shard::Use::frozen, dtype);
+    weights_ = std::make_unique<eval::TextWeights>(model::open_weights(model.model), dtype, device);
     decoder_ = std::make_unique<eval::TextDecoder>(
-        *parameters_, eval::CacheRoom{.texts = 1, .longest_tokens = room_, .tokens = room_});
+        *weights_, eval::CacheRoom{.texts = 1, .longest_tokens = room_, .tokens = room_});
     text_so_far_.most_tokens = room_;
     base::ensure(decoder_->admit(text_so_far_), "a decoder has room for its one text");
     reset(request.system);
@@ -85,11 +84,10 @@ class Conversation {
     const bool goes_on =
         std::ssize(ids) > text_so_far_.seen &&
         std::equal(text_so_far_.ids.begin(), text_so_far_.ids.begin() + text_so_far_.seen, ids.begin());
-    if (!goes_on) {
-      decoder_->release(text_so_far_);
-      base::ensure(decoder_->admit(text_so_far_), "a decoder has room for its one text");
-    }
     text_so_far_.ids = ids;
+    if (goes_on) return;
+    decoder_->release(text_so_far_);
+    base::ensure(decoder_->admit(text_so_far_), "a decoder has room for its one text");
   }
 
   // Why the answer ended early.
@@ -135,7 +133,7 @@ class Conversation {
   std::vector<std::int32_t> stop_ids_, no_token_;
   std::int64_t room_;
   base::Random random_;
-  std::unique_ptr<shard::Parameters> parameters_;
+  std::unique_ptr<eval::TextWeights> weights_;
   std::unique_ptr<eval::TextDecoder> decoder_;
   eval::GrowingText text_so_far_;
   chat::Conversation said_;

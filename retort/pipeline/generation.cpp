@@ -92,10 +92,9 @@ class Generator {
     shard::require_fits(plan, available_bytes(model_.available_memory, device_));
     if (!request_.stop.empty())
       listener.ends = [this](std::size_t, std::span<const std::int32_t> answer) { return stops(answer); };
-    const auto parameters = shard::resident_parameters(model::load_weights(model_.model, dtype_, device_),
-                                                       shard::Use::frozen, dtype_);
+    eval::TextWeights weights(model::open_weights(model_.model), dtype_, device_);
     const double start = base::monotonic_seconds();
-    eval::generate_texts(*parameters, prompts, options_, listener);
+    eval::generate_texts(weights, prompts, options_, listener);
     seconds_ = base::monotonic_seconds() - start;
   }
 
@@ -112,7 +111,7 @@ class Generator {
  private:
   shard::MemoryPlan plan_of(std::span<const eval::Prompt> prompts) const {
     return eval::plan_texts(config_, static_cast<std::int64_t>(at::elementSize(dtype_)), prompts, options_,
-                            ops::path_of(device_));
+                            ops::path_of(device_), eval::WeightsFrom::file);
   }
 
   bool stops(std::span<const std::int32_t> answer) const {

@@ -27,7 +27,7 @@ shard::MemoryPlan scoring_plan(const architecture::Config& model, const architec
   const auto item = static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", device)));
   auto plan = eval::plan_scoring(model, teacher, item, context, ops::path_of(device));
   const auto layout = shard::read_only_layout(ranks);
-  for (const auto* weights : {"model weights", "teacher weights"}) plan.share(weights, layout.ranks);
+  for (const auto* weights : {eval::kModelWeights, eval::kTeacherWeights}) plan.share(weights, layout.ranks);
   if (layout.gathers)
     plan.items.push_back({"units of other ranks", eval::gathered_bytes(model, teacher, item)});
   return plan;

@@ -34,7 +34,7 @@ TEST(KernelWork, OfAttentionIsProductsOverPairsOfTokens) {
   // Scores again, their gradient, and the gradients of queries, keys and values.
   EXPECT_EQ(attention_backward_work(kHeads, 3).flops, 4 * 6 * 5 * 16);
   // 5 tokens of 2 heads of keys and as many of values; 4 heads of the query in, and out.
-  EXPECT_EQ(attention_cached_work(kHeads, 5, 2).bytes, 2 * (2 * 5 * 2 * 8 + 2 * 4 * 8));
+  EXPECT_EQ(paged_attention_work(kHeads, 5, 2).bytes, 2 * (2 * 5 * 2 * 8 + 2 * 4 * 8));
 }
 
 TEST(KernelWork, OfLossesAndOfTheOptimizerCountsWhatIsChangedTwice) {
@@ -44,13 +44,11 @@ TEST(KernelWork, OfLossesAndOfTheOptimizerCountsWhatIsChangedTwice) {
   EXPECT_EQ(adamw_work(10, 4).bytes, 10 * 28);
   EXPECT_EQ(adamw_work(10, 2).bytes, 10 * 30);
   EXPECT_EQ(decode_product_work(6, 5, 2).bytes, 2 * (30 + 6 + 5));
-  // 8 rows of 64 inputs: half of the weights, and 2 bits for each.
-  EXPECT_EQ(two_four_product_work(8, 64, 2).bytes, 8 * 32 * 2 + 8 * 32 / 4 + 2 * (64 + 8));
   EXPECT_EQ(cross_entropy_work(2, 10, 4).written, 4 * 20);
   EXPECT_EQ(kl_divergence_work(2, 10, 4).written, 4 * 20);
   EXPECT_EQ(adamw_work(10, 2).written, 10 * 14);
   EXPECT_EQ(decode_product_work(6, 5, 2).written, 2 * 6);
-  EXPECT_EQ(attention_cached_work(kHeads, 5, 2).written, 2 * 4 * 8);
+  EXPECT_EQ(paged_attention_work(kHeads, 5, 2).written, 2 * 4 * 8);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "retort/architecture/counts.h"
 #include "retort/bench/kernels.h"
-#include "retort/ops/two_four.h"
 
 namespace retort::bench {
 namespace {
@@ -107,16 +106,10 @@ TEST(Kernels, AreAllTimedOnAModelThatHasThem) {
   };
   const std::string all =
       "rms_norm rms_norm_backward swiglu swiglu_backward rotary attention attention_backward "
-      "attention_cached cross_entropy kl_divergence adamw decode_product ";
-  // Where the processor has kernels for it.
-  const std::string packed = ops::packs_two_four(at::kCPU, at::kFloat) ? "decode_product_two_four " : "";
-  for (const auto dtype : {at::kFloat, at::kBFloat16})
-    EXPECT_EQ(names_of(small_config(), dtype), all + packed);
+      "paged_attention cross_entropy kl_divergence adamw decode_product ";
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) EXPECT_EQ(names_of(small_config(), dtype), all);
   auto without = small_config();
   without.blocks = {{}};
-  EXPECT_EQ(names_of(without, at::kFloat),
-            "rms_norm rms_norm_backward cross_entropy kl_divergence adamw decode_product " + packed);
-  without.hidden_size = 6;  // not in groups of four
   EXPECT_EQ(names_of(without, at::kFloat),
             "rms_norm rms_norm_backward cross_entropy kl_divergence adamw decode_product ");
 }

@@ -4,11 +4,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "retort/eval/generate.h"
-#include "retort/model/sparsity.h"
+#include <utility>
+
+#include "retort/eval/generate_texts.h"
 #include "retort/model/weights.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/ops/two_four.h"
 #include "retort/ops/work_memory.h"
 #include "support/tolerance.h"
 
@@ -116,41 +116,43 @@ TEST_F(Plans, OfADeviceHaveWhatItsOperationsHold) {
   const auto matrix = std::min<std::int64_t>(BatchSettings().head_rows, BatchSettings().tokens) * 32000 * 4;
   EXPECT_EQ(scoring(nullptr, ops::Path::device) - scoring(nullptr, ops::Path::cpu), matrix);
   EXPECT_EQ(scoring(&teacher, ops::Path::device) - scoring(&teacher, ops::Path::cpu), 5 * matrix);
-  const auto generation = [&](ops::Path path) {
-    return plan_generation(config, 2, 16, 500, path, 0).total_bytes();
-  };
-  const auto products = ops::product_work_bytes(ops::Path::cpu, 2);  // on some processors
-  EXPECT_GT(generation(ops::Path::device) - (generation(ops::Path::cpu) - products), 32000 * 64 * 4);
 }
 
-// All layers of `packed` are zero, and so 2:4.
 TEST_F(Plans, OfGenerationHoldAndAreNear) {
   struct {
     const char* what;
-    std::int64_t prompt, made;
-    bool packed;
-  } const cases[] = {
-      {"a long prompt", 600, 2, false}, {"a long answer", 4, 1500, false}, {"2:4 layers", 16, 40, true}};
+    std::size_t texts, prompt;
+    std::int64_t made;
+  } const cases[] = {{"a long prompt", 1, 600, 2}, {"a long answer", 1, 4, 1500}, {"many texts", 12, 40, 30}};
   for (const auto& test : cases) {
     const auto config = config_of(128, 512, 2048);
     const auto before = ops::live_tensor_bytes();
     const auto model = loaded(config, at::kFloat);
-    std::vector<std::string> packed;
-    for (const auto& unit : model->layout().units)
-      for (const auto& tensor : unit.tensors)
-        if (test.packed && unit.kind == architecture::Unit::Kind::block && tensor.is_matrix() &&
-            ops::packs_two_four(at::kCPU, at::kFloat))
-          packed.push_back(tensor.name);
-    if (test.packed)
-      for (std::int64_t block = 0; block < model->layout().num_blocks(); ++block)
-        model->acquire(architecture::Layout::block_unit(block)).zero_();
     ops::reset_peak_tensor_bytes();
-    const std::vector<std::int32_t> prompt(static_cast<std::size_t>(test.prompt), 3);
-    generate(*model, prompt, {.max_new_tokens = test.made}, {}, packed);
-    expect_near(plan_generation(config, 4, test.prompt, test.made, ops::Path::cpu,
-                                model::packed_bytes(model->layout(), packed, 4)),
+    std::vector<Prompt> prompts;
+    for (std::int32_t text = 0; std::cmp_less(text, test.texts); ++text)
+      prompts.push_back({std::vector<std::int32_t>(test.prompt, 3 + text), 0});
+    const TextsOptions options{.max_new_tokens = test.made};
+    generate_texts(*model, prompts, options, {});
+    expect_near(plan_texts(config, 4, prompts, options, ops::Path::cpu, WeightsFrom::memory),
                 ops::peak_tensor_bytes() - before, test.what);
   }
+}
+
+// Of a large file no more is in memory than packed weights, the embedding and a unit.
+TEST_F(Plans, OfWeightsFromAFileHoldAndAreNear) {
+  auto config = config_of(256, 1024, 2048);
+  config.blocks.resize(12, config.blocks.front());
+  const auto all_bytes = architecture::make_layout(config).size() * 4;
+  const auto before = ops::live_tensor_bytes();
+  ops::reset_peak_tensor_bytes();
+  const std::vector<Prompt> prompts = {{{3, 4, 5}, 0}};
+  const TextsOptions options{.max_new_tokens = 4};
+  TextWeights weights(model::random_source(config, 1), at::kFloat, at::kCPU);
+  generate_texts(weights, prompts, options, {});
+  const auto peak = ops::peak_tensor_bytes() - before;
+  EXPECT_LT(peak, all_bytes * 3 / 2);
+  expect_near(plan_texts(config, 4, prompts, options, ops::Path::cpu, WeightsFrom::file), peak, "a file");
 }
 
 }  // namespace

@@ -119,24 +119,6 @@ TEST(Block, AMaskedChannelIsAsGoodAsAMissingOne) {
                model::block_forward(c.block(cut), c.eps(), c.x_ND, c.layout), 1e-13);
 }
 
-TEST(Block, DecodingInPiecesGivesWhatForwardGives) {
-  for (const auto parts : {Parts::both, Parts::attention_only, Parts::mlp_only}) {
-    const BlockCase c(parts);
-    const auto weights = c.block(c.weights.units[1]);
-    const auto text = model::make_token_layout(c.config, {0, 33}, at::kCPU);
-    const auto whole = model::block_forward(weights, c.eps(), c.x_ND, text);
-    auto cache = model::make_cache(c.config.blocks[0], 33, c.x_ND.options());
-    std::vector<at::Tensor> pieces;
-    std::int64_t done = 0;
-    for (const std::int64_t count : {10, 1, 1, 21}) {
-      pieces.push_back(model::block_decode(weights, c.eps(), c.x_ND.narrow(0, done, count),
-                                           model::part_of(text, done, count), cache));
-      done += count;
-    }
-    expect_close(at::cat(pieces), whole, 1e-12);
-  }
-}
-
 TEST(TokenLayout, PositionsBeginAnewInEachSegment) {
   const auto config = test::config_of({});
   const auto& attention = *config.blocks.front().attention;
@@ -146,11 +128,6 @@ TEST(TokenLayout, PositionsBeginAnewInEachSegment) {
              &alone = alone_layout.turning(attention)->rotary;
   test::expect_identical(packed.cos_NE2.narrow(0, 3, 5), alone.cos_NE2);
   test::expect_identical(packed.sin_NE2.narrow(0, 0, 3), alone.sin_NE2.narrow(0, 0, 3));
-  const auto part = model::part_of(alone_layout, 2, 3);
-  EXPECT_EQ(part.starts, (std::vector<std::int64_t>{0, 3}));
-  test::expect_identical(part.turning(attention)->rotary.cos_NE2, alone.cos_NE2.narrow(0, 2, 3));
-  const auto growing = model::growing_layout(config, 2, 5, at::kCPU);
-  test::expect_identical(growing.turning(attention)->rotary.sin_NE2, alone.sin_NE2);
 }
 
 }  // namespace

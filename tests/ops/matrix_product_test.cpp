@@ -126,82 +126,17 @@ TEST(GramProduct, IsSymmetricAndThatOfDouble) {
     }
 }
 
-TEST(MatrixVector, EqualsTheProductInDoubleOnEveryInstructionSet) {
-  test::for_every_kernel([](auto c) {
-    for (const auto dim : test::row_sizes()) {
-      const auto w = c.random({7, dim});
-      const auto x = at::randn({dim}, at::kDouble).to(c.kStatistics);
-      const auto arranged = at::empty_like(x), y = at::empty({7}, c.kStatistics);
-      c.kernels.arrange(c.statistics(x), dim, c.statistics(arranged));
-      c.kernels.matrix_vector(c.data(w), c.statistics(arranged), 7, dim, c.statistics(y));
-      test::expect_close(y, at::mv(w.to(at::kDouble), x.to(at::kDouble)), test::tolerance(c.kStatistics));
-      const auto alone = at::empty_like(y);  // threads divide the rows in any way
-      for (std::int64_t row = 0; row < 7; ++row)
-        c.kernels.matrix_vector(c.data(w) + row * dim, c.statistics(arranged), 1, dim,
-                                c.statistics(alone) + row);
-      test::expect_identical(alone, y, "a row alone");
-    }
-  });
-}
-
-TEST(MatrixVector, OfPairsEqualsTheProductInDouble) {
-  const auto* pairs = kernels::pair_kernels();
-  if (!pairs) return;  // a processor without AVX-512 BF16 has nothing to test
-  at::manual_seed(10);
-  const auto bf16 = [](const at::Tensor& x) { return static_cast<const kernels::Bf16*>(x.const_data_ptr()); };
-  for (const auto dim : test::row_sizes()) {
-    const auto w = at::randn({7, dim}).to(at::kBFloat16), x = at::randn({dim}).to(at::kBFloat16);
-    const auto y = at::empty({7}), alone = at::empty({7});
-    pairs->matrix_vector(bf16(w), bf16(x), 7, dim, y.mutable_data_ptr<float>());
-    test::expect_close(y, at::mv(w.to(at::kDouble), x.to(at::kDouble)), test::tolerance(at::kFloat));
-    for (std::int64_t row = 0; row < 7; ++row)
-      pairs->matrix_vector(bf16(w) + row * dim, bf16(x), 1, dim, alone.mutable_data_ptr<float>() + row);
-    test::expect_identical(alone, y, "a row alone");
-  }
-}
-
-// Type of the input and of the weights.
-const std::vector<std::pair<at::ScalarType, at::ScalarType>> kLinearTypes = {{at::kFloat, at::kFloat},
-                                                                             {at::kDouble, at::kDouble},
-                                                                             {at::kBFloat16, at::kBFloat16},
-                                                                             {at::kFloat, at::kBFloat16}};
-
 TEST(Linear, EqualsTheProductInDoubleForOneRowAndForMany) {
   at::manual_seed(6);
-  for (const auto& [input, weights] : kLinearTypes)
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16})
     for (const std::int64_t rows : {0, 1, 2, 17})
       for (const auto& [k, m] : {std::pair{5, 7}, std::pair{257, 1031}}) {
-        const auto x_NK = at::randn({rows, k}).to(input), w_MK = at::randn({m, k}).to(weights);
+        const auto x_NK = at::randn({rows, k}).to(type), w_MK = at::randn({m, k}).to(type);
         const auto y_NM = ops::linear(x_NK, w_MK);
-        EXPECT_EQ(y_NM.scalar_type(), input);
+        EXPECT_EQ(y_NM.scalar_type(), type);
         test::expect_close(y_NM, at::mm(x_NK.to(at::kDouble), w_MK.to(at::kDouble).t()),
-                           test::tolerance(input));
+                           test::tolerance(type));
       }
-}
-
-TEST(Linear, OfPartsOfMatrices) {
-  at::manual_seed(7);
-  const auto x_NK = at::randn({4, 96}), w_MK = at::randn({40, 96});
-  const auto expect = [](const at::Tensor& x, const at::Tensor& w) {
-    test::expect_close(ops::linear(x, w), at::mm(x.to(at::kDouble), w.to(at::kDouble).t()),
-                       test::tolerance(at::kFloat));
-  };
-  expect(x_NK.narrow(0, 2, 1), w_MK.narrow(0, 3, 20));
-  expect(x_NK.narrow(0, 2, 1).narrow(1, 1, 50), w_MK.narrow(1, 5, 50));
-  expect(x_NK.t().narrow(0, 2, 1), at::randn({11, 4}));
-}
-
-TEST(Linear, OfOneRowIsTheSameForAnyNumberOfThreads) {
-  at::manual_seed(8);
-  const auto threads = at::get_num_threads();
-  for (const auto& [input, weights] : kLinearTypes) {
-    const auto x_1K = at::randn({1, 300}).to(input), w_MK = at::randn({3000, 300}).to(weights);
-    at::set_num_threads(1);
-    const auto expected_1M = ops::linear(x_1K, w_MK);
-    at::set_num_threads(3);
-    for (int i = 0; i < 50; ++i) test::expect_identical(ops::linear(x_1K, w_MK), expected_1M);
-  }
-  at::set_num_threads(threads);
 }
 
 }  // namespace

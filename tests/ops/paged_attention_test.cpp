@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/score_rules.h"
+#include "retort/ops/path.h"
 #include "tests/support/tolerance.h"
 
 namespace retort {
@@ -69,6 +70,40 @@ TEST(PagedAttention, IsThatOfTheWholeText) {
             ops::attention(all_TAE.narrow(1, 0, kHeads), all_TAE.narrow(1, kHeads, kKeyHeads),
                            all_TAE.narrow(1, kHeads + kKeyHeads, kKeyHeads), {0, all_TAE.size(0)}, rule);
         test::expect_close(found[i], whole.out_NHE.flatten(1), test::tolerance(type));
+      }
+    }
+}
+
+// However many of the last tokens ask; a page that no window reaches is not held.
+TEST(PagedAttention, OfTheEndHasTheBitsOfTheWholeText) {
+  at::manual_seed(9);
+  constexpr std::int64_t kTokens = 333;
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16})
+    for (const auto& rule : {ops::ScoreRule{}, {.scale = 0.3, .softcap = 5}, {.window = 40}}) {
+      Texts texts(type);
+      const auto qkv_TX = at::randn({kTokens, kWidth}, at::kDouble).to(type);
+      std::vector<std::int32_t> pages;
+      std::vector<ops::PagedText> rows;
+      for (std::int32_t page = 0; page < 11; ++page) pages.push_back(33 - 3 * page);
+      for (std::int64_t t = 0; t < kTokens; ++t) rows.push_back({pages, t + 1});
+      ops::keep_in_pages(qkv_TX, rows, texts.memory);
+      const auto all_TAE = qkv_TX.view({-1, kHeads + 2 * kKeyHeads, kHeadDim});
+      const auto whole_TY =
+          ops::attention(all_TAE.narrow(1, 0, kHeads), all_TAE.narrow(1, kHeads, kKeyHeads),
+                         all_TAE.narrow(1, kHeads + kKeyHeads, kKeyHeads), {0, kTokens}, rule)
+              .out_NHE.flatten(1);
+      for (const std::int64_t count : {1, 2, 45, 200, 333}) {
+        auto held = pages;
+        for (std::int64_t page = 0; (page + 1) * ops::kPageTokens + rule.window < kTokens - count; ++page)
+          if (rule.window > 0) held[static_cast<std::size_t>(page)] = -1;
+        const auto end_NY = ops::attention_of_end(qkv_TX.narrow(0, kTokens - count, count), {held, kTokens},
+                                                  texts.memory, rule);
+        const auto expected_NY = whole_TY.narrow(0, kTokens - count, count);
+        if (ops::path_of(at::kCPU) == ops::Path::cpu) {
+          EXPECT_TRUE(at::equal(end_NY, expected_NY)) << type << " " << count;
+        } else {
+          test::expect_close(end_NY, expected_NY, test::tolerance(type));
+        }
       }
     }
 }

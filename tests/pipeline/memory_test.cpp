@@ -8,7 +8,6 @@
 #include "retort/base/error.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/ops/tensor_allocator.h"
-#include "retort/ops/two_four.h"
 #include "retort/pipeline/placed_weights.h"
 #include "retort/pipeline/stages.h"
 #include "retort/record/run_files.h"

@@ -82,20 +82,24 @@ class HeadAttention {
   std::int64_t loaded_begin_ = -1, loaded_head_ = -1;
 };
 
-Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
-                    const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
+// Of each segment the tiles from the one of `first_row` on.
+Attention attention_from(std::int64_t first_row, const at::Tensor& q_NHE, const at::Tensor& k_NKE,
+                         const at::Tensor& v_NKE, const std::vector<std::int64_t>& starts,
+                         const ScoreRule& rule) {
   const auto tokens = q_NHE.size(0), heads = q_NHE.size(1);
   const Attention result{at::empty({tokens, heads, q_NHE.size(2)}, q_NHE.options()),
                          at::empty({heads, tokens}, q_NHE.options().dtype(statistics_type(q_NHE)))};
   const auto segments = static_cast<std::int64_t>(starts.size()) - 1, longest = longest_segment(starts);
-  const auto parts =
-      best_parts(segments * heads, tiles_of(longest, kForwardRows), at::get_num_threads(), kForwardGrowth);
+  const auto first_tile = first_row / kForwardRows;
+  const auto parts = best_parts(segments * heads, tiles_of(longest, kForwardRows) - first_tile,
+                                at::get_num_threads(), kForwardGrowth);
   const auto on_heads = [&](auto make) {
     at::parallel_for(0, segments * heads * parts, 1, [&](std::int64_t first, std::int64_t last) {
       auto attention = make();
       for (auto i = first; i < last; ++i) {
         const auto s = static_cast<std::size_t>(i / parts / heads);
-        attention.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % heads, {i % parts, parts});
+        attention.of_segment(starts[s], starts[s + 1] - starts[s], i / parts % heads,
+                             {i % parts, parts, first_tile});
       }
     });
   };
@@ -109,7 +113,23 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   return result;
 }
 
+Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
+                    const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
+  return attention_from(0, q_NHE, k_NKE, v_NKE, starts, rule);
+}
+
 }  // namespace
+
+at::Tensor attention_of_end(const at::Tensor& q_NHE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                            const ScoreRule& rule) {
+  const auto rows = q_NHE.size(0), tokens = k_TKE.size(0), before = tokens - rows;
+  // Queries of the first tile that nobody asks for are zero; those of tiles before it are not looked at.
+  const auto tile_start = before / kForwardRows * kForwardRows;
+  const auto all_THE = at::empty({tokens, q_NHE.size(1), q_NHE.size(2)}, q_NHE.options());
+  all_THE.narrow(0, tile_start, before - tile_start).zero_();
+  all_THE.narrow(0, before, rows).copy_(q_NHE);
+  return attention_from(before, all_THE, k_TKE, v_TKE, {0, tokens}, rule).out_NHE.narrow(0, before, rows);
+}
 
 const AttentionKernels kAttention{.attention = attention, .attention_backward = attention_backward};
 

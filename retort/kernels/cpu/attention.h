@@ -1,5 +1,5 @@
 #pragma once
-// Attention on a CPU: in tiles that stay in the cache, and of one token to its cache of keys and values.
+// Attention on a CPU, in tiles that stay in the cache.
 
 #include "retort/kernels/cpu/vector_kernels.h"
 #include "retort/kernels/tables.h"
@@ -12,7 +12,9 @@ inline Scores scores_of(const ScoreRule& rule) {
 }
 
 AttentionBackward attention_backward;
-/// Of one token.
-at::Tensor attention_cached(const at::Tensor& qkv_1X, KeyValueCache& cache, const ScoreRule& rule);
+/// Of the last N of T tokens to all up to each, [N, H, E]: the rows that the attention of all T would have,
+/// to the bit.
+at::Tensor attention_of_end(const at::Tensor& q_NHE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                            const ScoreRule& rule);
 
 }  // namespace retort::kernels::cpu

@@ -14,13 +14,15 @@ constexpr std::int64_t first_key(std::int64_t row, std::int64_t window) {
 /// A part of a head's tiles: from the beginning and from the end, because later tiles see more keys.
 struct TilePart {
   std::int64_t number = 0, count = 1;
+  std::int64_t first_tile = 0;  ///< those before it nobody has
 
   bool has(std::int64_t tile) const {
-    const auto place = tile % (2 * count);
+    if (tile < first_tile) return false;
+    const auto place = (tile - first_tile) % (2 * count);
     return place == number || place == 2 * count - 1 - number;
   }
   /// Of the tiles before `end`.
-  bool has_any(std::int64_t end) const { return number < end; }
+  bool has_any(std::int64_t end) const { return first_tile + number < end; }
 };
 
 /// Into how many parts each of `heads` heads with `tiles` tiles is best divided for `threads` threads, if a

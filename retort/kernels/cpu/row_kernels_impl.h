@@ -1,4 +1,4 @@
-// Loops that are bound by what they read: a matrix times one vector, and one token's attention to a cache.
+// Loops that are bound by what they read: the attention of one token to the pages of its text.
 // Part of vector_kernels_impl.h, which includes it in its namespace once per instruction set.  No #pragma
 // once.
 
@@ -114,48 +114,6 @@ struct RowKernels {
         for (int l = 0; l < VectorOf<C>::kCount; ++l)
           out[i + which * VectorOf<C>::kCount + l] = x[i + place<T>(which, l)];
     for (; i < count; ++i) out[i] = x[i];
-  }
-
-  static void matrix_vector(const T* w_MK, const C* x_K, std::int64_t rows, std::int64_t dim, C* y_M) {
-    for (std::int64_t m = 0; m < rows; ++m) y_M[m] = dot(w_MK + m * dim, x_K, dim);
-  }
-
-  // out = sum over tokens of p * v, whose rows are `stride` apart.
-  static void weighted_sum(const C* p_M, const T* v, std::int64_t tokens, std::int64_t stride,
-                           std::int64_t count, T* out) {
-    std::int64_t i = 0;
-    for (; i + kStep <= count; i += kStep) {
-      Two<C> sum = {};
-      for (std::int64_t m = 0; m < tokens; ++m) {
-        const auto row = two_at(v + m * stride + i);
-        sum.first += p_M[m] * row.first;
-        sum.second += p_M[m] * row.second;
-      }
-      for (int l = 0; l < VectorOf<C>::kCount; ++l) {
-        store(out, i + place<T>(0, l), sum.first[l]);
-        store(out, i + place<T>(1, l), sum.second[l]);
-      }
-    }
-    for (; i < count; ++i) {
-      C sum = 0;
-      for (std::int64_t m = 0; m < tokens; ++m) sum += p_M[m] * load(v, m * stride + i);
-      store(out, i, sum);
-    }
-  }
-
-  static void attend(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
-                     std::int64_t stride, std::int64_t head_dim, C* work, T* out_E) {
-    C *q = work, *plain = work + head_dim, *p = work + 2 * head_dim;
-    const C scale = C(of.scale), cap = C(of.softcap);
-    for (std::int64_t i = 0; i < head_dim; ++i) plain[i] = load(q_E, i) * scale;
-    arrange(plain, head_dim, q);
-    for (std::int64_t m = 0; m < tokens; ++m) p[m] = dot(k_ME + m * stride, q, head_dim);
-    if (cap > 0) bend(p, C(1) / cap, cap, tokens);
-    const C top = max_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });
-    for (std::int64_t m = 0; m < tokens; ++m) p[m] = exponential(p[m] - top);
-    const C total = sum_lanes<C>(tokens, [p](std::int64_t m) { return p[m]; });
-    for (std::int64_t m = 0; m < tokens; ++m) p[m] /= total;
-    weighted_sum(p, v_ME, tokens, stride, head_dim, out_E);
   }
 
   // body(first token, its row, tokens) for each piece of the text that lies in one page.

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "retort/kernels/cpu/two_four_layout.h"
 #include "retort/kernels/logit_term.h"
 
 namespace retort::kernels {
@@ -92,14 +91,6 @@ struct PanelProduct {
 };
 inline constexpr std::int64_t kPanelColumns = 32;
 
-/// Tiles of packed rows times one vector; `x` has kTwoFourPieceGroups * pieces groups.
-template <typename X>
-struct TwoFourProduct {
-  const std::byte* tiles;
-  std::int64_t count, pieces;
-  const X* x;
-};
-
 /// A query head, and the keys and values of its text in pages of `page_tokens` rows of `stride` elements.
 template <typename T>
 struct PagedQuery {
@@ -160,17 +151,8 @@ struct VectorKernels {
   /// of `keys` keys, of these the last `window`; both are 0 elsewhere.  p may be the scores.
   void (*attention_gradients)(const C* scores_RM, T* p_RM, T* gradients_RM, const C* lse_R, const C* delta_R,
                               const Scores& of, std::int64_t rows, std::int64_t keys, std::int64_t visible);
-  /// Writes a vector in the order in which `matrix_vector` and this type's vectors meet.
-  void (*arrange)(const C* x, std::int64_t count, C* out);
-  /// y = W x for `rows` rows of W; x as `arrange` writes it.
-  void (*matrix_vector)(const T* w_MK, const C* x_K, std::int64_t rows, std::int64_t dim, C* y_M);
-  /// y = W x for tiles of rows of W, by value.  Null for double, and without the vectors of AVX2.
-  void (*two_four)(const TwoFourProduct<C>& of, C* y_M);
-  /// softmax(scale q k^T) v of one query head, with keys and values that are `stride` elements apart; all
-  /// tokens are seen.  `work` has room for tokens + 2 head_dim numbers.
-  void (*attend)(const T* q_E, const T* k_ME, const T* v_ME, const Scores& of, std::int64_t tokens,
-                 std::int64_t stride, std::int64_t head_dim, C* work, T* out_E);
-  /// The same in pages.  `work` has room for tokens - first + 2 head_dim numbers.
+  /// softmax(scale q k^T) v of one query head, with keys and values in pages.  `work` has room for
+  /// tokens - first + 2 head_dim numbers.
   void (*attend_pages)(const PagedQuery<T>& query, const Scores& of, C* work, T* out_E);
   /// Softmax of rows of scores times `scale`, in their place and not yet divided by sum_R; lse_R gets the
   /// log-sum-exp.  Row r sees the first `visible + r` of `keys` keys, of these the last `window`; elsewhere
@@ -247,12 +229,6 @@ inline constexpr std::int64_t kPairRows = 8, kPairColumns = 32;
 /// What vectors that multiply bfloat16 by pairs compute; sums are float32.
 struct PairKernels {
   void (*product)(const PairProduct& product);
-  /// y = W x for `rows` rows of W.
-  void (*matrix_vector)(const Bf16* w_MK, const Bf16* x_K, std::int64_t rows, std::int64_t dim, float* y_M);
-  /// Writes the eight pairs of each group of four inputs, as words.
-  void (*pairs_of_groups)(const Bf16* x, std::int64_t groups, std::uint32_t* out);
-  /// y = W x for tiles of rows of W, by pair, with x as pairs_of_groups writes it.
-  void (*two_four)(const TwoFourProduct<std::uint32_t>& of, float* y_M);
 };
 /// Null where the processor has no AVX-512 BF16.
 const PairKernels* pair_kernels();

@@ -140,9 +140,6 @@ inline C max_lanes(std::int64_t count, F term) {
 
 #include "retort/kernels/cpu/row_kernels_impl.h"
 
-// Needs the vectors of the former.
-#include "retort/kernels/cpu/two_four_impl.h"
-
 // Need the vectors of the former.
 #include "retort/kernels/cpu/loss_kernels_impl.h"
 
@@ -421,10 +418,6 @@ struct Kernels {
             square_sums,
             scaled_difference,
             attention_gradients,
-            RowKernels<T>::arrange,
-            RowKernels<T>::matrix_vector,
-            two_four_of<T>(),
-            RowKernels<T>::attend,
             RowKernels<T>::attend_pages,
             attention_softmax,
             ProductKernels<C>::product,

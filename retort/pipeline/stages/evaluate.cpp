@@ -1,10 +1,11 @@
 // Stage evaluate: every model of the stage over the held-out part of every source, beside the teacher.
 #include <ATen/ATen.h>
 
+#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
-#include "retort/eval/generate.h"
+#include "retort/eval/generate_texts.h"
 #include "retort/eval/generation_config.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
@@ -40,22 +41,24 @@ std::string shown(const ModelText& text, const std::string& prompt, const eval::
 // `group`: ranks that make the same tokens together; null: this one makes them alone.
 std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options,
                                            comm::Group* group) {
-  std::vector<eval::GeneratedText> texts;
-  if (options.prompts.empty()) return texts;
+  std::vector<eval::GeneratedText> texts(options.prompts.size());
+  if (texts.empty()) return texts;
   auto& parameters = *model.weights.parameters;
   std::optional<ModelText> text;
-  std::vector<std::int32_t> ends, no_token;
+  std::vector<eval::Prompt> prompts;
+  eval::TextsOptions how{.max_new_tokens = options.max_new_tokens};
   comm::agree(group, [&] {
     text = read_model_text(model.path, parameters.config());
-    ends = eval::end_of_text_ids(model.path, parameters.config());
-    no_token = text->ids_without_token(parameters.config().vocab_size);
+    how.stop_ids = eval::end_of_text_ids(model.path, parameters.config());
+    how.ids_without_token = text->ids_without_token(parameters.config().vocab_size);
+    for (const auto& prompt : options.prompts)
+      prompts.push_back({.ids = text->prompt_ids(prompt), .number = prompts.size()});
   });
-  for (const auto& prompt : options.prompts) {
-    const auto made = eval::generate(
-        parameters, text->prompt_ids(prompt),
-        {.max_new_tokens = options.max_new_tokens, .ids_without_token = no_token}, ends, {}, group);
-    texts.push_back({prompt, shown(*text, prompt, made)});
-  }
+  const auto keep = [&](std::size_t which, const eval::Generation& made) {
+    const auto& prompt = options.prompts[which];
+    texts[which] = {prompt, shown(*text, prompt, made)};
+  };
+  eval::generate_texts(parameters, prompts, how, {.done = keep}, group);
   return texts;
 }
 
@@ -121,16 +124,29 @@ std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher,
   return std::min(most, tokens * teacher.hidden_size * item_bytes);
 }
 
+// What texts take that go on from the prompts, beside the model's weights.
+std::int64_t generation_bytes(const eval::EvaluateOptions& options, const architecture::Config& model,
+                              std::int64_t item_bytes, const Place& place) {
+  if (options.prompts.empty()) return 0;
+  const auto longest = architecture::longest_context(model);
+  std::vector<eval::Prompt> prompts;
+  for (const auto& prompt : options.prompts) {
+    // A token has at least one byte of the prompt; a post-processor may add some.
+    const auto tokens = std::min(longest, std::ssize(prompt) + 2);
+    prompts.push_back({.ids = std::vector<std::int32_t>(static_cast<std::size_t>(tokens))});
+  }
+  const auto plan = eval::plan_texts(
+      model, item_bytes, prompts, {.max_new_tokens = options.max_new_tokens}, ops::path_of(place.device),
+      shard::read_only_layout(place.ranks).gathers ? eval::WeightsFrom::ranks : eval::WeightsFrom::memory);
+  return plan.total_bytes() - plan.bytes_of(eval::kModelWeights);
+}
+
 // The largest among the models that are there.
 std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& place,
                                               const KnownModels& models) {
   const auto& options = options_of(stage);
   const auto item =
       static_cast<std::int64_t>(at::elementSize(model::parse_scoring_dtype("auto", place.device)));
-  // A token has at least one byte of the prompt; a post-processor may add some.
-  std::int64_t generated = 0;
-  for (const auto& prompt : options.prompts)
-    generated = std::max(generated, std::ssize(prompt) + 2 + options.max_new_tokens);
   std::optional<shard::MemoryPlan> largest;
   const auto teacher = models.config(stage.teacher);
   for (const auto& name : stage.models) {
@@ -138,11 +154,11 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     if (!model || !teacher) continue;
     auto plan = scoring_plan(*model, name == stage.teacher ? &*model : &*teacher, options.context,
                              place.device, place.ranks);
-    if (generated > 0) {
-      plan.items.push_back({"keys and values", eval::key_value_bytes(*model, item, generated)});
-      if (const auto head = eval::generation_head_bytes(*model, item, ops::path_of(place.device)))
-        plan.items.push_back({"head for generation", head});
-    }
+    // Scoring is over when texts are generated, so the larger of both counts.
+    const auto scoring =
+        plan.total_bytes() - plan.bytes_of(eval::kModelWeights) - plan.bytes_of(eval::kTeacherWeights);
+    if (const auto more = generation_bytes(options, *model, item, place) - scoring; more > 0)
+      plan.items.push_back({"generated texts, beyond scoring", more});
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
   if (!largest) return {};

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Many texts by `retort generate --prompts` and by llama.cpp's server, in turn: tokens a second at several batch sizes.
+
+Writes an unquantised copy of a GGUF file, which both read, and prompts of 32 to 512 tokens cut from TEXT.  Both go on greedily for
+at most the same number of tokens; what each really made counts.  Loading counts for neither; reading the prompts counts for both.
+llama.cpp has as many slots as the batch, and gets all prompts at once.  Each round runs both, the order changes from round to
+round.  Prints a JSON object for each batch size: tokens/s of all rounds, the ratio of the medians, and how many answers are equal.
+
+Needs xllamacpp (llama.cpp's server as a Python module), gguf and tokenizers.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="a GGUF file")
+    parser.add_argument("--retort", default="build/release/cli/retort")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="a directory with the model's tokenizer.json")
+    parser.add_argument("--text", type=Path, required=True, help="what prompts are cut from")
+    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
+    parser.add_argument("--texts", type=int, nargs="+", default=[4, 32, 64], help="for each batch size")
+    parser.add_argument("--new-tokens", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+def write_unquantised(source, target, dtype):
+    import gguf
+    import numpy
+
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, reader.get_field("general.architecture").contents())
+    known = ("general.architecture", "general.file_type", "general.quantization_version")
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in known:
+            continue
+        kind = field.types[0]
+        writer.add_key_value(field.name, field.contents(), kind,
+                             sub_type=field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None)
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32 if dtype == "fp32" else gguf.LlamaFileType.MOSTLY_BF16)
+    bf16 = gguf.GGMLQuantizationType.BF16
+    for tensor in reader.tensors:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(numpy.float32)
+        if dtype == "bf16" and values.ndim > 1:
+            writer.add_tensor(tensor.name, gguf.quants.quantize(values, bf16), raw_dtype=bf16)
+        else:
+            writer.add_tensor(tensor.name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def make_prompts(arguments, count):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(arguments.tokenizer / "tokenizer.json"))
+    ids = tokenizer.encode(arguments.text.read_text(encoding="utf-8", errors="replace")[:2_000_000], add_special_tokens=False).ids
+    rng = random.Random(1)
+    prompts = []
+    for _ in range(count):
+        length = rng.randint(32, 512)
+        begin = rng.randrange(len(ids) - length)
+        prompts.append(tokenizer.decode(ids[begin:begin + length]))
+    return prompts
+
+
+def by_retort(arguments, model, prompts, batch, work):
+    asked, out = work / "prompts.jsonl", work / "out.jsonl"
+    asked.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
+    out.unlink(missing_ok=True)
+    found = subprocess.run([arguments.retort, "generate", str(model), "--prompts", str(asked), "--out", str(out),
+                            "--max-new-tokens", str(arguments.new_tokens), "--batch", str(batch), "--dtype", arguments.dtype,
+                            "--temperature", "0", "--json", "-q"], check=True, capture_output=True, text=True)
+    result = json.loads(found.stdout)
+    answers = [json.loads(line) for line in out.read_text().splitlines()]
+    return result["new_tokens"] / result["seconds"], [answer["answer"] for answer in answers if "answer" in answer]
+
+
+class LlamaCpp:
+    def __init__(self, arguments, model, batch):
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(model)
+        params.n_parallel = batch
+        params.n_ctx = batch * (512 + arguments.new_tokens + 64)
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
+        params.n_gpu_layers = 0
+        params.cache_prompt = False
+        params.verbosity = -1
+        self.new_tokens = arguments.new_tokens
+        self.server = xllamacpp.Server(params)
+
+    def texts(self, prompts):
+        results = [None] * len(prompts)
+
+        def one(which):
+            results[which] = self.server.handle_completions({
+                "prompt": prompts[which], "n_predict": self.new_tokens, "temperature": 0, "top_k": 1, "cache_prompt": False,
+                "samplers": ["top_k"]})
+
+        threads = [threading.Thread(target=one, args=(which,)) for which in range(len(prompts))]
+        start = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seconds = time.perf_counter() - start
+        tokens = sum(result["usage"]["completion_tokens"] for result in results)
+        return tokens / seconds, [result["choices"][0]["text"] for result in results]
+
+
+def main():
+    arguments = parse_arguments()
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        model = work / "model.gguf"
+        write_unquantised(arguments.model, model, arguments.dtype)
+        for batch, count in zip(arguments.batch, arguments.texts):
+            prompts = make_prompts(arguments, count)
+            other = LlamaCpp(arguments, model, batch)
+            other.texts(prompts[:1])  # to warm up
+            sides = {"retort": lambda: by_retort(arguments, model, prompts, batch, work),
+                     "llama.cpp": lambda: other.texts(prompts)}
+            rates, answers = {side: [] for side in sides}, {}
+            for number in range(arguments.rounds):
+                for side in sorted(sides, reverse=number % 2 == 1):
+                    rate, answers[side] = sides[side]()
+                    rates[side].append(round(rate, 1))
+            medians = {side: statistics.median(values) for side, values in rates.items()}
+            equal = sum(a == b for a, b in zip(answers["retort"], answers["llama.cpp"]))
+            print(json.dumps({"dtype": arguments.dtype, "batch": batch, "texts": count, "new_tokens": arguments.new_tokens,
+                              "tokens_per_second": rates, "ratio": round(medians["retort"] / medians["llama.cpp"], 2),
+                              "equal_answers": equal}), flush=True)
+            del other
+
+
+if __name__ == "__main__":
+    main()
