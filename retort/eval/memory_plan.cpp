@@ -173,13 +173,28 @@ shard::MemoryPlan plan_of_texts(const architecture::Config& config, std::int64_t
 shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t item_bytes,
                              std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path,
                              WeightsFrom from) {
-  const auto room = cache_room_of(config, prompts, options);
-  auto plan = plan_of_texts(config, item_bytes, room, tokens_at_once(prompts, options),
-                            longest_prompt(prompts), path, from);
-  plan.advice =
-      base::join("make fewer than ", room.texts,
-                 " texts at once (--batch), shorten the prompts, ask for fewer new tokens, or use a "
-                 "machine with more");
+  auto plan = plan_of_texts(config, item_bytes, cache_room_of(config, prompts, options),
+                            tokens_at_once(prompts, options), longest_prompt(prompts), path, from);
+  plan.advice = "shorten the prompts, ask for fewer new tokens, or use a machine with more";
+  return plan;
+}
+
+shard::MemoryPlan plan_texts_within(std::int64_t available_bytes, const architecture::Config& config,
+                                    std::int64_t item_bytes, std::span<const Prompt> prompts,
+                                    const TextsOptions& options, ops::Path path, WeightsFrom from) {
+  const auto plan_of = [&](std::int64_t texts) {
+    auto fewer = options;
+    fewer.texts_at_once = texts;
+    return plan_texts(config, item_bytes, prompts, fewer, path, from);
+  };
+  auto plan = plan_of(options.texts_at_once);
+  if (plan.total_bytes() <= available_bytes) return plan;
+  std::int64_t fitting = 0, too_many = std::min(options.texts_at_once, std::ssize(prompts));
+  while (too_many - fitting > 1) {
+    const auto middle = (fitting + too_many) / 2;
+    (plan_of(middle).total_bytes() <= available_bytes ? fitting : too_many) = middle;
+  }
+  if (fitting > 0) plan.advice = base::join("make ", fitting, " texts at once (--batch), ", plan.advice);
   return plan;
 }
 

@@ -36,6 +36,11 @@ shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t it
                              std::span<const Prompt> prompts, const TextsOptions& options, ops::Path path,
                              WeightsFrom from);
 
+/// That plan, with advice for `available_bytes`: how many texts at once would fit.
+shard::MemoryPlan plan_texts_within(std::int64_t available_bytes, const architecture::Config& config,
+                                    std::int64_t item_bytes, std::span<const Prompt> prompts,
+                                    const TextsOptions& options, ops::Path path, WeightsFrom from);
+
 /// Of a conversation of so many tokens, by weights from a file.
 shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,
                             ops::Path path);

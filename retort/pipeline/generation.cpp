@@ -87,9 +87,12 @@ class Generator {
   // Refuses, before the model is loaded, what does not fit.
   void generate(std::span<const eval::Prompt> prompts, eval::TextsListener listener) {
     for (const auto& prompt : prompts) eval::check_prompt(config_, prompt.ids, options_.max_new_tokens);
-    const auto plan = plan_of(prompts);
+    const auto available = available_bytes(model_.available_memory, device_);
+    const auto plan =
+        eval::plan_texts_within(available, config_, static_cast<std::int64_t>(at::elementSize(dtype_)),
+                                prompts, options_, ops::path_of(device_), eval::WeightsFrom::file);
     observer_.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
-    shard::require_fits(plan, available_bytes(model_.available_memory, device_));
+    shard::require_fits(plan, available);
     if (!request_.stop.empty())
       listener.ends = [this](std::size_t, std::span<const std::int32_t> answer) { return stops(answer); };
     eval::TextWeights weights(model::open_weights(model_.model), dtype_, device_);
@@ -109,11 +112,6 @@ class Generator {
   }
 
  private:
-  shard::MemoryPlan plan_of(std::span<const eval::Prompt> prompts) const {
-    return eval::plan_texts(config_, static_cast<std::int64_t>(at::elementSize(dtype_)), prompts, options_,
-                            ops::path_of(device_), eval::WeightsFrom::file);
-  }
-
   bool stops(std::span<const std::int32_t> answer) const {
     const auto text = text_.tokenizer.decode(answer);
     return std::ranges::any_of(request_.stop,

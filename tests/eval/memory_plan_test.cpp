@@ -139,6 +139,24 @@ TEST_F(Plans, OfGenerationHoldAndAreNear) {
   }
 }
 
+TEST_F(Plans, OfTextsThatDoNotFitSayHowManyWould) {
+  const auto config = config_of(128, 512, 2048);
+  const std::vector<Prompt> prompts(50, {std::vector<std::int32_t>(30, 3), 0});
+  const auto bytes_of = [&](std::int64_t texts) {
+    const TextsOptions options{.max_new_tokens = 500, .texts_at_once = texts};
+    return plan_texts(config, 4, prompts, options, ops::Path::cpu, WeightsFrom::file).total_bytes();
+  };
+  const auto advice_for = [&](std::int64_t available_bytes, std::int64_t texts) {
+    const TextsOptions options{.max_new_tokens = 500, .texts_at_once = texts};
+    return plan_texts_within(available_bytes, config, 4, prompts, options, ops::Path::cpu, WeightsFrom::file)
+        .advice;
+  };
+  EXPECT_EQ(advice_for(bytes_of(13), 64).find("make 13 texts at once (--batch)"), 0U);
+  EXPECT_EQ(advice_for(bytes_of(13) - 1, 64).find("make 12 texts at once (--batch)"), 0U);
+  EXPECT_EQ(advice_for(bytes_of(1) - 1, 64).find("shorten the prompts"), 0U);
+  EXPECT_EQ(advice_for(bytes_of(13), 13).find("shorten the prompts"), 0U);  // they fit
+}
+
 // Of a large file no more is in memory than packed weights, the embedding and a unit.
 TEST_F(Plans, OfWeightsFromAFileHoldAndAreNear) {
   auto config = config_of(256, 1024, 2048);
