@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "cli/refusal.h"
+#include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "support/message_of.h"
 
