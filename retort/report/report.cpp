@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "retort/record/run_files.h"
-#include "retort/report/assets.h"
+#include "retort/report/page.h"
 #include "retort/report/sections.h"
 
 namespace retort::report {
@@ -46,15 +46,7 @@ Html body_of(const Run& run) {
   if (parts.empty()) body += element("p", {{"class", "empty"}}, "This run has not written any results yet.");
   for (const Shown& part : parts)
     body += element("section", {{"id", part.section.id}}, element("h2", part.section.title) + part.body);
-  body += element(
-      "footer",
-      element("p", "Written by Retort. Charts by Chart.js 3.9 (MIT licence), contained in this page."));
-  return element("main", body);
-}
-
-/// Ours and Chart.js: neither contains what would end the element (a test holds them to it).
-Html script(std::string_view code) {
-  return element("script", Html::markup(std::string(code)));
+  return body + page_footer();
 }
 
 }  // namespace
@@ -77,20 +69,7 @@ const Stage* stage_of(const Run& run, std::string_view name) {
 
 std::string html_report(const base::Path& run_directory) {
   const Run run = record::read_run(run_directory);
-  const Html policy = Html::markup(
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
-      "'unsafe-inline'; "
-      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n");
-  const Html head = Html::markup("<meta charset=\"utf-8\">\n") + policy +
-                    Html::markup(
-                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                        "<meta name=\"color-scheme\" content=\"light dark\">\n") +
-                    element("title", title_of(run) + " \u00b7 Retort") +
-                    element("style", Html::markup(std::string(kPageStyle)));
-  const Html page = element(
-      "html", {{"lang", "en"}},
-      element("head", head) + element("body", body_of(run) + script(kChartScript) + script(kPageScript)));
-  return "<!DOCTYPE html>\n" + page.str() + "\n";
+  return page_of(title_of(run), body_of(run));
 }
 
 void write_report(const base::Path& run_directory) {
