@@ -53,6 +53,7 @@ class Round {
         group_(group) {}
 
   void run() {
+    if (listener_.begins && leads()) listener_.begins();
     while (begin_texts(), !live_.empty()) {
       std::vector<GrowingText*> texts;
       for (const auto& live : live_) texts.push_back(&live->text);
@@ -61,6 +62,8 @@ class Round {
   }
 
  private:
+  bool leads() const { return !group_ || group_->rank() == 0; }
+
   void begin_texts() {
     std::int64_t tokens = 0;
     std::vector<GrowingText*> begun;
@@ -89,7 +92,7 @@ class Round {
       for (std::size_t n = 0; n < live_.size(); ++n) choices[n] = choice_of(*live_[n], logits_NV, n);
     };
     comm::agree(group_, [&] {
-      if (!group_ || group_->rank() == 0) choose();
+      if (leads()) choose();
     });
     if (group_)
       group_
@@ -115,6 +118,7 @@ class Round {
     for (std::size_t n = 0; n < live_.size(); ++n) {
       auto& live = *live_[n];
       live.text.ids.push_back(choices[n].id);
+      if (listener_.token && leads()) listener_.token(live.prompt);
       const bool stops = std::ranges::find(options_.stop_ids, choices[n].id) != options_.stop_ids.end();
       if (!stops && choices[n].ends == 0 && std::ssize(live.text.ids) < live.text.most_tokens) continue;
       decoder_.release(live.text);
@@ -133,7 +137,7 @@ class Round {
   }
 
   void end(const Generation& generation, std::size_t prompt) const {
-    if (listener_.done && (!group_ || group_->rank() == 0)) listener_.done(prompt, generation);
+    if (listener_.done && leads()) listener_.done(prompt, generation);
   }
 
   const architecture::Config& config_;

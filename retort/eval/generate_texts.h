@@ -40,6 +40,10 @@ struct TextsOptions {
 
 /// What a caller hears; members may be empty.
 struct TextsListener {
+  /// All that a first pass needs is there.
+  std::function<void()> begins = {};
+  /// A text got one more token, and its pass is over.
+  std::function<void(std::size_t prompt)> token = {};
   /// The answer so far, after each token; true ends the text.
   std::function<bool(std::size_t prompt, std::span<const std::int32_t> answer)> ends = {};
   /// In the order in which texts end.

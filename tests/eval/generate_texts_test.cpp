@@ -70,6 +70,27 @@ void expect_alone(shard::Parameters& parameters, const std::vector<eval::Prompt>
     EXPECT_EQ(made(parameters, {prompts[i]}, options).at(0).ids, together.at(i).ids) << i;
 }
 
+TEST(GenerateTexts, TellTheirBeginningAndEachToken) {
+  const auto parameters = little();
+  const auto prompts = prompts_of(parameters->config().vocab_size, 40);
+  const eval::TextsOptions options{.max_new_tokens = 5, .texts_at_once = 2};
+  int begins = 0;
+  std::vector<std::int64_t> tokens(prompts.size()), when_done(prompts.size());
+  eval::generate_texts(
+      *parameters, prompts, options,
+      {.begins =
+           [&] {
+             ++begins;
+             EXPECT_EQ(std::accumulate(tokens.begin(), tokens.end(), 0), 0);
+           },
+       .token = [&](std::size_t prompt) { ++tokens[prompt]; },
+       .ends = {},
+       .done = [&](std::size_t prompt, const auto&) { when_done[prompt] = tokens[prompt]; }});
+  EXPECT_EQ(begins, 1);
+  EXPECT_EQ(tokens, std::vector<std::int64_t>(prompts.size(), 5));
+  EXPECT_EQ(when_done, tokens);
+}
+
 TEST(GenerateTexts, GreedyIdsAreThoseOfTransformersForEveryModel) {
   for (const auto& c : test::oracle_cases()) {
     SCOPED_TRACE(c.name);
