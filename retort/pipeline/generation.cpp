@@ -2,14 +2,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
-#include "retort/chat/encode.h"
-#include "retort/chat/template_files.h"
 #include "retort/eval/generate_texts.h"
 #include "retort/eval/generation_config.h"
 #include "retort/eval/memory_plan.h"
@@ -21,6 +18,7 @@
 #include "retort/pipeline/float32_products.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/pipeline.h"
+#include "retort/pipeline/prompt_reader.h"
 #include "retort/pipeline/prompts.h"
 #include "retort/pipeline/sampling.h"
 #include "retort/pipeline/torch_errors.h"
@@ -61,7 +59,8 @@ class Generator {
         device_(model::parse_device(model.device)),
         config_(inspect_model(model.model, observer)),
         dtype_(model::parse_scoring_dtype(model.dtype, device_)),
-        text_(read_model_text(model.model, config_)) {
+        text_(read_model_text(model.model, config_)),
+        prompts_(model.model, text_, request.bos) {
     ops::install_tensor_allocator();
     settle_float32_products(device_, observer);
     options_ = {.sampling = sampling_of(request.sampling, model.model),
@@ -74,15 +73,7 @@ class Generator {
   const eval::TextsOptions& options() const { return options_; }
   const text::Tokenizer& tokenizer() const { return text_.tokenizer; }
 
-  std::vector<std::int32_t> ids_of(const base::Json& line) {
-    if (line.contains("prompt")) return text_.prompt_ids(line.at("prompt").get<std::string>(), request_.bos);
-    const auto conversation = chat::read_conversation(line, "messages");
-    if (!template_)
-      template_ = chat::choose_template(chat::find_templates(model_.model), !conversation.tools.is_null());
-    return chat::encode_conversation(*template_, text_.tokenizer, conversation,
-                                     {.add_generation_prompt = true})
-        .ids;
-  }
+  std::vector<std::int32_t> ids_of(const base::Json& line) { return prompts_.ids_of(line); }
 
   // Refuses, before the model is loaded, what does not fit.
   void generate(std::span<const eval::Prompt> prompts, eval::TextsListener listener) {
@@ -125,8 +116,8 @@ class Generator {
   architecture::Config config_;
   at::ScalarType dtype_;
   ModelText text_;
+  PromptReader prompts_;
   eval::TextsOptions options_;
-  std::optional<chat::ChatTemplate> template_;
   double seconds_ = 0;
 };
 

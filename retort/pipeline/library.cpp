@@ -2,8 +2,9 @@
 
 extern "C" const retort::pipeline::Library* retort_library() {
   static constexpr retort::pipeline::Library kLibrary{
-      &retort::pipeline::run,           &retort::pipeline::evaluate, &retort::pipeline::generate,
-      &retort::pipeline::generate_file, &retort::pipeline::chat,     &retort::pipeline::bench_gemm,
-      &retort::pipeline::bench_kernels};
+      &retort::pipeline::run,           &retort::pipeline::evaluate,
+      &retort::pipeline::generate,      &retort::pipeline::generate_file,
+      &retort::pipeline::chat,          &retort::pipeline::bench_gemm,
+      &retort::pipeline::bench_kernels, &retort::pipeline::bench_generation};
   return &kLibrary;
 }

@@ -16,6 +16,7 @@ struct Library {
   void (*chat)(const ChatRequest& request, ChatPartner& partner, record::Observer& observer);
   base::Json (*bench_gemm)(const BenchRequest& request, record::Observer& observer);
   base::Json (*bench_kernels)(const BenchRequest& request, record::Observer& observer);
+  base::Json (*bench_generation)(const BenchGenerationRequest& request, record::Observer& observer);
 };
 
 }  // namespace retort::pipeline

@@ -110,4 +110,23 @@ base::Json bench_gemm(const BenchRequest& request, record::Observer& observer);
 /// Rates of the operations between the products, in the same format.
 base::Json bench_kernels(const BenchRequest& request, record::Observer& observer);
 
+struct BenchGenerationRequest {
+  std::vector<std::string> models;  ///< directories
+  std::vector<std::string> shapes;  ///< config.json files or directories, for random weights
+  std::string baseline;             ///< one of both; empty: the first
+  std::string device = "cpu", dtype = "auto";
+  AvailableMemory available_memory = {};
+  base::Path prompts;                               ///< as of GenerateFileRequest; empty: random ids
+  std::vector<std::int64_t> prompt_tokens = {128};  ///< of random prompts, one length after the other
+  std::vector<std::int64_t> batches = {1, 16, 64};  ///< texts at once
+  std::int64_t texts = 0;                           ///< random prompts of a run; 0: as many as a batch holds
+  std::int64_t new_tokens = 128, runs = 10, warmup = 1;
+  bool free_length = false;  ///< texts end where the model ends them
+  bool bos = true;
+};
+/// Times of texts that each model makes of the same prompts, and their ratios to the baseline's:
+/// docs/formats/rates.md.  Throws UsageError for prompts that do not fit, MemoryError before a model is
+/// loaded.
+base::Json bench_generation(const BenchGenerationRequest& request, record::Observer& observer);
+
 }  // namespace retort::pipeline
