@@ -2,14 +2,14 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/bench_generate.h"
 #include "cli/bench_tables.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/library.h"
 #include "cli/print.h"
+#include "cli/rates_file.h"
 #include "cli/recipe_source.h"
-#include "retort/base/files.h"
-#include "retort/base/output_file.h"
 
 namespace retort::cli {
 namespace {
@@ -43,19 +43,13 @@ using Measure = base::Json (*pipeline::Library::*)(const pipeline::BenchRequest&
 base::ExitCode measure(const BenchOptions& options, Measure rates_of,
                        std::string (*tables_of)(const base::Json&)) {
   Console console(options.verbosity);
-  if (!options.out.empty())
-    base::require_replaceable(options.out, "what retort bench writes", [](std::string_view beginning) {
-      return beginning.starts_with("{\n  \"format\": ") && beginning.find("\"kind\": \"") != beginning.npos &&
-             beginning.find("\"machine\": ") != beginning.npos;
-    });
+  require_rates_file(options.out);
   const base::Json rates = (library().*rates_of)(options.request, console);
   if (options.json)
     print(std::cout, rates, true);
   else
     std::cout << tables_of(rates);
-  if (options.out.empty()) return base::ExitCode::ok;
-  base::write_file_atomically(options.out, rates.dump(2) + "\n");
-  console.message(record::Level::info, "written: " + options.out);
+  write_rates_file(options.out, rates, console);
   return base::ExitCode::ok;
 }
 
@@ -66,14 +60,18 @@ Action declare_bench(CLI::App& app) {
       "Examples:\n"
       "  retort bench gemm models/europa-5m            the products of a model\n"
       "  retort bench gemm SmolLM2-135M-Instruct.Q4_1.gguf --dtype fp32 --out rates.json\n"
-      "  retort bench kernels models/europa-5m         the operations between the products");
+      "  retort bench kernels models/europa-5m         the operations between the products\n"
+      "  retort bench generate WHOLE PRUNED            whether a smaller model is a faster one");
   app.require_subcommand(1);
   CLI::App* gemm = app.add_subcommand("gemm", "Rates of a model's products");
   CLI::App* kernels = app.add_subcommand("kernels", "Rates of norms, attention, losses and the optimizer");
   auto of_gemm = std::make_shared<BenchOptions>(), of_kernels = std::make_shared<BenchOptions>();
   add_options(*gemm, *of_gemm);
   add_options(*kernels, *of_kernels);
+  CLI::App* generate = app.add_subcommand("generate", "Times of texts that models make, side by side");
+  const Action of_generate = declare_bench_generate(*generate);
   return [=] {
+    if (generate->parsed()) return of_generate();
     return gemm->parsed() ? measure(*of_gemm, &pipeline::Library::bench_gemm, gemm_tables)
                           : measure(*of_kernels, &pipeline::Library::bench_kernels, kernel_tables);
   };
