@@ -11,6 +11,7 @@ Needs xllamacpp (llama.cpp's server as a Python module), gguf and tokenizers.
 
 import argparse
 import json
+import multiprocessing
 import random
 import statistics
 import subprocess
@@ -88,38 +89,42 @@ def by_retort(arguments, model, prompts, batch, work):
     return result["new_tokens"] / result["seconds"], [answer["answer"] for answer in answers if "answer" in answer]
 
 
-class LlamaCpp:
-    def __init__(self, arguments, model, batch):
-        import xllamacpp
+def by_llama_cpp(arguments, model, prompts, batch):
+    import xllamacpp
 
-        params = xllamacpp.CommonParams()
-        params.model.path = str(model)
-        params.n_parallel = batch
-        params.n_ctx = batch * (512 + arguments.new_tokens + 64)
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
-        params.n_gpu_layers = 0
-        params.cache_prompt = False
-        params.verbosity = -1
-        self.new_tokens = arguments.new_tokens
-        self.server = xllamacpp.Server(params)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model)
+    params.n_parallel = batch
+    params.n_ctx = batch * (512 + arguments.new_tokens + 64)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
+    params.n_gpu_layers = 0
+    params.cache_prompt = False
+    if arguments.dtype == "fp32":
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+    params.verbosity = -1
+    server = xllamacpp.Server(params)
+    results = [None] * len(prompts)
 
-    def texts(self, prompts):
-        results = [None] * len(prompts)
+    def one(which, new_tokens):
+        results[which] = server.handle_completions({"prompt": prompts[which], "n_predict": new_tokens, "temperature": 0, "top_k": 1,
+                                                    "samplers": ["top_k"], "cache_prompt": False})
 
-        def one(which):
-            results[which] = self.server.handle_completions({
-                "prompt": prompts[which], "n_predict": self.new_tokens, "temperature": 0, "top_k": 1, "cache_prompt": False,
-                "samplers": ["top_k"]})
+    one(0, 4)  # to warm up
+    threads = [threading.Thread(target=one, args=(which, arguments.new_tokens)) for which in range(len(prompts))]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    tokens = sum(result["usage"]["completion_tokens"] for result in results)
+    return tokens / seconds, [result["choices"][0]["text"] for result in results]
 
-        threads = [threading.Thread(target=one, args=(which,)) for which in range(len(prompts))]
-        start = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        seconds = time.perf_counter() - start
-        tokens = sum(result["usage"]["completion_tokens"] for result in results)
-        return tokens / seconds, [result["choices"][0]["text"] for result in results]
+
+def alone(function, *values):
+    """In a process of its own: the threads of a server that waits would take time from the other side."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, values)
 
 
 def main():
@@ -130,10 +135,8 @@ def main():
         write_unquantised(arguments.model, model, arguments.dtype)
         for batch, count in zip(arguments.batch, arguments.texts):
             prompts = make_prompts(arguments, count)
-            other = LlamaCpp(arguments, model, batch)
-            other.texts(prompts[:1])  # to warm up
             sides = {"retort": lambda: by_retort(arguments, model, prompts, batch, work),
-                     "llama.cpp": lambda: other.texts(prompts)}
+                     "llama.cpp": lambda: alone(by_llama_cpp, arguments, model, prompts, batch)}
             rates, answers = {side: [] for side in sides}, {}
             for number in range(arguments.rounds):
                 for side in sorted(sides, reverse=number % 2 == 1):
@@ -144,7 +147,6 @@ def main():
             print(json.dumps({"dtype": arguments.dtype, "batch": batch, "texts": count, "new_tokens": arguments.new_tokens,
                               "tokens_per_second": rates, "ratio": round(medians["retort"] / medians["llama.cpp"], 2),
                               "equal_answers": equal}), flush=True)
-            del other
 
 
 if __name__ == "__main__":
