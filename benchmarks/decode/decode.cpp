@@ -15,6 +15,7 @@
 #include "retort/base/machine.h"
 #include "retort/base/random.h"
 #include "retort/eval/generate_texts.h"
+#include "retort/kernels/cpu/panel_product.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/tensor_allocator.h"
 #include "retort/shard/acquired_unit.h"
@@ -35,13 +36,8 @@ std::unique_ptr<shard::Parameters> loaded(const Settings& s, at::ScalarType dtyp
   return shard::resident_parameters(model::load_weights(s.model, dtype, at::kCPU), shard::Use::frozen, dtype);
 }
 
-// Whether float32 weights are bfloat16 numbers, as which they are packed.
-bool holds_bfloat16_numbers(const at::Tensor& flat) {
-  return flat.scalar_type() == at::kFloat &&
-         flat.view(at::kInt).bitwise_and(0xffff).count_nonzero().item<std::int64_t>() == 0;
-}
-
-// Weights of which a token reads every value: all, but of an embedding that is no head only one row.
+// Weights of which a token reads every value: all, but of an embedding that is no head only one row.  Float32
+// that holds bfloat16 numbers is packed as those.
 std::int64_t read_bytes_per_token(shard::Parameters& parameters) {
   const auto& config = parameters.config();
   auto numel = architecture::num_parameters(config);
@@ -50,7 +46,7 @@ std::int64_t read_bytes_per_token(shard::Parameters& parameters) {
   std::int64_t item_bytes = 0;
   for (std::int64_t unit = 0; unit < std::ssize(parameters.layout().units); ++unit) {
     const shard::AcquiredUnit acquired(parameters, unit);
-    narrow = narrow && holds_bfloat16_numbers(acquired.flat());
+    narrow = narrow && kernels::cpu::holds_bfloat16_numbers(acquired.flat());
     item_bytes = acquired.flat().element_size();
   }
   return numel * (narrow ? 2 : item_bytes);
@@ -95,19 +91,19 @@ std::vector<std::int32_t> random_prompt(const architecture::Config& config, std:
   return ids;
 }
 
-std::vector<std::int32_t> continued(shard::Parameters& parameters, const std::vector<std::int32_t>& prompt,
+std::vector<std::int32_t> continued(eval::TextWeights& weights, const std::vector<std::int32_t>& prompt,
                                     std::int64_t new_tokens) {
   std::vector<std::int32_t> ids;
   const std::vector<eval::Prompt> prompts = {{prompt, 0}};
-  eval::generate_texts(parameters, prompts, {.max_new_tokens = new_tokens},
+  eval::generate_texts(weights, prompts, {.max_new_tokens = new_tokens},
                        {.done = [&](std::size_t, const auto& made) { ids = made.ids; }});
   return ids;
 }
 
-double seconds_to_generate(shard::Parameters& parameters, const std::vector<std::int32_t>& prompt,
+double seconds_to_generate(eval::TextWeights& weights, const std::vector<std::int32_t>& prompt,
                            std::int64_t new_tokens) {
   const double start = base::monotonic_seconds();
-  (void)continued(parameters, prompt, new_tokens);
+  (void)continued(weights, prompt, new_tokens);
   return base::monotonic_seconds() - start;
 }
 
@@ -115,12 +111,13 @@ base::Json measure(const Settings& s, shard::Parameters& parameters, at::ScalarT
   const auto bytes = read_bytes_per_token(parameters);
   const auto words = at::zeros({std::max(bytes, kReadBytes) / 8}, at::kLong);
   const auto prompt = random_prompt(parameters.config(), s.prompt_tokens);
+  eval::TextWeights weights(parameters);  // packed once, before the clock
   double memory = 0, same_size = 0, first = std::numeric_limits<double>::infinity(), all = first;
   for (std::int64_t round = 0; round < s.rounds; ++round) {
     memory = std::max(memory, read_rate(words, kReadBytes));
     same_size = std::max(same_size, read_rate(words, bytes));
-    first = std::min(first, seconds_to_generate(parameters, prompt, 1));
-    all = std::min(all, seconds_to_generate(parameters, prompt, s.new_tokens + 1));
+    first = std::min(first, seconds_to_generate(weights, prompt, 1));
+    all = std::min(all, seconds_to_generate(weights, prompt, s.new_tokens + 1));
   }
   const double rate = static_cast<double>(s.new_tokens) / (all - first);
   return {{"dtype", model::dtype_name(dtype)},
@@ -138,9 +135,10 @@ base::Json measure(const Settings& s, shard::Parameters& parameters, at::ScalarT
 
 // Greedy continuations of the prompts, to compare two builds.
 base::Json answers_of(const Settings& s, shard::Parameters& parameters) {
+  eval::TextWeights weights(parameters);
   auto answers = base::Json::array();
   for (const auto& prompt : base::parse_json(base::read_file(s.prompts)))
-    answers.push_back(continued(parameters, prompt.get<std::vector<std::int32_t>>(), s.new_tokens));
+    answers.push_back(continued(weights, prompt.get<std::vector<std::int32_t>>(), s.new_tokens));
   return answers;
 }
 

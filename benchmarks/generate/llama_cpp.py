@@ -12,27 +12,18 @@ Needs xllamacpp (llama.cpp's server as a Python module), gguf and tokenizers.
 import argparse
 import json
 import multiprocessing
-import random
-import statistics
-import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+import sides
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, help="a GGUF file")
-    parser.add_argument("--retort", default="build/release/cli/retort")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="a directory with the model's tokenizer.json")
-    parser.add_argument("--text", type=Path, required=True, help="what prompts are cut from")
-    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
-    parser.add_argument("--texts", type=int, nargs="+", default=[4, 32, 64], help="for each batch size")
-    parser.add_argument("--new-tokens", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    sides.add_arguments(parser)
     return parser.parse_args()
 
 
@@ -61,32 +52,6 @@ def write_unquantised(source, target, dtype):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def make_prompts(arguments, count):
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(arguments.tokenizer / "tokenizer.json"))
-    ids = tokenizer.encode(arguments.text.read_text(encoding="utf-8", errors="replace")[:2_000_000], add_special_tokens=False).ids
-    rng = random.Random(1)
-    prompts = []
-    for _ in range(count):
-        length = rng.randint(32, 512)
-        begin = rng.randrange(len(ids) - length)
-        prompts.append(tokenizer.decode(ids[begin:begin + length]))
-    return prompts
-
-
-def by_retort(arguments, model, prompts, batch, work):
-    asked, out = work / "prompts.jsonl", work / "out.jsonl"
-    asked.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
-    out.unlink(missing_ok=True)
-    found = subprocess.run([arguments.retort, "generate", str(model), "--prompts", str(asked), "--out", str(out),
-                            "--max-new-tokens", str(arguments.new_tokens), "--batch", str(batch), "--dtype", arguments.dtype,
-                            "--temperature", "0", "--json", "-q"], check=True, capture_output=True, text=True)
-    result = json.loads(found.stdout)
-    answers = [json.loads(line) for line in out.read_text().splitlines()]
-    return result["new_tokens"] / result["seconds"], [answer["answer"] for answer in answers if "answer" in answer]
 
 
 def by_llama_cpp(arguments, model, prompts, batch):
@@ -134,19 +99,19 @@ def main():
         model = work / "model.gguf"
         write_unquantised(arguments.model, model, arguments.dtype)
         for batch, count in zip(arguments.batch, arguments.texts):
-            prompts = make_prompts(arguments, count)
-            sides = {"retort": lambda: by_retort(arguments, model, prompts, batch, work),
-                     "llama.cpp": lambda: alone(by_llama_cpp, arguments, model, prompts, batch)}
-            rates, answers = {side: [] for side in sides}, {}
-            for number in range(arguments.rounds):
-                for side in sorted(sides, reverse=number % 2 == 1):
-                    rate, answers[side] = sides[side]()
-                    rates[side].append(round(rate, 1))
-            medians = {side: statistics.median(values) for side, values in rates.items()}
-            equal = sum(a == b for a, b in zip(answers["retort"], answers["llama.cpp"]))
-            print(json.dumps({"dtype": arguments.dtype, "batch": batch, "texts": count, "new_tokens": arguments.new_tokens,
-                              "tokens_per_second": rates, "ratio": round(medians["retort"] / medians["llama.cpp"], 2),
-                              "equal_answers": equal}), flush=True)
+            prompts, answers = sides.make_prompts(arguments, count), {}
+
+            def by_retort():
+                tokens, seconds, answers["retort"] = sides.by_retort(arguments, model, prompts, batch, work)
+                return tokens / seconds
+
+            def by_other():
+                rate, answers["llama.cpp"] = alone(by_llama_cpp, arguments, model, prompts, batch)
+                return rate
+
+            found = sides.in_turn(arguments, batch, count, {"retort": by_retort, "llama.cpp": by_other})
+            found["equal_answers"] = sum(a == b for a, b in zip(answers["retort"], answers["llama.cpp"]))
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ class KernelList {
            const auto& in = set.in;
            ops::attention_backward(in[5], in[0], in[1], in[2], {in[3], in[4]}, starts, in[6], in[7], in[8]);
          }});
-    const auto pages = (n + ops::kPageTokens - 1) / ops::kPageTokens;
+    const auto pages = ops::pages_up_to(n);
     std::vector<std::int32_t> order(static_cast<std::size_t>(pages));
     std::iota(order.begin(), order.end(), 0);
     kernels_.push_back(

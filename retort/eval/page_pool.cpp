@@ -13,10 +13,7 @@ namespace {
 
 using base::to_size;
 using ops::kPageTokens;
-
-std::int64_t pages_up_to(std::int64_t tokens) {
-  return (tokens + kPageTokens - 1) / kPageTokens;
-}
+using ops::pages_up_to;
 
 // The first page of which a token sees something.
 std::int64_t first_page(std::int64_t token, std::int64_t window) {

@@ -28,7 +28,7 @@ ops::KeyValuePages empty_pages(const architecture::Block& block, std::int64_t pa
 }
 
 // Whether keys do not depend on what follows them, and all of a text's pages are held.
-bool shares_beginnings(const architecture::Config& config) {
+bool keys_need_no_more_than_their_beginning(const architecture::Config& config) {
   const auto sees_all = [](const architecture::Block& block) { return window_of(block) == 0; };
   const auto keeps_angles = [](const architecture::Rope& rope) {
     return !rope.starts_anew && rope.kind != architecture::Rope::Kind::dynamic;
@@ -44,12 +44,8 @@ std::span<const std::int32_t> shareable(std::span<const std::int32_t> ids) {
 
 at::Tensor attention_of_fresh(const at::Tensor& qkv_NX, const ops::KeyValuePages& pages,
                               const std::vector<std::int64_t>& starts, const ops::ScoreRule& rule) {
-  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
-  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
-  const auto heads = all_NAE.size(1) - 2 * kv_heads;
-  return ops::attention(all_NAE.narrow(1, 0, heads), all_NAE.narrow(1, heads, kv_heads),
-                        all_NAE.narrow(1, heads + kv_heads, kv_heads), starts, rule)
-      .out_NHE.flatten(1);
+  const auto [q_NHE, k_NKE, v_NKE] = ops::split_heads(qkv_NX, pages.k_PTKE.size(2), pages.k_PTKE.size(3));
+  return ops::attention(q_NHE, k_NKE, v_NKE, starts, rule).out_NHE.flatten(1);
 }
 
 }  // namespace
@@ -66,11 +62,12 @@ TextDecoder::TextDecoder(TextWeights& weights, const CacheRoom& room)
     }
     caches_.push_back(empty_pages(block, unreserved_[pool_of_.back()], weights.options()));
   }
+  shares_beginnings_ = !pools_.empty() && keys_need_no_more_than_their_beginning(weights.config());
 }
 
 std::int64_t TextDecoder::pages_of(const CacheRoom& room, std::int64_t window) {
   const auto each = PagePool::pages_of(room.longest_tokens, window, kMostAddedTokens);
-  const auto all = (room.tokens + ops::kPageTokens - 1) / ops::kPageTokens + room.texts;
+  const auto all = ops::pages_up_to(room.tokens) + room.texts;
   return std::min(all, room.texts * each);
 }
 
@@ -84,7 +81,7 @@ bool TextDecoder::admit(GrowingText& text) {
   text.pages.assign(pools_.size(), {});
   text.seen = 0;
   text.begun = false;
-  if (!shares_beginnings(weights_.config()) || pools_.empty()) return true;
+  if (!shares_beginnings_) return true;
   text.pages[0] = pools_[0].beginning_of(shareable(text.ids));
   pools_[0].share(text.pages[0]);
   text.seen = std::ssize(text.pages[0]) * ops::kPageTokens;
@@ -93,17 +90,13 @@ bool TextDecoder::admit(GrowingText& text) {
 
 bool TextDecoder::gains_by_waiting(std::span<const std::int32_t> ids,
                                    std::span<GrowingText* const> texts) const {
-  if (!shares_beginnings(weights_.config()) || pools_.empty()) return false;
+  if (!shares_beginnings_ || texts.empty()) return false;
   const auto begins = shareable(ids);
   const auto known = std::ssize(pools_[0].beginning_of(begins)) * ops::kPageTokens;
   return std::ranges::any_of(texts, [&](const GrowingText* text) {
     const auto [end, other] = std::ranges::mismatch(begins, text->ids);
     return (end - begins.begin()) / ops::kPageTokens * ops::kPageTokens > known;
   });
-}
-
-void TextDecoder::remember(const GrowingText& text) {
-  if (shares_beginnings(weights_.config()) && !pools_.empty()) pools_[0].remember(text.pages[0], text.ids);
 }
 
 void TextDecoder::release(GrowingText& text) {
@@ -223,7 +216,8 @@ at::Tensor TextDecoder::pass(std::span<GrowingText* const> texts) {
   read_up_to_the_last_tokens(texts);
   const auto logits_NV = weights_.logits(hidden_of(batch_of(texts))).to(at::kCPU, at::kFloat).contiguous();
   for (auto* text : texts) {
-    if (std::ssize(text->ids) - text->seen > 1) remember(*text);
+    if (shares_beginnings_ && std::ssize(text->ids) - text->seen > 1)
+      pools_[0].remember(text->pages[0], text->ids);
     text->seen = std::ssize(text->ids);
     text->begun = true;
   }

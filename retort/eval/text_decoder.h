@@ -68,7 +68,6 @@ class TextDecoder {
   };
 
   bool outgrows(const GrowingText& text) const;
-  void remember(const GrowingText& text);
   void read_up_to_the_last_tokens(std::span<GrowingText* const> texts);
   void lend(GrowingText& text);
   Batch batch_of(std::span<GrowingText* const> texts);
@@ -81,6 +80,7 @@ class TextDecoder {
   model::RopeFrequencies frequencies_;
   std::vector<PagePool> pools_;
   std::vector<std::int64_t> unreserved_;    ///< pages, by pool
+  bool shares_beginnings_ = false;          ///< then there is one pool
   std::vector<std::size_t> pool_of_;        ///< by block
   std::vector<ops::KeyValuePages> caches_;  ///< by block
 };

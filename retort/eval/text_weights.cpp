@@ -39,11 +39,7 @@ TextWeights::TextWeights(const model::UnitSource& source, at::ScalarType dtype, 
     : config_(source.config),
       layout_(source.layout),
       options_(at::TensorOptions().dtype(dtype).device(device)) {
-  const auto read = [&](std::int64_t unit) {
-    const auto flat = at::zeros({layout_.units[to_size(unit)].size}, options_);
-    source.read(to_size(unit), 0, flat);
-    return flat;
-  };
+  const auto read = [&](std::int64_t unit) { return model::read_unit(source, to_size(unit), dtype, device); };
   const auto first = read(0);
   embedding_VD_ = model::embedding_matrix(layout_, first);
   for (std::size_t block = 0; block < config_.blocks.size(); ++block)

@@ -30,17 +30,8 @@ at::Tensor fused_view(const architecture::Unit& unit, const at::Tensor& flat,
   return flat.narrow(0, first->offset, numel).view(shape);
 }
 
-struct Heads {
-  at::Tensor q_NHE, k_NKE, v_NKE;
-};
-
-Heads split_heads(const at::Tensor& qkv_NX, const architecture::Attention& shape) {
-  const auto tokens = qkv_NX.size(0), q = shape.num_heads * shape.head_dim,
-             kv = shape.num_kv_heads * shape.head_dim;
-  const auto part = [&](std::int64_t begin, std::int64_t width, std::int64_t heads) {
-    return qkv_NX.narrow(1, begin, width).view({tokens, heads, shape.head_dim});
-  };
-  return {part(0, q, shape.num_heads), part(q, kv, shape.num_kv_heads), part(q + kv, kv, shape.num_kv_heads)};
+ops::Heads split_heads(const at::Tensor& qkv_NX, const architecture::Attention& shape) {
+  return ops::split_heads(qkv_NX, shape.num_kv_heads, shape.head_dim);
 }
 
 ops::ScoreRule rule_of(const architecture::AttentionKind& kind) {

@@ -216,13 +216,16 @@ UnitSource source_of(const Weights& weights) {
           }};
 }
 
+at::Tensor read_unit(const UnitSource& source, std::size_t unit, at::ScalarType dtype, at::Device device) {
+  auto flat = at::zeros({source.layout.units[unit].size}, at::TensorOptions().dtype(dtype).device(device));
+  source.read(unit, 0, flat);
+  return flat;
+}
+
 Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device device) {
   Weights weights{source.config, source.layout, source.lineage, source.file_dtype, {}};
-  for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit) {
-    weights.units.push_back(
-        at::zeros({source.layout.units[unit].size}, at::TensorOptions().dtype(dtype).device(device)));
-    source.read(unit, 0, weights.units.back());
-  }
+  for (std::size_t unit = 0; unit < source.layout.units.size(); ++unit)
+    weights.units.push_back(read_unit(source, unit, dtype, device));
   return weights;
 }
 

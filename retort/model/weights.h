@@ -69,6 +69,8 @@ UnitSource open_weights(const base::Path& directory);
 UnitSource random_source(const architecture::Config& config, std::uint64_t seed);
 /// Weights that are in memory, which outlive it.
 UnitSource source_of(const Weights& weights);
+/// A unit, flat, in `dtype`.
+at::Tensor read_unit(const UnitSource& source, std::size_t unit, at::ScalarType dtype, at::Device device);
 /// All units, in `dtype`.
 Weights collected(const UnitSource& source, at::ScalarType dtype, at::Device device);
 

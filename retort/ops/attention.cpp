@@ -8,6 +8,13 @@
 
 namespace retort::ops {
 
+Heads split_heads(const at::Tensor& qkv_NX, std::int64_t kv_heads, std::int64_t head_dim) {
+  const auto all = qkv_NX.size(1) / head_dim, heads = all - 2 * kv_heads;
+  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), all, head_dim});
+  return {all_NAE.narrow(1, 0, heads), all_NAE.narrow(1, heads, kv_heads),
+          all_NAE.narrow(1, heads + kv_heads, kv_heads)};
+}
+
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule) {
   const InOperation timed(Operation::attention);

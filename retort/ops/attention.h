@@ -15,6 +15,12 @@ namespace retort::ops {
 using kernels::Attention;
 using kernels::ScoreRule;
 
+/// Views of queries, keys and values into rows of all three after each other, [N, (H + 2K) E].
+struct Heads {
+  at::Tensor q_NHE, k_NKE, v_NKE;
+};
+Heads split_heads(const at::Tensor& qkv_NX, std::int64_t kv_heads, std::int64_t head_dim);
+
 /// softmax(scale q k^T) v with the causal mask, separately in each segment.  With a window, time grows
 /// with length x window.
 /// `starts` holds the first token of each segment in rising order and, last, N.  Inputs may be views into a

@@ -18,9 +18,8 @@ std::int32_t page_of(const PagedText& text, std::int64_t token) {
   return text.pages[static_cast<std::size_t>(token / kPageTokens)];
 }
 
-at::Tensor queries_of(const at::Tensor& qkv_NX, const KeyValuePages& pages) {
-  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, pages.k_PTKE.size(3)});
-  return all_NAE.narrow(1, 0, all_NAE.size(1) - 2 * pages.k_PTKE.size(2));
+Heads heads_of(const at::Tensor& qkv_NX, const KeyValuePages& pages) {
+  return split_heads(qkv_NX, pages.k_PTKE.size(2), pages.k_PTKE.size(3));
 }
 
 at::Tensor on_device_of(std::span<const std::int64_t> values, const at::Tensor& like) {
@@ -67,9 +66,6 @@ at::Tensor composed(const at::Tensor& q_NHE, std::span<const PagedText> texts, c
 void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages) {
   const InOperation timed(Operation::attention);
   if (path_of(qkv_NX.device()) == Path::cpu) return kernels::cpu::keep_in_pages(qkv_NX, texts, pages);
-  const auto kv_heads = pages.k_PTKE.size(2), head_dim = pages.k_PTKE.size(3);
-  const auto all_NAE = qkv_NX.view({qkv_NX.size(0), -1, head_dim});
-  const auto heads = all_NAE.size(1) - 2 * kv_heads;
   std::vector<std::int64_t> rows, places;
   for (std::size_t n = 0; n < texts.size(); ++n) {
     const auto token = texts[n].tokens - 1;
@@ -79,11 +75,12 @@ void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, c
     }
   }
   const auto rows_N = on_device_of(rows, qkv_NX), places_N = on_device_of(places, qkv_NX);
-  const auto keep = [&](const at::Tensor& x_PTKE, std::int64_t first) {
-    x_PTKE.flatten(0, 1).index_copy_(0, places_N, all_NAE.narrow(1, first, kv_heads).index_select(0, rows_N));
+  const auto keep = [&](const at::Tensor& x_PTKE, const at::Tensor& new_NKE) {
+    x_PTKE.flatten(0, 1).index_copy_(0, places_N, new_NKE.index_select(0, rows_N));
   };
-  keep(pages.k_PTKE, heads);
-  keep(pages.v_PTKE, heads + kv_heads);
+  const auto heads = heads_of(qkv_NX, pages);
+  keep(pages.k_PTKE, heads.k_NKE);
+  keep(pages.v_PTKE, heads.v_NKE);
 }
 
 at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedText> texts,
@@ -92,7 +89,7 @@ at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedTex
   const auto rule = given.of_heads(pages.k_PTKE.size(3));
   base::ensure(qkv_NX.is_contiguous() && qkv_NX.size(0) == std::ssize(texts),
                "attention_of_texts takes a dense row for each text");
-  const auto q_NHE = queries_of(qkv_NX, pages);
+  const auto q_NHE = heads_of(qkv_NX, pages).q_NHE;
   if (path_of(qkv_NX.device()) == Path::cpu)
     return kernels::cpu::attention_of_texts(q_NHE, texts, pages, rule);
   return composed(q_NHE, texts, pages, rule);
@@ -102,7 +99,7 @@ at::Tensor attention_of_end(const at::Tensor& qkv_NX, const PagedText& text, con
                             const ScoreRule& given) {
   const InOperation timed(Operation::attention);
   const auto rule = given.of_heads(pages.k_PTKE.size(3));
-  const auto q_NHE = queries_of(qkv_NX, pages);
+  const auto q_NHE = heads_of(qkv_NX, pages).q_NHE;
   const auto rows = q_NHE.size(0), before = text.tokens - rows;
   if (path_of(qkv_NX.device()) == Path::cpu)
     return kernels::cpu::attention_of_end(q_NHE, gathered(pages.k_PTKE, text, 0),

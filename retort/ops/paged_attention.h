@@ -17,6 +17,10 @@ using kernels::KeyValuePages;
 using kernels::kPageTokens;
 using kernels::PagedText;
 
+constexpr std::int64_t pages_up_to(std::int64_t tokens) {
+  return (tokens + kPageTokens - 1) / kPageTokens;
+}
+
 /// Writes the keys and values of rows of queries, keys and values: row n is the last token of `texts[n]`.
 /// What falls into a page below 0 is not kept.
 void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, const KeyValuePages& pages);

@@ -17,11 +17,6 @@ constexpr std::int64_t kBlockRows = 96, kBlockInner = 1024;
 // Multiplications of a task, below which handing it over takes longer.
 constexpr std::int64_t kLeastPanelMultiplications = 1 << 15;
 
-bool holds_bfloat16_numbers(const at::Tensor& w_MK) {
-  return w_MK.scalar_type() == at::kFloat &&
-         w_MK.view(at::kInt).bitwise_and(0xffff).count_nonzero().item<std::int64_t>() == 0;
-}
-
 template <typename T>
 class Product {
   using C = typename ComputeOf<T>::type;
@@ -71,6 +66,11 @@ class Product {
 };
 
 }  // namespace
+
+bool holds_bfloat16_numbers(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat &&
+         x.view(at::kInt).bitwise_and(0xffff).count_nonzero().item<std::int64_t>() == 0;
+}
 
 std::int64_t panel_elements(std::int64_t outputs, std::int64_t inputs) {
   return ceil_div(outputs, kPanelColumns) * kPanelColumns * inputs;

@@ -11,6 +11,9 @@ namespace retort::kernels::cpu {
 /// Numbers in the panels of M x K weights; the last panel is filled up.
 std::int64_t panel_elements(std::int64_t outputs, std::int64_t inputs);
 
+/// Whether it is float32 and holds bfloat16 numbers only.
+bool holds_bfloat16_numbers(const at::Tensor& x);
+
 /// Panels [M / 32, K, 32] of weights [M, K] in their type, or in bfloat16 where that loses nothing.
 at::Tensor packed_panels(const at::Tensor& w_MK);
 
