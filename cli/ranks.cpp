@@ -1,7 +1,7 @@
 #include "cli/ranks.h"
 
 #include <atomic>
-#include <stdexcept>
+#include <iostream>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -56,26 +56,32 @@ base::ExitCode act_silently(comm::Group& group, const Act& act) {
   }
 }
 
-// It speaks for all, unless it stood still and another has done so.
+// It speaks for all, unless it stood still and another has done so.  At once: while the group ends, a
+// launcher that saw another rank's code may end this one.
 base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, const Act& act) {
+  const auto end = [&](const char* kind, const std::string& what, bool by_another) {
+    const auto sentence = end_all(group, what, by_another);
+    if (group.job().claim_last_words()) say(kind, sentence);
+  };
   try {
-    return translated([&] { return act(observer); });
+    const auto code = translated([&] { return act(observer); });
+    std::cout.flush();
+    return code;
   } catch (const base::Error& error) {
-    const auto sentence = end_all(group, error.what(), is_by_another(error));
-    if (!group.job().claim_last_words()) return error.code();
-    base::throw_error(error.code(), sentence);
+    if (group.size() == 1) throw;
+    end("retort: error: ", error.what(), is_by_another(error));
+    return error.code();
   } catch (const std::exception& error) {
-    const auto sentence = end_all(group, error.what(), false);
-    if (!group.job().claim_last_words()) return base::ExitCode::internal;
-    if (sentence == error.what()) throw;
-    throw std::runtime_error(sentence);
+    if (group.size() == 1) throw;
+    end("retort: internal error, please report it: ", error.what(), false);
+    return base::ExitCode::internal;
   }
 }
 
 }  // namespace
 
 void say_last_words(const std::string& sentence) {
-  say("error: ", sentence);
+  say("retort: error: ", sentence);
 }
 
 bool end_other_ranks(const std::string& why) noexcept try {

@@ -628,6 +628,20 @@ TEST_F(Ranks, OfMachinesWithOtherRecipesAreRefused) {
   EXPECT_FALSE(fs::exists(project_.path("run")));
 }
 
+// The launcher ends the first as soon as it has the code of the second.
+TEST_F(Ranks, OfWhichTheFirstEndsSlowlySayTheirMistake) {
+  project_.write_recipe({train_of(4)});
+  const std::string program = ::getenv("RETORT_PROGRAM");
+  const auto refused =
+      run_on_two_machines(project_.path(),
+                          {"-x", "LD_PRELOAD=" RETORT_SLOW_FINALIZE, program, "run", "recipe.yaml", "--stage",
+                           "none", "--run-dir", "run"},
+                          {program, "run", "recipe.yaml", "--stage", "none", "--run-dir", "run"});
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_SAYS(refused.err, "retort: error: ");
+  EXPECT_SAYS(refused.err, "none");
+}
+
 // As where a checkpoint was copied to each machine, and one has another of the same shape.
 TEST_F(Ranks, OfMachinesWithOtherWeightsAreRefused) {
   project_.write_recipe({train_of(4)});
