@@ -32,7 +32,7 @@ struct EvaluateOptions {
 /// How the next token is drawn.
 struct Sampling {
   double temperature = 0;         ///< 0: greedy
-  std::int64_t top_k = 0;         ///< only the most likely; 0: all
+  std::int64_t top_k = 0;         ///< only the most likely and their equals; 0: all
   double top_p = 1;               ///< only the most likely that together have this share
   double min_p = 0;               ///< only those so many times as likely as the most likely one
   double repetition_penalty = 1;  ///< of ids that the text has; 1: none

@@ -52,6 +52,13 @@ double total(std::span<const Candidate> candidates) {
                                [](const Candidate& candidate) { return candidate.weight; });
 }
 
+// The `k` most likely, and others that are as likely as the last of them.
+void keep_top_k(std::vector<Candidate>& candidates, std::size_t k) {
+  auto kept = std::min(k, candidates.size());
+  while (kept < candidates.size() && candidates[kept].logit == candidates[kept - 1].logit) ++kept;
+  candidates.resize(kept);
+}
+
 // The most likely ones that together have a share of `top_p`; at least one.
 void keep_top_p(std::vector<Candidate>& candidates, double top_p) {
   const double limit = top_p * total(candidates);
@@ -76,8 +83,7 @@ std::int32_t drawn(std::span<const Candidate> candidates, base::Random& random) 
 
 std::vector<Candidate> candidates_of(std::span<const double> logits_V, const Sampling& sampling) {
   auto candidates = sorted(logits_V, sampling.temperature);
-  if (sampling.top_k > 0 && to_size(sampling.top_k) < candidates.size())
-    candidates.resize(to_size(sampling.top_k));
+  if (sampling.top_k > 0) keep_top_k(candidates, to_size(sampling.top_k));
   for (auto& candidate : candidates) candidate.weight = std::exp(candidate.logit - candidates.front().logit);
   if (sampling.top_p < 1) keep_top_p(candidates, sampling.top_p);
   if (sampling.min_p > 0) keep_min_p(candidates, sampling.min_p);

@@ -74,6 +74,7 @@ class Conversation {
     answer_.clear();
     shown_.clear();
     const std::string note = speak(partner);
+    show_rest(partner);
     said_.add("assistant", spoken());
     partner.end(note);
   }
@@ -100,7 +101,7 @@ class Conversation {
                                             static_cast<std::size_t>(logits_NV.size(1)));
       const auto id = eval::next_id(logits_V, text_so_far_.ids, sampling_, no_token_, random_);
       text_so_far_.ids.push_back(id);
-      if (std::ranges::find(stop_ids_, id) != stop_ids_.end()) return show_rest(partner);
+      if (std::ranges::find(stop_ids_, id) != stop_ids_.end()) return "";
       answer_.push_back(id);
       show(partner);
       if (partner.stops()) return "stopped";
@@ -118,10 +119,9 @@ class Conversation {
     shown_ = all;
   }
 
-  std::string show_rest(ChatPartner& partner) {
+  void show_rest(ChatPartner& partner) {
     const auto all = spoken();
     if (all.starts_with(shown_)) partner.say(std::string_view(all).substr(shown_.size()));
-    return "";
   }
 
   std::string name_;

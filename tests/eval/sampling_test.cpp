@@ -54,6 +54,8 @@ TEST(Sampling, DrawsByProbability) {
 // Probabilities are .054, .399, .147, .399 and .007.
 TEST(Sampling, LeavesOutTheUnlikely) {
   EXPECT_EQ(drawn({.temperature = 1, .top_k = 3}), Set({1, 2, 3}));
+  EXPECT_EQ(drawn({.temperature = 1, .top_k = 1}),
+            Set({1, 3}));  // as likely as the first, as in transformers
   EXPECT_EQ(drawn({.temperature = 1, .top_k = 100}), Set({0, 1, 2, 3, 4}));
   EXPECT_EQ(drawn({.temperature = 1, .top_p = 0.3}), Set({1}));
   EXPECT_EQ(drawn({.temperature = 1, .top_p = 0.79}), Set({1, 3}));
